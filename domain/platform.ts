@@ -1,0 +1,96 @@
+import { z } from 'zod'
+
+/**
+ * What a platform is to Nightshift: an inventory with live state, and three writes. The core API speaks this protocol
+ * to whatever runs the hosts (the lab, later Proxmox VE) over HTTP with a bearer token:
+ *
+ *   GET  /v1/inventory                            → Inventory
+ *   POST /v1/shards/{id}/converge  {}             → EffectAnswer
+ *   POST /v1/vms/{id}/start        { host }       → EffectAnswer
+ *   POST /v1/vms/{id}/migrate      { from, to }   → EffectAnswer
+ *   GET  /v1/effects/{key}                        → EffectAnswer, 404 when the key was never accepted
+ *
+ * Every POST carries `Idempotency-Key`; the platform journals it before it starts and answers a repeat from the journal,
+ * so a write happens once however often it is sent. Another body under the same key is a 422.
+ */
+export const health = z.enum(['nominal', 'degraded', 'critical', 'unknown'])
+export type Health = z.infer<typeof health>
+
+export const regionState = z.object({ id: z.string() })
+
+export const shardState = z.object({
+  id: z.string(),
+  region: z.string(),
+  role: z.enum(['database', 'web']),
+  status: health,
+  /** Desired configuration, small and flat. */
+  config: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+})
+
+export const nodeState = z.object({
+  id: z.string(),
+  shard: z.string(),
+  region: z.string(),
+  role: z.enum(['primary', 'replica', 'web']),
+  hostname: z.string(),
+  ip: z.string(),
+  status: health,
+  /** One line a person understands: `replica is 42 s behind`, `disk 131 % of quota`, `process is not running`. */
+  reason: z.string().nullable(),
+  replicationLagSeconds: z.number().nullable(),
+  diskUsedBytes: z.number().nullable(),
+  diskQuotaBytes: z.number().nullable(),
+  /** Bytes by top-level directory, the way `du` would tell: what fills the disk. */
+  diskByDirectory: z.record(z.string(), z.number()),
+})
+
+export const tenantState = z.object({ id: z.string(), name: z.string(), shard: z.string(), status: health })
+
+export const hostState = z.object({
+  id: z.string(),
+  region: z.string(),
+  rack: z.string(),
+  state: z.enum(['live', 'draining', 'dead']),
+  ramMib: z.number().int(),
+  cpuMc: z.number().int(),
+})
+
+export const vmState = z.object({
+  id: z.string(),
+  /** Where it is defined to run; it stays when that host is dead. */
+  host: z.string().nullable(),
+  running: z.boolean(),
+  ramMib: z.number().int(),
+  cpuMc: z.number().int(),
+  haGroup: z.string().nullable(),
+  tenant: z.string().nullable(),
+})
+
+/** An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy. */
+export const linkState = z.object({ a: z.string(), b: z.string(), cost: z.number().int(), up: z.boolean() })
+
+export const inventory = z.object({
+  regions: z.array(regionState),
+  shards: z.array(shardState),
+  nodes: z.array(nodeState),
+  tenants: z.array(tenantState),
+  hosts: z.array(hostState),
+  vms: z.array(vmState),
+  links: z.array(linkState),
+})
+export type Inventory = z.infer<typeof inventory>
+export type ShardState = z.infer<typeof shardState>
+export type NodeState = z.infer<typeof nodeState>
+export type TenantState = z.infer<typeof tenantState>
+export type HostState = z.infer<typeof hostState>
+export type VmState = z.infer<typeof vmState>
+export type LinkState = z.infer<typeof linkState>
+
+export const effectAnswer = z.object({
+  key: z.string(),
+  status: z.enum(['running', 'done', 'failed']),
+  /** What was done, for `done`; why not, for `failed`. */
+  detail: z.string(),
+  result: z.record(z.string(), z.unknown()),
+})
+export type EffectAnswer = z.infer<typeof effectAnswer>
