@@ -1,0 +1,138 @@
+import { sql } from 'kysely'
+import { cleanJson, digestOf } from '../domain/digest.ts'
+import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../domain/event.ts'
+import type { Trx } from './connect.ts'
+import type { IncidentEventRow } from './tables.ts'
+
+/** The caller's run was superseded: a newer attempt owns the incident. No retry can help. */
+export class StaleRunError extends Error {
+  override name = 'StaleRunError' as const
+  readonly code = 'STALE_RUN'
+  constructor(incidentId: string, attempt: number, current: number) {
+    super(`${incidentId} is at attempt ${current}: a row of attempt ${attempt} is refused`)
+  }
+}
+
+export class IncidentNotFoundError extends Error {
+  override name = 'IncidentNotFoundError' as const
+  constructor(incidentId: string) {
+    super(`there is no incident ${incidentId}`)
+  }
+}
+
+export type Appended<K extends EventKind = EventKind> = { event: IncidentEvent<K>; inserted: boolean }
+
+/**
+ * Adds one row to an incident's log: the only way a row gets there. Takes the next number under the incident's row lock, so
+ * that numbers are dense under concurrent writers, and chains the hash to the row before. With a step key that is already
+ * there, nothing is written and the stored row is answered (`inserted: false`): a retry finds what it did.
+ *
+ * `attempt` fences: a run that is no longer the incident's current one gets StaleRunError. People, ingest and the watchdog
+ * speak for no run and pass null; their rows carry the current attempt.
+ *
+ * Needs a transaction that does no network I/O. Lock order: incident, approval, append.
+ */
+export async function append<K extends EventKind>(
+  trx: Trx,
+  incidentId: string,
+  attempt: number | null,
+  event: NewEvent<K>,
+): Promise<Appended<K>> {
+  const head = await lockIncident(trx, incidentId)
+  if (attempt !== null && attempt !== head.attempt) {
+    throw new StaleRunError(incidentId, attempt, head.attempt)
+  }
+  if (event.stepKey) {
+    const stored = await trx
+      .selectFrom('incidentEvent')
+      .selectAll()
+      .where('stepKey', '=', event.stepKey)
+      .executeTakeFirst()
+    if (stored) return { event: fromRow(stored) as IncidentEvent<K>, inserted: false }
+  }
+
+  const row = {
+    incidentId,
+    attempt: head.attempt,
+    seq: head.nextSeq,
+    stepKey: event.stepKey ?? null,
+    turn: event.turn ?? null,
+    kind: event.kind as string,
+    action: event.action ?? actionOf(event.kind),
+    actor: event.actor,
+    detail: cleanJson(event.detail),
+    metadata: cleanJson(event.metadata) as Record<string, unknown>,
+    at: head.now,
+    prevHash: head.headHash,
+  }
+  const hash = hashEvent(row)
+  const inserted = await trx
+    .insertInto('incidentEvent')
+    .values({ ...row, at: sql`${row.at}::timestamptz` as never, metadata: JSON.stringify(row.metadata), hash })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  await trx
+    .updateTable('incident')
+    .set({ nextSeq: row.seq + 1, headHash: hash, lastEventAt: row.at, updatedAt: row.at })
+    .where('id', '=', incidentId)
+    .execute()
+  return { event: { id: String(inserted.id), ...row, hash } as unknown as IncidentEvent<K>, inserted: true }
+}
+
+type Head = { attempt: number; nextSeq: number; headHash: string; now: string }
+
+/** Locks the incident's row until the transaction ends. The time is read after the lock is held, never before. */
+async function lockIncident(trx: Trx, incidentId: string): Promise<Head> {
+  const { rows } = await sql<Head>`
+    with locked as materialized (
+      select attempt, next_seq, head_hash from incident where id = ${incidentId} for update
+    )
+    select attempt, next_seq, head_hash, nightshift_now() as now from locked`.execute(trx)
+  const head = rows[0]
+  if (!head) throw new IncidentNotFoundError(incidentId)
+  return head
+}
+
+type Hashed = Omit<IncidentEvent, 'id' | 'hash' | 'metadata' | 'kind' | 'action'> & {
+  kind: string
+  action: string
+  metadata: unknown
+}
+
+/** SHA-256 over the RFC 8785 form of the row as exported (without its id, which only orders the stream). */
+export function hashEvent(row: Hashed): string {
+  return digestOf({
+    incidentId: row.incidentId,
+    attempt: row.attempt,
+    seq: row.seq,
+    stepKey: row.stepKey,
+    turn: row.turn,
+    kind: row.kind,
+    action: row.action,
+    actor: row.actor,
+    detail: row.detail,
+    metadata: row.metadata,
+    at: row.at,
+    prevHash: row.prevHash,
+  })
+}
+
+/** A stored row as the rest of the code knows it. The log is written by `append()` alone, so its shapes are trusted. */
+export function fromRow(row: IncidentEventRow): IncidentEvent {
+  return {
+    id: String(row.id),
+    incidentId: row.incidentId,
+    attempt: row.attempt,
+    seq: row.seq,
+    stepKey: row.stepKey,
+    turn: row.turn,
+    kind: row.kind,
+    action: row.action,
+    actor: row.actor,
+    detail: row.detail,
+    metadata: row.metadata,
+    at: row.at,
+    prevHash: row.prevHash,
+    hash: row.hash,
+  } as unknown as IncidentEvent
+}

@@ -1,0 +1,34 @@
+import { cleanJson, sha256 } from '../domain/digest.ts'
+import type { BodyRef } from '../domain/event.ts'
+import type { Db, Trx } from './connect.ts'
+
+/** Bodies above this live in `result_body`; a row stays small enough that a whole incident folds in milliseconds. */
+export const inlineLimitBytes = 4096
+const headCharacters = 1200
+const tailCharacters = 600
+
+/** Stores text under its digest (once, however often it comes) and answers what a row keeps of it. */
+export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
+  const clean = cleanJson(text)
+  const bytes = Buffer.from(clean, 'utf8')
+  const digest = sha256(bytes)
+  await db
+    .insertInto('resultBody')
+    .values({ digest, bytes })
+    .onConflict((conflict) => conflict.column('digest').doNothing())
+    .execute()
+  const long = clean.length > headCharacters + tailCharacters
+  return {
+    digest,
+    bytes: bytes.length,
+    head: (long ? clean.slice(0, headCharacters) : clean).toWellFormed(),
+    tail: long ? clean.slice(-tailCharacters).toWellFormed() : '',
+  }
+}
+
+/** The whole text of a body; throws when it is gone, because nothing may act on half of what was read. */
+export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
+  const row = await db.selectFrom('resultBody').select('bytes').where('digest', '=', digest).executeTakeFirst()
+  if (!row) throw new Error(`result body ${digest} is missing`)
+  return row.bytes.toString('utf8')
+}

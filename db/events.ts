@@ -1,0 +1,101 @@
+import { sql } from 'kysely'
+import type { IncidentEvent } from '../domain/event.ts'
+import { fromRow, hashEvent } from './append.ts'
+import type { Db, Trx } from './connect.ts'
+
+/** Rows of an incident after a number, oldest first. */
+export async function eventsOf(
+  db: Db | Trx,
+  incidentId: string,
+  options: { afterSeq?: number; attempt?: number; limit?: number } = {},
+): Promise<IncidentEvent[]> {
+  let query = db
+    .selectFrom('incidentEvent')
+    .selectAll()
+    .where('incidentId', '=', incidentId)
+    .where('seq', '>', options.afterSeq ?? 0)
+    .orderBy('seq')
+  if (options.attempt !== undefined) query = query.where('attempt', '=', options.attempt)
+  if (options.limit !== undefined) query = query.limit(options.limit)
+  return (await query.execute()).map(fromRow)
+}
+
+export async function eventByStepKey(db: Db | Trx, stepKey: string): Promise<IncidentEvent | null> {
+  const row = await db.selectFrom('incidentEvent').selectAll().where('stepKey', '=', stepKey).executeTakeFirst()
+  return row ? fromRow(row) : null
+}
+
+/** A place in the stream of all rows: transaction first, because identity values commit out of order. */
+export type StreamPosition = { tx: string; id: number }
+export type StreamedEvent = IncidentEvent & { position: StreamPosition }
+
+/**
+ * The next rows of the stream after a position. Only rows whose transaction is older than every running one are shown, so
+ * that none can later appear before a position already handed out: no gap, no overlap.
+ */
+export async function streamAfter(
+  db: Db,
+  after: StreamPosition,
+  options: { incidentId?: string; limit: number },
+): Promise<StreamedEvent[]> {
+  let query = db
+    .selectFrom('incidentEvent')
+    .selectAll()
+    .where(sql<boolean>`tx < pg_snapshot_xmin(pg_current_snapshot())`)
+    .where(sql<boolean>`(tx, id) > (${after.tx}::xid8, ${after.id}::bigint)`)
+    .orderBy('tx')
+    .orderBy('id')
+    .limit(options.limit)
+  if (options.incidentId) query = query.where('incidentId', '=', options.incidentId)
+  const rows = await query.execute()
+  return rows.map((row) => ({ ...fromRow(row), position: { tx: String(row.tx), id: row.id } }))
+}
+
+/** Where the stream ends now: what a new listener starts from. */
+export async function streamEnd(db: Db): Promise<StreamPosition> {
+  const { rows } = await sql<{ tx: string }>`select (pg_snapshot_xmin(pg_current_snapshot())::text) as tx`.execute(db)
+  // Rows of that transaction are not visible yet, so a position before its first row misses nothing.
+  return { tx: String(BigInt(rows[0]?.tx ?? '1') - 1n), id: Number.MAX_SAFE_INTEGER }
+}
+
+export type ChainReport = {
+  ok: boolean
+  events: number
+  headHash: string
+  /** The first thing that does not fit, and at which row. */
+  problem: { seq: number; what: string } | null
+}
+
+/**
+ * Recomputes an incident's chain: numbers dense from 1, each hash right and chained to the one before, the incident's head
+ * equal to the last. `expectedHead` (from a webhook or a workflow's result) proves that the tail was not cut off either.
+ */
+export async function verifyChain(db: Db, incidentId: string, expectedHead?: string): Promise<ChainReport | null> {
+  const head = await db
+    .selectFrom('incident')
+    .select(['headHash', 'nextSeq'])
+    .where('id', '=', incidentId)
+    .executeTakeFirst()
+  if (!head) return null
+  const rows = await eventsOf(db, incidentId)
+  let previous = ''
+  const report = (problem: ChainReport['problem']): ChainReport => ({
+    ok: problem === null,
+    events: rows.length,
+    headHash: head.headHash,
+    problem,
+  })
+  for (const [index, row] of rows.entries()) {
+    if (row.seq !== index + 1) return report({ seq: index + 1, what: `row ${index + 1} is missing` })
+    if (row.prevHash !== previous) return report({ seq: row.seq, what: 'it is not chained to the row before it' })
+    if (hashEvent(row) !== row.hash) return report({ seq: row.seq, what: 'its content is not what was hashed' })
+    previous = row.hash
+  }
+  if (head.headHash !== previous || head.nextSeq !== rows.length + 1) {
+    return report({ seq: rows.length + 1, what: 'rows are missing at the end: the incident names a newer one' })
+  }
+  if (expectedHead !== undefined && !rows.some((row) => row.hash === expectedHead)) {
+    return report({ seq: rows.length, what: `no row has the hash ${expectedHead} that was handed out` })
+  }
+  return report(null)
+}

@@ -1,0 +1,245 @@
+import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely'
+
+/** Times are RFC 3339 UTC text with microseconds: `connect()` installs the parser, so that no precision is lost. */
+type Time = ColumnType<string, string | undefined, string>
+type NullableTime = ColumnType<string | null, string | null | undefined, string | null>
+type Json<T> = ColumnType<T, string, string>
+
+export type AlertTable = {
+  id: string
+  source: string
+  fingerprint: string
+  status: 'firing' | 'resolved'
+  name: string
+  labels: Json<Record<string, string>>
+  annotations: Json<Record<string, string>>
+  links: Json<{ generator: string | null; external: string | null; runbook: string | null }>
+  groupKey: string | null
+  startsAt: ColumnType<string, string, string>
+  endsAt: NullableTime
+  count: Generated<number>
+  firstSeenAt: Time
+  lastSeenAt: Time
+  incidentId: string | null
+  raw: Json<unknown>
+}
+
+export type IncidentTable = {
+  id: string
+  type: string
+  severity: 'critical' | 'warning' | 'info'
+  severitySource: Generated<'alert' | 'default' | 'person'>
+  status: Generated<'open' | 'investigating' | 'awaiting_approval' | 'resolved' | 'escalated' | 'cancelled'>
+  title: string
+  resourceKind: string | null
+  resourceId: string | null
+  assignedTo: string | null
+  attempt: Generated<number>
+  role: 'leader' | 'follower' | null
+  groupId: string | null
+  queuedAt: NullableTime
+  requestedBy: string | null
+  resolution: string | null
+  timeBudgetSeconds: Generated<number>
+  createdAt: Time
+  updatedAt: Time
+  lastEventAt: Time
+  closedAt: NullableTime
+  reopened: Generated<number>
+  nextSeq: Generated<number>
+  headHash: Generated<string>
+}
+
+export type IncidentEventTable = {
+  id: Generated<number>
+  tx: Generated<string>
+  incidentId: string
+  attempt: number
+  seq: number
+  stepKey: string | null
+  turn: number | null
+  kind: string
+  action: string
+  actor: string
+  detail: string
+  metadata: Json<unknown>
+  at: ColumnType<string, string, never>
+  prevHash: string
+  hash: string
+}
+
+export type ApprovalTable = {
+  id: string
+  incidentId: string
+  attempt: number
+  callId: string
+  tool: string
+  args: Json<Record<string, unknown>>
+  targets: Json<{ kind: string; id: string }[]>
+  reason: string
+  actionDigest: string
+  stateFingerprint: string
+  risk: string
+  reversible: boolean
+  required: number
+  dryRun: JSONColumnType<{ possible: boolean; summary: string; details: Record<string, unknown> }>
+  status: Generated<'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'>
+  requestedAt: Time
+  expiresAt: ColumnType<string, unknown, unknown>
+  decidedAt: NullableTime
+  useBy: NullableTime
+  /** When the workflow last read a decision: one unread for a minute is woken again. */
+  readAt: NullableTime
+}
+
+export type Database = {
+  alert: AlertTable
+  incident: IncidentTable
+  incidentEvent: IncidentEventTable
+  resultBody: { digest: string; bytes: Buffer; createdAt: Time }
+  approval: ApprovalTable
+  approvalDecision: {
+    approvalId: string
+    operatorId: string
+    decision: 'approve' | 'deny'
+    reason: string | null
+    via: string
+    at: Time
+  }
+  decisionToken: {
+    sha256: string
+    approvalId: string
+    operatorId: string
+    createdAt: Time
+    expiresAt: ColumnType<string, unknown, unknown>
+    usedAt: NullableTime
+    usedFor: string | null
+  }
+  operator: { id: string; name: string; role: 'viewer' | 'operator' | 'approver' | 'admin'; createdAt: Time }
+  apiToken: {
+    id: string
+    name: string
+    prefix: string
+    sha256: string
+    role: 'viewer' | 'operator' | 'approver' | 'admin' | 'agent' | 'ingest'
+    operatorId: string | null
+    scopes: Json<string[]>
+    createdAt: Time
+    expiresAt: NullableTime
+    lastUsedAt: NullableTime
+    revokedAt: NullableTime
+  }
+  effect: {
+    key: string
+    incidentId: string | null
+    tool: string
+    actionDigest: string
+    status: 'running' | 'done' | 'failed' | 'indeterminate'
+    detail: Generated<string>
+    result: Json<Record<string, unknown>>
+    startedAt: Time
+    finishedAt: NullableTime
+  }
+  targetLease: { target: string; incidentId: string; attempt: number; callId: string; since: Time }
+  idempotency: {
+    tokenId: string
+    route: string
+    key: string
+    bodyDigest: string
+    status: number | null
+    response: Json<unknown> | null
+    createdAt: Time
+  }
+  proposal: {
+    id: string
+    incidentId: string | null
+    intent: string
+    hostIds: Json<string[]>
+    state: string
+    migrations: number
+    steps: Json<unknown>
+    reason: string | null
+    planDigest: string
+    stateFingerprint: string
+    problem: Json<unknown>
+    createdAt: Time
+  }
+  platformConfig: {
+    key: string
+    value: string
+    version: Generated<number>
+    updatedAt: Time
+    updatedBy: Generated<string>
+    reason: string | null
+  }
+  platformConfigRevision: {
+    id: Generated<number>
+    key: string
+    version: number
+    oldValue: string | null
+    newValue: string | null
+    actor: string | null
+    reason: string | null
+    at: Time
+  }
+  delivery: {
+    id: Generated<number>
+    messageId: string
+    destination: string
+    incidentId: string
+    notification: Json<unknown>
+    attempt: number
+    status: Generated<'pending' | 'sending' | 'sent' | 'failed' | 'dropped'>
+    responseStatus: number | null
+    response: string | null
+    nextAt: ColumnType<string, unknown, unknown>
+    leasedUntil: ColumnType<string | null, unknown, unknown>
+    finishedAt: NullableTime
+    createdAt: Time
+  }
+  region: { id: string }
+  shard: { id: string; region: string; role: string; status: Generated<string>; config: Json<Record<string, unknown>> }
+  node: {
+    id: string
+    shard: string
+    region: string
+    role: string
+    hostname: string
+    ip: string
+    status: Generated<string>
+    reason: string | null
+    replicationLagSeconds: number | null
+    diskUsedBytes: number | null
+    diskQuotaBytes: number | null
+    diskByDirectory: Json<Record<string, number>>
+  }
+  tenant: { id: string; name: string; shard: string; status: Generated<string> }
+  host: { id: string; region: string; rack: string; state: string; ramMib: number; cpuMc: number }
+  vm: {
+    id: string
+    host: string | null
+    running: boolean
+    ramMib: number
+    cpuMc: number
+    haGroup: string | null
+    tenant: string | null
+  }
+  link: { a: string; b: string; cost: number; up: boolean }
+  device: {
+    id: string
+    url: string | null
+    urlEnv: string | null
+    mode: Generated<string>
+    manifestId: string | null
+    timeoutSeconds: Generated<number>
+    toolsAllowed: Json<string[]>
+    enabled: Generated<boolean>
+  }
+  inventorySync: { onlyRow: Generated<boolean>; at: Time }
+}
+
+export type IncidentRow = Selectable<IncidentTable>
+export type AlertRow = Selectable<AlertTable>
+export type ApprovalRow = Selectable<ApprovalTable>
+export type IncidentEventRow = Selectable<IncidentEventTable>
+export type NewIncidentEventRow = Insertable<IncidentEventTable>

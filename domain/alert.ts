@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { severity } from './incident.ts'
+
+/**
+ * One alert, whoever sent it. `ingest/<dialect>/` makes these from bytes; nothing further in knows a vendor's format.
+ * Strings are already capped and hold no U+0000.
+ */
+export const alert = z.object({
+  /** The dialect, `alertmanager` or `generic`. */
+  source: z.string(),
+  /** The alert's identity at its source; unique among open alerts. */
+  fingerprint: z.string().min(1).max(200),
+  status: z.enum(['firing', 'resolved']),
+  name: z.string(),
+  severity,
+  /** `default` when the source named no severity we know: shown, so that nobody mistakes it for a decision. */
+  severitySource: z.enum(['alert', 'default']),
+  /** What the source said, for the note that a default was taken. */
+  severityWord: z.string().nullable(),
+  title: z.string(),
+  labels: z.record(z.string(), z.string()),
+  annotations: z.record(z.string(), z.string()),
+  startsAt: z.string(),
+  endsAt: z.string().nullable(),
+  links: z.object({
+    generator: z.string().nullable(),
+    external: z.string().nullable(),
+    runbook: z.string().nullable(),
+  }),
+  /** The source's notification group, kept for correlation. */
+  groupKey: z.string().nullable(),
+  /** Alerts of this group that the sender cut off; a note on the incident says so. */
+  truncatedAlerts: z.number().int().nonnegative(),
+  /** Names of labels and annotations that were shortened to fit. */
+  cappedFields: z.array(z.string()),
+})
+export type Alert = z.infer<typeof alert>
+
+/** What a dialect answers: alerts, or why these bytes can never be one (a 400, which no retry mends). */
+export type Parsed = { ok: true; alerts: Alert[] } | { ok: false; reason: string }
+
+/** Per alert, what ingest did: told to the sender after the commit. */
+export const ingestOutcome = z.enum(['opened', 'repeated', 'resolved', 'reopened', 'orphan', 'escalated'])
+export type IngestOutcome = z.infer<typeof ingestOutcome>

@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { resourceRef } from './resource.ts'
+import { risks } from './tool.ts'
+
+export const approvalStatus = z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed'])
+export type ApprovalStatus = z.infer<typeof approvalStatus>
+
+export const decision = z.enum(['approve', 'deny'])
+export type Decision = z.infer<typeof decision>
+
+export const approval = z.object({
+  id: z.string(),
+  incidentId: z.string(),
+  attempt: z.number().int(),
+  callId: z.string(),
+  tool: z.string(),
+  arguments: z.record(z.string(), z.unknown()),
+  targets: z.array(resourceRef),
+  reason: z.string(),
+  risk: z.enum(risks),
+  reversible: z.boolean(),
+  required: z.number().int(),
+  approvals: z.number().int(),
+  dryRun: z.object({ possible: z.boolean(), summary: z.string(), details: z.record(z.string(), z.unknown()) }),
+  actionDigest: z.string(),
+  stateFingerprint: z.string(),
+  status: approvalStatus,
+  requestedAt: z.string(),
+  expiresAt: z.string(),
+  useBy: z.string().nullable(),
+  decisions: z.array(
+    z.object({
+      operator: z.string(),
+      decision,
+      reason: z.string().nullable(),
+      via: z.string(),
+      at: z.string(),
+    }),
+  ),
+})
+export type Approval = z.infer<typeof approval>
+
+/**
+ * What a decision came to, whatever the door. `recorded`: this decision counts now (`status` may still be `pending` when a
+ * second person is needed). `repeated`: the same person said the same before; nothing changed.
+ */
+export type DecisionOutcome =
+  | { outcome: 'recorded' | 'repeated'; status: ApprovalStatus; approvalId: string; incidentId: string }
+  | { outcome: 'not_found' }
+  | { outcome: 'forbidden'; code: string; message: string }
+  | { outcome: 'conflict'; status: ApprovalStatus; message: string }
+  | { outcome: 'gone'; status: ApprovalStatus; message: string }
+
+/** A person may take this long to decide unless `approval.expiry.<tool>` says otherwise. */
+export const defaultExpirySeconds = 600
+/** Longer than a weekend on call; a plan older than this describes another platform. */
+export const maximumExpirySeconds = 7 * 24 * 3600
+/** An approved action starts within this time or asks again: what was approved must still be what is meant. */
+export const useBySeconds = 900

@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto'
+import canonicalize from 'canonicalize'
+
+/** SHA-256 of text or bytes, in lower-case hex. */
+export function sha256(data: string | Uint8Array): string {
+  return createHash('sha256').update(data).digest('hex')
+}
+
+/** SHA-256 over the canonical form (RFC 8785) of plain JSON data: equal data has equal digests, whatever its key order. */
+export function digestOf(value: unknown): string {
+  return sha256(canonicalize(value) ?? 'null')
+}
+
+/**
+ * Text as PostgreSQL and every reader can hold it: U+0000 and lone surrogates become U+FFFD. Keys of objects too. Anything
+ * that JSON cannot say (undefined, functions) is left out, as JSON.stringify does.
+ */
+export function cleanJson<T>(value: T): T {
+  if (typeof value === 'string') return value.replaceAll('\u0000', '\uFFFD').toWellFormed() as T
+  if (Array.isArray(value)) return value.map(cleanJson) as T
+  if (value !== null && typeof value === 'object') {
+    const clean: Record<string, unknown> = {}
+    for (const [key, entry] of Object.entries(value)) {
+      if (entry === undefined) continue
+      Object.defineProperty(clean, cleanJson(key), {
+        value: cleanJson(entry),
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      })
+    }
+    return clean as T
+  }
+  return value
+}

@@ -1,0 +1,284 @@
+import { z } from 'zod'
+import type { IncidentRole, ResolveOutcome, Severity } from './incident.ts'
+import type { ResourceRef } from './resource.ts'
+import type { Discovered, Effect, Envelope, Risk } from './tool.ts'
+
+/**
+ * The grammar of an incident's log. An attempt opens with `claimed` and `context_assembled`. A turn is one `model_answered`
+ * (or `model_failed`) and, per proposed call, `call_judged`, then for `run` `tool_started` and `tool_finished`, for `ask`
+ * the approval's rows and `call_judged` again. A write is followed by `verification`. An attempt ends with one of
+ * `resolved`, `escalated`, `cancelled`.
+ */
+export const eventKind = z.enum([
+  'alert_received',
+  'claimed',
+  'context_assembled',
+  'model_answered',
+  'model_failed',
+  'correction_sent',
+  'call_judged',
+  'tool_started',
+  'tool_finished',
+  'step_started',
+  'step_finished',
+  'verification',
+  'approval_requested',
+  'approval_decided',
+  'approval_expired',
+  'approval_withdrawn',
+  'grant_used',
+  'hint_confirmed',
+  'hint_diverged',
+  'budget_ended',
+  'security_event',
+  'resolved',
+  'escalated',
+  'cancelled',
+  'capability_gap',
+  'commented',
+  'notified',
+])
+export type EventKind = z.infer<typeof eventKind>
+
+/** The words of the seeds: what the timeline and older consumers filter by. */
+export const eventAction = z.enum([
+  'investigated',
+  'attempted_fix',
+  'fix_succeeded',
+  'fix_failed',
+  'resolved',
+  'escalated',
+  'cancelled',
+  'capability_gap',
+  'commented',
+])
+export type EventAction = z.infer<typeof eventAction>
+
+/** Actions a model may record through `add_incident_event` (seed 002). */
+export const recordableAction = z.enum([
+  'investigated',
+  'attempted_fix',
+  'fix_succeeded',
+  'fix_failed',
+  'escalated',
+  'capability_gap',
+  'commented',
+])
+
+/** The one table from what happened to the seed's word for it. Writes have their own column. */
+const actionOfKind: Record<EventKind, EventAction> = {
+  alert_received: 'commented',
+  claimed: 'investigated',
+  context_assembled: 'investigated',
+  model_answered: 'commented',
+  model_failed: 'commented',
+  correction_sent: 'commented',
+  call_judged: 'investigated',
+  tool_started: 'investigated',
+  tool_finished: 'investigated',
+  step_started: 'attempted_fix',
+  step_finished: 'attempted_fix',
+  verification: 'investigated',
+  approval_requested: 'investigated',
+  approval_decided: 'commented',
+  approval_expired: 'commented',
+  approval_withdrawn: 'commented',
+  grant_used: 'investigated',
+  hint_confirmed: 'investigated',
+  hint_diverged: 'investigated',
+  budget_ended: 'commented',
+  security_event: 'commented',
+  resolved: 'resolved',
+  escalated: 'escalated',
+  cancelled: 'cancelled',
+  capability_gap: 'capability_gap',
+  commented: 'commented',
+  notified: 'commented',
+}
+
+export function actionOf(kind: EventKind, options: { effect?: Effect; held?: boolean } = {}): EventAction {
+  if (options.effect === 'write' && (kind === 'tool_started' || kind === 'tool_finished')) return 'attempted_fix'
+  if (kind === 'verification' && options.held !== undefined) return options.held ? 'fix_succeeded' : 'fix_failed'
+  return actionOfKind[kind]
+}
+
+export const agentActor = 'agent:incident-investigator'
+export const systemActor = 'system:nightshift'
+
+export type Verdict = 'run' | 'ask' | 'refuse'
+
+/** One call as the model proposed it; `arguments` is null where they could not be read, and `problem` says why. */
+export type ProposedCall = {
+  id: string
+  tool: string
+  arguments: Record<string, unknown> | null
+  problem: string | null
+}
+
+/** A body too large for its row: the whole is in `result_body` under its digest. */
+export type BodyRef = { digest: string; bytes: number; head: string; tail: string }
+
+export type ConfigInForce = Record<string, { value: unknown; source: string }>
+
+export type EventMetadata = {
+  alert_received: {
+    fingerprint: string
+    source: string
+    status: 'firing' | 'resolved'
+    count: number
+    labels: Record<string, string>
+    severityWord: string | null
+    severitySource: string
+    truncatedAlerts: number
+    cappedFields: string[]
+    outcome: string
+  }
+  claimed: { role: IncidentRole; groupId: string; workflowId: string; config: ConfigInForce }
+  context_assembled: {
+    prompt: BodyRef
+    tools: BodyRef
+    context: BodyRef
+    protocol: 'native' | 'json'
+    model: string
+    parts: Record<string, 'ok' | 'empty' | 'failed'>
+    hintFrom: string | null
+    maxTurns: number
+    deadline: string
+    tokenBudget: number
+  }
+  model_answered: {
+    content: string
+    body: BodyRef | null
+    calls: ProposedCall[]
+    final: { text: string; confidence: 'high' | 'medium' | 'low' | null } | null
+    problem: { code: string; text: string } | null
+    usage: { promptTokens: number; completionTokens: number }
+    model: string
+    finishReason: string
+    durationMs: number
+  }
+  model_failed: { code: string; status: number | null; activityAttempt: number; retryAfterMs: number | null }
+  correction_sent: { code: string; text: string }
+  call_judged: {
+    callId: string
+    tool: string
+    arguments: Record<string, unknown> | null
+    verdict: Verdict
+    code: string
+    reason: string
+    hint: string | null
+    effect: Effect
+    risk: Risk
+    targets: ResourceRef[]
+    actionDigest: string
+    policyVersion: string
+    foldedSeq: number
+    approvalId: string | null
+  }
+  tool_started: {
+    callId: string
+    tool: string
+    arguments: Record<string, unknown>
+    effect: Effect
+    risk: Risk
+    targets: ResourceRef[]
+    actionDigest: string
+    approvalId: string | null
+  }
+  tool_finished: {
+    callId: string
+    tool: string
+    arguments: Record<string, unknown>
+    effect: Effect
+    targets: ResourceRef[]
+    outcome: 'done' | 'failed' | 'indeterminate'
+    /** The envelope without `data` where the data was too large; `body` then says where it is. */
+    result: Envelope
+    body: BodyRef | null
+    discovered: Discovered[]
+    durationMs: number
+  }
+  step_started: { callId: string; step: number; action: string; vm: string; to: string }
+  step_finished: { callId: string; step: number; status: 'OK' | 'FAILED'; detail: string }
+  verification: {
+    callId: string
+    tool: string
+    targets: ResourceRef[]
+    writeSeq: number
+    outcome: 'open' | 'held' | 'not_held'
+    postcondition: string
+    observed: string
+  }
+  approval_requested: {
+    approvalId: string
+    callId: string
+    tool: string
+    actionDigest: string
+    risk: Risk
+    required: number
+    targets: ResourceRef[]
+    summary: string
+    expiresAt: string
+    replaces: string | null
+  }
+  approval_decided: {
+    approvalId: string
+    callId: string
+    decision: 'approve' | 'deny'
+    reason: string | null
+    via: string
+    status: string
+    actionDigest: string
+  }
+  approval_expired: { approvalId: string; callId: string }
+  approval_withdrawn: { approvalId: string; callId: string; reason: string }
+  grant_used: { approvalId: string }
+  hint_confirmed: { leader: string }
+  hint_diverged: { leader: string; why: string }
+  budget_ended: { budget: 'turns' | 'tokens' | 'time' | 'corrections' | 'model'; limit: number; used: number }
+  security_event: { code: string; door: string; subject: string; detail: string }
+  resolved: {
+    resolution: string
+    outcome: ResolveOutcome
+    claims: { text: string; evidence: number[] }[]
+    confidence: string | null
+  }
+  escalated: { reason: string; code: string; severity: Severity }
+  cancelled: { reason: string }
+  capability_gap: { category: 'investigation' | 'remediation' | 'notification'; description: string }
+  commented: { text: string; confidence: string | null; action: string | null }
+  notified: { destination: string; trigger: string; status: string; attempts: number }
+}
+
+/** A row as it is stored, exported and streamed. `at` is UTC with microseconds, the very text that was hashed. */
+export type IncidentEvent<K extends EventKind = EventKind> = {
+  [P in K]: {
+    id: string
+    incidentId: string
+    attempt: number
+    seq: number
+    stepKey: string | null
+    turn: number | null
+    kind: P
+    action: EventAction
+    actor: string
+    detail: string
+    metadata: EventMetadata[P]
+    at: string
+    prevHash: string
+    hash: string
+  }
+}[K]
+
+/** What `append()` is given; number, time and hash are its own to set. */
+export type NewEvent<K extends EventKind = EventKind> = {
+  [P in K]: {
+    kind: P
+    actor: string
+    detail: string
+    metadata: EventMetadata[P]
+    turn?: number | null
+    stepKey?: string | null
+    action?: EventAction
+  }
+}[K]

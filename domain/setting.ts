@@ -1,0 +1,154 @@
+import { z } from 'zod'
+
+/**
+ * Every key of `platform_config`, the schema that parses its text, and its default. Keys ending in `.*` stand for a family.
+ * A key that is not here is refused by the API; one that plain SQL put there is listed as unknown and has no effect.
+ */
+const whole = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum)
+const flag = z.enum(['true', 'false']).transform((text) => text === 'true')
+const names = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean),
+)
+const httpUrl = z.url({ protocol: /^https?$/ })
+
+export type Setting = {
+  key: string
+  /** With a family, the part after the dot is an incident type, a tool or a trigger. */
+  family: boolean
+  schema: z.ZodType
+  fallback: string | null
+  secret: boolean
+  /** The environment variable that sits between the global key and the default; null when there is none. */
+  environment: string | null
+  description: string
+}
+
+const setting = (
+  key: string,
+  schema: z.ZodType,
+  fallback: string | null,
+  description: string,
+  more: { secret?: boolean; environment?: string } = {},
+): Setting => ({
+  key,
+  family: key.endsWith('.*'),
+  schema,
+  fallback,
+  secret: more.secret ?? false,
+  environment: more.environment ?? null,
+  description,
+})
+
+export const settings: Setting[] = [
+  setting(
+    'agent.system_prompt',
+    z.string().min(1).max(20_000),
+    null,
+    'Replaces the system prompt; constraints and protocol are still appended.',
+  ),
+  setting('agent.system_prompt.*', z.string().min(1).max(20_000), null, 'The same for one incident type.'),
+  setting('agent.concurrency.*', whole(1, 100), null, 'Followers of this type that investigate at once.', {
+    environment: 'AGENT_FOLLOWER_CONCURRENT',
+  }),
+  setting('agent.max_turns', whole(1, 200), null, 'Turns before an investigation escalates.', {
+    environment: 'LLM_MAX_TURNS',
+  }),
+  setting('agent.max_turns.*', whole(1, 200), null, 'The same for one incident type.', {
+    environment: 'LLM_MAX_TURNS',
+  }),
+  setting('agent.tools.*', names, null, 'Comma-separated tools offered for this type; all when not set.'),
+  setting(
+    'agent.leader_wait',
+    whole(0, 86_400),
+    '300',
+    'Seconds followers wait while their leader waits for a person.',
+  ),
+  setting(
+    'agent.time_budget',
+    whole(10, 86_400),
+    '1800',
+    'Seconds of work per investigation; waiting for a person is not counted.',
+  ),
+  setting('agent.token_budget', whole(1_000, 100_000_000), '400000', 'Tokens per investigation.'),
+  setting('agent.paused', flag, 'false', 'No new claims and no writes; reads go on.'),
+  setting('approval.expiry.*', whole(1, 604_800), '600', 'Seconds a person may take to decide about this tool.'),
+  setting('webhook.critical.url', httpUrl, null, 'Where to post when a critical incident is created.'),
+  setting('webhook.critical.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
+  setting('webhook.critical.secret', z.string().startsWith('whsec_'), null, 'Signs it by Standard Webhooks.', {
+    secret: true,
+  }),
+  setting('webhook.escalated.url', httpUrl, null, 'Where to post when an incident is escalated.'),
+  setting('webhook.escalated.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
+  setting('webhook.escalated.secret', z.string().startsWith('whsec_'), null, 'Signs it by Standard Webhooks.', {
+    secret: true,
+  }),
+  setting(
+    'retention.incidents',
+    whole(1, 36_500),
+    null,
+    'Days after which a closed incident may be dropped; kept for ever when not set.',
+  ),
+]
+
+/** The setting a key belongs to: the exact one first, then its family; null when there is none. */
+export function settingOf(key: string): Setting | null {
+  const exact = settings.find((candidate) => !candidate.family && candidate.key === key)
+  if (exact) return exact
+  return (
+    settings.find((candidate) => {
+      const prefix = candidate.key.slice(0, -1)
+      return candidate.family && key.startsWith(prefix) && /^[a-z0-9_.]{1,64}$/.test(key.slice(prefix.length))
+    }) ?? null
+  )
+}
+
+/** The value a stored text stands for, or why it stands for none. */
+export function parseSetting(key: string, text: string): { ok: true; value: unknown } | { ok: false; reason: string } {
+  const found = settingOf(key)
+  if (!found) return { ok: false, reason: `there is no setting ${key}` }
+  const parsed = found.schema.safeParse(text)
+  if (parsed.success) return { ok: true, value: parsed.data }
+  return { ok: false, reason: parsed.error.issues.map((issue) => issue.message).join('; ') }
+}
+
+export type SettingSource = 'type' | 'global' | 'environment' | 'default'
+export type EffectiveSetting = { key: string; value: unknown; source: SettingSource; problem: string | null }
+
+/**
+ * The value in force: type, global, environment, default. A stored value that does not parse is passed over and reported, for
+ * a typing mistake at night must not stop investigations.
+ */
+export function effectiveSetting(
+  name: string,
+  type: string | null,
+  stored: ReadonlyMap<string, string>,
+  environment: Record<string, string | undefined>,
+): EffectiveSetting {
+  let problem: string | null = null
+  const candidates: [string, SettingSource][] = []
+  if (type !== null) candidates.push([`${name}.${type}`, 'type'])
+  candidates.push([name, 'global'])
+  for (const [key, source] of candidates) {
+    const text = stored.get(key)
+    if (text === undefined || settingOf(key) === null) continue
+    const parsed = parseSetting(key, text)
+    if (parsed.ok) return { key, value: parsed.value, source, problem }
+    problem = `${key}: ${parsed.reason}`
+  }
+  const known = settingOf(type === null ? name : `${name}.${type}`) ?? settingOf(name)
+  const fromEnvironment = known?.environment ? environment[known.environment] : undefined
+  if (known && fromEnvironment !== undefined) {
+    const parsed = known.schema.safeParse(fromEnvironment)
+    if (parsed.success) return { key: known.environment ?? name, value: parsed.data, source: 'environment', problem }
+  }
+  const fallback = known?.fallback ?? null
+  return {
+    key: name,
+    value: known && fallback !== null ? known.schema.parse(fallback) : null,
+    source: 'default',
+    problem,
+  }
+}

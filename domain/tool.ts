@@ -1,0 +1,110 @@
+import type { z } from 'zod'
+import type { ResourceRef } from './resource.ts'
+
+/**
+ * What a call does to the world. `resolve` finds out what a name means, `read` looks, `record` writes to the incident's own
+ * log, `write` changes the platform, `terminal` ends the investigation. What is unknown is a write.
+ */
+export type Effect = 'resolve' | 'read' | 'record' | 'write' | 'terminal'
+
+/** Ordered: configuration may raise a tool's class, never lower it. */
+export const risks = ['none', 'low', 'medium', 'high', 'critical'] as const
+export type Risk = (typeof risks)[number]
+
+/** How many distinct people must approve a call of this class when it is asked. */
+export const requiredApprovals: Record<Risk, number> = { none: 0, low: 1, medium: 1, high: 1, critical: 2 }
+
+export type ToolError = {
+  code: string
+  message: string
+  /** True when policy stopped it, so that nothing was tried. */
+  blocked: boolean
+  /** True when it was tried and did not work. */
+  failed: boolean
+  /** Would the same call, later, have a chance? */
+  retryable: boolean
+  details: Record<string, unknown>
+}
+
+/** What every tool answers, and what the model reads. */
+export type Envelope = {
+  ok: boolean
+  data?: unknown
+  error?: ToolError
+  meta: Record<string, unknown>
+}
+
+/** A thing that a look-up made known: writes may name it from now on. */
+export type Discovered = ResourceRef & { name: string; aliases: string[] }
+
+/** The core API as tools see it. `ok: false` is an answer; a fault of the network is thrown and may be retried. */
+export type CoreAnswer =
+  | { ok: true; status: number; data: unknown }
+  | { ok: false; status: number; problem: { title: string; detail: string; code?: string } }
+
+export type CorePort = {
+  get(path: string, options?: { signal?: AbortSignal }): Promise<CoreAnswer>
+  post(
+    path: string,
+    body: unknown,
+    options: { idempotencyKey: string; ifMatch?: string; signal?: AbortSignal },
+  ): Promise<CoreAnswer>
+}
+
+export type ToolContext = {
+  core: CorePort
+  incidentId: string
+  /** The step key: sent on as `Idempotency-Key`, so that a receiver does it once. */
+  stepKey: string
+  /** Fingerprint of the state the approval was given for; the receiver refuses 412 when it has changed. */
+  ifMatch: string | null
+  signal?: AbortSignal
+}
+
+/** What a dry run found: shown to the person who decides, bound by the approval. */
+export type Preparation = {
+  /** Every resource the action touches. */
+  targets: ResourceRef[]
+  /** What makes two calls the same action; goes into the action digest beside the tool's name. */
+  identity: Record<string, unknown>
+  /** Fingerprint of the facts the dry run rests on. */
+  stateFingerprint: string
+  /** What would happen, in plain data. `possible: false` says plainly that there is no dry run. */
+  dryRun: { possible: boolean; summary: string; details: Record<string, unknown> }
+}
+
+export type Observation = { holds: boolean; observed: string }
+
+export type Tool<Input = Record<string, unknown>, Output = unknown> = {
+  name: string
+  description: string
+  input: z.ZodType<Input>
+  output: z.ZodType<Output>
+  effect: Effect
+  risk: Risk
+  /** A reversible low-risk write near the incident's resource runs unasked. */
+  reversible: boolean
+  /** What the arguments name. Reads that look at a target close its verification. */
+  targets(input: Input, incidentId: string): ResourceRef[]
+  /** What a successful answer made known. */
+  discovers(output: Output, input: Input): Discovered[]
+  /** Writes only: targets, identity and fingerprint from the world as it is now. */
+  prepare?(input: Input, context: ToolContext): Promise<Preparation>
+  /** Writes only: what must be true afterwards, and for how long code may wait for it. */
+  postcondition?: {
+    text: string
+    withinSeconds: number
+    check(input: Input, output: Output | null, context: ToolContext): Promise<Observation>
+  }
+  run(input: Input, context: ToolContext): Promise<CoreAnswer>
+}
+
+/** The part of a tool that the judge needs: plain data, no functions that could touch the world. */
+export type ToolFacts = {
+  name: string
+  effect: Effect
+  risk: Risk
+  reversible: boolean
+  input: z.ZodType
+  targets(input: Record<string, unknown>, incidentId: string): ResourceRef[]
+}

@@ -1,0 +1,69 @@
+import { type Kysely, sql } from 'kysely'
+
+/** What operators set, and what is sent out. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  // `value` is text and everything else has a default, so that seed 002's plain INSERT statements work as they stand.
+  await sql`
+    create table platform_config (
+      key text primary key,
+      value text not null,
+      version integer not null default 1,
+      updated_at timestamptz not null default nightshift_now(),
+      updated_by text not null default 'sql',
+      reason text
+    )`.execute(db)
+  await sql`
+    create table platform_config_revision (
+      id bigint generated always as identity primary key,
+      key text not null,
+      version integer not null,
+      old_value text,
+      new_value text,
+      actor text not null,
+      reason text,
+      at timestamptz not null default nightshift_now()
+    )`.execute(db)
+  await sql`
+    create function platform_config_revise() returns trigger language plpgsql as $$
+    begin
+      if tg_op = 'DELETE' then
+        insert into platform_config_revision (key, version, old_value, new_value, actor)
+        values (old.key, old.version + 1, old.value, null, current_setting('nightshift.actor', true));
+        return old;
+      end if;
+      if tg_op = 'UPDATE' then
+        new.version := old.version + 1;
+        new.updated_at := nightshift_now();
+      end if;
+      insert into platform_config_revision (key, version, old_value, new_value, actor, reason)
+      values (new.key, new.version, case when tg_op = 'UPDATE' then old.value end, new.value, new.updated_by, new.reason);
+      return new;
+    end $$`.execute(db)
+  await sql`alter table platform_config_revision alter column actor drop not null`.execute(db)
+  await sql`
+    create trigger platform_config_revision before insert or update or delete on platform_config
+    for each row execute function platform_config_revise()`.execute(db)
+  await sql`
+    create trigger platform_config_revision_append_only before update or delete on platform_config_revision
+    for each row execute function refuse_change()`.execute(db)
+
+  // One row per attempt to deliver; `message_id` stays the same over the attempts of one message.
+  await sql`
+    create table delivery (
+      id bigint generated always as identity primary key,
+      message_id text not null,
+      destination text not null,
+      incident_id text not null references incident (id),
+      notification jsonb not null,
+      attempt integer not null,
+      status text not null default 'pending' check (status in ('pending', 'sending', 'sent', 'failed', 'dropped')),
+      response_status integer,
+      response text,
+      next_at timestamptz not null default nightshift_now(),
+      leased_until timestamptz,
+      finished_at timestamptz,
+      created_at timestamptz not null default nightshift_now(),
+      unique (message_id, attempt)
+    )`.execute(db)
+  await sql`create index delivery_due on delivery (next_at) where status in ('pending', 'sending')`.execute(db)
+}

@@ -1,0 +1,42 @@
+import { Kysely, PostgresDialect } from 'kysely'
+import { type Migration, type MigrationProvider, Migrator } from 'kysely/migration'
+import pg from 'pg'
+import * as log from './0001-log.ts'
+import * as authority from './0002-authority.ts'
+import * as configuration from './0003-configuration.ts'
+import * as inventory from './0004-inventory.ts'
+import * as roles from './0005-roles.ts'
+
+/** In order and append-only: a migration that has been released is never edited. */
+const migrations: Record<string, Migration> = {
+  '0001-log': log,
+  '0002-authority': authority,
+  '0003-configuration': configuration,
+  '0004-inventory': inventory,
+  '0005-roles': roles,
+}
+
+const provider: MigrationProvider = { getMigrations: async () => migrations }
+
+/**
+ * Brings a database to the newest schema, as the owner of its tables. Two at once are one after the other (kysely holds an
+ * advisory lock). Answers the names it applied; throws what PostgreSQL said when one fails, and then none was applied.
+ */
+export async function migrateToLatest(databaseUrl: string): Promise<{ applied: string[] }> {
+  const db = new Kysely<unknown>({
+    dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: databaseUrl, max: 2 }) }),
+  })
+  try {
+    const { error, results } = await new Migrator({ db, provider }).migrateToLatest()
+    if (error) throw error
+    return { applied: (results ?? []).map((result) => result.migrationName) }
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** Names of migrations that this build knows and the database has not seen: `/readyz` wants none. */
+export async function pendingMigrations(db: Kysely<unknown>): Promise<string[]> {
+  const known = await new Migrator({ db, provider }).getMigrations()
+  return known.filter((migration) => !migration.executedAt).map((migration) => migration.name)
+}
