@@ -1,0 +1,89 @@
+// Plain JavaScript for Node 20 and later: this file runs before anything is installed, so it imports nothing but Node.
+
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { constants } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The root of the checkout. */
+export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
+
+/**
+ * Runs `node ...args` under Node 24, installing the dependencies first where they are missing or out of date, and ends
+ * this process with the exit code of that command.
+ */
+export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
+  const reason = whyInstall(rootDir)
+  if (reason) install(reason)
+
+  const node = findNode24(rootDir)
+  if (!node) {
+    process.stderr.write(
+      `Nightshift needs Node 24; this is Node ${process.versions.node}, and no node-${process.platform}-${process.arch} package is installed.\n` +
+        'Install Node 24 (https://nodejs.org), or run "npm ci --include=optional" where that package exists (linux-x64, linux-arm64, darwin-arm64).\n',
+    )
+    process.exit(1)
+  }
+
+  const child = spawn(node, args, {
+    cwd,
+    stdio: 'inherit',
+    // Whatever the command starts by the name of "node" is then the same Node.
+    env: { ...process.env, PATH: [dirname(node), process.env.PATH].filter(Boolean).join(delimiter) },
+  })
+
+  // The terminal sends SIGINT to the child as well: stay until it has tidied up, so that the prompt does not come back early.
+  process.on('SIGINT', () => {})
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+
+  child.on('error', (error) => {
+    process.stderr.write(`${node} did not start: ${error.message}\n`)
+    process.exit(1)
+  })
+  child.on('exit', (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)))
+}
+
+/** The reason why `npm ci` has to run in `dir`, or undefined when what is installed is what the lockfile says. */
+export function whyInstall(dir) {
+  const lock = join(dir, 'package-lock.json')
+  const installed = join(dir, 'node_modules', '.package-lock.json')
+  if (!existsSync(installed)) return 'nothing is installed yet'
+  if (statSync(lock).mtimeMs <= statSync(installed).mtimeMs) return undefined
+
+  // A checkout or a copy makes the lockfile newer without changing a version, so the dates alone would install for nothing.
+  const wanted = JSON.parse(readFileSync(lock, 'utf8')).packages
+  const present = JSON.parse(readFileSync(installed, 'utf8')).packages
+  for (const [path, entry] of Object.entries(wanted)) {
+    if (path === '') continue
+    const found = present[path]
+    if (found ? found.version !== entry.version : !entry.optional && !entry.peer) {
+      return `package-lock.json asks for ${path.replace(/^.*node_modules\//, '')} ${entry.version}, which is not installed`
+    }
+  }
+  return undefined
+}
+
+/** The Node 24 to run under: this one, or the one that npm installed; undefined when there is neither. */
+export function findNode24(dir) {
+  if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
+  const packaged = join(dir, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
+  return existsSync(packaged) ? packaged : undefined
+}
+
+function install(reason) {
+  process.stderr.write(`Installing dependencies with "npm ci", because ${reason}. This takes a minute.\n`)
+  const npm = process.env.npm_execpath?.endsWith('npm-cli.js') ? [process.execPath, process.env.npm_execpath] : ['npm']
+  const result = spawnSync(
+    npm[0],
+    [...npm.slice(1), 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund'],
+    // To stderr, so that the output of a command that prints JSON stays JSON.
+    { cwd: rootDir, stdio: ['ignore', 2, 2] },
+  )
+  if (result.status !== 0) {
+    process.stderr.write(
+      '"npm ci" failed, see above. Put that right (network, disk space, permissions) and try again.\n',
+    )
+    process.exit(1)
+  }
+}

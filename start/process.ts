@@ -1,0 +1,159 @@
+import { spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { constants } from 'node:os'
+import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Ledger } from './ledger.ts'
+import { groupMembers, sendSignal } from './process-table.ts'
+
+export interface ProcessOptions {
+  /** Names the process in messages and in the ledger. */
+  name: string
+  command: string
+  args: string[]
+  /** The whole environment: nothing is inherited, so that a child knows only the secrets it was given. */
+  env: Record<string, string | undefined>
+  cwd?: string
+  /** Standard output and error are appended here. */
+  logFile: string
+  ledger?: Ledger | undefined
+  /** Whose rights it runs with; only root can choose. */
+  account?: { uid: number; gid: number } | undefined
+  /** What asks it to stop. PostgreSQL, for one, waits for its clients on SIGTERM. */
+  stopSignal?: NodeJS.Signals
+  /** Called when it ends without having been asked to. */
+  onExit?: (exit: Exit) => void
+}
+
+export interface Exit {
+  name: string
+  code: number
+  /** The last lines of its log. */
+  tail: string
+}
+
+export interface RunningProcess {
+  name: string
+  pid: number
+  logFile: string
+  /** Settles when the process has ended, whatever the reason; never rejects. */
+  exited: Promise<Exit>
+  hasExited(): boolean
+  /** Asks it to stop, then kills it and all it has started, and returns when nothing is left. */
+  stop(graceMs?: number): Promise<void>
+  /** Kills it and all it has started, at once and synchronously. */
+  kill(): void
+}
+
+/**
+ * Starts a process at the head of a group of its own: Ctrl-C in the terminal does not reach it, and `stop` reaches
+ * everything it has started in turn.
+ */
+export async function startProcess(options: ProcessOptions): Promise<RunningProcess> {
+  const { name, command, args, logFile, ledger, stopSignal = 'SIGTERM' } = options
+  mkdirSync(dirname(logFile), { recursive: true })
+  // A file instead of a pipe: the child can go on writing, and can be read about, when this process has died.
+  const log = openSync(logFile, 'a', 0o600)
+  writeSync(log, `--- ${new Date().toISOString()} ${name} starts\n`)
+  const env = Object.fromEntries(Object.entries(options.env).filter(([, value]) => value !== undefined))
+  const child = spawn(command, args, {
+    cwd: options.cwd,
+    env,
+    detached: true,
+    stdio: ['ignore', log, log],
+    ...options.account,
+  })
+  closeSync(log)
+
+  let stopping = false
+  let ended = false
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, signal) => {
+      ended = true
+      const exit = { name, code: code ?? 128 + (signal ? constants.signals[signal] : 0), tail: logTail(logFile) }
+      if (child.pid !== undefined && groupMembers(child.pid).length === 0) ledger?.remove(child.pid)
+      if (!stopping) options.onExit?.(exit)
+      resolve(exit)
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve)
+    child.once('error', (error) => reject(new Error(`${name} did not start: ${error.message}`)))
+  })
+  const pid = child.pid as number
+  ledger?.add(name, pid)
+  // Whoever awaits `exited` keeps this process alive by other means; a child left running must not.
+  child.unref()
+
+  const killGroup = () => {
+    stopping = true
+    sendSignal(-pid, 'SIGKILL')
+  }
+  return {
+    name,
+    pid,
+    logFile,
+    exited,
+    hasExited: () => ended,
+    kill: killGroup,
+    async stop(graceMs = 3_000) {
+      stopping = true
+      if (!ended) {
+        sendSignal(pid, stopSignal)
+        const patience = new AbortController()
+        await Promise.race([exited, sleep(graceMs, undefined, { signal: patience.signal }).catch(() => undefined)])
+        patience.abort()
+      }
+      killGroup()
+      for (let round = 0; groupMembers(pid).length > 0 && round < 80; round++) await sleep(25)
+      ledger?.remove(pid)
+    },
+  }
+}
+
+/**
+ * Waits until `url` answers 200. Throws, with the last lines of its log, as soon as the process has ended, or when it has
+ * not become ready within `timeoutMs`; a process that is not ready in time is left to the caller to stop.
+ */
+export async function waitUntilReady(child: RunningProcess, url: string, timeoutMs = 30_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs
+  let last = 'nothing listened'
+  while (Date.now() < deadline) {
+    if (child.hasExited()) throw endedEarly(await child.exited, child.logFile)
+    try {
+      const response = await fetch(url, {
+        signal: AbortSignal.timeout(Math.max(1, Math.min(2_000, deadline - Date.now()))),
+      })
+      const body = await response.text()
+      if (response.status === 200) return
+      last = `it answered ${response.status} ${body.slice(0, 300)}`.trimEnd()
+    } catch (error) {
+      const cause = (error as Error).cause as { code?: string } | undefined
+      last = cause?.code === 'ECONNREFUSED' ? 'nothing listened' : (error as Error).message
+    }
+    await sleep(50)
+  }
+  throw new Error(
+    `${child.name} was not ready within ${timeoutMs / 1000} s at ${url}: ${last}. Its log is ${child.logFile}; it ends with:\n${logTail(child.logFile)}`,
+  )
+}
+
+/** The error for a process that ended before it was of any use. */
+export function endedEarly(exit: Exit, logFile: string): Error {
+  return new Error(
+    `${exit.name} ended with code ${exit.code} while starting. Its log is ${logFile}; it ends with:\n${exit.tail}`,
+  )
+}
+
+/** The last lines a process has written since it was last started, indented. */
+export function logTail(logFile: string, lines = 15): string {
+  let text: string
+  try {
+    text = readFileSync(logFile, 'utf8')
+  } catch {
+    return '  (no log)'
+  }
+  const thisRun = text.slice(Math.max(0, text.lastIndexOf('\n--- ') + 1))
+  const tail = thisRun.trimEnd().split('\n').slice(1).slice(-lines)
+  return tail.length === 0 ? '  (nothing written)' : tail.map((line) => `  ${line.slice(0, 400)}`).join('\n')
+}

