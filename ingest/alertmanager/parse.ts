@@ -1,0 +1,89 @@
+import type { Alert, Parsed } from '../../domain/alert.ts'
+import { type Fields, isFields, nameOfShape, readBody } from '../body.ts'
+import {
+  capChars,
+  capFields,
+  fieldText,
+  maxAlerts,
+  maxAnnotationBytes,
+  maxLabelBytes,
+  maxNameChars,
+  maxTitleChars,
+} from '../cap.ts'
+import { fingerprintOf, identityOf } from '../fingerprint.ts'
+import { linkOf } from '../link.ts'
+import { momentOf } from '../moment.ts'
+import { severityOf } from '../severity.ts'
+import { severities } from './severities.ts'
+
+/**
+ * Alertmanager's webhook (version "4", and Grafana's, which has its shape) as alerts: as many out as came in, or a reason.
+ * Never throws. Lenient in everything but the list itself, since the sender retries no refusal.
+ */
+export function parse(bytes: Uint8Array, nowIso: string): Parsed {
+  const body = readBody(bytes)
+  if (!body.ok) return body
+  const group = body.value
+  if (!isFields(group)) return refuse(`the body is ${nameOfShape(group)}, not an object`)
+  if (!Array.isArray(group.alerts)) return refuse(`"alerts" is ${nameOfShape(group.alerts)}, not a list`)
+  if (group.alerts.length > maxAlerts) {
+    return refuse(`it holds ${group.alerts.length} alerts and at most ${maxAlerts} are taken: set max_alerts`)
+  }
+  const alerts: Alert[] = []
+  for (const [index, item] of group.alerts.entries()) {
+    if (!isFields(item)) return refuse(`alerts[${index}] is ${nameOfShape(item)}, not an object`)
+    alerts.push(readAlert(item, group, nowIso))
+  }
+  return { ok: true, alerts }
+}
+
+function refuse(reason: string): Parsed {
+  return { ok: false, reason: `not an Alertmanager webhook: ${reason}` }
+}
+
+function readAlert(item: Fields, group: Fields, nowIso: string): Alert {
+  const rawLabels = isFields(item.labels) ? item.labels : {}
+  const rawAnnotations = isFields(item.annotations) ? item.annotations : {}
+  const labels = capFields('labels', rawLabels, maxLabelBytes)
+  const annotations = capFields('annotations', rawAnnotations, maxAnnotationBytes)
+  const capped = [...labels.capped, ...annotations.capped]
+
+  const rawName = fieldText(rawLabels, 'alertname') ?? 'unknown'
+  const name = capChars(rawName, maxNameChars)
+  if (name !== rawName) capped.push('name')
+
+  const instance = fieldText(rawLabels, 'instance')
+  const rawTitle = fieldText(rawAnnotations, 'summary') ?? (instance ? `${name} on ${instance}` : name)
+  const title = capChars(rawTitle, maxTitleChars)
+  if (title !== rawTitle) capped.push('title')
+
+  // Its own status, never the group's, which says "firing" while any alert does. A word we do not know fires.
+  const status = fieldText(item, 'status')?.toLowerCase() === 'resolved' ? 'resolved' : 'firing'
+  const fingerprint = fieldText(item, 'fingerprint')
+  const groupKey = fieldText(group, 'groupKey')
+  return {
+    source: 'alertmanager',
+    fingerprint: fingerprint ? identityOf(fingerprint) : fingerprintOf(rawLabels),
+    status,
+    name,
+    ...severityOf(fieldText(rawLabels, 'severity'), severities),
+    title,
+    labels: labels.fields,
+    annotations: annotations.fields,
+    startsAt: momentOf(item.startsAt) ?? nowIso,
+    // While it fires, endsAt is year 1 or the time at which Prometheus would give up on it.
+    endsAt: status === 'resolved' ? (momentOf(item.endsAt) ?? nowIso) : null,
+    links: {
+      generator: linkOf(item.generatorURL),
+      external: linkOf(group.externalURL),
+      runbook: linkOf(rawAnnotations.runbook_url) ?? linkOf(rawAnnotations.runbook),
+    },
+    groupKey: groupKey ? identityOf(groupKey) : null,
+    truncatedAlerts: countOf(group.truncatedAlerts),
+    cappedFields: capped,
+  }
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 ? Math.min(value, 2 ** 31 - 1) : 0
+}

@@ -1,0 +1,21 @@
+import type { Parsed } from '../domain/alert.ts'
+import { parse as parseAlertmanager } from './alertmanager/parse.ts'
+import { parse as parseGeneric } from './generic/parse.ts'
+
+export type Dialect = {
+  /** Content types it takes, without parameters. Anything else is a 415. */
+  contentTypes: string[]
+  /** Pure and total: any bytes give alerts or a reason. */
+  parse(bytes: Uint8Array, nowIso: string): Parsed
+}
+
+/** The last part of `POST /ingest/{dialect}`. A new sender is one folder and one line here. */
+export const dialects: Record<string, Dialect> = {
+  alertmanager: { contentTypes: ['application/json'], parse: parseAlertmanager },
+  generic: { contentTypes: ['application/json'], parse: parseGeneric },
+}
+
+/** The dialect of that name, or null. `constructor` is no dialect. */
+export function dialectOf(name: string): Dialect | null {
+  return Object.hasOwn(dialects, name) ? (dialects[name] ?? null) : null
+}
