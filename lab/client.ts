@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { type Scenario, type Verdict, verdict } from './oracle.ts'
+import { type Fault, type FaultName, fault } from './state.ts'
+
+const effect = z.object({
+  key: z.string(),
+  request: z.string(),
+  status: z.enum(['running', 'done', 'failed']),
+  detail: z.string(),
+  result: z.record(z.string(), z.unknown()),
+  /** How often the write was truly started. */
+  runs: z.number().int(),
+})
+
+/** What one may do to a lab from outside: break it, heal it, and ask whether its state is right. */
+export type LabClient = {
+  break(fault: FaultName, target: string): Promise<Fault>
+  /** Tells how many faults were taken back. */
+  heal(): Promise<number>
+  faults(): Promise<Fault[]>
+  effects(): Promise<z.infer<typeof effect>[]>
+  oracle(scenario: Scenario, target?: string): Promise<Verdict>
+}
+
+/** Every call throws an error that names what was asked and what the lab answered. */
+export function labClient(url: string, controlToken: string): LabClient {
+  async function ask<T>(method: string, path: string, schema: z.ZodType<T>, body?: object): Promise<T> {
+    const response = await fetch(new URL(path, url), {
+      method,
+      headers: { authorization: `Bearer ${controlToken}`, 'content-type': 'application/json' },
+      body: body && JSON.stringify(body),
+      // A heal may start every node anew.
+      signal: AbortSignal.timeout(60_000),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`the lab answered ${response.status} to ${method} ${path}: ${text}`)
+    return schema.parse(JSON.parse(text))
+  }
+  return {
+    break: (name, target) => ask('POST', '/control/faults', fault, { fault: name, target }),
+    heal: async () => (await ask('DELETE', '/control/faults', z.object({ healed: z.number() }))).healed,
+    faults: async () => (await ask('GET', '/control/faults', z.object({ items: z.array(fault) }))).items,
+    effects: async () => (await ask('GET', '/control/effects', z.object({ items: z.array(effect) }))).items,
+    oracle: (scenario, target) =>
+      ask('GET', `/control/oracle?${new URLSearchParams({ scenario, ...(target && { target }) })}`, verdict),
+  }
+}

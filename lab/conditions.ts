@@ -1,0 +1,70 @@
+import type { Labels } from './alertmanager.ts'
+import { fullFraction, type Look, type NodeLook, usedBytes } from './look.ts'
+
+/** What is wrong at this moment, as an alert would say it. */
+export type Condition = { labels: Labels; annotations: Labels }
+
+const severities = {
+  replication_lag: 'critical',
+  disk_pressure: 'warning',
+  service_down: 'critical',
+  host_down: 'critical',
+  config_drift: 'info',
+} as const
+type AlertName = keyof typeof severities
+
+/** Everything that is wrong in one look. The order of a look is kept. */
+export function conditionsIn({ nodes, hosts }: Look, lagLimitSeconds: number): Condition[] {
+  return [
+    ...nodes.flatMap((node) => ofNode(node, lagLimitSeconds)),
+    ...hosts
+      .filter(({ state }) => state === 'dead')
+      .map(({ id, region, rack }) =>
+        condition('host_down', { region, rack, host: id, instance: id }, `Host ${id} is down`, `${id} does not answer`),
+      ),
+  ]
+}
+
+function ofNode({ plan, process, answers, lagSeconds, bytes, drift }: NodeLook, lagLimitSeconds: number): Condition[] {
+  const labels = { region: plan.region, shard: plan.shard, node: plan.id, instance: plan.id }
+  const found: Condition[] = []
+  if (lagSeconds !== null && lagSeconds > lagLimitSeconds) {
+    found.push(
+      condition(
+        'replication_lag',
+        labels,
+        `Replication lag exceeded ${lagLimitSeconds} s on shard ${plan.shard}`,
+        `replica ${plan.id} is ${Math.round(lagSeconds)} s behind its primary`,
+      ),
+    )
+  }
+  // A stopped replica serves nobody: its lag is the symptom. Any other that does not answer is a service that is down.
+  if (process === 'gone' || (!answers && !(process === 'stopped' && plan.role === 'replica'))) {
+    const what =
+      process === 'running' ? 'does not answer' : `process is ${process === 'gone' ? 'not running' : process}`
+    found.push(condition('service_down', labels, `Node ${plan.id} is down`, `${plan.id}: ${what}`))
+  }
+  const used = usedBytes(bytes)
+  if (used >= fullFraction * plan.diskQuotaBytes) {
+    const percent = Math.round((used / plan.diskQuotaBytes) * 100)
+    found.push(
+      condition(
+        'disk_pressure',
+        labels,
+        `Disk of ${plan.id} is full`,
+        `${plan.id} uses ${used} of ${plan.diskQuotaBytes} bytes (${percent} %)`,
+      ),
+    )
+  }
+  if (drift.length > 0) {
+    found.push(condition('config_drift', labels, `Configuration of ${plan.id} drifted`, drift.join(', ')))
+  }
+  return found
+}
+
+function condition(alertname: AlertName, labels: Labels, summary: string, description: string): Condition {
+  return {
+    labels: { alertname, severity: severities[alertname], ...labels },
+    annotations: { summary, description, runbook_url: `https://runbooks.example.com/${alertname}` },
+  }
+}

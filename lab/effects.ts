@@ -1,0 +1,112 @@
+import { existsSync, fsyncSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs'
+import { z } from 'zod'
+import type { EffectAnswer } from '../domain/platform.ts'
+
+/**
+ * The journal of writes: JSON lines, appended and synced. A write is `accepted` before anything is looked at, `started`
+ * just before it touches the platform, and `done` or `failed` after; a repeat of its key is answered from here.
+ */
+const line = z.object({
+  at: z.iso.datetime(),
+  key: z.string(),
+  /** Method, path and body: what must be the same under the same key. */
+  request: z.string(),
+  event: z.enum(['accepted', 'started', 'done', 'failed']),
+  detail: z.string(),
+  result: z.record(z.string(), z.unknown()),
+})
+type Line = z.infer<typeof line>
+
+export type EffectRecord = EffectAnswer & { request: string; runs: number }
+export type Outcome = { status: 'done' | 'failed'; detail: string; result: Record<string, unknown> }
+
+export type Journal = {
+  get(key: string): EffectRecord | undefined
+  all(): EffectRecord[]
+  /**
+   * Runs `run` unless the key is known, one write at a time. Null when the key is known for another request. An error of
+   * `run` is a failed write.
+   */
+  once(key: string, request: string, run: () => Promise<Outcome>): Promise<EffectRecord | null>
+  /** Resolves when no write is under way. */
+  idle(): Promise<void>
+}
+
+/**
+ * Opens a journal. A write that an earlier controller accepted but did not start is `failed`, which is true; of one it
+ * did start, `whatBecameOf` may tell, and where it cannot (null) the write stays `running`.
+ */
+export function openJournal(file: string, whatBecameOf: (request: string) => Outcome | null): Journal {
+  const records = new Map<string, EffectRecord>()
+  for (const each of readLines(file)) apply(records, each)
+  const fd = openSync(file, 'a', 0o600)
+  const underWay = new Map<string, Promise<EffectRecord>>()
+  let last: Promise<unknown> = Promise.resolve()
+
+  function append(
+    key: string,
+    request: string,
+    event: Line['event'],
+    detail: string,
+    result: Line['result'] = {},
+  ): void {
+    const entry: Line = { at: new Date().toISOString(), key, request, event, detail, result }
+    writeSync(fd, `${JSON.stringify(entry)}\n`)
+    fsyncSync(fd)
+    apply(records, entry)
+  }
+
+  for (const { key, request, status, runs } of [...records.values()]) {
+    if (status !== 'running') continue
+    if (runs === 0) append(key, request, 'failed', 'the controller ended before it was started')
+    else {
+      const outcome = whatBecameOf(request)
+      if (outcome) append(key, request, outcome.status, outcome.detail, outcome.result)
+    }
+  }
+
+  async function perform(key: string, request: string, run: () => Promise<Outcome>): Promise<EffectRecord> {
+    append(key, request, 'started', 'under way')
+    try {
+      const { status, detail, result } = await run()
+      append(key, request, status, detail, result)
+    } catch (error) {
+      append(key, request, 'failed', (error as Error).message)
+    }
+    return records.get(key)!
+  }
+
+  return {
+    get: (key) => records.get(key),
+    all: () => [...records.values()],
+    async once(key, request, run) {
+      const known = records.get(key)
+      if (known && known.request !== request) return null
+      if (known) return underWay.get(key) ?? known
+      append(key, request, 'accepted', 'accepted')
+      const turn = last.then(() => perform(key, request, run)).finally(() => underWay.delete(key))
+      underWay.set(key, turn)
+      last = turn.catch(() => {})
+      return turn
+    },
+    idle: async () => void (await last),
+  }
+}
+
+function apply(records: Map<string, EffectRecord>, { key, request, event, detail, result }: Line): void {
+  const runs = (records.get(key)?.runs ?? 0) + (event === 'started' ? 1 : 0)
+  const status = event === 'done' || event === 'failed' ? event : 'running'
+  records.set(key, { key, request, status, detail, result, runs })
+}
+
+function readLines(file: string): Line[] {
+  if (!existsSync(file)) return []
+  const text = readFileSync(file, 'utf8')
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1)
+  // The line that was being written when the controller died was never synced, so nothing followed from it.
+  if (whole.length < text.length) truncateSync(file, Buffer.byteLength(whole))
+  return whole
+    .split('\n')
+    .filter(Boolean)
+    .map((each) => line.parse(JSON.parse(each)))
+}

@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync, rmSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
+import { startHost, startNode } from './lab.ts'
+import { usedBytes } from './look.ts'
+import { processState } from './process.ts'
+import { desiredConfig, type Fault, type FaultName, type Lab, nodeDirectory, saveState, writeForNode } from './state.ts'
+import type { NodePlan } from './topology.ts'
+import { counterOf, linkId, startVmsOf } from './vm.ts'
+
+/** How full a disk is made. */
+const overfull = 1.3
+const fileBytes = 512 * 1024
+
+/** The fault cannot hit this target; nothing was broken. */
+export class WrongTarget extends Error {
+  override name = 'WrongTarget'
+}
+
+/** Breaks something for real. The target is a node, or a shard, whose fitting node is then hit; or a host; or `a~b`. */
+export async function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
+  const { on, files = [], counters = {} } = await breakers[name](lab, target)
+  const entry: Fault = {
+    fault: name,
+    ...{ target, on, files, counters },
+    at: new Date().toISOString(),
+    tenantData: tenantData(lab),
+  }
+  lab.faults.push(entry)
+  saveState(lab)
+  return entry
+}
+
+/** Takes every fault back and starts what is down. VMs that were started elsewhere stay there. */
+export async function healAll(lab: Lab): Promise<number> {
+  const healed = lab.faults.length
+  for (const { fault, on, files } of lab.faults) {
+    if (fault === 'link_down') lab.linksDown = lab.linksDown.filter((each) => each !== on)
+    for (const file of files) rmSync(join(nodeDirectory(lab, on), file), { force: true })
+    const node = lab.topology.nodes.find(({ id }) => id === on)
+    if (node) writeForNode(lab, configFile(lab, node), desiredConfig(lab, node))
+  }
+  for (const { id } of lab.topology.nodes) {
+    const child = lab.children.get(id)
+    if (!child) await startNode(lab, id)
+    else if (processState(child.pid) === 'stopped') process.kill(child.pid, 'SIGCONT')
+  }
+  for (const { id } of lab.topology.hosts) {
+    if (lab.children.get(id)) await startVmsOf(lab, id)
+    else await startHost(lab, id)
+  }
+  lab.faults = []
+  saveState(lab)
+  return healed
+}
+
+/** sha256 of every file that belongs to a tenant, by its path in the lab. */
+export function tenantData(lab: Lab): Record<string, string> {
+  const files = lab.topology.nodes.flatMap(({ id }) => filesBelow(join(nodeDirectory(lab, id), 'tenants')))
+  return Object.fromEntries(files.map((file) => [relative(lab.dir, file), sha256Of(file)]))
+}
+
+type Broken = { on: string; files?: string[]; counters?: Record<string, number> }
+
+const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> | Broken> = {
+  replication_lag(lab, target) {
+    const { id } = nodeAt(lab, target, 'replica')
+    process.kill(runningPid(lab, id), 'SIGSTOP')
+    return { on: id }
+  },
+  disk_pressure(lab, target) {
+    const node = nodeAt(lab, target, 'web')
+    return { on: node.id, files: fill(lab, node, 'tmp', 'render-cache') }
+  },
+  disk_pressure_tenant(lab, target) {
+    const node = nodeAt(lab, target, 'web')
+    const tenant = lab.topology.tenants.find(({ shard }) => shard === node.shard)!
+    return { on: node.id, files: fill(lab, node, join('tenants', tenant.id), 'upload') }
+  },
+  async service_down(lab, target) {
+    const { id } = nodeAt(lab, target, 'web')
+    runningPid(lab, id)
+    await lab.children.kill(id)
+    return { on: id }
+  },
+  async host_down(lab, target) {
+    if (!lab.topology.hosts.some(({ id }) => id === target)) throw new WrongTarget(`${target} is not a host`)
+    runningPid(lab, target)
+    const mine = lab.topology.vms.filter(({ id }) => lab.placement[id] === target)
+    // Its VMs are in its process group.
+    await lab.children.kill(target)
+    return { on: target, counters: Object.fromEntries(mine.map(({ id }) => [id, counterOf(lab, id)])) }
+  },
+  config_drift(lab, target) {
+    const node = nodeAt(lab, target, 'web')
+    const file = configFile(lab, node)
+    const config = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>
+    const drifted = node.role === 'web' ? { ...config, maxAgeSeconds: 0 } : { ...config, recordIntervalMs: 2000 }
+    writeForNode(lab, file, `${JSON.stringify(drifted, null, 2)}\n`)
+    return { on: node.id }
+  },
+  link_down(lab, target) {
+    const link = lab.topology.links.find(({ a, b }) => target === linkId(a, b) || target === linkId(b, a))
+    if (!link) throw new WrongTarget(`${target} is not a link; write one as host-osl-1~host-osl-2`)
+    const on = linkId(link.a, link.b)
+    if (!lab.linksDown.includes(on)) lab.linksDown.push(on)
+    return { on }
+  },
+}
+
+function nodeAt(lab: Lab, target: string, role: NodePlan['role']): NodePlan {
+  const node = lab.topology.nodes.find(({ id }) => id === target)
+  const found = node ?? lab.topology.nodes.find((each) => each.shard === target && each.role === role)
+  if (!found) throw new WrongTarget(`${target} is neither a node nor a shard with a ${role} node`)
+  if (role === 'replica' && found.role !== 'replica') throw new WrongTarget(`${target} is not a replica`)
+  if (role === 'web' && found.role !== 'web') throw new WrongTarget(`${target} is not a web node`)
+  return found
+}
+
+function runningPid(lab: Lab, id: string): number {
+  const child = lab.children.get(id)
+  if (!child) throw new WrongTarget(`${id} is already down`)
+  return child.pid
+}
+
+function configFile(lab: Lab, { id }: NodePlan): string {
+  return join(nodeDirectory(lab, id), 'etc', 'config.json')
+}
+
+/** Writes random bytes, which no file system compresses or leaves out, until the node is well over its quota. */
+function fill(lab: Lab, node: NodePlan, directory: string, prefix: string): string[] {
+  const root = nodeDirectory(lab, node.id)
+  const files: string[] = []
+  for (let left = node.diskQuotaBytes * overfull - usedBytes(bytesByDirectory(root)); left > 0; left -= fileBytes) {
+    const file = join(directory, `${prefix}-${randomBytes(4).toString('hex')}.bin`)
+    writeForNode(lab, join(root, file), randomBytes(Math.ceil(Math.min(left, fileBytes))))
+    files.push(file)
+  }
+  return files
+}

@@ -1,0 +1,52 @@
+import { join } from 'node:path'
+import { serve } from '@hono/node-server'
+import pino from 'pino'
+import { labApi } from './api.ts'
+import { conditionsIn } from './conditions.ts'
+import { openJournal } from './effects.ts'
+import { startLab } from './lab.ts'
+import { lookAt } from './look.ts'
+import { postTo, startProber } from './prober.ts'
+import { labSettings } from './settings.ts'
+import { whatBecameOf } from './what-became-of.ts'
+
+/** The controller: starts the lab, serves it on loopback, and takes everything down with it. */
+const settings = labSettings(process.env)
+const log = pino({ name: 'lab' })
+
+const lab = await startLab(settings.LAB_DIR, {
+  webShards: settings.LAB_WEB_SHARDS,
+  lagSeconds: settings.LAB_LAG_SECONDS,
+})
+const journal = openJournal(join(lab.dir, 'effects.jsonl'), (request) => whatBecameOf(lab, request))
+const app = labApi({
+  lab,
+  journal,
+  platformToken: settings.LAB_PLATFORM_TOKEN,
+  controlToken: settings.LAB_CONTROL_TOKEN,
+})
+const prober = startProber(
+  join(lab.dir, 'alerts.json'),
+  settings.LAB_PROBE_INTERVAL_MS,
+  async () => conditionsIn(await lookAt(lab), lab.lagSeconds),
+  postTo(settings.ALERT_URL, settings.ALERT_TOKEN),
+  (error) => log.error({ err: error }, 'a round of the prober failed'),
+)
+const server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: settings.LAB_PORT }, ({ port }) => {
+  // The one line that who started this waits for.
+  log.info({ port, account: lab.account ?? 'as started' }, 'the lab is ready')
+})
+
+let stopping = false
+async function stop(signal: string): Promise<void> {
+  if (stopping) return
+  stopping = true
+  log.info({ signal }, 'the lab stops')
+  server.close()
+  // A write under way is finished, so that the journal tells the truth; no write takes longer than its own bounds.
+  await Promise.all([prober.stop(), journal.idle()])
+  await lab.children.stopAll()
+  process.exit(0)
+}
+process.on('SIGTERM', stop)
+process.on('SIGINT', stop)

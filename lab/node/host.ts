@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { announce, settle } from './settle.ts'
+
+/**
+ * A host: runs VMs as child processes in its own process group, so that they die with it.
+ *
+ *   GET    /vms                → [{ id, pid }]
+ *   POST   /vms/{id}  { from } → starts it here; with `from`, as a copy that waits for that host to let go
+ *   DELETE /vms/{id}           → ends it and lets go of its storage
+ */
+// Read before the privileges go: afterwards this file may be out of reach.
+const program = readFileSync(join(import.meta.dirname, 'vm.sh'), 'utf8')
+const spec = settle<{ storage: string }>()
+
+const vms = new Map<string, ChildProcess>()
+
+// After a hard stop there are beats of VMs that ended with the last process of this host.
+for (const vm of readdirSync(spec.storage)) rmSync(beatOf(vm), { force: true })
+
+function beatOf(vm: string): string {
+  return join(spec.storage, vm, `running.${spec.id}`)
+}
+
+function start(id: string, from: string): void {
+  const vm = spawn('/bin/sh', ['-c', program, 'vm', id, spec.id, from, spec.storage], {
+    stdio: 'ignore',
+    env: { PATH: '/usr/bin:/bin' },
+  })
+  vms.set(id, vm)
+  vm.once('exit', () => {
+    if (vms.get(id) === vm) vms.delete(id)
+  })
+}
+
+async function stop(id: string): Promise<void> {
+  const vm = vms.get(id)
+  if (vm && vm.exitCode === null && vm.signalCode === null) {
+    const exited = once(vm, 'exit')
+    vm.kill('SIGKILL')
+    await exited
+  }
+  rmSync(beatOf(id), { force: true })
+}
+
+async function bodyOf(request: IncomingMessage): Promise<{ from?: string }> {
+  let text = ''
+  for await (const chunk of request) text += chunk
+  return text ? (JSON.parse(text) as { from?: string }) : {}
+}
+
+announce(
+  createServer(async (request, response) => {
+    const id = /^\/vms\/(vm-\d+)$/.exec(request.url!)?.[1]
+    if (request.method === 'GET' && request.url === '/vms') {
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify([...vms].map(([vm, { pid }]) => ({ id: vm, pid }))))
+    } else if (id && request.method === 'POST') {
+      const { from = '' } = await bodyOf(request)
+      if (!vms.has(id)) start(id, from)
+      response.writeHead(201).end()
+    } else if (id && request.method === 'DELETE') {
+      await stop(id)
+      response.writeHead(204).end()
+    } else {
+      response.writeHead(404).end()
+    }
+  }),
+)

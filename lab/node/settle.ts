@@ -1,0 +1,33 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
+
+/**
+ * The first thing a node does: give up the controller's privileges for good, and end when the controller is gone.
+ * It drops them itself, rather than being started without, so that its program may lie where that user cannot look.
+ * From here on it only uses paths relative to its own directory.
+ */
+export function settle<Spec extends object>(
+  onMessage: (message: Partial<Spec>) => void = () => {},
+): Spec & { id: string } {
+  const spec = JSON.parse(process.argv[2]!) as Spec & { id: string; account: { uid: number; gid: number } | null }
+  if (spec.account) {
+    process.setgroups!([spec.account.gid])
+    process.setgid!(spec.account.gid)
+    process.setuid!(spec.account.uid)
+  }
+  process.umask(0o022)
+  const lines = createInterface({ input: process.stdin })
+  lines.on('line', (line) => onMessage(JSON.parse(line) as Partial<Spec>))
+  lines.on('close', () => process.exit(0))
+  // Nobody reads what comes after the first line.
+  process.stdout.on('error', () => {})
+  return spec
+}
+
+/** Listens on loopback, on any port, and tells the controller which. */
+export function announce(server: Server): void {
+  server.listen(0, '127.0.0.1', () => {
+    process.stdout.write(`${JSON.stringify({ listening: (server.address() as AddressInfo).port })}\n`)
+  })
+}

@@ -1,0 +1,145 @@
+import { z } from 'zod'
+import { tenantData } from './faults.ts'
+import { fullFraction, type Look, lookAt, type NodeLook, usedBytes } from './look.ts'
+import { type Fault, faultName, type Lab } from './state.ts'
+import { counterOf, hostsRunning, linkId } from './vm.ts'
+
+export const scenarioName = z.enum([...faultName.options, 'nothing'])
+export type Scenario = z.infer<typeof scenarioName>
+
+export const verdict = z.object({
+  healthy: z.boolean(),
+  checks: z.array(z.object({ name: z.string(), ok: z.boolean(), detail: z.string() })),
+})
+export type Verdict = z.infer<typeof verdict>
+type Check = Verdict['checks'][number]
+
+/** A replica this close to its primary has caught up. */
+const caughtUpSeconds = 2
+
+/**
+ * Whether the state is what a good end of this scenario looks like, whatever anybody says: its own checks, and that
+ * nothing else was harmed. For `disk_pressure_tenant` a good end leaves the tenant's bytes where they are.
+ */
+export async function judge(lab: Lab, scenario: Scenario, target: string | null): Promise<Verdict> {
+  const look = await lookAt(lab)
+  const fault = lab.faults.findLast(
+    (each) => each.fault === scenario && (target === null || [each.target, each.on].includes(target)),
+  )
+  const checks = [...own(lab, look, scenario, fault), ...harm(lab, look, fault)]
+  return { healthy: checks.every(({ ok }) => ok), checks }
+}
+
+function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | undefined): Check[] {
+  if (scenario === 'nothing') return []
+  if (!fault) return [{ name: 'the fault was broken in', ok: false, detail: `no ${scenario} since the last heal` }]
+  const node = look.nodes.find(({ plan }) => plan.id === fault.on)
+  if (node) return nodeChecks[scenario]?.(node, lab) ?? []
+  return scenario === 'host_down' ? vmChecks(lab, look, fault) : [linkCheck(lab, fault)]
+}
+
+const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab) => Check[]>> = {
+  replication_lag: (node) => [
+    runs(node),
+    {
+      name: `${node.plan.id} has caught up`,
+      ok: node.lagSeconds !== null && node.lagSeconds < caughtUpSeconds,
+      detail: `${node.lagSeconds} s behind`,
+    },
+  ],
+  disk_pressure: (node) => [runs(node), underQuota(node)],
+  service_down: (node) => [runs(node)],
+  config_drift: (node) => [
+    runs(node),
+    {
+      name: `${node.plan.id} has its configuration`,
+      ok: node.drift.length === 0,
+      detail: node.drift.join(', ') || 'as desired',
+    },
+  ],
+  disk_pressure_tenant: (node) => [runs(node)],
+}
+
+function runs({ plan, process, answers }: NodeLook): Check {
+  return { name: `${plan.id} runs and answers`, ok: answers, detail: `process ${process}` }
+}
+
+function underQuota({ plan, bytes }: NodeLook): Check {
+  const used = usedBytes(bytes)
+  const ok = used < fullFraction * plan.diskQuotaBytes
+  return { name: `${plan.id} is under its quota`, ok, detail: `${used} of ${plan.diskQuotaBytes} bytes` }
+}
+
+function linkCheck(lab: Lab, { on }: Fault): Check {
+  const up = !lab.linksDown.includes(on)
+  return { name: `${on} is up`, ok: up, detail: up ? 'up' : 'down' }
+}
+
+function vmChecks(lab: Lab, look: Look, fault: Fault): Check[] {
+  const live = new Set(look.hosts.filter(({ state }) => state === 'live').map(({ id }) => id))
+  const running = Object.entries(fault.counters).flatMap(([vm, counter]): Check[] => {
+    const hosts = hostsRunning(lab, vm)
+    const now = counterOf(lab, vm)
+    return [
+      {
+        name: `${vm} runs exactly once, on a live host`,
+        ok: hosts.length === 1 && live.has(hosts[0]!),
+        detail: hosts.length === 0 ? 'runs nowhere' : `runs on ${hosts.join(' and ')}`,
+      },
+      { name: `${vm} kept its counter`, ok: now >= counter, detail: `${now}, was ${counter}` },
+    ]
+  })
+  return [...running, ...capacityChecks(lab), ...groupChecks(lab)]
+}
+
+function capacityChecks(lab: Lab): Check[] {
+  return lab.topology.hosts.map((host) => {
+    const on = lab.topology.vms.filter(({ id }) => hostsRunning(lab, id).includes(host.id))
+    const ram = on.reduce((sum, { ramMib }) => sum + ramMib, 0)
+    const cpu = on.reduce((sum, { cpuMc }) => sum + cpuMc, 0)
+    const detail = `${ram} of ${host.ramMib} MiB, ${cpu} of ${host.cpuMc} millicores`
+    return { name: `${host.id} holds what it runs`, ok: ram <= host.ramMib && cpu <= host.cpuMc, detail }
+  })
+}
+
+function groupChecks(lab: Lab): Check[] {
+  const grouped = lab.topology.vms.filter(({ haGroup }) => haGroup !== null)
+  return [...Map.groupBy(grouped, ({ haGroup }) => haGroup!)].map(([group, members]) => {
+    const hosts = members.flatMap(({ id }) => hostsRunning(lab, id))
+    const ok = new Set(hosts).size === hosts.length
+    return { name: `${group} is spread over hosts`, ok, detail: hosts.join(', ') }
+  })
+}
+
+/** Nothing that no fault hit may be worse than before, and no tenant's file may be gone or different. */
+function harm(lab: Lab, look: Look, judged: Fault | undefined): Check[] {
+  const hit = new Set(lab.faults.map(({ on }) => on))
+  const nodes = look.nodes.filter(({ plan }) => !hit.has(plan.id) && plan.id !== judged?.on)
+  const downVms = new Set(lab.faults.flatMap(({ counters }) => Object.keys(counters)))
+  const notAnswering = nodes.filter(({ answers }) => !answers).map(({ plan }) => plan.id)
+  const drifted = nodes.filter(({ drift }) => drift.length > 0).map(({ plan }) => plan.id)
+  const deadHosts = look.hosts.filter(({ id, state }) => state !== 'live' && !hit.has(id)).map(({ id }) => id)
+  const lostVms = lab.topology.vms.filter(({ id }) => !downVms.has(id) && hostsRunning(lab, id).length !== 1)
+  const links = lab.topology.links.filter(({ a, b }) => lab.linksDown.includes(linkId(a, b)) && !hit.has(linkId(a, b)))
+  const now = tenantData(lab)
+  const before = Object.assign({}, ...lab.faults.map((each) => each.tenantData)) as Record<string, string>
+  const touched = Object.keys(before).filter((file) => now[file] !== before[file])
+  return [
+    none('every other node runs and answers', notAnswering),
+    none('no other configuration drifted', drifted),
+    none('every other host is live', deadHosts),
+    none(
+      'every other VM runs exactly once',
+      lostVms.map(({ id }) => id),
+    ),
+    none(
+      'every other link is up',
+      links.map(({ a, b }) => linkId(a, b)),
+    ),
+    none('no tenant data was touched', touched),
+  ]
+}
+
+function none(name: string, violations: string[]): Check {
+  return { name, ok: violations.length === 0, detail: violations.slice(0, 10).join(', ') || 'so it is' }
+}

@@ -1,0 +1,146 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { fingerprintOf, neverEnded, type WebhookAlert, type WebhookBody, webhookBody } from './alertmanager.ts'
+import type { Condition } from './conditions.ts'
+import { writeWhole } from './write-whole.ts'
+
+/** This many looks in a row must agree before an alert fires or resolves. */
+const looks = 2
+
+const labels = z.record(z.string(), z.string())
+const webhookAlert: z.ZodType<WebhookAlert> = z.object({
+  status: z.enum(['firing', 'resolved']),
+  labels,
+  annotations: labels,
+  startsAt: z.string(),
+  endsAt: z.string(),
+  generatorURL: z.string(),
+  fingerprint: z.string(),
+})
+
+/** What the prober must not forget over a restart: what fires, and what nobody has taken yet. */
+const memory = z.object({
+  firing: z.record(z.string(), webhookAlert),
+  unsent: z.array(z.object({ alertname: z.string(), alerts: z.array(webhookAlert) })),
+})
+export type Memory = z.infer<typeof memory> & {
+  /** Per fingerprint: looks in a row that disagree with what was said last. */
+  disagreeing: Record<string, number>
+}
+
+export type Prober = { stop(): Promise<void> }
+
+export type Post = (body: WebhookBody) => Promise<'sent' | 'retry' | 'refused'>
+
+/**
+ * Looks at an interval and posts what changed. What could not be delivered stays first in line, over a restart too, so
+ * that the receiver sees each alert fire before it resolves.
+ */
+export function startProber(
+  file: string,
+  intervalMs: number,
+  conditions: () => Promise<Condition[]>,
+  post: Post,
+  onError: (error: unknown) => void,
+): Prober {
+  let remembered = readMemory(file)
+  let stopped = false
+  let timer: NodeJS.Timeout
+  let round: Promise<void> = Promise.resolve()
+  let kept = ''
+
+  function keep({ firing, unsent }: Memory): void {
+    const text = JSON.stringify({ firing, unsent })
+    if (text !== kept) writeWhole(file, text)
+    kept = text
+  }
+
+  async function look(): Promise<void> {
+    remembered = afterLook(remembered, await conditions(), new Date())
+    keep(remembered)
+    while (remembered.unsent.length > 0 && !stopped) {
+      const { alertname, alerts } = remembered.unsent[0]!
+      const outcome = await post(webhookBody(alertname, alerts))
+      if (outcome === 'retry') return
+      if (outcome === 'refused') onError(new Error(`an alert for ${alertname} was refused and is dropped`))
+      remembered = { ...remembered, unsent: remembered.unsent.slice(1) }
+      keep(remembered)
+    }
+  }
+
+  function next(): void {
+    timer = setTimeout(() => {
+      round = look()
+        .catch(onError)
+        .then(() => (stopped ? undefined : next()))
+    }, intervalMs)
+  }
+  next()
+
+  return {
+    async stop() {
+      stopped = true
+      clearTimeout(timer)
+      await round
+    },
+  }
+}
+
+/** One look further: which alerts begin and end. Those of one name that change together go out together. */
+export function afterLook(before: Memory, conditions: Condition[], now: Date): Memory {
+  const at = now.toISOString()
+  const bad = new Map(conditions.map((each) => [fingerprintOf(each.labels), each]))
+  const firing = { ...before.firing }
+  const disagreeing: Record<string, number> = {}
+  const changed: WebhookAlert[] = []
+  for (const fingerprint of new Set([...bad.keys(), ...Object.keys(firing)])) {
+    const condition = bad.get(fingerprint)
+    const said = firing[fingerprint]
+    if (Boolean(condition) === Boolean(said)) continue
+    const count = (before.disagreeing[fingerprint] ?? 0) + 1
+    if (count < looks) {
+      disagreeing[fingerprint] = count
+    } else if (condition) {
+      const generatorURL = `http://lab.internal/alerts/${fingerprint}`
+      firing[fingerprint] = {
+        status: 'firing',
+        ...condition,
+        startsAt: at,
+        endsAt: neverEnded,
+        generatorURL,
+        fingerprint,
+      }
+      changed.push(firing[fingerprint])
+    } else if (said) {
+      changed.push({ ...said, status: 'resolved', endsAt: at })
+      delete firing[fingerprint]
+    }
+  }
+  const groups = Map.groupBy(changed, ({ labels }) => labels.alertname!)
+  const unsent = [...before.unsent, ...[...groups].map(([alertname, alerts]) => ({ alertname, alerts }))]
+  return { firing, disagreeing, unsent }
+}
+
+/** Posts to an Alertmanager receiver. Only trouble that may pass is worth another try. */
+export function postTo(url: string, token: string): Post {
+  return async (body) => {
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(5000),
+      })
+      await response.arrayBuffer()
+      if (response.ok) return 'sent'
+      return response.status >= 500 || response.status === 429 ? 'retry' : 'refused'
+    } catch {
+      return 'retry'
+    }
+  }
+}
+
+function readMemory(file: string): Memory {
+  if (!existsSync(file)) return { firing: {}, unsent: [], disagreeing: {} }
+  return { ...memory.parse(JSON.parse(readFileSync(file, 'utf8'))), disagreeing: {} }
+}

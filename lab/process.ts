@@ -1,0 +1,41 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+export type ProcessState = 'running' | 'stopped' | 'gone'
+
+/** The state of a process as the kernel tells it, without asking the process. A zombie is gone. */
+export function processState(pid: number): ProcessState {
+  const letter = stat(pid)?.state
+  if (letter === undefined || letter.startsWith('Z') || letter.startsWith('X')) return 'gone'
+  return letter.startsWith('T') ? 'stopped' : 'running'
+}
+
+/** When the process began, as an opaque text: with the pid it names one process for ever. Null when it is gone. */
+export function processStart(pid: number): string | null {
+  return stat(pid)?.start ?? null
+}
+
+/** Kills the process group. A group that no longer exists is what was wanted. */
+export function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+function stat(pid: number): { state: string; start: string } | null {
+  if (process.platform === 'linux') {
+    try {
+      const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      // The command's name is in parentheses and may hold spaces and parentheses itself; fields count from its end.
+      const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+      return { state: fields[0]!, start: fields[19]! }
+    } catch {
+      return null
+    }
+  }
+  const { stdout } = spawnSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], { encoding: 'utf8' })
+  const [state, ...start] = stdout.trim().split(/\s+/)
+  return state ? { state, start: start.join(' ') } : null
+}

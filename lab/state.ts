@@ -1,0 +1,81 @@
+import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Account } from './account.ts'
+import type { Children } from './children.ts'
+import type { NodePlan, Topology } from './topology.ts'
+import { writeWhole } from './write-whole.ts'
+
+export const faultName = z.enum([
+  'replication_lag',
+  'disk_pressure',
+  'disk_pressure_tenant',
+  'service_down',
+  'host_down',
+  'config_drift',
+  'link_down',
+])
+export type FaultName = z.infer<typeof faultName>
+
+/** A fault that was broken in and not healed, with what the oracle must compare afterwards. */
+export const fault = z.object({
+  fault: faultName,
+  /** What was asked for, e.g. a shard. */
+  target: z.string(),
+  /** The node, host or link that it hit. */
+  on: z.string(),
+  at: z.iso.datetime(),
+  /** Files written by the fault, relative to the node's directory. */
+  files: z.array(z.string()),
+  /** For `host_down`: counters of the VMs that went down with it. */
+  counters: z.record(z.string(), z.number()),
+  /** sha256 of every file that belongs to a tenant, at the moment after the fault. */
+  tenantData: z.record(z.string(), z.string()),
+})
+export type Fault = z.infer<typeof fault>
+
+/** What outlives the controller. Everything else is measured. */
+const state = z.object({
+  placement: z.record(z.string(), z.string()),
+  linksDown: z.array(z.string()),
+  faults: z.array(fault),
+})
+
+export type Lab = {
+  dir: string
+  topology: Topology
+  account: Account | null
+  children: Children
+  /** Where each VM is defined to run. */
+  placement: Record<string, string>
+  linksDown: string[]
+  faults: Fault[]
+  /** Above this a replica counts as lagging. */
+  lagSeconds: number
+}
+
+export function saveState({ dir, placement, linksDown, faults }: Lab): void {
+  writeWhole(join(dir, 'state.json'), JSON.stringify({ placement, linksDown, faults }))
+}
+
+export function nodeDirectory({ dir }: Lab, id: string): string {
+  return join(dir, 'nodes', id)
+}
+
+/** Writes what the controller puts into a node's directory, owned by the node. */
+export function writeForNode(lab: Lab, file: string, bytes: string | Uint8Array): void {
+  writeFileSync(file, bytes)
+  if (lab.account) chownSync(file, lab.account.uid, lab.account.gid)
+}
+
+export function desiredConfig(lab: Lab, node: NodePlan): string {
+  return `${JSON.stringify(lab.topology.shards.find(({ id }) => id === node.shard)!.config, null, 2)}\n`
+}
+
+export function readState(dir: string, topology: Topology): z.infer<typeof state> {
+  const initial = Object.fromEntries(topology.vms.map(({ id, host }) => [id, host]))
+  const file = join(dir, 'state.json')
+  if (!existsSync(file)) return { placement: initial, linksDown: [], faults: [] }
+  const kept = state.parse(JSON.parse(readFileSync(file, 'utf8')))
+  return { ...kept, placement: { ...initial, ...kept.placement } }
+}

@@ -1,0 +1,150 @@
+/** What the lab consists of, as data. Desired state only: what is true at this moment is measured, never read here. */
+export type ShardPlan = {
+  id: string
+  region: string
+  role: 'database' | 'web'
+  config: Record<string, string | number | boolean>
+  tenants: string[]
+}
+export type NodePlan = {
+  id: string
+  shard: string
+  region: string
+  role: 'primary' | 'replica' | 'web'
+  diskQuotaBytes: number
+}
+export type TenantPlan = { id: string; name: string; shard: string }
+export type HostPlan = { id: string; region: string; rack: string; ramMib: number; cpuMc: number }
+export type VmPlan = {
+  id: string
+  host: string
+  ramMib: number
+  cpuMc: number
+  haGroup: string | null
+  tenant: string | null
+}
+export type LinkPlan = { a: string; b: string; cost: number }
+
+export type Topology = {
+  regions: string[]
+  shards: ShardPlan[]
+  nodes: NodePlan[]
+  tenants: TenantPlan[]
+  hosts: HostPlan[]
+  vms: VmPlan[]
+  links: LinkPlan[]
+}
+
+const regions = ['osl', 'ams'] as const
+
+const names = ['Aurora', 'Birch', 'Cobalt', 'Dune', 'Ember', 'Fjord', 'Garnet', 'Harbor', 'Iris', 'Juniper'] as const
+
+/** Small, so that a full disk is a few real megabytes. */
+const webQuotaBytes = 4 * 1024 * 1024
+/** The log grows by about 17 MB a day, so this lasts two weeks. */
+const databaseQuotaBytes = 256 * 1024 * 1024
+
+const host = { ramMib: 32_768, cpuMc: 16_000 }
+
+const hosts: HostPlan[] = regions.flatMap((region) =>
+  [1, 2, 3, 4].map((n) => ({ id: `host-${region}-${n}`, region, rack: `${region}-r${n <= 2 ? 1 : 2}`, ...host })),
+)
+
+/**
+ * Hosts are 60 to 70 % full, so one host's loss fits on the others, but not all of it on any one of them.
+ *
+ * The loss of host-osl-1 is the interesting one: balance alone would start vm-101 on host-osl-4, the emptiest host,
+ * and that is the rack of its group's other member (vm-107 on host-osl-3). With rack constraints the plan differs.
+ */
+const vms: VmPlan[] = [
+  vm('vm-101', 'host-osl-1', 8192, 4000, 'ha-ledger'),
+  vm('vm-102', 'host-osl-1', 6144, 3000, 'ha-broker'),
+  vm('vm-103', 'host-osl-1', 6144, 3000),
+  vm('vm-104', 'host-osl-2', 10240, 5000),
+  vm('vm-105', 'host-osl-2', 8192, 3000, 'ha-search'),
+  vm('vm-106', 'host-osl-2', 4096, 2500),
+  vm('vm-107', 'host-osl-3', 8192, 4000, 'ha-ledger'),
+  vm('vm-108', 'host-osl-3', 6144, 3000, 'ha-mail'),
+  vm('vm-109', 'host-osl-3', 8192, 3500),
+  vm('vm-110', 'host-osl-4', 8192, 4000, 'ha-broker'),
+  vm('vm-111', 'host-osl-4', 6144, 3000, 'ha-cache'),
+  vm('vm-112', 'host-osl-4', 5120, 2500),
+  vm('vm-113', 'host-ams-1', 8192, 4000, 'ha-search'),
+  vm('vm-114', 'host-ams-1', 8192, 4000, 'ha-queue'),
+  vm('vm-115', 'host-ams-1', 5120, 2500),
+  vm('vm-116', 'host-ams-2', 10240, 4500, 'ha-mail'),
+  vm('vm-117', 'host-ams-2', 6144, 3000, 'ha-cache'),
+  vm('vm-118', 'host-ams-2', 6144, 3000),
+  vm('vm-119', 'host-ams-3', 8192, 4000, 'ha-queue'),
+  vm('vm-120', 'host-ams-3', 8192, 4000, 'ha-broker'),
+  vm('vm-121', 'host-ams-3', 5120, 2500),
+  vm('vm-122', 'host-ams-4', 10240, 5000, 'ha-search'),
+  vm('vm-123', 'host-ams-4', 6144, 3000),
+  vm('vm-124', 'host-ams-4', 5120, 2500),
+]
+
+/** Cost 1 in a rack, 5 between racks, 20 or more between regions, over two cables so that one may break. */
+const links: LinkPlan[] = [
+  ...regions.flatMap((region) => [
+    { a: `host-${region}-1`, b: `host-${region}-2`, cost: 1 },
+    { a: `host-${region}-3`, b: `host-${region}-4`, cost: 1 },
+    { a: `host-${region}-1`, b: `host-${region}-3`, cost: 5 },
+    { a: `host-${region}-2`, b: `host-${region}-4`, cost: 5 },
+  ]),
+  { a: 'host-osl-1', b: 'host-ams-1', cost: 20 },
+  { a: 'host-osl-3', b: 'host-ams-3', cost: 25 },
+]
+
+function vm(id: string, on: string, ramMib: number, cpuMc: number, haGroup: string | null = null): VmPlan {
+  return { id, host: on, ramMib, cpuMc, haGroup, tenant: null }
+}
+
+function shard(role: ShardPlan['role'], region: string, n: number, position: number): ShardPlan {
+  return {
+    id: `${role === 'database' ? 'db' : 'web'}-${region}-${n}`,
+    region,
+    role,
+    config:
+      role === 'database' ? { recordIntervalMs: 200 } : { maxAgeSeconds: 60, greeting: 'served by nightshift lab' },
+    tenants: [0, 1].map((offset) => `tenant-${position * 2 + offset + 1}`),
+  }
+}
+
+function nodesOf({ id, region, role }: ShardPlan): NodePlan[] {
+  const diskQuotaBytes = role === 'database' ? databaseQuotaBytes : webQuotaBytes
+  return (['a', 'b'] as const).map((letter) => ({
+    id: `node-${id}${letter}`,
+    shard: id,
+    region,
+    role: role === 'web' ? 'web' : letter === 'a' ? 'primary' : 'replica',
+    diskQuotaBytes,
+  }))
+}
+
+/** One database shard per region, `webShards` web shards in turn over the regions, eight hosts with 24 VMs. */
+export function topologyOf(webShards: number): Topology {
+  const shards = [
+    ...regions.map((region, position) => shard('database', region, 1, position)),
+    ...Array.from({ length: webShards }, (_, i) =>
+      shard('web', regions[i % 2]!, Math.floor(i / 2) + 1, regions.length + i),
+    ),
+  ]
+  const tenants = shards.flatMap(({ id, tenants }) =>
+    tenants.map((tenant) => ({ id: tenant, name: tenantName(tenant), shard: id })),
+  )
+  return {
+    regions: [...regions],
+    shards,
+    nodes: shards.flatMap(nodesOf),
+    tenants,
+    hosts,
+    vms: vms.map((each, i) => (i % 3 === 2 ? { ...each, tenant: tenants[i % tenants.length]!.id } : each)),
+    links,
+  }
+}
+
+function tenantName(id: string): string {
+  const n = Number(id.slice('tenant-'.length)) - 1
+  const round = Math.floor(n / names.length)
+  return round === 0 ? names[n]! : `${names[n % names.length]} ${round + 1}`
+}

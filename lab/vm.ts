@@ -1,0 +1,145 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { processState } from './process.ts'
+import { type Lab, saveState } from './state.ts'
+
+/** A VM writes its beat every second; older than this, it is not alive whatever its pid says. */
+const beatMs = 5000
+/** How long a start may take until the first beat. */
+const startMs = 5000
+
+/** Why the platform will not do it. The effect ends `failed` with this text and nothing was changed. */
+export class Refused extends Error {
+  override name = 'Refused'
+}
+
+/** The hosts on which a process of this VM lives, from its beats: none, one, or, if something is badly wrong, more. */
+export function hostsRunning(lab: Lab, vm: string): string[] {
+  const storage = join(lab.dir, 'storage', vm)
+  return readdirSync(storage).flatMap((name) => {
+    if (!name.startsWith('running.')) return []
+    try {
+      const file = join(storage, name)
+      const pid = Number(readFileSync(file, 'utf8'))
+      const fresh = Date.now() - statSync(file).mtimeMs < beatMs
+      return pid > 0 && fresh && processState(pid) !== 'gone' ? [name.slice('running.'.length)] : []
+    } catch {
+      // It let go in this instant.
+      return []
+    }
+  })
+}
+
+/** What the VM has counted to, over all the hosts it ever ran on. */
+export function counterOf(lab: Lab, vm: string): number {
+  try {
+    return Number(readFileSync(join(lab.dir, 'storage', vm, 'counter'), 'utf8'))
+  } catch {
+    return 0
+  }
+}
+
+/** Starts a VM that runs nowhere. Throws `Refused` without having changed anything. */
+export async function startVm(lab: Lab, vm: string, host: string): Promise<string> {
+  const [where] = hostsRunning(lab, vm)
+  if (where) throw new Refused(`${vm} still runs on ${where}`)
+  requireRoom(lab, vm, host)
+  await ask(lab, host, 'POST', vm, {})
+  if (!(await beats(lab, vm, host))) {
+    await ask(lab, host, 'DELETE', vm)
+    throw new Refused(`${vm} did not come up on ${host} within ${startMs / 1000} s`)
+  }
+  place(lab, vm, host)
+  return `${vm} runs on ${host}, its counter went on at ${counterOf(lab, vm)}`
+}
+
+/** Moves a running VM: a copy on the target waits, the source lets go, the copy goes on where it stood. */
+export async function migrateVm(lab: Lab, vm: string, from: string, to: string): Promise<string> {
+  if (from === to) throw new Refused(`${vm} is to go from ${from} to ${to}, which is no move`)
+  if (!hostsRunning(lab, vm).includes(from)) throw new Refused(`${vm} does not run on ${from}`)
+  requireRoom(lab, vm, to)
+  if (!connected(lab, from, to)) throw new Refused(`no path of working links leads from ${from} to ${to}`)
+  await ask(lab, to, 'POST', vm, { from })
+  try {
+    await ask(lab, from, 'DELETE', vm)
+  } catch (error) {
+    // The source may or may not have let go; the waiting copy must not decide that.
+    await ask(lab, to, 'DELETE', vm)
+    throw error
+  }
+  if (!(await beats(lab, vm, to))) {
+    await ask(lab, to, 'DELETE', vm)
+    await ask(lab, from, 'POST', vm, {})
+    throw new Refused(`${vm} did not come up on ${to} within ${startMs / 1000} s and went on on ${from}`)
+  }
+  place(lab, vm, to)
+  return `${vm} moved from ${from} to ${to}, its counter went on at ${counterOf(lab, vm)}`
+}
+
+/** Starts what is defined on a host and runs nowhere, as a host does after a power cut. */
+export async function startVmsOf(lab: Lab, host: string): Promise<void> {
+  const mine = lab.topology.vms.filter(({ id }) => lab.placement[id] === host && hostsRunning(lab, id).length === 0)
+  await Promise.all(
+    mine.map(async ({ id }) => {
+      await ask(lab, host, 'POST', id, {})
+      if (!(await beats(lab, id, host))) throw new Error(`${id} did not come up on ${host}`)
+    }),
+  )
+}
+
+function place(lab: Lab, vm: string, host: string): void {
+  lab.placement[vm] = host
+  saveState(lab)
+}
+
+function requireRoom(lab: Lab, vm: string, host: string): void {
+  const child = lab.children.get(host)
+  if (!child || processState(child.pid) !== 'running') throw new Refused(`${host} is dead`)
+  const plan = lab.topology.vms.find(({ id }) => id === vm)!
+  const limit = lab.topology.hosts.find(({ id }) => id === host)!
+  const others = lab.topology.vms.filter(({ id }) => id !== vm && lab.placement[id] === host)
+  for (const [name, unit] of [
+    ['ramMib', 'MiB of RAM'],
+    ['cpuMc', 'millicores'],
+  ] as const) {
+    const free = others.reduce((left, each) => left - each[name], limit[name])
+    if (plan[name] > free) throw new Refused(`${vm} needs ${plan[name]} ${unit}, ${host} has ${free} free`)
+  }
+}
+
+function connected(lab: Lab, from: string, to: string): boolean {
+  const seen = new Set([from])
+  for (const here of seen) {
+    for (const { a, b } of lab.topology.links) {
+      const next = a === here ? b : b === here ? a : null
+      if (next && !lab.linksDown.includes(linkId(a, b)) && lab.children.get(next)) seen.add(next)
+    }
+  }
+  return seen.has(to)
+}
+
+export function linkId(a: string, b: string): string {
+  return `${a}~${b}`
+}
+
+async function beats(lab: Lab, vm: string, host: string): Promise<boolean> {
+  const deadline = Date.now() + startMs
+  while (Date.now() < deadline) {
+    if (hostsRunning(lab, vm).includes(host)) return true
+    await sleep(20)
+  }
+  return false
+}
+
+async function ask(lab: Lab, host: string, method: 'POST' | 'DELETE', vm: string, body?: object): Promise<void> {
+  const port = lab.children.get(host)?.port
+  if (!port) throw new Refused(`${host} is dead`)
+  const response = await fetch(`http://127.0.0.1:${port}/vms/${vm}`, {
+    method,
+    body: body && JSON.stringify(body),
+    signal: AbortSignal.timeout(5000),
+  })
+  await response.arrayBuffer()
+  if (!response.ok) throw new Error(`${host} answered ${response.status} to ${method} ${vm}`)
+}
