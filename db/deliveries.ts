@@ -1,0 +1,141 @@
+import { sql } from 'kysely'
+import { newId } from '../domain/id.ts'
+import type { ResourceKind } from '../domain/resource.ts'
+import type { Db, Trx } from './connect.ts'
+import { readSettings } from './settings.ts'
+import type { IncidentRow } from './tables.ts'
+
+export const maximumAttempts = 3
+/** How long a worker may hold a delivery: the receiver's 30 s and room for the row. */
+const leaseSeconds = 45
+
+export type Trigger = 'critical' | 'escalated'
+
+/** Puts a notification into the outbox when somebody wants it: the transaction that makes it true makes it due. */
+export async function enqueueNotification(
+  trx: Trx,
+  incident: IncidentRow,
+  trigger: Trigger,
+  reason: string | null,
+): Promise<void> {
+  const settings = await readSettings(trx)
+  if (!settings.value<string | null>(`webhook.${trigger}.url`)) return
+  await trx
+    .insertInto('delivery')
+    .values({
+      messageId: newId('msg'),
+      destination: `webhook.${trigger}`,
+      incidentId: incident.id,
+      attempt: 1,
+      notification: JSON.stringify({
+        trigger,
+        incident: {
+          id: incident.id,
+          type: incident.type,
+          severity: incident.severity,
+          status: incident.status,
+          title: incident.title,
+          resource: incident.resourceId
+            ? { kind: incident.resourceKind as ResourceKind, id: incident.resourceId }
+            : null,
+        },
+        reason,
+        at: incident.updatedAt,
+        headHash: incident.headHash || null,
+      }),
+    })
+    .execute()
+}
+
+export type DueDelivery = {
+  id: number
+  messageId: string
+  destination: string
+  incidentId: string
+  attempt: number
+  notification: unknown
+}
+
+/** Takes up to `limit` due deliveries under a lease; one whose worker died is due again when the lease ends. */
+export async function leaseDeliveries(db: Db, limit: number): Promise<DueDelivery[]> {
+  const due = db
+    .selectFrom('delivery')
+    .select('id')
+    .where('nextAt', '<=', sql<string>`nightshift_now()`)
+    .where((where) =>
+      where.or([
+        where('status', '=', 'pending'),
+        where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', sql<string>`nightshift_now()`)]),
+      ]),
+    )
+    .orderBy('nextAt')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+  return await db
+    .updateTable('delivery')
+    .set({ status: 'sending', leasedUntil: sql`nightshift_now() + make_interval(secs => ${leaseSeconds})` })
+    .where('id', 'in', due)
+    .returning(['id', 'messageId', 'destination', 'incidentId', 'attempt', 'notification'])
+    .execute()
+}
+
+export type DeliveryResult = {
+  status: 'sent' | 'failed' | 'dropped'
+  responseStatus: number | null
+  response: string
+  /** For `failed`: the next attempt is not before this many seconds. */
+  retryAfterSeconds: number
+}
+
+/** Writes what became of an attempt and, after a failure that a retry may mend, the row of the next one. */
+export async function finishDelivery(db: Db, delivery: DueDelivery, result: DeliveryResult): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const finished = await trx
+      .updateTable('delivery')
+      .set({
+        status: result.status,
+        responseStatus: result.responseStatus,
+        response: result.response,
+        leasedUntil: null,
+        finishedAt: sql`nightshift_now()` as never,
+      })
+      .where('id', '=', delivery.id)
+      .where('status', '=', 'sending')
+      .returning('id')
+      .executeTakeFirst()
+    if (!finished || result.status !== 'failed' || delivery.attempt >= maximumAttempts) return
+    await trx
+      .insertInto('delivery')
+      .values({
+        messageId: delivery.messageId,
+        destination: delivery.destination,
+        incidentId: delivery.incidentId,
+        notification: JSON.stringify(delivery.notification),
+        attempt: delivery.attempt + 1,
+        nextAt: sql`nightshift_now() + make_interval(secs => ${result.retryAfterSeconds})`,
+      })
+      .onConflict((conflict) => conflict.columns(['messageId', 'attempt']).doNothing())
+      .execute()
+  })
+}
+
+/** Every attempt made for an incident, oldest first. */
+export async function deliveriesOf(db: Db, incidentId: string) {
+  return await db
+    .selectFrom('delivery')
+    .select([
+      'id',
+      'messageId',
+      'destination',
+      'attempt',
+      'status',
+      'responseStatus',
+      'response',
+      'nextAt',
+      'finishedAt',
+    ])
+    .where('incidentId', '=', incidentId)
+    .orderBy('id')
+    .execute()
+}

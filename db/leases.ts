@@ -1,0 +1,48 @@
+import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import type { Db, Trx } from './connect.ts'
+
+/** Of these targets, those that another incident is writing to now. */
+export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: ResourceRef[]) {
+  if (targets.length === 0) return []
+  return await db
+    .selectFrom('targetLease')
+    .select(['target', 'incidentId'])
+    .where('target', 'in', targets.map(resourceKey))
+    .where('incidentId', '!=', incidentId)
+    .execute()
+}
+
+/**
+ * Takes every target for one call, or none: false when another incident holds one. Taken again by the same incident it is
+ * simply held. Sorted, so that two callers cannot wait for each other.
+ */
+export async function takeLeases(
+  trx: Trx,
+  holder: { incidentId: string; attempt: number; callId: string },
+  targets: ResourceRef[],
+): Promise<boolean> {
+  const keys = [...new Set(targets.map(resourceKey))].sort()
+  for (const target of keys) {
+    await trx
+      .insertInto('targetLease')
+      .values({ target, ...holder })
+      .onConflict((conflict) =>
+        conflict
+          .column('target')
+          .doUpdateSet({ attempt: holder.attempt, callId: holder.callId })
+          .where('targetLease.incidentId', '=', holder.incidentId),
+      )
+      .execute()
+  }
+  if ((await leasesOfOthers(trx, holder.incidentId, targets)).length === 0) return true
+  await trx
+    .deleteFrom('targetLease')
+    .where('incidentId', '=', holder.incidentId)
+    .where('callId', '=', holder.callId)
+    .execute()
+  return false
+}
+
+export async function releaseLeases(trx: Db | Trx, incidentId: string): Promise<void> {
+  await trx.deleteFrom('targetLease').where('incidentId', '=', incidentId).execute()
+}

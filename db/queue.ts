@@ -1,0 +1,226 @@
+import { sql } from 'kysely'
+import { newId } from '../domain/id.ts'
+import type { IncidentStatus } from '../domain/incident.ts'
+import type { Db, Trx } from './connect.ts'
+
+const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
+
+/** How many incidents one tick stamps, over all types. */
+const stampLimit = 20
+/** A type that was stamped this recently occupies its slot although nothing of it has been claimed yet. */
+const settlingSeconds = 45
+
+/**
+ * One turn of the queue: stamps a group on up to 20 unassigned open incidents and answers the types whose groups are to be
+ * woken. Types with something at work keep their slot; free slots go to the type with the most urgent, then oldest incident;
+ * incidents are taken from the types in rotation, so that a crowded type starves no other. Waiting for a person occupies
+ * nothing.
+ */
+export async function stampQueue(db: Db, slots: number): Promise<string[]> {
+  return await db.transaction().execute(async (trx) => {
+    // The lock of the queue: a triggered tick beside the scheduled one must not give the same slot away twice.
+    await sql`select pg_advisory_xact_lock(hashtextextended('queue', 0))`.execute(trx)
+    const busy = await trx
+      .selectFrom('incident')
+      .select('type')
+      .distinct()
+      .where((where) =>
+        where.or([
+          where('status', '=', 'investigating'),
+          where.and([
+            where('status', '=', 'open'),
+            where('queuedAt', '>', sql<string>`nightshift_now() - make_interval(secs => ${settlingSeconds})`),
+          ]),
+        ]),
+      )
+      .execute()
+    const working = busy.map((row) => row.type)
+    const waiting = await trx
+      .selectFrom('incident')
+      .select('type')
+      .where('status', '=', 'open')
+      .where('assignedTo', 'is', null)
+      .groupBy('type')
+      .orderBy(sql`min(case severity when 'critical' then 0 when 'warning' then 1 else 2 end)`)
+      .orderBy(sql`min(created_at)`)
+      .execute()
+    const free = Math.max(0, slots - working.length)
+    const admitted = waiting.map((row) => row.type).filter((type) => !working.includes(type))
+    const types = [
+      ...waiting.map((row) => row.type).filter((type) => working.includes(type)),
+      ...admitted.slice(0, free),
+    ]
+    if (types.length === 0) return []
+
+    const { rows } = await sql<{ id: string; type: string }>`
+      select id, type from (
+        select id, type, severity, created_at, row_number() over (
+          partition by type order by ${urgency}, created_at
+        ) as place
+        from incident
+        where status = 'open' and assigned_to is null and group_id is null and type = any(${types})
+      ) ranked
+      order by place, ${urgency}, created_at
+      limit ${stampLimit}`.execute(trx)
+    for (const type of types) {
+      const ids = rows.filter((row) => row.type === type).map((row) => row.id)
+      if (ids.length === 0) continue
+      await trx
+        .updateTable('incident')
+        .set({
+          groupId: (await currentGroup(trx, type)) ?? newId('grp'),
+          queuedAt: sql`nightshift_now()` as never,
+        })
+        .where('id', 'in', ids)
+        .where('status', '=', 'open')
+        .execute()
+    }
+    return types
+  })
+}
+
+/** The group that late arrivals of a type join: one that still has something running or queued. */
+async function currentGroup(db: Db | Trx, type: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('incident')
+    .select('groupId')
+    .where('type', '=', type)
+    .where('groupId', 'is not', null)
+    .where('status', 'in', ['open', 'investigating', 'awaiting_approval'])
+    .orderBy('queuedAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.groupId ?? null
+}
+
+export type GroupMember = { incidentId: string; attempt: number }
+
+export type GroupState = {
+  groupId: string
+  /** Open and unassigned, the most urgent and oldest first. */
+  members: GroupMember[]
+  investigating: number
+  leader: { incidentId: string; status: IncidentStatus; waitingSeconds: number } | null
+}
+
+/**
+ * What a group has to do, read afresh each time: its members that nobody works on, how many are worked on, and how its leader
+ * stands. Null when nothing of this type is queued.
+ */
+export async function groupState(db: Db, type: string): Promise<GroupState | null> {
+  const groupId = await currentGroup(db, type)
+  if (!groupId) return null
+  const rows = await db
+    .selectFrom('incident')
+    .select(['id', 'attempt', 'status', 'role'])
+    .select(sql<number>`extract(epoch from nightshift_now() - updated_at)::float8`.as('sinceSeconds'))
+    .where('groupId', '=', groupId)
+    .orderBy(urgency)
+    .orderBy('createdAt')
+    .execute()
+  const leader = rows.find((row) => row.role === 'leader')
+  return {
+    groupId,
+    members: rows
+      .filter((row) => row.status === 'open')
+      .map((row) => ({ incidentId: row.id, attempt: row.attempt + 1 })),
+    investigating: rows.filter((row) => row.status === 'investigating').length,
+    leader: leader
+      ? {
+          incidentId: leader.id,
+          status: leader.status,
+          waitingSeconds: leader.status === 'awaiting_approval' ? leader.sinceSeconds : 0,
+        }
+      : null,
+  }
+}
+
+/** The leader whose resolution a follower may start from: resolved in this group, with a repair that held. */
+export async function hintLeader(db: Db, groupId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('incident')
+    .select('id')
+    .where('groupId', '=', groupId)
+    .where('role', '=', 'leader')
+    .where('status', '=', 'resolved')
+    .executeTakeFirst()
+  return row?.id ?? null
+}
+
+export type Overdue = { incidentId: string; attempt: number; why: 'silent' | 'unexpired' }
+
+/**
+ * Running incidents that no run seems to carry: investigating without a row for twice their time budget, or waiting for a
+ * person two minutes past the expiry.
+ */
+export async function overdueIncidents(db: Db): Promise<Overdue[]> {
+  const silent = await db
+    .selectFrom('incident')
+    .select(['id', 'attempt'])
+    .where('status', '=', 'investigating')
+    .where(sql<boolean>`last_event_at < nightshift_now() - make_interval(secs => 2 * time_budget_seconds)`)
+    .limit(100)
+    .execute()
+  const unexpired = await db
+    .selectFrom('incident')
+    .select(['id', 'attempt'])
+    .where('status', '=', 'awaiting_approval')
+    .where((where) =>
+      where.not(
+        where.exists(
+          where
+            .selectFrom('approval')
+            .select('approval.id')
+            .whereRef('approval.incidentId', '=', 'incident.id')
+            .where(
+              sql<boolean>`(status = 'pending' and expires_at > nightshift_now() - interval '2 minutes')
+                or (status <> 'pending' and decided_at > nightshift_now() - interval '5 minutes')`,
+            ),
+        ),
+      ),
+    )
+    .limit(100)
+    .execute()
+  return [
+    ...silent.map((row) => ({ incidentId: row.id, attempt: row.attempt, why: 'silent' as const })),
+    ...unexpired.map((row) => ({ incidentId: row.id, attempt: row.attempt, why: 'unexpired' as const })),
+  ]
+}
+
+/** Lets members of a dead group go: queued for this long and claimed by nobody, they are stamped afresh by the next tick. */
+export async function releaseStranded(db: Db, afterSeconds: number): Promise<number> {
+  const released = await db
+    .updateTable('incident')
+    .set({ groupId: null, queuedAt: null })
+    .where('status', '=', 'open')
+    .where('groupId', 'is not', null)
+    .where('queuedAt', '<', sql<string>`nightshift_now() - make_interval(secs => ${afterSeconds})`)
+    .where((where) =>
+      where.not(
+        where.exists(
+          where
+            .selectFrom('incident as other')
+            .select('other.id')
+            .whereRef('other.groupId', '=', 'incident.groupId')
+            .where('other.status', 'in', ['investigating', 'awaiting_approval']),
+        ),
+      ),
+    )
+    .returning('id')
+    .execute()
+  return released.length
+}
+
+/** Runs one piece of work in at most one process at a time; answers null at once where another is at it. */
+export async function withAdvisoryLock<T>(db: Db, name: string, work: () => Promise<T>): Promise<T | null> {
+  return await db.connection().execute(async (connection) => {
+    const { rows } = await sql<{ taken: boolean }>`
+      select pg_try_advisory_lock(hashtextextended(${name}, 0)) as taken`.execute(connection)
+    if (!rows[0]?.taken) return null
+    try {
+      return await work()
+    } finally {
+      await sql`select pg_advisory_unlock(hashtextextended(${name}, 0))`.execute(connection)
+    }
+  })
+}
