@@ -7,6 +7,8 @@ export interface Ledger {
   file: string
   add(name: string, pid: number): void
   remove(pid: number): void
+  /** Kills the groups of all that is listed, at once and synchronously, and closes the ledger as it then stands. */
+  kill(): void
 }
 
 interface Page {
@@ -17,7 +19,9 @@ interface Page {
 /** Opens a new ledger that belongs to this process. Call `stopLeftovers` first: what the file held is forgotten. */
 export function openLedger(file: string): Ledger {
   const page: Page = { owner: { pid: process.pid, identity: identityOf(process.pid) ?? '' }, processes: [] }
+  let closed = false
   const write = () => {
+    if (closed) return
     writeFileSync(`${file}.new`, `${JSON.stringify(page, null, 2)}\n`, { mode: 0o600 })
     renameSync(`${file}.new`, file)
   }
@@ -33,6 +37,10 @@ export function openLedger(file: string): Ledger {
     remove(pid) {
       page.processes = page.processes.filter((entry) => entry.pid !== pid)
       write()
+    },
+    kill() {
+      closed = true
+      for (const { pid } of page.processes) sendSignal(-pid, 'SIGKILL')
     },
   }
 }

@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 
 const givenOut = new Set<number>()
 
@@ -22,6 +22,18 @@ export async function freePort(from?: number): Promise<number> {
 /** True when nobody listens on this port of 127.0.0.1 or of all addresses. */
 export async function isFree(port: number): Promise<boolean> {
   return (await listenOnce(port)) !== undefined
+}
+
+/** True when somebody takes connections on this port of 127.0.0.1. Unlike `isFree` it never holds the port itself. */
+export function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('error', () => resolve(false))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+  })
 }
 
 /** Lets `freePort` answer with this port again. */

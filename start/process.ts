@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -52,6 +52,7 @@ export interface RunningProcess {
 export async function startProcess(options: ProcessOptions): Promise<RunningProcess> {
   const { name, command, args, logFile, ledger, stopSignal = 'SIGTERM' } = options
   mkdirSync(dirname(logFile), { recursive: true })
+  if (existsSync(logFile) && statSync(logFile).size > 10e6) renameSync(logFile, `${logFile}.1`)
   // A file instead of a pipe: the child can go on writing, and can be read about, when this process has died.
   const log = openSync(logFile, 'a', 0o600)
   writeSync(log, `--- ${new Date().toISOString()} ${name} starts\n`)

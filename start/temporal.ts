@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection } from '@temporalio/client'
 import type { Ledger } from './ledger.ts'
-import { freePort, giveBack, isFree } from './port.ts'
+import { freePort, giveBack, isFree, isListening } from './port.ts'
 import { endedEarly, logTail, type RunningProcess, startProcess } from './process.ts'
 
 /** The search attributes the workflows set; all are keywords. */
@@ -86,7 +86,7 @@ async function waitForFrontend(server: RunningProcess, address: string, timeoutM
   while (Date.now() < deadline) {
     if (server.hasExited()) throw endedEarly(await server.exited, server.logFile)
     // A gRPC connection that is refused once waits a second before it tries again.
-    if (await isFree(Number(address.split(':')[1]))) {
+    if (!(await isListening(Number(address.split(':')[1])))) {
       await sleep(20)
       continue
     }

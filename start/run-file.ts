@@ -1,0 +1,36 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** What a running Nightshift tells scripts and the command line about itself; kept when it stops, so that tokens survive. */
+export interface Run {
+  url: string
+  temporalAddress: string
+  temporalUiUrl: string | null
+  databaseUrl: string
+  labUrl: string | null
+  labControlToken: string | null
+  tokens: Partial<Record<'admin' | 'approver' | 'ingest' | 'agent', string>>
+  /** The process to ask; null when it has stopped. */
+  pid: number | null
+}
+
+/** Where a checkout keeps its state. */
+export function stateDirOf(rootDir: string): string {
+  return join(rootDir, '.nightshift')
+}
+
+/** The run file of the last start, or undefined when there was none. */
+export function readRunFile(stateDir: string): Run | undefined {
+  try {
+    return JSON.parse(readFileSync(join(stateDir, 'run.json'), 'utf8')) as Run
+  } catch {
+    return undefined
+  }
+}
+
+/** Replaces the run file in one step; only the owner of the checkout can read it. */
+export function writeRunFile(stateDir: string, run: Run): void {
+  const file = join(stateDir, 'run.json')
+  writeFileSync(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
+}

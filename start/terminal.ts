@@ -1,0 +1,60 @@
+import type { PartEvent, Report } from './parts.ts'
+
+interface Screen {
+  write(text: string): unknown
+  isTTY?: boolean
+  columns?: number
+}
+
+/** Writes what happens during a start for a person: a line per part with its time; on a terminal also one that moves. */
+export function terminalReport(screen: Screen): Report {
+  const inProgress = new Map<string, string>()
+  const lastSaid = new Map<string, number>()
+  const mark = screen.isTTY ? { done: '\x1b[32m✔\x1b[0m', wrong: '\x1b[31m✘\x1b[0m' } : { done: 'ok', wrong: '!!' }
+
+  const line = (text: string) => screen.write(`${screen.isTTY ? '\r\x1b[2K' : ''}${text}\n`)
+  const moving = () => {
+    if (!screen.isTTY) return
+    const text = [...inProgress].map(([part, doing]) => `${part} ${doing}`).join(', ')
+    screen.write(`\r\x1b[2K${text === '' ? '' : `… ${text}`.slice(0, (screen.columns ?? 80) - 1)}`)
+  }
+
+  return (event: PartEvent) => {
+    switch (event.kind) {
+      case 'starting':
+        inProgress.set(event.part, 'is starting')
+        break
+      case 'progress': {
+        inProgress.set(event.part, `is ${event.text}`)
+        // A log gets the first word of it and then a sign of life.
+        const silentMs = Date.now() - (lastSaid.get(event.part) ?? 0)
+        if (!screen.isTTY && silentMs > 10_000) {
+          lastSaid.set(event.part, Date.now())
+          line(`.. ${event.part.padEnd(11)} ${event.text}`)
+        }
+        break
+      }
+      case 'ready':
+        inProgress.delete(event.part)
+        line(`${mark.done} ${event.part.padEnd(11)} ${event.result}  ${(event.durationMs / 1000).toFixed(1)} s`)
+        break
+      case 'replaced':
+        line(`${mark.done} ${event.part.padEnd(11)} ${event.result}  (not ours, from the environment)`)
+        break
+      case 'failed':
+        inProgress.delete(event.part)
+        // The error itself ends the start and is told there.
+        line(`${mark.wrong} ${event.part.padEnd(11)} did not start`)
+        break
+      case 'exited':
+        line(
+          `${mark.wrong} ${event.part.padEnd(11)} ended with code ${event.exit.code}. Its log ends with:\n${event.exit.tail}`,
+        )
+        break
+      case 'tidied':
+        line(`.. stopped what an earlier start had left behind: ${event.names.join(', ')}`)
+        break
+    }
+    moving()
+  }
+}

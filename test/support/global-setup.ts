@@ -1,0 +1,8 @@
+import { startTestServers } from './broker.ts'
+
+/** Runs once before the first test file, in jest's own process. Starts nothing yet: see `startTestServers`. */
+export default async function globalSetup(): Promise<void> {
+  const { address, stop } = await startTestServers()
+  process.env.NIGHTSHIFT_TEST_SERVERS = address
+  ;(globalThis as { stopTestServers?: () => Promise<void> }).stopTestServers = stop
+}
