@@ -33,3 +33,14 @@ export function cleanJson<T>(value: T): T {
   }
   return value
 }
+
+/**
+ * The digest of an action: what an approval binds, a denial forbids and the core API demands. It covers the tool and what
+ * makes two calls the same action; the sentence that argues for it (`reason`) and absent fields are no part of that.
+ */
+export function actionDigest(tool: string, identity: Record<string, unknown>): string {
+  const kept = Object.entries(identity).filter(
+    ([key, value]) => key !== 'reason' && value !== null && value !== undefined,
+  )
+  return digestOf({ tool, identity: cleanJson(Object.fromEntries(kept)) })
+}

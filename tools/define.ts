@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
+import type { Discovered, Tool } from '../domain/tool.ts'
+
+/**
+ * Declares a tool, checking its pieces against each other: the input type of `targets`, `prepare` and `run` is that of the
+ * schema. The declared facts are all that shared code knows about it; nothing ever asks for a tool by name.
+ */
+export function defineTool<Input extends Record<string, unknown>, Output>(tool: Tool<Input, Output>): Tool {
+  return tool as unknown as Tool
+}
+
+/** Identifiers of the inventory: no path, no query, no control character can ride in one. */
+export const resourceId = z
+  .string()
+  .min(1)
+  .max(100)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'is not an identifier of the inventory')
+export const incidentId = z.string().regex(/^inc_[0-9a-z]{26}$/, 'is not an incident id')
+/** One sentence for the person who reads the timeline; every tool that may be asked about takes one. */
+export const reason = z.string().min(3).max(500)
+
+export function ref(kind: ResourceKind, id: string): ResourceRef {
+  return { kind, id }
+}
+
+export function discovered(kind: ResourceKind, id: string, name = id, aliases: string[] = []): Discovered {
+  return { kind, id, name, aliases }
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { recordableAction } from '../domain/event.ts'
+import { resolveOutcome } from '../domain/incident.ts'
+import { defineTool, incidentId, ref } from './define.ts'
+
+/** `get_incident`: the incident as it stands. */
+export const getIncident = defineTool({
+  name: 'get_incident',
+  description: 'Get incident details by ID.',
+  input: z.strictObject({ id: incidentId }),
+  output: z.looseObject({ id: z.string() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ id }) => [ref('incident', id)],
+  discovers: () => [],
+  run: ({ id }, { core, signal }) => core.get(`/api/v1/incidents/${id}`, { signal }),
+})
+
+export const listIncidentEvents = defineTool({
+  name: 'list_incident_events',
+  description: 'Get the event timeline of an incident (default limit 50).',
+  input: z.strictObject({ incident_id: incidentId, limit: z.number().int().min(1).max(200).default(50) }),
+  output: z.looseObject({ items: z.array(z.unknown()) }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ incident_id }) => [ref('incident', incident_id)],
+  discovers: () => [],
+  run: ({ incident_id, limit }, { core, signal }) =>
+    core.get(`/api/v1/incidents/${incident_id}/events?limit=${limit}`, { signal }),
+})
+
+export const addIncidentEvent = defineTool({
+  name: 'add_incident_event',
+  description: 'Record an investigation step or finding on this incident.',
+  input: z.strictObject({ incident_id: incidentId, action: recordableAction, detail: z.string().min(1).max(2000) }),
+  output: z.looseObject({}),
+  effect: 'record',
+  risk: 'none',
+  reversible: true,
+  targets: ({ incident_id }) => [ref('incident', incident_id)],
+  discovers: () => [],
+  run: ({ incident_id, action, detail }, { core, stepKey, signal }) =>
+    core.post(`/api/v1/incidents/${incident_id}/events`, { action, detail }, { idempotencyKey: stepKey, signal }),
+})
+
+export const reportCapabilityGap = defineTool({
+  name: 'report_capability_gap',
+  description: 'Report a missing tool or capability that this incident would have needed.',
+  input: z.strictObject({
+    incident_id: incidentId,
+    category: z.enum(['investigation', 'remediation', 'notification']),
+    description: z.string().min(3).max(1000),
+  }),
+  output: z.looseObject({}),
+  effect: 'record',
+  risk: 'none',
+  reversible: true,
+  targets: ({ incident_id }) => [ref('incident', incident_id)],
+  discovers: () => [],
+  run: ({ incident_id, category, description }, { core, stepKey, signal }) =>
+    core.post('/api/v1/capability-gaps', { incident_id, category, description }, { idempotencyKey: stepKey, signal }),
+})
+
+export const claim = z.strictObject({
+  text: z.string().min(1).max(500),
+  evidence: z.array(z.number().int().positive()).min(1).max(20),
+})
+
+/** Terminal. The gates of the judge stand before it; the core API closes the incident. */
+export const resolveIncident = defineTool({
+  name: 'resolve_incident',
+  description:
+    'Resolve this incident and end the investigation. Each claim cites as evidence the meta.seq of successful tool results. outcome: repaired needs a write and a verification that held.',
+  input: z.strictObject({
+    id: incidentId,
+    resolution: z.string().min(3).max(2000),
+    outcome: resolveOutcome,
+    claims: z.array(claim).min(1).max(20),
+  }),
+  output: z.looseObject({}),
+  effect: 'terminal',
+  risk: 'none',
+  reversible: true,
+  targets: ({ id }) => [ref('incident', id)],
+  discovers: () => [],
+  run: ({ id, ...body }, { core, stepKey, signal }) =>
+    core.post(`/api/v1/incidents/${id}/resolve`, body, { idempotencyKey: stepKey, signal }),
+})
+
+export const escalateIncident = defineTool({
+  name: 'escalate_incident',
+  description:
+    'Escalate this incident to a human operator and end the investigation. Say what you found and what is missing.',
+  input: z.strictObject({ id: incidentId, reason: z.string().min(3).max(2000) }),
+  output: z.looseObject({}),
+  effect: 'terminal',
+  risk: 'none',
+  reversible: true,
+  targets: ({ id }) => [ref('incident', id)],
+  discovers: () => [],
+  run: ({ id, reason: why }, { core, stepKey, signal }) =>
+    core.post(`/api/v1/incidents/${id}/escalate`, { reason: why }, { idempotencyKey: stepKey, signal }),
+})

@@ -1,0 +1,123 @@
+import { z } from 'zod'
+import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import type { CorePort, Preparation } from '../domain/tool.ts'
+import { defineTool, discovered, reason, ref, resourceId } from './define.ts'
+
+/** Plans, never acts: sizes and current hosts come from the inventory, so that the model can invent neither. */
+export const scheduleHaProposal = defineTool({
+  name: 'schedule_ha_proposal',
+  description:
+    'Plan where VMs should go (recover from dead hosts, drain hosts, rebalance). Returns a proposal_id and steps. Does not execute.',
+  input: z.strictObject({
+    intent: placementIntent,
+    host_ids: z.array(resourceId).min(1).max(50),
+    vm_ids: z.array(resourceId).max(500).optional(),
+    use_rack_constraints: z.boolean(),
+  }),
+  output: z.looseObject({
+    proposal_id: z.string(),
+    state: z.string(),
+    steps: z.array(z.looseObject({ vm: z.string() })),
+  }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ host_ids }) => host_ids.map((id) => ref('host', id)),
+  discovers: (output) => [
+    discovered('proposal', output.proposal_id),
+    ...output.steps.map((step) => discovered('vm', step.vm)),
+  ],
+  run: ({ intent, host_ids, vm_ids, use_rack_constraints }, { core, incidentId, stepKey, signal }) =>
+    core.post(
+      '/api/v1/placement/proposals',
+      { intent, host_ids, vm_ids: vm_ids ?? null, use_rack_constraints, incident_id: incidentId },
+      { idempotencyKey: stepKey, signal },
+    ),
+})
+
+async function readProposal(
+  core: CorePort,
+  id: string,
+  signal?: AbortSignal,
+): Promise<Proposal & { currentFingerprint: string }> {
+  const answer = await core.get(`/api/v1/placement/proposals/${id}`, { signal })
+  if (!answer.ok) throw new ProposalError(answer.problem.detail || answer.problem.title)
+  return proposal.extend({ currentFingerprint: z.string() }).parse(answer.data)
+}
+
+/** The named plan cannot be read or executed: the model gets this as its answer. */
+export class ProposalError extends Error {
+  override name = 'ProposalError' as const
+}
+
+function preparation(plan: Proposal & { currentFingerprint: string }): Preparation {
+  const hosts = new Set(plan.steps.flatMap((step) => [step.to]))
+  const starts = plan.steps.filter((step) => step.action === 'start').length
+  return {
+    targets: [
+      ref('proposal', plan.id),
+      ...plan.steps.map((step) => ref('vm', step.vm)),
+      ...[...hosts].map((host) => ref('host', host)),
+    ],
+    // The steps, not the proposal's id: the same plan under a new id is the same action.
+    identity: { plan: plan.planDigest },
+    stateFingerprint: plan.currentFingerprint,
+    dryRun: {
+      possible: true,
+      summary: `Start ${starts} and migrate ${plan.steps.length - starts} VMs to ${[...hosts].sort().join(', ')}`,
+      details: {
+        proposalId: plan.id,
+        intent: plan.intent,
+        hosts: plan.hostIds,
+        steps: plan.steps,
+        plannedFor: plan.stateFingerprint,
+      },
+    },
+  }
+}
+
+/** Executes a stored plan: always asked. */
+export const executeMigration = defineTool({
+  name: 'execute_migration',
+  description: 'Execute a proposal of schedule_ha_proposal. A person approves it first.',
+  input: z.strictObject({ proposal_id: z.string().regex(/^prp_[0-9a-z]{26}$/, 'is not a proposal id'), reason }),
+  output: z.looseObject({}),
+  effect: 'write',
+  risk: 'high',
+  reversible: true,
+  targets: ({ proposal_id }) => [ref('proposal', proposal_id)],
+  discovers: () => [],
+  async prepare({ proposal_id }, { core, signal }) {
+    const plan = await readProposal(core, proposal_id, signal)
+    if (plan.state !== 'planned')
+      throw new ProposalError(`proposal ${proposal_id} is ${plan.state}: there is nothing to execute`)
+    return preparation(plan)
+  },
+  postcondition: {
+    text: 'every VM of the plan runs on the host the plan gave it',
+    withinSeconds: 30,
+    async check({ proposal_id }, _output, { core }) {
+      const plan = await readProposal(core, proposal_id)
+      const wrong: string[] = []
+      const final = new Map(plan.steps.map((step) => [step.vm, step.to]))
+      for (const [vm, host] of final) {
+        const answer = await core.get(`/api/v1/vms/${vm}`)
+        const state = answer.ok
+          ? z.looseObject({ host: z.string().nullable(), running: z.boolean() }).parse(answer.data)
+          : null
+        if (!state) wrong.push(`${vm} could not be read`)
+        else if (state.host !== host || !state.running) {
+          wrong.push(`${vm} is ${state.running ? 'running' : 'stopped'} on ${state.host ?? 'no host'}, not on ${host}`)
+        }
+      }
+      if (wrong.length > 0) return { holds: false, observed: wrong.join('; ') }
+      return { holds: true, observed: `all ${final.size} VMs run where the plan put them` }
+    },
+  },
+  run: ({ proposal_id, reason: why }, { core, stepKey, ifMatch, signal }) =>
+    core.post(
+      `/api/v1/placement/proposals/${proposal_id}/execute`,
+      { reason: why },
+      { idempotencyKey: stepKey, ...(ifMatch ? { ifMatch } : {}), signal },
+    ),
+})

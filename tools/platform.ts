@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import { resourceKind } from '../domain/resource.ts'
+import type { CorePort, Observation } from '../domain/tool.ts'
+import { defineTool, discovered, reason, ref, resourceId } from './define.ts'
+
+const node = z.looseObject({
+  id: z.string(),
+  hostname: z.string(),
+  ip: z.string(),
+  shard: z.string(),
+  status: z.string(),
+})
+
+export const getShard = defineTool({
+  name: 'get_shard',
+  description: 'Get shard details: status, role, configuration.',
+  input: z.strictObject({ id: resourceId }),
+  output: z.looseObject({ id: z.string(), status: z.string() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ id }) => [ref('shard', id)],
+  discovers: (output) => [discovered('shard', output.id)],
+  run: ({ id }, { core, signal }) => core.get(`/api/v1/shards/${id}`, { signal }),
+})
+
+export const listNodesByShard = defineTool({
+  name: 'list_nodes_by_shard',
+  description: 'List all nodes of a shard with their health.',
+  input: z.strictObject({ shard_id: resourceId }),
+  output: z.looseObject({ items: z.array(node) }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ shard_id }) => [ref('shard', shard_id)],
+  discovers: ({ items }, { shard_id }) => [
+    discovered('shard', shard_id as string),
+    ...items.map((item) => discovered('node', item.id, item.hostname, [item.ip])),
+  ],
+  run: ({ shard_id }, { core, signal }) => core.get(`/api/v1/shards/${shard_id}/nodes`, { signal }),
+})
+
+export const getNode = defineTool({
+  name: 'get_node',
+  description: 'Get node details: hostname, IP, shard, role, status, what fills its disk.',
+  input: z.strictObject({ id: resourceId }),
+  output: node,
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ id }) => [ref('node', id)],
+  discovers: (output) => [
+    discovered('node', output.id, output.hostname, [output.ip]),
+    discovered('shard', output.shard),
+  ],
+  run: ({ id }, { core, signal }) => core.get(`/api/v1/nodes/${id}`, { signal }),
+})
+
+export const getTenant = defineTool({
+  name: 'get_tenant',
+  description: 'Get tenant details by ID.',
+  input: z.strictObject({ id: resourceId }),
+  output: z.looseObject({ id: z.string(), name: z.string(), shard: z.string() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ id }) => [ref('tenant', id)],
+  discovers: (output) => [discovered('tenant', output.id, output.name), discovered('shard', output.shard)],
+  run: ({ id }, { core, signal }) => core.get(`/api/v1/tenants/${id}`, { signal }),
+})
+
+export const findResource = defineTool({
+  name: 'find_resource',
+  description: 'Find resources of the inventory whose id or name holds a text.',
+  input: z.strictObject({ kind: resourceKind.optional(), text: z.string().min(1).max(100) }),
+  output: z.looseObject({ items: z.array(z.looseObject({ kind: resourceKind, id: z.string(), name: z.string() })) }),
+  effect: 'resolve',
+  risk: 'none',
+  reversible: true,
+  targets: () => [],
+  discovers: ({ items }) => items.map((item) => discovered(item.kind, item.id, item.name)),
+  run: ({ kind, text }, { core, signal }) =>
+    core.get(`/api/v1/resources?q=${encodeURIComponent(text)}${kind ? `&kind=${kind}` : ''}`, { signal }),
+})
+
+/** Is every node of the shard well? The core API asks the platform afresh for this answer. */
+async function shardIsNominal(core: CorePort, id: string): Promise<Observation> {
+  const answer = await core.get(`/api/v1/shards/${id}/nodes`)
+  if (!answer.ok) return { holds: false, observed: `the nodes of ${id} could not be read: ${answer.problem.detail}` }
+  const { items } = z.object({ items: z.array(node) }).parse(answer.data)
+  const ill = items.filter((item) => item.status !== 'nominal')
+  if (items.length === 0) return { holds: false, observed: `${id} has no nodes` }
+  if (ill.length === 0) return { holds: true, observed: `all ${items.length} nodes of ${id} are nominal` }
+  return {
+    holds: false,
+    observed: ill.map((item) => `${item.id} is ${item.status}${item.reason ? ` (${item.reason})` : ''}`).join('; '),
+  }
+}
+
+/** Re-applies desired state to every node of a shard. Safe to repeat, so it runs unasked near the incident's resource. */
+export const convergeShard = defineTool({
+  name: 'converge_shard',
+  description: 'Trigger convergence of a shard: re-apply desired state to all its nodes. Safe and reversible.',
+  input: z.strictObject({ id: resourceId, reason }),
+  output: z.looseObject({}),
+  effect: 'write',
+  risk: 'low',
+  reversible: true,
+  targets: ({ id }) => [ref('shard', id)],
+  discovers: () => [],
+  async prepare({ id }, { core, signal }) {
+    const answer = await core.get(`/api/v1/shards/${id}/nodes`, { signal })
+    const items = answer.ok ? z.object({ items: z.array(node) }).parse(answer.data).items : []
+    return {
+      targets: [ref('shard', id)],
+      identity: { id },
+      // Desired state is the same whatever the nodes look like, so nothing here can go stale.
+      stateFingerprint: '',
+      dryRun: {
+        possible: true,
+        summary: `Converge ${id}: re-apply desired state to ${items.length} nodes`,
+        details: { nodes: items.map((item) => ({ id: item.id, status: item.status, reason: item.reason ?? null })) },
+      },
+    }
+  },
+  postcondition: {
+    text: 'every node of the shard is nominal',
+    withinSeconds: 45,
+    check: ({ id }, _output, { core }) => shardIsNominal(core, id),
+  },
+  run: ({ id, reason: why }, { core, stepKey, signal }) =>
+    core.post(`/api/v1/shards/${id}/converge`, { reason: why }, { idempotencyKey: stepKey, signal }),
+})

@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { health } from '../domain/platform.ts'
+import { defineTool, discovered, ref, resourceId } from './define.ts'
+
+/** The five read-only predicates of seed 000, section 32.1.2. */
+
+export const nodeHealth = defineTool({
+  name: 'node_health',
+  description: 'Current health of a node or host: nominal, degraded, critical or unknown, with the reason.',
+  input: z.strictObject({ node: resourceId }),
+  output: z.looseObject({ node: z.string(), kind: z.enum(['node', 'host']), status: health }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ node }) => [ref('node', node), ref('host', node)],
+  discovers: (output) => [discovered(output.kind, output.node)],
+  run: ({ node }, { core, signal }) => core.get(`/api/v1/nodes/${node}/health`, { signal }),
+})
+
+export const liveLink = defineTool({
+  name: 'live_link',
+  description: 'Cost of the link between two hosts; only if both ends are healthy.',
+  input: z.strictObject({ a: resourceId, b: resourceId }),
+  output: z.looseObject({ live: z.boolean(), cost: z.number().nullable() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ a, b }) => [ref('host', a), ref('host', b)],
+  discovers: () => [],
+  run: ({ a, b }, { core, signal }) => core.get(`/api/v1/links?a=${a}&b=${b}`, { signal }),
+})
+
+export const canReach = defineTool({
+  name: 'can_reach',
+  description: 'Is there a healthy path between two hosts now?',
+  input: z.strictObject({ from: resourceId, to: resourceId }),
+  output: z.looseObject({ reachable: z.boolean(), cost: z.number().nullable() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ from, to }) => [ref('host', from), ref('host', to)],
+  discovers: () => [],
+  run: ({ from, to }, { core, signal }) => core.get(`/api/v1/reachability?from=${from}&to=${to}`, { signal }),
+})
+
+export const activeAlerts = defineTool({
+  name: 'active_alerts',
+  description: 'Alerts on a resource that fire now or ended within 300 seconds.',
+  input: z.strictObject({ resource: resourceId }),
+  output: z.looseObject({ items: z.array(z.unknown()) }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: () => [],
+  discovers: () => [],
+  run: ({ resource }, { core, signal }) => core.get(`/api/v1/active-alerts?resource=${resource}`, { signal }),
+})
+
+export const currentVmHost = defineTool({
+  name: 'current_vm_host',
+  description: 'The host a VM is on now, and whether it runs.',
+  input: z.strictObject({ vm: resourceId }),
+  output: z.looseObject({ id: z.string(), host: z.string().nullable(), running: z.boolean() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  targets: ({ vm }) => [ref('vm', vm)],
+  discovers: (output) => [
+    discovered('vm', output.id),
+    ...(output.host === null ? [] : [discovered('host', output.host)]),
+  ],
+  run: ({ vm }, { core, signal }) => core.get(`/api/v1/vms/${vm}`, { signal }),
+})

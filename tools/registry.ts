@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import type { Tool, ToolFacts } from '../domain/tool.ts'
+import {
+  addIncidentEvent,
+  escalateIncident,
+  getIncident,
+  listIncidentEvents,
+  reportCapabilityGap,
+  resolveIncident,
+} from './incident.ts'
+import { executeMigration, scheduleHaProposal } from './placement.ts'
+import { convergeShard, findResource, getNode, getShard, getTenant, listNodesByShard } from './platform.ts'
+import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
+
+const all: Tool[] = [
+  getIncident,
+  listIncidentEvents,
+  addIncidentEvent,
+  getShard,
+  listNodesByShard,
+  getNode,
+  getTenant,
+  convergeShard,
+  resolveIncident,
+  escalateIncident,
+  reportCapabilityGap,
+  findResource,
+  nodeHealth,
+  liveLink,
+  canReach,
+  activeAlerts,
+  currentVmHost,
+  scheduleHaProposal,
+  executeMigration,
+]
+
+/** Every tool by its name. */
+export const tools: ReadonlyMap<string, Tool> = new Map(all.map((tool) => [tool.name, tool]))
+
+/** What the judge sees of them. */
+export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
+
+/** Name, description and JSON schema of the offered tools, in a stable order: what the model is told. */
+export function describedTools(offered: readonly string[] | null) {
+  return all
+    .filter((tool) => offered === null || offered.includes(tool.name) || tool.effect === 'terminal')
+    .map((tool) => ({
+      name: tool.name,
+      description: tool.description,
+      inputSchema: z.toJSONSchema(tool.input, { io: 'input' }) as Record<string, unknown>,
+    }))
+}
