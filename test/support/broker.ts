@@ -25,13 +25,12 @@ export async function startTestServers(): Promise<{ address: string; stop(): Pro
   // PostgreSQL may run as another user, who has to get through.
   chmodSync(dir, 0o711)
   const ledger = openLedger(join(dir, 'processes.json'))
-  const servers = {
-    ...lazily({
-      postgres: () => postgres(dir, ledger, processes),
-      temporal: () => temporal(dir, ledger, processes),
-      timeSkipping,
-    }),
-  }
+  const processes: RunningProcess[] = []
+  const servers = lazily({
+    postgres: () => postgres(dir, ledger, processes),
+    temporal: () => temporal(dir, ledger, processes),
+    timeSkipping,
+  })
 
   const door = createServer(async (request, response) => {
     const start = servers[request.url?.slice(1) as keyof typeof servers]
