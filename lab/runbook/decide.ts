@@ -1,0 +1,137 @@
+import type { Conversation, Step } from './conversation.ts'
+import { type Call, call, type Decision, escalate } from './decision.ts'
+import { done, object, subject } from './facts.ts'
+import { diskPressure } from './playbooks/disk.ts'
+import { recoverHost } from './playbooks/host.ts'
+import { answerQuestion, lookAndEscalate } from './playbooks/question.ts'
+import { repairShard } from './playbooks/shard.ts'
+
+const playbooks: Record<string, (conversation: Conversation) => Decision> = {
+  replication_lag: repairShard,
+  service_down: repairShard,
+  config_drift: repairShard,
+  disk_pressure: diskPressure,
+  host_down: recoverHost,
+  question: answerQuestion,
+}
+
+/** Error codes that tell what to do next. Any other is unexpected, and twice unexpected is for a person. */
+const busyAtMost = 3
+const unexpectedAtMost = 2
+const correctionsAtMost = 2
+
+/** The next turn of a careful operator. Pure: the same conversation always gets the same decision. */
+export function decide(conversation: Conversation): Decision {
+  const { context, steps, protocol, corrections } = conversation
+  if (!context) {
+    return { say: '', answer: { summary: 'There is no incident context that I can read.', confidence: 'low' } }
+  }
+  const decision =
+    corrections >= correctionsAtMost
+      ? escalate(conversation, 'My answers were corrected twice; a person must look.')
+      : (trouble(conversation) ?? (playbooks[context.incident.type] ?? lookAndEscalate)(conversation))
+  if (!('calls' in decision)) return decision
+  // The JSON protocol carries one call per answer; the table proposes the others again, since they are still missing.
+  const calls = protocol === 'json' ? decision.calls.slice(0, 1) : decision.calls
+  if (calls.length === 1 && same(calls[0]!, steps.at(-1))) {
+    return calls[0]!.tool === 'escalate_incident'
+      ? giveUp(decision.say)
+      : escalate(conversation, 'The same step again would tell nothing new; a person must look.')
+  }
+  return { say: decision.say, calls }
+}
+
+/** What the last results' errors ask for, before any playbook goes on. Null when there is none. */
+function trouble(conversation: Conversation): Decision | null {
+  const { steps } = conversation
+  const turn = steps.at(-1)?.turn
+  const failed = steps.find((step) => step.turn === turn && step.result?.ok === false)
+  const error = failed?.result?.error
+  if (!failed || !error) return null
+  const before = steps.filter(({ tool, result }) => tool === failed.tool && result?.error?.code === error.code).length
+
+  if (failed.tool === 'escalate_incident') {
+    return before >= 2
+      ? giveUp(String(failed.args.reason))
+      : readIncident(conversation, 'I look once more before I hand over.')
+  }
+  switch (error.code) {
+    case 'DENIED':
+      // The host's playbook knows how to make another plan; nothing else has a second way.
+      return failed.tool === 'execute_migration' ? null : escalate(conversation, `Denied: "${error.message}"`)
+    case 'PAUSED':
+      return escalate(conversation, `Writes are paused: ${error.message}`)
+    case 'STRICT_RESOLUTION':
+      if (before >= 2) return escalate(conversation, `${failed.tool} stays refused: ${error.message}`)
+      return { say: 'It must be looked up first.', calls: [lookUp(failed)] }
+    case 'FSM_BLOCKED':
+      if (before >= 3) return escalate(conversation, `${failed.tool} stays blocked: ${error.message}`)
+      return {
+        say: 'A write waits for its verification; I read its target.',
+        calls: verifyingReads(conversation, failed),
+      }
+    case 'TARGET_BUSY':
+      if (before >= busyAtMost) return escalate(conversation, `${error.message}, three times; a person must look.`)
+      return { say: 'Somebody else is writing there; I look again first.', calls: verifyingReads(conversation, failed) }
+  }
+  const unexpected = steps.filter(({ result }) => result?.error && !expected.has(result.error.code)).length
+  if (unexpected >= unexpectedAtMost) {
+    return escalate(conversation, `${failed.tool} failed: ${error.code}, ${error.message}`)
+  }
+  return readIncident(conversation, `${failed.tool} failed (${error.code}); I look again before I try once more.`)
+}
+
+const expected = new Set(['DENIED', 'PAUSED', 'STRICT_RESOLUTION', 'FSM_BLOCKED', 'TARGET_BUSY'])
+
+function lookUp({ tool, args }: Step): Call {
+  const id = args.shard_id ?? args.id ?? args.node ?? args.vm ?? (args.host_ids as unknown[] | undefined)?.[0]
+  const kind = tool.includes('shard') ? 'shard' : tool.includes('node') ? 'node' : args.host_ids ? 'host' : undefined
+  return call('find_resource', { ...(kind && { kind }), text: String(id ?? args.proposal_id ?? '') })
+}
+
+/** Reads what a blocked call waits for: what the error names, else the target of this incident. */
+function verifyingReads(conversation: Conversation, failed: Step): Call[] {
+  const details = object(failed.result?.error?.details)
+  const named = [details.target, ...(Array.isArray(details.targets) ? details.targets : [])]
+  const reads = named.flatMap((each) => {
+    const [kind, id] = typeof each === 'string' ? each.split(':') : [object(each).kind, object(each).id]
+    return typeof id === 'string' ? (readOf(String(kind), id) ?? []) : []
+  })
+  if (reads.length > 0) return reads
+  const node = subject(conversation, 'node')
+  const shard = subject(conversation, 'shard')
+  const vm = done(conversation.steps, 'current_vm_host').at(-1)?.args.vm
+  if (shard) return [call('get_shard', { id: shard })]
+  if (node) return [call('get_node', { id: node })]
+  if (typeof vm === 'string') return [call('current_vm_host', { vm })]
+  return [call('get_incident', { id: conversation.context!.incident.id })]
+}
+
+function readOf(kind: string, id: string): Call | null {
+  switch (kind) {
+    case 'shard':
+      return call('get_shard', { id })
+    case 'node':
+      return call('get_node', { id })
+    case 'tenant':
+      return call('get_tenant', { id })
+    case 'vm':
+      return call('current_vm_host', { vm: id })
+    case 'host':
+      return call('find_resource', { kind: 'host', text: id })
+    default:
+      return null
+  }
+}
+
+function readIncident({ context }: Conversation, say: string): Decision {
+  return { say, calls: [call('get_incident', { id: context!.incident.id })] }
+}
+
+function giveUp(reason: string): Decision {
+  return { say: reason, answer: { summary: `This could not be handed over by a call: ${reason}`, confidence: 'low' } }
+}
+
+function same({ tool, args }: Call, last: Step | undefined): boolean {
+  return last !== undefined && last.tool === tool && JSON.stringify(last.args) === JSON.stringify(args)
+}

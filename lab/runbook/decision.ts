@@ -1,0 +1,35 @@
+import type { Conversation } from './conversation.ts'
+
+export type Call = { tool: string; args: Record<string, unknown> }
+
+/** One turn of the operator: what it says, and the calls it proposes or the answer it ends with. */
+export type Decision = { say: string } & (
+  | { calls: Call[] }
+  | { answer: { summary: string; confidence: 'high' | 'medium' | 'low' } }
+)
+
+export type Claim = { text: string; evidence: number[] }
+export type Outcome = 'repaired' | 'self_resolved' | 'no_fault'
+
+export function call(tool: string, args: Record<string, unknown>): Call {
+  return { tool, args }
+}
+
+export function resolve({ context }: Conversation, outcome: Outcome, resolution: string, claims: Claim[]): Decision {
+  const args = { id: context!.incident.id, resolution, outcome, claims }
+  return { say: resolution, calls: [call('resolve_incident', args)] }
+}
+
+export function escalate({ context }: Conversation, reason: string): Decision {
+  return { say: reason, calls: [call('escalate_incident', { id: context!.incident.id, reason })] }
+}
+
+/** Everything is nominal at the first look: closed by itself if the alert says so, else there was no fault to find. */
+export function nothingWrong(conversation: Conversation, what: string, evidence: number[]): Decision {
+  const ended =
+    conversation.context!.alerts.length > 0 && conversation.context!.alerts.every((a) => a.status === 'resolved')
+  const resolution = ended
+    ? `${what}; the alert has ended by itself.`
+    : `${what}; nothing was found that needs a repair.`
+  return resolve(conversation, ended ? 'self_resolved' : 'no_fault', resolution, [{ text: what, evidence }])
+}

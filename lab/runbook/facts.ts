@@ -1,0 +1,60 @@
+import type { Conversation, Result, Step } from './conversation.ts'
+
+/** What tool results say, read with tolerance: a fact that is missing is null, never a guess. */
+export type Facts = Record<string, unknown>
+
+/** Successful calls of a tool, oldest first; only those whose arguments name `id`, if one is given. */
+export function done(steps: Step[], tool: string, id?: string): (Step & { result: Result })[] {
+  return steps.filter(
+    (step): step is Step & { result: Result } =>
+      step.tool === tool && step.result?.ok === true && (id === undefined || Object.values(step.args).includes(id)),
+  )
+}
+
+/** The steps of later turns than the last successful call of a tool. */
+export function after(steps: Step[], tool: string): Step[] {
+  const last = steps.findLastIndex((step) => step.tool === tool && step.result?.ok)
+  return last < 0 ? [] : steps.slice(last + 1)
+}
+
+export function object(data: unknown): Facts {
+  return data !== null && typeof data === 'object' && !Array.isArray(data) ? (data as Facts) : {}
+}
+
+/** The rows of an answer: an array, or the one array in an object such as `{ items, nextCursor }`. */
+export function rows(data: unknown): Facts[] {
+  const list = Array.isArray(data) ? data : Object.values(object(data)).find(Array.isArray)
+  return ((list ?? []) as unknown[]).map(object)
+}
+
+export function text(facts: Facts, ...names: string[]): string | null {
+  const value = names.map((name) => facts[name]).find((each) => typeof each === 'string' && each !== '')
+  return (value as string | undefined) ?? null
+}
+
+export function number(facts: Facts, ...names: string[]): number | null {
+  const value = names.map((name) => facts[name]).find((each) => typeof each === 'number')
+  return (value as number | undefined) ?? null
+}
+
+/** Nominal, degraded, critical or unknown, as a read of a shard or node says it. */
+export function healthIn(data: unknown): string | null {
+  return typeof data === 'string' ? data : text(object(data), 'health', 'status')
+}
+
+export function seqs(steps: { result: Result | null }[]): number[] {
+  const all = steps.flatMap(({ result }) => [result?.meta.seq, result?.meta.verification?.seq])
+  return [...new Set(all.filter((seq) => seq !== undefined))]
+}
+
+/** The last thing that any result in these steps said about a verification. */
+export function lastVerification(steps: Step[]): 'held' | 'not_held' | 'open' | null {
+  return steps.findLast(({ result }) => result?.meta.verification)?.result?.meta.verification?.outcome ?? null
+}
+
+/** The id of the resource of a kind that the incident is about: its own, else by the alerts' labels. */
+export function subject({ context }: Conversation, kind: string): string | null {
+  const resource = context!.incident.resource
+  if (resource?.kind === kind) return resource.id
+  return context!.alerts.map(({ labels }) => labels[kind]).find((each) => each !== undefined) ?? null
+}

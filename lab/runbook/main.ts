@@ -1,0 +1,28 @@
+import type { AddressInfo } from 'node:net'
+import pino from 'pino'
+import { z } from 'zod'
+import { systemFingerprint } from './completion.ts'
+import { runbookServer } from './server.ts'
+
+/** The runbook model on loopback. It is a decision table, and says so in every answer. */
+const { RUNBOOK_PORT, RUNBOOK_DELAY_MS } = z
+  .object({
+    RUNBOOK_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
+    RUNBOOK_DELAY_MS: z.coerce.number().int().min(0).default(0),
+  })
+  .parse(process.env)
+const log = pino({ name: 'runbook' })
+
+const server = runbookServer(RUNBOOK_DELAY_MS)
+server.listen(RUNBOOK_PORT, '127.0.0.1', () => {
+  const { port } = server.address() as AddressInfo
+  log.info({ port, is: systemFingerprint }, 'the runbook model is ready')
+})
+
+function stop(): void {
+  server.close(() => process.exit(0))
+  // Who hangs on a bad mood hangs for ever.
+  server.closeAllConnections()
+}
+process.on('SIGTERM', stop)
+process.on('SIGINT', stop)

@@ -1,0 +1,142 @@
+import type { Conversation, Step } from '../conversation.ts'
+import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
+import { after, done, type Facts, healthIn, lastVerification, object, rows, seqs, subject, text } from '../facts.ts'
+import { fullDisk } from './disk.ts'
+
+/** How many nodes are looked at one by one after a repair. */
+const verifyAtMost = 3
+
+/** Look at the shard and its nodes, converge what is not nominal, look again. */
+export function repairShard(conversation: Conversation): Decision {
+  const { steps, hint } = conversation
+  const shard = subject(conversation, 'shard') ?? shardOfNode(conversation)
+  if (!shard) return findShard(conversation)
+  if (done(steps, 'converge_shard', shard).length > 0) return verifyShard(conversation, shard)
+
+  const looked = done(steps, 'get_shard', shard)
+  const listed = done(steps, 'list_nodes_by_shard', shard).at(-1)
+  const missing = [
+    ...(looked.length === 0 ? [call('get_shard', { id: shard })] : []),
+    ...(listed ? [] : [call('list_nodes_by_shard', { shard_id: shard })]),
+  ]
+  if (missing.length > 0) {
+    // Someone who was told where to look takes both at once.
+    const calls = hint ? missing : missing.slice(0, 1)
+    const say = hint ? `The hint is about another shard; I look at ${shard} itself first.` : `I look at ${shard} first.`
+    return { say, calls }
+  }
+
+  const bad = badNodes(listed!)
+  if (bad.length === 0)
+    return nothingWrong(conversation, `Every node of ${shard} is nominal`, seqs([...looked, listed!]))
+  const finding = describe(bad)
+  const onlyDisk = bad.every(
+    (node) => /disk/i.test(text(node, 'reason') ?? '') && !/behind|process/.test(text(node, 'reason')!),
+  )
+  // Another cause than the alert names: what fills the disk decides, not the alert and not the hint.
+  if (onlyDisk) return fullDisk(conversation, text(bad[0]!, 'id')!)
+  return {
+    say: `${finding}. To converge ${shard} re-applies its desired state and is reversible.`,
+    calls: [call('converge_shard', { id: shard, reason: `${finding}.` })],
+  }
+}
+
+/** After a converge: each node that was bad is read again, once more if it is still bad, and then a person is asked. */
+export function verifyShard(conversation: Conversation, shard: string): Decision {
+  const { steps } = conversation
+  const write = done(steps, 'converge_shard', shard).at(-1)!
+  const since = after(steps, 'converge_shard')
+  const bad = findings(steps).slice(0, verifyAtMost)
+  const nodes = bad.map((node) => text(node, 'id')!)
+  const unread = nodes.filter((id) => done(since, 'node_health', id).length === 0)
+  if (unread.length > 0) {
+    return { say: 'I look whether it helped.', calls: unread.map((node) => call('node_health', { node })) }
+  }
+  const unwell = nodes.filter((id) => latestHealth(since, id) !== 'nominal')
+  const verification = lastVerification([write, ...since])
+  const held = verification === null || verification === 'held'
+  if (unwell.length === 0 && held) {
+    const reads = nodes.flatMap((id) => latestRead(since, id) ?? [])
+    const changed = text(object(write.result.data), 'detail') ?? `converged ${shard}`
+    const what = describe(bad)
+    return resolve(
+      conversation,
+      'repaired',
+      `${what}. Converging ${shard} repaired it: ${nodes.join(', ')} nominal again.`,
+      [
+        { text: what, evidence: seqs(findingSteps(steps)) },
+        { text: changed, evidence: seqs([write]).slice(0, 1) },
+        { text: `${nodes.join(', ')} nominal after the write`, evidence: seqs(reads) },
+      ],
+    )
+  }
+  const again = (unwell.length > 0 ? unwell : nodes).filter((id) => done(since, 'get_node', id).length === 0)
+  if (again.length > 0) {
+    return { say: 'It is not nominal yet; one more look.', calls: again.map((id) => call('get_node', { id })) }
+  }
+  const state = (unwell.length > 0 ? unwell : nodes)
+    .map((id) => `${id} is ${latestHealth(since, id) ?? 'unknown'}`)
+    .join(', ')
+  return escalate(conversation, `${describe(bad)}. Converging ${shard} did not help: ${state}. A person must look.`)
+}
+
+/** Everything that reads said was not nominal before the first write. */
+function findings(steps: Step[]): Facts[] {
+  const nodes = findingSteps(steps).flatMap(badNodes)
+  return [...new Map(nodes.map((node) => [text(node, 'id'), node])).values()]
+}
+
+function findingSteps(steps: Step[]): Step[] {
+  const write = steps.findIndex(({ tool, result }) => tool === 'converge_shard' && result?.ok)
+  return steps
+    .slice(0, write)
+    .filter(({ tool, result }) => ['list_nodes_by_shard', 'get_node'].includes(tool) && result?.ok)
+    .filter((step) => badNodes(step).length > 0)
+}
+
+function badNodes({ result }: Step): Facts[] {
+  const data = result?.data
+  // A single node also has arrays and objects inside; what has a role is a node itself.
+  const nodes = text(object(data), 'role') ? [object(data)] : rows(data)
+  return nodes.filter((node) => text(node, 'id') && ['degraded', 'critical'].includes(text(node, 'status') ?? ''))
+}
+
+function latestRead(since: Step[], node: string): Step | undefined {
+  return since.findLast(
+    ({ tool, args, result }) =>
+      ['node_health', 'get_node'].includes(tool) && result?.ok && Object.values(args).includes(node),
+  )
+}
+
+function latestHealth(since: Step[], node: string): string | null {
+  return healthIn(latestRead(since, node)?.result?.data)
+}
+
+function describe(nodes: Facts[]): string {
+  return nodes
+    .map((node) => `${text(node, 'id')} is ${text(node, 'status')}: ${text(node, 'reason') ?? 'no reason given'}`)
+    .join('; ')
+}
+
+function shardOfNode(conversation: Conversation): string | null {
+  const node = subject(conversation, 'node')
+  const read = node && done(conversation.steps, 'get_node', node).at(-1)
+  return read ? text(object(read.result.data), 'shard', 'shardId', 'shard_id') : null
+}
+
+function findShard(conversation: Conversation): Decision {
+  const node = subject(conversation, 'node')
+  if (node && conversation.steps.every(({ tool }) => tool !== 'get_node')) {
+    return { say: `I look which shard ${node} belongs to.`, calls: [call('get_node', { id: node })] }
+  }
+  if (done(conversation.steps, 'get_incident').length === 0) {
+    return {
+      say: 'The alert names no shard; I read the incident.',
+      calls: [call('get_incident', { id: conversation.context!.incident.id })],
+    }
+  }
+  return escalate(
+    conversation,
+    'The alert names neither a shard nor a node that is known, so there is nothing to look at.',
+  )
+}
