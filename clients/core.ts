@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import type { CoreAnswer, CorePort } from '../domain/tool.ts'
+import type { AddressPolicy } from './address.ts'
+import { HttpError, type HttpRequest, request } from './http.ts'
+
+export type CoreOptions = {
+  /** Where the core API lives; paths bring their own `/api/v1`. */
+  baseUrl: string
+  apiKey: string
+  timeoutMs?: number
+  maxBytes?: number
+  allow?: AddressPolicy
+}
+
+/** RFC 9457, and nothing of it required. */
+const problem = z.looseObject({
+  title: z.string().optional(),
+  detail: z.string().optional(),
+  code: z.string().optional(),
+})
+
+/**
+ * The core API over HTTP. Every part of a path is already encoded. An answer of any status is an answer; only a fault of the network, or a success that is no JSON, is thrown as HttpError. The key is in no error.
+ */
+export function createCoreClient(options: CoreOptions): CorePort {
+  const base = options.baseUrl.replace(/\/+$/, '')
+
+  async function exchange(method: 'GET' | 'POST', path: string, more: Partial<HttpRequest>): Promise<CoreAnswer> {
+    const url = `${base}${path}`
+    if (!path.startsWith('/') || !isPlain(url)) return badPath()
+    const answer = await request({
+      method,
+      url,
+      ...more,
+      headers: { authorization: `Bearer ${options.apiKey}`, accept: 'application/json', ...more.headers },
+      timeoutMs: options.timeoutMs ?? 30_000,
+      maxBytes: options.maxBytes ?? 8_000_000,
+      allow: options.allow ?? 'private',
+    })
+    const text = Buffer.from(answer.body).toString('utf8')
+    if (answer.status >= 200 && answer.status < 300) {
+      return { ok: true, status: answer.status, data: readJson(text, `${method} ${path}`) }
+    }
+    return { ok: false, status: answer.status, problem: problemOf(answer.status, text, options.apiKey) }
+  }
+
+  return {
+    get: (path, { signal } = {}) => exchange('GET', path, { signal }),
+    post: (path, body, { idempotencyKey, ifMatch, signal }) =>
+      exchange('POST', path, {
+        body: JSON.stringify(body ?? {}),
+        headers: {
+          'content-type': 'application/json',
+          'idempotency-key': idempotencyKey,
+          ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+        },
+        signal,
+      }),
+  }
+}
+
+/** Does the URL mean exactly what it says? An id `..` that a model made up must not climb to another route. */
+function isPlain(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && url.hash === '' && text.endsWith(`${url.pathname}${url.search}`)
+}
+
+function badPath(): CoreAnswer {
+  const detail = 'A part of the path is not a plain identifier.'
+  return { ok: false, status: 400, problem: { title: 'Bad path', detail, code: 'BAD_PATH' } }
+}
+
+function readJson(text: string, what: string): unknown {
+  if (text === '') return null
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new HttpError('protocol', `the core API answered ${what} with a success that is not JSON`, true)
+  }
+}
+
+function problemOf(status: number, text: string, apiKey: string) {
+  const safe = apiKey.length >= 8 ? text.replaceAll(apiKey, '[redacted]') : text
+  let told: z.infer<typeof problem> = {}
+  try {
+    told = problem.parse(JSON.parse(safe))
+  } catch {
+    told = { detail: safe.slice(0, 500).toWellFormed() }
+  }
+  return { ...told, title: told.title ?? `HTTP ${status}`, detail: told.detail ?? '' }
+}

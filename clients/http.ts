@@ -1,0 +1,197 @@
+import { lookup } from 'node:dns'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { Agent, buildConnector, errors, request as send } from 'undici'
+import { type AddressPolicy, allows } from './address.ts'
+
+export type HttpErrorCode = 'timeout' | 'connect' | 'too_large' | 'refused_address' | 'aborted' | 'protocol'
+
+/**
+ * Why no answer came. `retryable`: may the same request succeed later? The message names the origin, never the path, the
+ * headers or the body: webhook addresses carry their secret in the path.
+ */
+export class HttpError extends Error {
+  override name = 'HttpError' as const
+  readonly code: HttpErrorCode
+  readonly retryable: boolean
+  constructor(code: HttpErrorCode, message: string, retryable: boolean) {
+    super(message)
+    this.code = code
+    this.retryable = retryable
+  }
+}
+
+export type HttpRequest = {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  url: string
+  headers?: Record<string, string>
+  body?: string | Uint8Array
+  /** From the call to the last byte of the answer. */
+  timeoutMs: number
+  /** Most bytes of the answer's body; one more is `too_large`. */
+  maxBytes: number
+  allow: AddressPolicy
+  signal?: AbortSignal
+}
+
+export type HttpAnswer = {
+  status: number
+  /** Lower-case names; repeated ones joined by `, `. */
+  headers: Record<string, string>
+  body: Uint8Array
+}
+
+const connectTimeoutMs = 10_000
+
+/** One pool per policy, so that no connection made under a wide policy serves a narrow one. */
+const agents = new Map<AddressPolicy, Agent>()
+
+/**
+ * One HTTP exchange: the whole answer, whatever its status, or an HttpError. Follows no redirect, unpacks no compression,
+ * asks no proxy, sends nothing before the peer's address has passed the policy, and never repeats a request.
+ */
+export async function request(options: HttpRequest): Promise<HttpAnswer> {
+  const url = URL.parse(options.url)
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw new HttpError('protocol', 'the address is not an http(s) URL', false)
+  }
+  const what = `${options.method} ${url.origin}`
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (isIP(host) !== 0 && !allows(options.allow, host)) throw refused(what)
+  if (options.signal?.aborted) throw new HttpError('aborted', `${what} was cancelled before it began`, false)
+
+  const timeout = new AbortController()
+  const timer = setTimeout(() => timeout.abort(), options.timeoutMs)
+  const signal = options.signal ? AbortSignal.any([timeout.signal, options.signal]) : timeout.signal
+  try {
+    const answer = await send(url, {
+      method: options.method,
+      headers: options.headers ?? {},
+      body: options.body ?? null,
+      dispatcher: agentFor(options.allow),
+      signal,
+    })
+    const body = await readAll(answer.body, options.maxBytes)
+    if (body === null) {
+      throw new HttpError('too_large', `the answer to ${what} is larger than ${options.maxBytes} bytes`, false)
+    }
+    return { status: answer.statusCode, headers: flat(answer.headers), body }
+  } catch (error) {
+    if (error instanceof HttpError) throw error
+    if (options.signal?.aborted) throw new HttpError('aborted', `${what} was cancelled`, false)
+    if (timeout.signal.aborted) throw new HttpError('timeout', `${what} took longer than ${options.timeoutMs} ms`, true)
+    throw faultOf(error, what)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Ends every pooled connection. The next request makes a new pool. */
+export async function closeConnections(): Promise<void> {
+  const closing = [...agents.values()]
+  agents.clear()
+  await Promise.all(closing.map((agent) => agent.destroy()))
+}
+
+type Body = AsyncIterable<Uint8Array> & { destroy(): unknown }
+
+/** The bytes of a body, or null as soon as there are too many; the rest is not read. */
+async function readAll(body: Body, maxBytes: number): Promise<Uint8Array | null> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.byteLength
+    if (size > maxBytes) {
+      body.destroy()
+      return null
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks, size)
+}
+
+function agentFor(policy: AddressPolicy): Agent {
+  const known = agents.get(policy)
+  if (known) return known
+  const connect = buildConnector({
+    timeout: connectTimeoutMs,
+    allowH2: false,
+    lookup: guardedLookup(policy),
+  } as buildConnector.BuildOptions)
+  const agent = new Agent({
+    // The request's own timeout is the only clock.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    allowH2: false,
+    connect(options, callback) {
+      connect(options, (...result) => {
+        const [error, socket] = result
+        if (error) return callback(error, null)
+        if (!passes(policy, socket)) {
+          socket.destroy()
+          return callback(refused(options.hostname), null)
+        }
+        return callback(null, socket)
+      })
+    },
+  })
+  agents.set(policy, agent)
+  return agent
+}
+
+/** The look-up already sorted the addresses out; this is what the connection really reached. */
+function passes(policy: AddressPolicy, socket: Socket): boolean {
+  return socket.remoteAddress !== undefined && allows(policy, socket.remoteAddress)
+}
+
+/** DNS without the addresses that the policy refuses, so that not even a connection is tried. */
+function guardedLookup(policy: AddressPolicy): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, found) => {
+      if (error) return callback(error, '', 0)
+      const passing = found.filter(({ address }) => allows(policy, address))
+      const [first] = passing
+      if (!first) return callback(refused(hostname), '', 0)
+      return options.all ? callback(null, passing) : callback(null, first.address, first.family)
+    })
+  }
+}
+
+function refused(what: string): HttpError {
+  return new HttpError('refused_address', `${what}: the address is refused by policy`, false)
+}
+
+const connectCodes = new Set([
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'EADDRNOTAVAIL', 'EACCES'],
+  ...['UND_ERR_CONNECT_TIMEOUT'],
+])
+
+function faultOf(error: unknown, what: string): HttpError {
+  const found = causesOf(error)
+  const guard = found.find((cause) => cause instanceof HttpError)
+  if (guard) return guard
+  const code = found.map((cause) => cause.code).find((one) => typeof one === 'string')
+  if (code && connectCodes.has(code)) return new HttpError('connect', `${what}: no connection (${code})`, true)
+  if (error instanceof errors.InvalidArgumentError) {
+    return new HttpError('protocol', `${what} is not a valid request`, false)
+  }
+  return new HttpError('protocol', `${what}: the answer broke off or is not HTTP (${code ?? 'unknown'})`, true)
+}
+
+type Fault = { code?: unknown; cause?: unknown; errors?: unknown }
+
+/** An error with its causes, and those of an AggregateError, which several tried addresses end in. Read by shape alone. */
+function causesOf(error: unknown, depth = 0): Fault[] {
+  if (error === null || typeof error !== 'object' || depth > 5) return []
+  const fault: Fault = error
+  const inner = Array.isArray(fault.errors) ? fault.errors : []
+  return [fault, ...inner.flatMap((one) => causesOf(one, depth + 1)), ...causesOf(fault.cause, depth + 1)]
+}
+
+function flat(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  const result: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || name === '__proto__') continue
+    result[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value
+  }
+  return result
+}

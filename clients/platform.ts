@@ -1,0 +1,94 @@
+import { z } from 'zod'
+import { type EffectAnswer, effectAnswer, type Inventory, inventory } from '../domain/platform.ts'
+import type { AddressPolicy } from './address.ts'
+import { HttpError, request } from './http.ts'
+
+export type PlatformOptions = { baseUrl: string; token: string; timeoutMs?: number; allow?: AddressPolicy }
+
+/** The platform answered, and the answer is no: unknown thing, key used for another body, or a fault of its own. */
+export class PlatformError extends Error {
+  override name = 'PlatformError' as const
+  readonly status: number
+  readonly detail: string
+  readonly retryable: boolean
+  constructor(what: string, status: number, detail: string) {
+    super(`the platform answered ${status} to ${what}${detail ? `: ${detail}` : ''}`)
+    this.status = status
+    this.detail = detail
+    this.retryable = status >= 500 || status === 408 || status === 409 || status === 429
+  }
+}
+
+export type PlatformClient = {
+  inventory(signal?: AbortSignal): Promise<Inventory>
+  converge(shardId: string, key: string): Promise<EffectAnswer>
+  startVm(vmId: string, host: string, key: string): Promise<EffectAnswer>
+  migrateVm(vmId: string, move: { from: string; to: string }, key: string): Promise<EffectAnswer>
+  /** What became of a write, or null when its key was never accepted. */
+  effect(key: string): Promise<EffectAnswer | null>
+}
+
+/** The protocol of `domain/platform.ts` over HTTP. Throws HttpError when no answer came and PlatformError when it is a no. */
+export function createPlatformClient(options: PlatformOptions): PlatformClient {
+  const base = options.baseUrl.replace(/\/+$/, '')
+
+  async function exchange(method: 'GET' | 'POST', path: string, key?: string, body?: unknown, signal?: AbortSignal) {
+    const answer = await request({
+      method,
+      url: `${base}${path}`,
+      headers: {
+        authorization: `Bearer ${options.token}`,
+        accept: 'application/json',
+        ...(key === undefined ? {} : { 'content-type': 'application/json', 'idempotency-key': key }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      timeoutMs: options.timeoutMs ?? 30_000,
+      maxBytes: 32_000_000,
+      allow: options.allow ?? 'private',
+      signal,
+    })
+    return { status: answer.status, text: Buffer.from(answer.body).toString('utf8') }
+  }
+
+  function read<T>(schema: z.ZodType<T>, what: string, { status, text }: { status: number; text: string }): T {
+    if (status < 200 || status > 299) throw new PlatformError(what, status, detailOf(text))
+    const parsed = schema.safeParse(jsonOf(text))
+    if (parsed.success) return parsed.data
+    const place = parsed.error.issues[0]?.path.join('.') || 'the body'
+    throw new HttpError('protocol', `the platform's answer to ${what} is not what the protocol says, at ${place}`, true)
+  }
+
+  const effect = async (path: string, key: string, body: unknown) =>
+    read(effectAnswer, `POST ${path}`, await exchange('POST', path, key, body))
+
+  return {
+    inventory: async (signal) =>
+      read(inventory, 'GET /v1/inventory', await exchange('GET', '/v1/inventory', undefined, undefined, signal)),
+    converge: (shardId, key) => effect(`/v1/shards/${part(shardId)}/converge`, key, {}),
+    startVm: (vmId, host, key) => effect(`/v1/vms/${part(vmId)}/start`, key, { host }),
+    migrateVm: (vmId, { from, to }, key) => effect(`/v1/vms/${part(vmId)}/migrate`, key, { from, to }),
+    async effect(key) {
+      const answer = await exchange('GET', `/v1/effects/${part(key)}`)
+      return answer.status === 404 ? null : read(effectAnswer, 'GET /v1/effects/{key}', answer)
+    },
+  }
+}
+
+/** An id as one part of a path. `.` and `..` would climb, and no platform names a thing so. */
+function part(id: string): string {
+  if (id === '' || id === '.' || id === '..') throw new HttpError('protocol', 'an id is not a plain identifier', false)
+  return encodeURIComponent(id.toWellFormed())
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function detailOf(text: string): string {
+  const told = z.looseObject({ detail: z.string() }).safeParse(jsonOf(text))
+  return (told.success ? told.data.detail : text).slice(0, 300).toWellFormed()
+}

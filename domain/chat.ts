@@ -1,0 +1,25 @@
+/** A conversation with a model, in the shape of chat completions: what the transcript is folded into, and what comes back. */
+export type ChatMessage =
+  | { role: 'system' | 'user'; content: string }
+  | { role: 'assistant'; content: string | null; toolCalls?: ChatToolCall[] }
+  | { role: 'tool'; toolCallId: string; content: string }
+
+/** `arguments` is text as the model wrote it: JSON if all went well. */
+export type ChatToolCall = { id: string; name: string; arguments: string }
+
+export type ChatTool = {
+  type: 'function'
+  function: { name: string; description: string; parameters: Record<string, unknown> }
+}
+
+export type ChatAnswer = {
+  content: string
+  toolCalls: ChatToolCall[]
+  /** The server's word: `stop`, `tool_calls`, `length`, … */
+  finishReason: string
+  /** Zero where the server counts nothing. */
+  usage: { promptTokens: number; completionTokens: number }
+  /** The model that answered, by its own name. */
+  model: string
+  durationMs: number
+}
