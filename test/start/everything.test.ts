@@ -1,0 +1,236 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { startEverything } from '../../start/everything.ts'
+import type { PartEvent } from '../../start/parts.ts'
+import { groupMembers, identityOf } from '../../start/process-table.ts'
+import { readRunFile } from '../../start/run-file.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { freshDatabase, temporalAddress } from '../support/servers.ts'
+
+const rootDir = join(import.meta.dirname, '..', '..')
+const standIn = (name: string) => join(import.meta.dirname, 'stand-ins', `${name}.ts`)
+const part = standIn('part')
+const entries = { lab: part, runbook: part, api: part, worker: part }
+
+let directory: ReturnType<typeof temporaryDirectory>
+let stateDir: string
+let database: Awaited<ReturnType<typeof freshDatabase>>
+let given: Record<string, string | undefined>
+const toStop: (() => Promise<void>)[] = []
+
+beforeEach(async () => {
+  directory = temporaryDirectory()
+  stateDir = join(directory.path, 'state')
+  database = await freshDatabase()
+  given = {
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: await temporalAddress(),
+  }
+})
+
+afterEach(async () => {
+  for (const stop of toStop.splice(0).reverse()) await stop()
+  await database.drop()
+  directory.remove()
+})
+
+async function start(env = given, own: Partial<typeof entries> = {}) {
+  const events: PartEvent[] = []
+  const running = await startEverything({ rootDir, stateDir, env, entries: { ...entries, ...own } }, (event) =>
+    events.push(event),
+  )
+  toStop.push(running.stop)
+  return { ...running, events }
+}
+
+const environmentOf = async (url: string) => (await (await fetch(`${url}/env`)).json()) as Record<string, string>
+
+const ready = (events: PartEvent[]) => events.flatMap((event) => (event.kind === 'ready' ? [event.part] : []))
+
+/** The numbers of the processes in the ledger, by name. */
+function listed(): Record<string, number> {
+  const { processes } = JSON.parse(readFileSync(join(stateDir, 'processes.json'), 'utf8')) as {
+    processes: { name: string; pid: number }[]
+  }
+  return Object.fromEntries(processes.map(({ name, pid }) => [name, pid]))
+}
+
+/** `npm start` in a process of its own. */
+async function startElsewhere(env = given): Promise<{ starter: ChildProcess; url: string; events: PartEvent[] }> {
+  const starter = spawn(process.execPath, [standIn('start'), stateDir, rootDir], {
+    env: env as NodeJS.ProcessEnv,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  toStop.push(async () => {
+    starter.kill('SIGKILL')
+  })
+  const events: PartEvent[] = []
+  for await (const line of createInterface({ input: starter.stdout! })) {
+    const event = JSON.parse(line) as PartEvent | { kind: 'all ready'; url: string }
+    if (event.kind === 'all ready') return { starter, url: event.url, events }
+    events.push(event)
+  }
+  throw new Error('The start ended before it was ready')
+}
+
+test('a start brings every part up and tells each where the others are', async () => {
+  const { run, events } = await start({ ...given, LLM_API_KEY: 'of the user', QUEUE_INTERVAL_SECONDS: '5' })
+  expect(ready(events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'Worker'])
+  const lab = await environmentOf(run.labUrl!)
+  const api = await environmentOf(run.url)
+  expect(lab).toMatchObject({
+    LAB_CONTROL_TOKEN: run.labControlToken,
+    ALERT_URL: `${run.url}/api/v1/ingest/alertmanager`,
+    ALERT_TOKEN: run.tokens.ingest,
+    LAB_DIR: join(stateDir, 'lab'),
+  })
+  expect(api).toMatchObject({
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: run.temporalAddress,
+    PLATFORM_URL: run.labUrl,
+    PLATFORM_TOKEN: lab.LAB_PLATFORM_TOKEN,
+    PUBLIC_URL: run.url,
+    AGENT_ENABLED: 'true',
+    AGENT_API_KEY: run.tokens.agent,
+    QUEUE_INTERVAL_SECONDS: '5',
+    LLM_MODEL: 'runbook',
+  })
+  // The agent's commands run in the lab.
+  for (const secret of ['LLM_API_KEY', 'DATABASE_URL', 'AGENT_API_KEY']) expect(lab).not.toHaveProperty(secret)
+})
+
+test('the run file is for the owner alone, and a second start keeps its tokens', async () => {
+  const first = await start()
+  const file = join(stateDir, 'run.json')
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(readRunFile(stateDir)).toEqual({ ...first.run, pid: process.pid })
+  await first.stop()
+  expect(readRunFile(stateDir)).toEqual({ ...first.run, pid: null })
+  const second = await start()
+  expect(second.run.tokens).toEqual(first.run.tokens)
+  expect(Object.keys(second.run.tokens).sort()).toEqual(['admin', 'agent', 'approver', 'ingest'])
+})
+
+test('what the environment names is not started', async () => {
+  const env = {
+    ...given,
+    CORE_API_URL: 'http://127.0.0.1:1',
+    AGENT_API_KEY: 'theirs',
+    LLM_BASE_URL: 'http://127.0.0.1:2/v1',
+  }
+  const { events, run } = await start(env)
+  expect(ready(events)).toEqual(['Database', 'Worker'])
+  expect(run).toMatchObject({ url: 'http://127.0.0.1:1', labUrl: null })
+  expect(Object.keys(listed())).toEqual(['worker'])
+})
+
+test('a wrong setting stops the start with one message that lists all of them', async () => {
+  const env = { ...given, QUEUE_INTERVAL_SECONDS: 'often', LOG_LEVEL: 'loud' }
+  await expect(start(env)).rejects.toThrow(/QUEUE_INTERVAL_SECONDS[\s\S]*LOG_LEVEL/)
+  expect(existsSync(stateDir)).toBe(false)
+})
+
+test('a port that the environment asks for and that is in use stops the start', async () => {
+  const { run } = await start()
+  const { port } = new URL(run.url)
+  stateDir = join(directory.path, 'another')
+  await expect(start({ ...given, PORT: port })).rejects.toThrow(`Port ${port} is in use, and PORT asks for it.`)
+})
+
+test('a second start in the same checkout is refused with the address of the first', async () => {
+  const { run } = await start()
+  await expect(start()).rejects.toThrow(`already runs from this checkout, as process ${process.pid} at ${run.url}`)
+})
+
+test('when a part does not start, the others are stopped and its log is told', async () => {
+  const broken = start({ ...given, LAST_WORDS: 'cannot find the pump' })
+  await expect(broken).rejects.toThrow(/api ended with code 3 while starting[\s\S]*cannot find the pump/)
+  expect(listed()).toEqual({})
+  // And the next start is not refused.
+  await start()
+})
+
+test('a part that ends by itself is told', async () => {
+  const { events } = await start()
+  process.kill(listed().worker!, 'SIGKILL')
+  while (!events.some((event) => event.kind === 'exited')) await new Promise((resolve) => setTimeout(resolve, 10))
+  expect(events.at(-1)).toMatchObject({ kind: 'exited', part: 'Worker', exit: { code: 137 } })
+})
+
+test('Ctrl-C stops everything that was started and leaves nothing behind', async () => {
+  const { starter, url } = await startElsewhere()
+  const { grandchild } = await environmentOf(url)
+  const pids = Object.values(listed())
+  expect(pids).toHaveLength(4)
+  starter.kill('SIGINT')
+  const [code] = await once(starter, 'exit')
+  expect(code).toBe(0)
+  expect(pids.flatMap(groupMembers)).toEqual([])
+  expect(identityOf(Number(grandchild))).toBeUndefined()
+  expect(readRunFile(stateDir)?.pid).toBeNull()
+})
+
+test('a second Ctrl-C does not wait for anybody', async () => {
+  const { starter } = await startElsewhere()
+  const pids = Object.values(listed())
+  // Stopped processes do not react to SIGTERM.
+  for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  starter.kill('SIGINT')
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const askedAt = Date.now()
+  starter.kill('SIGINT')
+  const [code] = await once(starter, 'exit')
+  expect(code).toBe(130)
+  expect(Date.now() - askedAt).toBeLessThan(1_000)
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(pids.flatMap(groupMembers)).toEqual([])
+})
+
+test('a killed start leaves nothing behind after the next start', async () => {
+  const { starter, url } = await startElsewhere()
+  const { grandchild } = await environmentOf(url)
+  const left = Object.values(listed())
+  starter.kill('SIGKILL')
+  await once(starter, 'exit')
+  expect(left.flatMap(groupMembers).length).toBeGreaterThan(0)
+
+  const { events } = await start()
+  expect(events.find((event) => event.kind === 'tidied')).toMatchObject({
+    names: expect.arrayContaining(['api', 'worker']),
+  })
+  expect(left.flatMap(groupMembers)).toEqual([])
+  expect(identityOf(Number(grandchild))).toBeUndefined()
+})
+
+test('with nothing given, PostgreSQL and Temporal are started too, and Ctrl-C during the start stops them', async () => {
+  const { DATABASE_URL: _, TEMPORAL_ADDRESS: __, ...nothing } = given
+  const first = await startElsewhere(nothing)
+  expect(ready(first.events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'PostgreSQL', 'Temporal', 'Worker'])
+  const run = readRunFile(stateDir)
+  expect(await environmentOf(first.url)).toMatchObject({
+    DATABASE_URL: run?.databaseUrl,
+    TEMPORAL_ADDRESS: run?.temporalAddress,
+  })
+  const askedAt = Date.now()
+  first.starter.kill('SIGTERM')
+  await once(first.starter, 'exit')
+  expect(Date.now() - askedAt).toBeLessThan(10_000)
+
+  const second = spawn(process.execPath, [standIn('start'), stateDir, rootDir], {
+    env: nothing as NodeJS.ProcessEnv,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const lines = createInterface({ input: second.stdout })
+  for await (const line of lines) if (line.includes('"starting","part":"Database"')) break
+  const pids = Object.values(listed())
+  expect(pids.length).toBeGreaterThan(0)
+  second.kill('SIGINT')
+  expect((await once(second, 'exit'))[0]).toBe(0)
+  expect(pids.flatMap(groupMembers)).toEqual([])
+})
