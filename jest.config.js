@@ -10,6 +10,7 @@ export default {
   },
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  reporters: ['default', '<rootDir>/test/support/summary-reporter.js'],
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.cache'],
   testTimeout: 60_000,
 }
