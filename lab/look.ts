@@ -23,7 +23,8 @@ export type NodeLook = {
 
 export type Look = { nodes: NodeLook[]; hosts: HostState[] }
 
-const answerMs = 1000
+/** Long enough for a busy machine: who is slow is not down. */
+const answerMs = 2000
 
 /** From this part of the quota on a disk counts as full. */
 export const fullFraction = 0.9

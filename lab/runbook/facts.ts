@@ -23,7 +23,8 @@ export function object(data: unknown): Facts {
 
 /** The rows of an answer: an array, or the one array in an object such as `{ items, nextCursor }`. */
 export function rows(data: unknown): Facts[] {
-  const list = Array.isArray(data) ? data : Object.values(object(data)).find(Array.isArray)
+  const { items, nodes, resources, ...rest } = object(data)
+  const list = [data, items, nodes, resources, ...Object.values(rest)].find(Array.isArray)
   return ((list ?? []) as unknown[]).map(object)
 }
 

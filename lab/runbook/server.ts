@@ -88,7 +88,10 @@ export function runbookServer(delayMs: number): Server {
 
   function order(text: string, response: ServerResponse): void {
     const parsed = moodOrder.safeParse(parse(text))
-    if (!parsed.success) return refuse(response, 400, 'invalid_request_error', z.prettifyError(parsed.error))
+    if (!parsed.success) {
+      refuse(response, 400, 'invalid_request_error', z.prettifyError(parsed.error))
+      return
+    }
     const { mood: wanted, times = Number.POSITIVE_INFINITY } = parsed.data
     ordered = wanted && { mood: wanted, left: times }
     response.writeHead(204).end()

@@ -1,0 +1,82 @@
+import { appendFileSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { type Journal, type Outcome, openJournal } from '../../lab/effects.ts'
+import { whatBecameOf } from '../../lab/what-became-of.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+let directory: ReturnType<typeof temporaryDirectory>
+let file: string
+beforeEach(() => {
+  directory = temporaryDirectory()
+  file = join(directory.path, 'effects.jsonl')
+})
+afterEach(() => directory.remove())
+
+const cannotTell = () => null
+const fine: Outcome = { status: 'done', detail: 'done', result: {} }
+const open = (told: (request: string) => Outcome | null = cannotTell): Journal => openJournal(file, told)
+const entry = (event: string) =>
+  `${JSON.stringify({ at: new Date().toISOString(), key: 'k', request: 'POST /x {}', event, detail: event, result: {} })}\n`
+
+test('a write is in the journal before it starts', async () => {
+  const journal = open()
+  await journal.once('k', 'POST /x {}', async () => {
+    expect(readFileSync(file, 'utf8')).toContain('"event":"accepted"')
+    return fine
+  })
+  expect(journal.get('k')).toMatchObject({ status: 'done', runs: 1 })
+})
+
+test('writes happen one after another', async () => {
+  const journal = open()
+  const order: string[] = []
+  const slow = async (name: string) => {
+    order.push(`${name} begins`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    order.push(`${name} ends`)
+    return fine
+  }
+  await Promise.all([journal.once('a', 'A', () => slow('a')), journal.once('b', 'B', () => slow('b'))])
+  expect(order).toEqual(['a begins', 'a ends', 'b begins', 'b ends'])
+})
+
+test('a write that throws has failed, and is not tried again under its key', async () => {
+  const journal = open()
+  const record = await journal.once('k', 'X', () => Promise.reject(new Error('no room')))
+  expect(record).toMatchObject({ status: 'failed', detail: 'no room' })
+  expect(await journal.once('k', 'X', async () => fine)).toMatchObject({ status: 'failed', runs: 1 })
+})
+
+test('a write that was accepted but not started when the controller died has failed', () => {
+  appendFileSync(file, entry('accepted'))
+  expect(open().get('k')).toMatchObject({ status: 'failed', runs: 0 })
+})
+
+test('a write that was under way when the controller died stays running where nothing can tell', async () => {
+  appendFileSync(file, entry('accepted') + entry('started'))
+  const journal = open()
+  expect(journal.get('k')).toMatchObject({ status: 'running', runs: 1 })
+  expect(await journal.once('k', 'POST /x {}', async () => fine)).toMatchObject({ status: 'running', runs: 1 })
+})
+
+test('a line that was cut by a crash is left out, and the journal goes on behind it', async () => {
+  appendFileSync(file, `${entry('accepted') + entry('started') + entry('done')}{"at":"20`)
+  await open().once('next', 'Y', async () => fine)
+  expect(open().all()).toMatchObject([
+    { key: 'k', status: 'done' },
+    { key: 'next', status: 'done' },
+  ])
+})
+
+const placement = { 'vm-101': 'host-osl-4' }
+test.each([
+  ['POST /v1/vms/vm-101/start {"host":"host-osl-4"}', 'done'],
+  ['POST /v1/vms/vm-101/start {"host":"host-osl-2"}', 'failed'],
+  ['POST /v1/vms/vm-101/migrate {"from":"host-osl-1","to":"host-osl-4"}', 'done'],
+  ['POST /v1/vms/vm-101/migrate {"from":"host-osl-4","to":"host-osl-1"}', 'failed'],
+  // Nothing that a converge changes remains when its nodes are gone.
+  ['POST /v1/shards/db-osl-1/converge {}', undefined],
+])('what became of %s: %s', (request, status) => {
+  expect(whatBecameOf({ placement }, request)?.status).toBe(status)
+})

@@ -1,0 +1,241 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
+import { controlToken, eventually, labDirectory, platformToken, type RunningLab, runLab } from './running-lab.ts'
+
+const directory = labDirectory()
+let lab: RunningLab
+
+beforeAll(async () => {
+  lab = await runLab(directory.path)
+})
+afterEach(async () => {
+  lab.answerAlertsWith(202)
+  await lab.control.heal()
+})
+afterAll(async () => {
+  await lab.stop()
+  directory.remove()
+})
+
+const alertsNamed = (name: string) =>
+  lab.alerts.flatMap(({ alerts }) => alerts).filter(({ labels }) => labels.alertname === name)
+const node = async (id: string) => (await lab.inventory()).nodes.find((each) => each.id === id)!
+const failing = async (scenario: Parameters<typeof lab.control.oracle>[0]) =>
+  (await lab.control.oracle(scenario)).checks.filter(({ ok }) => !ok).map(({ name }) => name)
+
+test('a fresh lab is nominal everywhere, and the oracle finds nothing wrong', async () => {
+  const { nodes, shards, hosts, vms, tenants } = await lab.inventory()
+  expect(nodes.map(({ status }) => status)).toEqual(nodes.map(() => 'nominal'))
+  expect(shards.map(({ id, status }) => `${id} ${status}`)).toEqual([
+    'db-osl-1 nominal',
+    'db-ams-1 nominal',
+    'web-osl-1 nominal',
+  ])
+  expect(tenants.every(({ status }) => status === 'nominal')).toBe(true)
+  expect(hosts.every(({ state }) => state === 'live')).toBe(true)
+  expect(vms.every(({ running }) => running)).toBe(true)
+  expect(await failing('nothing')).toEqual([])
+  expect((await fetch(`${lab.url}/readyz`)).status).toBe(200)
+})
+
+test('a stopped replica falls behind, an alert is posted, and a converge lets it catch up', async () => {
+  await lab.control.break('replication_lag', 'db-osl-1')
+  const alert = await eventually('the alert', () => alertsNamed('replication_lag')[0])
+  expect(alert).toMatchObject({
+    status: 'firing',
+    labels: {
+      severity: 'critical',
+      region: 'osl',
+      shard: 'db-osl-1',
+      node: 'node-db-osl-1b',
+      instance: 'node-db-osl-1b',
+    },
+    endsAt: '0001-01-01T00:00:00Z',
+  })
+  expect(alert.fingerprint).toMatch(/^[0-9a-f]{16}$/)
+  expect(alert.annotations.description).toMatch(/is \d+ s behind its primary$/)
+  const behind = await node('node-db-osl-1b')
+  expect(behind.status).toBe('critical')
+  expect(behind.reason).toMatch(/process is stopped/)
+  await eventually('two seconds of lag', async () => (await failing('replication_lag')).length === 2)
+  expect(await failing('replication_lag')).toEqual(['node-db-osl-1b runs and answers', 'node-db-osl-1b has caught up'])
+
+  const { answer } = await lab.write('converge-1', '/v1/shards/db-osl-1/converge')
+  expect(answer).toMatchObject({ status: 'done', result: { changed: ['node-db-osl-1b: continued'] } })
+  await eventually('the replica to catch up', async () => (await lab.control.oracle('replication_lag')).healthy)
+  const primary = readFileSync(join(lab.dir, 'nodes/node-db-osl-1a/data/log'))
+  const replica = readFileSync(join(lab.dir, 'nodes/node-db-osl-1b/data/log'))
+  expect(primary.subarray(0, replica.length).equals(replica)).toBe(true)
+  const resolved = await eventually('the end of the alert', () =>
+    alertsNamed('replication_lag').find(({ status }) => status === 'resolved'),
+  )
+  expect(resolved).toMatchObject({ fingerprint: alert.fingerprint, startsAt: alert.startsAt })
+  expect(Date.parse(resolved.endsAt)).toBeGreaterThan(Date.parse(resolved.startsAt))
+})
+
+test('the same idempotency key converges once, also when it is sent twice at the same time', async () => {
+  const send = () => lab.write('once', '/v1/shards/db-ams-1/converge')
+  const [first, second] = await Promise.all([send(), send()])
+  const third = await send()
+  expect(second).toEqual(first)
+  expect(third).toEqual(first)
+  const effects = await lab.control.effects()
+  expect(effects.find(({ key }) => key === 'once')).toMatchObject({ runs: 1, status: 'done' })
+})
+
+test('another write under the same idempotency key is refused', async () => {
+  await lab.write('taken', '/v1/shards/db-ams-1/converge')
+  await expect(lab.write('taken', '/v1/shards/db-osl-1/converge')).rejects.toThrow()
+  const response = await fetch(`${lab.url}/v1/shards/db-osl-1/converge`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${platformToken}`, 'idempotency-key': 'taken' },
+    body: '{}',
+  })
+  expect(response.status).toBe(422)
+  expect(response.headers.get('content-type')).toBe('application/problem+json')
+})
+
+test('a disk full of temporary files is cleared by a converge, and the log and the tenants stay', async () => {
+  await lab.control.break('disk_pressure', 'node-web-osl-1a')
+  const full = await node('node-web-osl-1a')
+  expect(full.reason).toBe('disk 130 % of quota')
+  expect(full.diskByDirectory.tmp).toBeGreaterThan(full.diskQuotaBytes!)
+  await eventually('the alert', () => alertsNamed('disk_pressure').length > 0)
+  const { answer } = await lab.write('clear', '/v1/shards/web-osl-1/converge')
+  expect(answer.detail).toMatch(/^node-web-osl-1a: cleared \d+ bytes from tmp and rotated logs$/)
+  expect(await failing('disk_pressure')).toEqual([])
+})
+
+test('a disk full of a tenant’s data is not helped by a converge, and the data stays', async () => {
+  await lab.control.break('disk_pressure_tenant', 'web-osl-1')
+  const { answer } = await lab.write('useless', '/v1/shards/web-osl-1/converge')
+  expect(answer).toMatchObject({ status: 'done', detail: 'nothing to change' })
+  const full = await node('node-web-osl-1a')
+  expect(full.status).toBe('critical')
+  expect(full.diskByDirectory.tenants).toBeGreaterThan(full.diskQuotaBytes!)
+  expect(await failing('disk_pressure_tenant')).toEqual([])
+})
+
+test('a killed web node is restarted by a converge, while its tenants are served by the other', async () => {
+  await lab.control.break('service_down', 'web-osl-1')
+  const { nodes, tenants, shards } = await lab.inventory()
+  expect(nodes.find(({ id }) => id === 'node-web-osl-1a')).toMatchObject({
+    status: 'critical',
+    reason: 'process is not running',
+  })
+  expect(tenants.filter(({ shard }) => shard === 'web-osl-1').map(({ status }) => status)).toEqual([
+    'degraded',
+    'degraded',
+  ])
+  expect(shards.find(({ id }) => id === 'web-osl-1')?.status).toBe('critical')
+  const { answer } = await lab.write('restart', '/v1/shards/web-osl-1/converge')
+  expect(answer.detail).toBe('node-web-osl-1a: restarted')
+  expect(await failing('service_down')).toEqual([])
+})
+
+test('a drifted configuration is named setting by setting and restored by a converge', async () => {
+  await lab.control.break('config_drift', 'web-osl-1')
+  expect((await node('node-web-osl-1a')).reason).toBe('configuration drifted: maxAgeSeconds is 0, should be 60')
+  const alert = await eventually('the alert', () => alertsNamed('config_drift')[0])
+  expect(alert.labels.severity).toBe('info')
+  const { answer } = await lab.write('restore', '/v1/shards/web-osl-1/converge')
+  expect(answer.detail).toBe('node-web-osl-1a: configuration restored')
+  expect(await failing('config_drift')).toEqual([])
+})
+
+test('alerts that begin together are posted together, and none is lost while the receiver is down', async () => {
+  lab.answerAlertsWith(503)
+  const before = lab.alerts.length
+  await lab.control.break('service_down', 'node-web-osl-1a')
+  await lab.control.break('service_down', 'node-web-osl-1b')
+  await lab.control.break('host_down', 'host-ams-4')
+  // Long enough for some rounds to fail.
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  await lab.control.heal()
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  expect(lab.alerts.length).toBe(before)
+  lab.answerAlertsWith(202)
+  const told = () =>
+    lab.alerts
+      .slice(before)
+      .filter(({ groupLabels }) => groupLabels.alertname!.endsWith('_down'))
+      .flatMap(({ alerts }) => alerts.map(({ labels, status }) => `${labels.instance} ${status}`))
+  await eventually('everything to be told', () => told().length >= 6)
+  for (const instance of ['node-web-osl-1a', 'node-web-osl-1b', 'host-ams-4']) {
+    expect(told().filter((each) => each.startsWith(instance))).toEqual([`${instance} firing`, `${instance} resolved`])
+  }
+})
+
+test('a VM of a dead host starts elsewhere with its counter kept, and only once', async () => {
+  const { counters } = await lab.control.break('host_down', 'host-osl-1')
+  const { hosts, vms } = await lab.inventory()
+  expect(hosts.find(({ id }) => id === 'host-osl-1')?.state).toBe('dead')
+  expect(vms.find(({ id }) => id === 'vm-101')).toMatchObject({ host: 'host-osl-1', running: false })
+
+  const start = async (key: string, vm: string, host: string) =>
+    (await lab.write(key, `/v1/vms/${vm}/start`, { host })).answer
+  expect(await start('s0', 'vm-101', 'host-osl-1')).toMatchObject({ status: 'failed', detail: 'host-osl-1 is dead' })
+  expect(await start('s1', 'vm-101', 'host-osl-4')).toMatchObject({ status: 'done' })
+  expect(await start('s2', 'vm-101', 'host-osl-2')).toMatchObject({
+    status: 'failed',
+    detail: 'vm-101 still runs on host-osl-4',
+  })
+  expect(await start('s3', 'vm-102', 'host-osl-4')).toMatchObject({
+    status: 'failed',
+    detail: 'vm-102 needs 6144 MiB of RAM, host-osl-4 has 5120 free',
+  })
+  expect(await failing('host_down')).toEqual(
+    ['vm-102', 'vm-103'].map((vm) => `${vm} runs exactly once, on a live host`),
+  )
+  await start('s4', 'vm-102', 'host-ams-1')
+  await start('s5', 'vm-103', 'host-ams-3')
+  expect(await failing('host_down')).toEqual([])
+  const counter = Number(readFileSync(join(lab.dir, 'storage/vm-101/counter'), 'utf8'))
+  expect(counter).toBeGreaterThan(counters['vm-101']!)
+})
+
+test('a VM moves from host to host, carrying its counter', async () => {
+  const from = (await lab.inventory()).vms.find(({ id }) => id === 'vm-112')!.host!
+  const counter = () => Number(readFileSync(join(lab.dir, 'storage/vm-112/counter'), 'utf8'))
+  const before = counter()
+  const { answer } = await lab.write('move', '/v1/vms/vm-112/migrate', { from, to: 'host-ams-2' })
+  expect(answer.status).toBe('done')
+  expect((await lab.inventory()).vms.find(({ id }) => id === 'vm-112')).toMatchObject({
+    host: 'host-ams-2',
+    running: true,
+  })
+  expect(counter()).toBeGreaterThan(before)
+  expect(await failing('nothing')).toEqual([])
+})
+
+test('no VM moves over broken links', async () => {
+  await lab.control.break('link_down', 'host-osl-1~host-ams-1')
+  await lab.control.break('link_down', 'host-ams-3~host-osl-3')
+  expect((await lab.inventory()).links.filter(({ up }) => !up)).toHaveLength(2)
+  const { answer } = await lab.write('cut', '/v1/vms/vm-106/migrate', { from: 'host-osl-2', to: 'host-ams-2' })
+  expect(answer).toMatchObject({
+    status: 'failed',
+    detail: 'no path of working links leads from host-osl-2 to host-ams-2',
+  })
+})
+
+test('who may use the platform may neither break it nor ask the oracle', async () => {
+  const status = async (path: string, token: string) =>
+    (await fetch(lab.url + path, { headers: { authorization: `Bearer ${token}` } })).status
+  expect(await status('/control/oracle?scenario=nothing', platformToken)).toBe(401)
+  expect(await status('/control/faults', platformToken)).toBe(401)
+  expect(await status('/v1/inventory', controlToken)).toBe(401)
+  expect(await status('/v1/inventory', '')).toBe(401)
+})
+
+test('a key that was never accepted is not known', async () => {
+  const response = await fetch(`${lab.url}/v1/effects/never`, { headers: { authorization: `Bearer ${platformToken}` } })
+  expect(response.status).toBe(404)
+})
+
+test('a fault that does not fit its target breaks nothing', async () => {
+  await expect(lab.control.break('replication_lag', 'node-db-osl-1a')).rejects.toThrow('422')
+  await expect(lab.control.break('host_down', 'db-osl-1')).rejects.toThrow('422')
+  expect(await lab.control.faults()).toEqual([])
+})

@@ -1,0 +1,328 @@
+import { describe, expect, test } from '@jest/globals'
+import { chatRequest, conversationOf } from '../../../lab/runbook/conversation.ts'
+import { decide } from '../../../lab/runbook/decide.ts'
+import type { Call } from '../../../lab/runbook/decision.ts'
+import { type Alert, type Answer, opening, play } from './investigation.ts'
+
+const lag: Alert = {
+  type: 'replication_lag',
+  labels: { shard: 'db-osl-1', node: 'node-db-osl-1b' },
+  resource: { kind: 'shard', id: 'db-osl-1' },
+}
+const replica = {
+  id: 'node-db-osl-1b',
+  role: 'replica',
+  status: 'critical',
+  reason: 'replica is 42 s behind; process is stopped',
+}
+const primary = { id: 'node-db-osl-1a', role: 'primary', status: 'nominal', reason: null }
+const well: Answer = { data: {} }
+
+type World = Record<string, Answer | ((call: Call, nth: number) => Answer)>
+const worldOf = (answers: World) => (call: Call, nth: number) => {
+  const answer = answers[call.tool] ?? well
+  return typeof answer === 'function' ? answer(call, nth) : answer
+}
+
+const laggingShard: World = {
+  get_shard: { data: { id: 'db-osl-1', status: 'critical' } },
+  list_nodes_by_shard: { data: { items: [primary, replica] } },
+  converge_shard: { data: { status: 'done', detail: 'node-db-osl-1b: continued' } },
+  node_health: { data: { node: 'node-db-osl-1b', health: 'nominal' } },
+  get_node: { data: { ...replica, shard: 'db-osl-1' } },
+}
+const repaired = [
+  'get_shard',
+  'list_nodes_by_shard',
+  'converge_shard',
+  'node_health node-db-osl-1b',
+  'resolve_incident repaired',
+]
+const upToWrite = repaired.slice(0, 3)
+
+describe('replication lag', () => {
+  test.each<[string, Alert, World, string[]]>([
+    ['a stopped replica is converged, read and resolved', lag, laggingShard, repaired],
+    [
+      'a follower looks at its own shard, in fewer turns',
+      { ...lag, hint: 'converge_shard repaired db-ams-1' },
+      laggingShard,
+      ['get_shard + list_nodes_by_shard', ...repaired.slice(2)],
+    ],
+    [
+      'what is nominal at the first look is no fault',
+      lag,
+      { ...laggingShard, list_nodes_by_shard: { data: [primary] } },
+      ['get_shard', 'list_nodes_by_shard', 'resolve_incident no_fault'],
+    ],
+    [
+      'what has ended by itself is said so',
+      { ...lag, status: 'resolved' },
+      { ...laggingShard, list_nodes_by_shard: { data: [primary] } },
+      ['get_shard', 'list_nodes_by_shard', 'resolve_incident self_resolved'],
+    ],
+    [
+      'a replica that stays behind is read once more, then a person is asked',
+      lag,
+      { ...laggingShard, node_health: { data: { health: 'critical' } } },
+      [...upToWrite, 'node_health node-db-osl-1b', 'get_node', 'escalate_incident'],
+    ],
+    [
+      'a replica that is nominal at the second look is repaired',
+      lag,
+      { ...laggingShard, node_health: { data: 'degraded' }, get_node: { data: { ...replica, status: 'nominal' } } },
+      [...upToWrite, 'node_health node-db-osl-1b', 'get_node', 'resolve_incident repaired'],
+    ],
+    [
+      // The alert's name is not the cause: what the look-up says decides.
+      'a full disk behind the alert is treated as a full disk, whatever the hint says',
+      { ...lag, hint: 'converge_shard repaired db-ams-1' },
+      {
+        ...laggingShard,
+        list_nodes_by_shard: { data: [{ ...replica, reason: 'disk 131 % of quota' }] },
+        get_node: {
+          data: {
+            ...replica,
+            shard: 'db-osl-1',
+            diskUsedBytes: 131,
+            diskQuotaBytes: 100,
+            diskByDirectory: { tenants: 130, tmp: 1 },
+          },
+        },
+      },
+      [
+        'get_shard + list_nodes_by_shard',
+        'get_node',
+        'add_incident_event + report_capability_gap remediation',
+        'escalate_incident',
+      ],
+    ],
+  ])('%s', (_, alert, world, turns) => expect(play('native', alert, worldOf(world)).turns).toEqual(turns))
+
+  test('in the JSON protocol one call goes out at a time, with the same end', () => {
+    expect(play('json', { ...lag, hint: 'h' }, worldOf(laggingShard)).turns).toEqual(repaired)
+  })
+
+  test('claims cite the finding, the write and the read after it', () => {
+    const { calls } = play('native', lag, worldOf(laggingShard))
+    expect(calls.at(-1)!.args.claims).toEqual([
+      { text: 'node-db-osl-1b is critical: replica is 42 s behind; process is stopped', evidence: [2] },
+      { text: 'node-db-osl-1b: continued', evidence: [3] },
+      { text: 'node-db-osl-1b nominal after the write', evidence: [4] },
+    ])
+  })
+})
+
+describe('what a refused call leads to', () => {
+  const refusedOnce =
+    (code: string) =>
+    (_: Call, nth: number): Answer =>
+      nth === 1 ? { code } : (laggingShard.converge_shard as Answer)
+  const always = (code: string, message = ''): Answer => ({ code, message })
+  test.each<[string, World, string[]]>([
+    [
+      'what was not looked up is looked up',
+      { converge_shard: refusedOnce('STRICT_RESOLUTION') },
+      [...upToWrite, 'find_resource', ...repaired.slice(2)],
+    ],
+    [
+      'what stays unknown is for a person',
+      { converge_shard: always('STRICT_RESOLUTION') },
+      [...upToWrite, 'find_resource', 'converge_shard', 'escalate_incident'],
+    ],
+    [
+      'a resolution that waits for a verification reads its target',
+      {
+        resolve_incident: (_, nth) =>
+          nth === 1 ? { code: 'FSM_BLOCKED', details: { target: 'shard:db-osl-1' } } : well,
+      },
+      [...repaired, 'get_shard', 'resolve_incident repaired'],
+    ],
+    [
+      'a busy target is tried twice more, with a look in between',
+      { converge_shard: always('TARGET_BUSY') },
+      [...upToWrite, 'get_shard', 'converge_shard', 'get_shard', 'converge_shard', 'escalate_incident'],
+    ],
+    ['a pause is for a person', { converge_shard: always('PAUSED') }, [...upToWrite, 'escalate_incident']],
+    [
+      'a denial is for a person',
+      { converge_shard: always('DENIED', 'not tonight') },
+      [...upToWrite, 'escalate_incident'],
+    ],
+    [
+      'what fails unexpectedly twice is for a person',
+      { converge_shard: always('UPSTREAM') },
+      [...upToWrite, 'get_incident', 'converge_shard', 'escalate_incident'],
+    ],
+    [
+      'an escalation that is refused is tried once more after a look, then said',
+      { converge_shard: always('PAUSED'), escalate_incident: always('NO_DIAGNOSTIC') },
+      [...upToWrite, 'escalate_incident', 'get_incident', 'converge_shard', 'escalate_incident', 'answer'],
+    ],
+  ])('%s', (_, world, turns) =>
+    expect(play('native', lag, worldOf({ ...laggingShard, ...world })).turns).toEqual(turns),
+  )
+
+  test('a denial is quoted', () => {
+    const { calls } = play('native', lag, worldOf({ ...laggingShard, converge_shard: always('DENIED', 'not tonight') }))
+    expect(calls.at(-1)!.args.reason).toBe('Denied: "not tonight"')
+  })
+})
+
+describe('disk pressure', () => {
+  const alert: Alert = { type: 'disk_pressure', labels: { shard: 'web-osl-1', node: 'node-web-osl-1a' } }
+  const node = (diskByDirectory: Record<string, number>, status = 'critical'): Answer => ({
+    data: {
+      id: 'node-web-osl-1a',
+      role: 'web',
+      shard: 'web-osl-1',
+      status,
+      reason: 'disk 131 % of quota',
+      diskUsedBytes: 131,
+      diskQuotaBytes: 100,
+      diskByDirectory,
+    },
+  })
+  const world = { node_health: { data: 'nominal' } }
+  test.each<[string, Alert, World, string[]]>([
+    [
+      'temporary files are cleared',
+      alert,
+      { get_node: node({ tmp: 121, tenants: 10 }) },
+      ['get_node', 'get_shard', 'converge_shard', 'node_health node-web-osl-1a', 'resolve_incident repaired'],
+    ],
+    [
+      'a follower sees node and shard at once',
+      { ...alert, hint: 'temporary files; converge_shard' },
+      { get_node: node({ logs: 100, tenants: 31 }) },
+      ['get_node + get_shard', 'converge_shard', 'node_health node-web-osl-1a', 'resolve_incident repaired'],
+    ],
+    [
+      'a tenant’s bytes are for a person, whatever the hint says',
+      { ...alert, hint: 'temporary files; converge_shard' },
+      { get_node: node({ tmp: 11, tenants: 120 }) },
+      ['get_node + get_shard', 'add_incident_event + report_capability_gap remediation', 'escalate_incident'],
+    ],
+    [
+      'a disk with room is no fault',
+      alert,
+      { get_node: node({ tmp: 1 }, 'nominal') },
+      ['get_node', 'resolve_incident no_fault'],
+    ],
+  ])('%s', (_, alert, answers, turns) =>
+    expect(play('native', alert, worldOf({ ...world, ...answers })).turns).toEqual(turns),
+  )
+})
+
+describe('a host that is down', () => {
+  const alert: Alert = {
+    type: 'host_down',
+    labels: { host: 'host-osl-1' },
+    resource: { kind: 'host', id: 'host-osl-1' },
+  }
+  const to = { 'vm-101': 'host-osl-4', 'vm-102': 'host-ams-1' }
+  const plan = (id: string, places: Record<string, string>): Answer => ({
+    data: {
+      proposal_id: id,
+      state: 'planned',
+      migrations: 0,
+      steps: Object.entries(places).map(([vm, host], i) => ({
+        step: i + 1,
+        action: 'start',
+        vm,
+        from: 'host-osl-1',
+        to: host,
+      })),
+    },
+  })
+  const apart = { ...to, 'vm-101': 'host-osl-2' }
+  const where =
+    (places: Record<string, string>) =>
+    (call: Call): Answer => ({ data: { vm: call.args.vm, host: places[String(call.args.vm)], running: true } })
+  const denied =
+    (message: string) =>
+    (_: Call, nth: number): Answer =>
+      nth === 1 ? { code: 'DENIED', message } : well
+  const start = ['find_resource', 'schedule_ha_proposal false', 'execute_migration p1']
+  const looks = 'current_vm_host vm-101 + current_vm_host vm-102'
+  test.each<[string, World, string[]]>([
+    [
+      'its VMs are started elsewhere and looked at',
+      { schedule_ha_proposal: plan('p1', to), current_vm_host: where(to) },
+      [...start, looks, 'resolve_incident repaired'],
+    ],
+    [
+      'a denial that asks for racks leads to another plan',
+      {
+        schedule_ha_proposal: (call) => (call.args.use_rack_constraints ? plan('p2', apart) : plan('p1', to)),
+        execute_migration: denied('both ledgers in one rack'),
+        current_vm_host: where(apart),
+      },
+      [...start, 'schedule_ha_proposal true', 'execute_migration p2', looks, 'resolve_incident repaired'],
+    ],
+    [
+      // Another id, the same moves: it would be the same question again.
+      'the same plan is never proposed again',
+      {
+        schedule_ha_proposal: (call) => (call.args.use_rack_constraints ? plan('p2', to) : plan('p1', to)),
+        execute_migration: denied('mind the racks'),
+      },
+      [...start, 'schedule_ha_proposal true', 'escalate_incident'],
+    ],
+    [
+      'a denial for another reason is for a person',
+      { schedule_ha_proposal: plan('p1', to), execute_migration: denied('wait for the morning') },
+      [...start, 'escalate_incident'],
+    ],
+    [
+      'a plan that does not exist is for a person',
+      {
+        schedule_ha_proposal: { data: { proposal_id: 'p1', state: 'infeasible', steps: [], reason: 'not enough RAM' } },
+      },
+      [...start.slice(0, 2), 'escalate_incident'],
+    ],
+    [
+      'a host with nothing to move is no fault',
+      { schedule_ha_proposal: { data: { proposal_id: 'p1', state: 'no_action', steps: [] } } },
+      [...start.slice(0, 2), 'resolve_incident no_fault'],
+    ],
+    [
+      'a VM that is not where it should be is for a person',
+      { schedule_ha_proposal: plan('p1', to), current_vm_host: where({ ...to, 'vm-102': 'host-osl-1' }) },
+      [...start, looks, 'escalate_incident'],
+    ],
+  ])('%s', (_, world, turns) => expect(play('native', alert, worldOf(world)).turns).toEqual(turns))
+})
+
+describe('everything else', () => {
+  test('a question is answered in prose, with its evidence', () => {
+    const { turns, last } = play(
+      'native',
+      { type: 'question', title: 'How is node-db-osl-1b?' },
+      worldOf({ get_node: { data: replica } }),
+    )
+    expect(turns).toEqual(['find_resource', 'get_node', 'answer'])
+    expect(last).toMatchObject({
+      answer: {
+        summary: 'node-db-osl-1b: critical, replica is 42 s behind; process is stopped (evidence: 2).',
+        confidence: 'high',
+      },
+    })
+  })
+
+  test('a type without a runbook is read and handed over', () => {
+    const { turns } = play('native', { type: 'fan_noise' }, worldOf({}))
+    expect(turns).toEqual(['get_incident', 'escalate_incident'])
+  })
+
+  test('an operator who is corrected twice hands over', () => {
+    const corrections = [1, 2].map(() => ({ role: 'user', content: 'CORRECTION: that is not a tool' }))
+    const request = chatRequest.parse({ model: 'runbook-rules', messages: [...opening(lag), ...corrections] })
+    expect(decide(conversationOf(request))).toMatchObject({ calls: [{ tool: 'escalate_incident' }] })
+  })
+
+  test('without a context there is nothing to decide', () => {
+    const request = chatRequest.parse({ model: 'runbook-rules', messages: [{ role: 'user', content: 'hello' }] })
+    expect(decide(conversationOf(request))).toMatchObject({ answer: { confidence: 'low' } })
+  })
+})

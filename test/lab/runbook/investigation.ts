@@ -1,0 +1,98 @@
+import { chatRequest, conversationOf } from '../../../lab/runbook/conversation.ts'
+import { decide } from '../../../lab/runbook/decide.ts'
+import type { Call, Decision } from '../../../lab/runbook/decision.ts'
+
+export type Answer = { data: unknown } | { code: string; message?: string; details?: object }
+export type Alert = {
+  type: string
+  labels?: Record<string, string>
+  annotations?: Record<string, string>
+  resource?: { kind: string; id: string } | null
+  title?: string
+  status?: 'firing' | 'resolved'
+  hint?: string
+}
+
+/** The messages that an investigation begins with. */
+export function opening({
+  type,
+  labels = {},
+  annotations = {},
+  resource = null,
+  title = type,
+  status = 'firing',
+  hint,
+}: Alert): object[] {
+  const context = {
+    incident: { id: 'inc_1', type, severity: 'critical', title, resource, status: 'investigating' },
+    alerts: [{ labels, annotations, startsAt: '2026-01-01T00:00:00Z', status }],
+    resource: null,
+    neighbours: [],
+    activeAlerts: [],
+    precedents: [],
+    hint: hint ?? null,
+  }
+  return [
+    { role: 'system', content: 'You are an operator.' },
+    { role: 'user', content: `Investigate.\n<<<DATA incident_context\n${JSON.stringify(context)}\nDATA>>>\nBegin.` },
+  ]
+}
+
+/**
+ * Plays an investigation to its end, in the real message formats, against a world that is a function from call to
+ * answer. Returns one text per turn: tools with their telling argument, or what was answered.
+ */
+export function play(
+  protocol: 'native' | 'json',
+  alert: Alert,
+  world: (call: Call, nth: number) => Answer,
+): { turns: string[]; calls: Call[]; last: Decision } {
+  const messages = opening(alert)
+  const turns: string[] = []
+  const calls: Call[] = []
+  let seq = 0
+  for (;;) {
+    const tools = protocol === 'native' ? [{ type: 'function', function: { name: 'any' } }] : undefined
+    const decision = decide(conversationOf(chatRequest.parse({ model: 'runbook-rules', messages, tools })))
+    if (!('calls' in decision)) return { turns: [...turns, 'answer'], calls, last: decision }
+    turns.push(decision.calls.map(brief).join(' + '))
+    const toolCalls = decision.calls.map(({ tool, args }, i) => ({
+      id: `call_${turns.length}_${i}`,
+      type: 'function',
+      function: { name: tool, arguments: JSON.stringify(args) },
+    }))
+    messages.push(
+      protocol === 'native'
+        ? { role: 'assistant', content: decision.say, tool_calls: toolCalls }
+        : {
+            role: 'assistant',
+            content: JSON.stringify({
+              tool_call: { name: decision.calls[0]!.tool, parameters: decision.calls[0]!.args },
+            }),
+          },
+    )
+    for (const [i, call] of decision.calls.entries()) {
+      calls.push(call)
+      const answer = world(call, calls.filter(({ tool }) => tool === call.tool).length)
+      const meta = { seq: ++seq, tool: call.tool }
+      const envelope =
+        'data' in answer
+          ? { ok: true, data: answer.data, meta }
+          : { ok: false, error: { blocked: true, failed: false, retryable: false, message: '', ...answer }, meta }
+      const ended = 'data' in answer && ['resolve_incident', 'escalate_incident'].includes(call.tool)
+      if (ended) return { turns, calls, last: decision }
+      const content = JSON.stringify(envelope)
+      messages.push(
+        protocol === 'native'
+          ? { role: 'tool', tool_call_id: toolCalls[i]!.id, content }
+          : { role: 'user', content: `<<<DATA tool_result\n${content}\nDATA>>>` },
+      )
+    }
+    if (turns.length > 20) throw new Error(`no end after ${turns.join(', ')}`)
+  }
+}
+
+function brief({ tool, args }: Call): string {
+  const telling = args.outcome ?? args.node ?? args.vm ?? args.proposal_id ?? args.category ?? args.use_rack_constraints
+  return telling === undefined ? tool : `${tool} ${telling}`
+}
