@@ -26,10 +26,13 @@ function beatOf(vm: string): string {
 }
 
 function start(id: string, from: string): void {
-  const vm = spawn('/bin/sh', ['-c', program, 'vm', id, spec.id, from, spec.storage], {
-    stdio: 'ignore',
+  // By stdin, so that a list of processes shows a VM and its host, not a program's text.
+  const vm = spawn('/bin/sh', ['-s', id, spec.id, from, spec.storage], {
+    stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: '/usr/bin:/bin' },
   })
+  vm.stdin.on('error', () => {})
+  vm.stdin.end(program)
   vms.set(id, vm)
   vm.once('exit', () => {
     if (vms.get(id) === vm) vms.delete(id)

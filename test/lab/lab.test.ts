@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { controlToken, eventually, labDirectory, platformToken, type RunningLab, runLab } from './running-lab.ts'
@@ -193,6 +193,19 @@ test('a VM of a dead host starts elsewhere with its counter kept, and only once'
   expect(await failing('host_down')).toEqual([])
   const counter = Number(readFileSync(join(lab.dir, 'storage/vm-101/counter'), 'utf8'))
   expect(counter).toBeGreaterThan(counters['vm-101']!)
+})
+
+test('the oracle notices what was harmed beside the fault', async () => {
+  await lab.control.break('service_down', 'node-web-osl-1a')
+  await lab.write('repair', '/v1/shards/web-osl-1/converge')
+  expect(await failing('service_down')).toEqual([])
+  const page = join(lab.dir, 'nodes/node-web-osl-1b/tenants/tenant-5/index.html')
+  const text = readFileSync(page)
+  rmSync(page)
+  expect((await node('node-web-osl-1b')).reason).toBe('process does not answer')
+  expect(await failing('service_down')).toEqual(['every other node runs and answers', 'no tenant data was touched'])
+  writeFileSync(page, text)
+  expect(await failing('service_down')).toEqual([])
 })
 
 test('a VM moves from host to host, carrying its counter', async () => {
