@@ -89,7 +89,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
         answer = await client.chat.completions.create(
           {
             model: asked.model,
-            messages: asked.messages.map(messageOf),
+            messages: asked.messages,
             temperature: asked.temperature,
             max_tokens: asked.maxTokens,
             ...(asked.tools && asked.tools.length > 0 ? { tools: asked.tools } : {}),
@@ -137,22 +137,6 @@ function boundedFetch(options: ModelOptions, timeoutMs: number) {
       status: Math.min(Math.max(answer.status, 200), 599),
       headers: answer.headers,
     })
-  }
-}
-
-function messageOf(message: ChatMessage): OpenAI.ChatCompletionMessageParam {
-  if (message.role === 'tool') return { role: 'tool', tool_call_id: message.toolCallId, content: message.content }
-  if (message.role !== 'assistant' || !message.toolCalls?.length) {
-    return { role: message.role, content: message.content ?? '' } as OpenAI.ChatCompletionMessageParam
-  }
-  return {
-    role: 'assistant',
-    content: message.content,
-    tool_calls: message.toolCalls.map(({ id, name, arguments: text }) => ({
-      id,
-      type: 'function',
-      function: { name, arguments: text },
-    })),
   }
 }
 

@@ -1,10 +1,14 @@
-/** A conversation with a model, in the shape of chat completions: what the transcript is folded into, and what comes back. */
+/** A message as every chat-completions server takes it: what the transcript is folded into. */
 export type ChatMessage =
   | { role: 'system' | 'user'; content: string }
-  | { role: 'assistant'; content: string | null; toolCalls?: ChatToolCall[] }
-  | { role: 'tool'; toolCallId: string; content: string }
+  | {
+      role: 'assistant'
+      content: string | null
+      tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: string } }[]
+    }
+  | { role: 'tool'; tool_call_id: string; content: string }
 
-/** `arguments` is text as the model wrote it: JSON if all went well. */
+/** A call in an answer. `arguments` is text as the model wrote it: JSON if all went well. */
 export type ChatToolCall = { id: string; name: string; arguments: string }
 
 export type ChatTool = {

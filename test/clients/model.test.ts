@@ -69,8 +69,12 @@ test('a conversation with calls and results goes out in the shape servers know',
   await ask({
     messages: [
       { role: 'system', content: 's' },
-      { role: 'assistant', content: null, toolCalls: [{ id: 'c1', name: 'get_shard', arguments: '{}' }] },
-      { role: 'tool', toolCallId: 'c1', content: '{"ok":true}' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'c1', type: 'function', function: { name: 'get_shard', arguments: '{}' } }],
+      },
+      { role: 'tool', tool_call_id: 'c1', content: '{"ok":true}' },
     ],
     tools: [{ type: 'function', function: { name: 'get_shard', description: 'd', parameters: { type: 'object' } } }],
   })

@@ -1,0 +1,59 @@
+import type { ChatTool } from '../domain/chat.ts'
+
+export type ToolDescription = {
+  name: string
+  description: string
+  /** JSON schema of the parameters, an object. */
+  inputSchema: Record<string, unknown>
+}
+
+/** The `tools` of a chat completion. Same tools, same bytes: the order and the keys are the caller's. */
+export function describeTools(tools: ToolDescription[]): ChatTool[] {
+  return tools.map(({ name, description, inputSchema }) => ({
+    type: 'function',
+    function: { name, description, parameters: compactSchema(inputSchema) as Record<string, unknown> },
+  }))
+}
+
+/** The same tools as text, one line of JSON each, for models that answer in JSON blocks. */
+export function describeToolsAsText(tools: ToolDescription[]): string {
+  return tools
+    .map(({ name, description, inputSchema }) =>
+      JSON.stringify({ name, description, parameters: compactSchema(inputSchema) }),
+    )
+    .join('\n')
+}
+
+/** What says nothing to a model. The kernel checks arguments by the real schema, whatever the model was shown. */
+const noise = new Set(['$schema', '$id', 'additionalProperties', 'title'])
+
+/** A schema with what helps a model and nothing else. */
+export function compactSchema(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(compactSchema)
+  if (schema === null || typeof schema !== 'object') return schema
+  const compact: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === 'properties' && value !== null && typeof value === 'object') {
+      // Names of parameters, which may well be `title`.
+      compact.properties = Object.fromEntries(
+        Object.entries(value).map(([name, inner]): [string, unknown] => [name, compactSchema(inner)]),
+      )
+    } else if (key === 'additionalProperties' && value !== null && typeof value === 'object') {
+      compact.additionalProperties = compactSchema(value)
+    } else if (!noise.has(key) && !isUnbounded(key, value) && !(key === 'required' && isEmpty(value))) {
+      compact[key] = key === 'enum' || key === 'const' || key === 'default' ? value : compactSchema(value)
+    }
+  }
+  return compact
+}
+
+/** zod writes the bounds of a safe integer where nobody asked for any. */
+function isUnbounded(key: string, value: unknown): boolean {
+  return (
+    (key === 'minimum' || key === 'maximum') && typeof value === 'number' && Math.abs(value) === Number.MAX_SAFE_INTEGER
+  )
+}
+
+function isEmpty(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0
+}

@@ -1,0 +1,208 @@
+import type { ChatAnswer } from '../domain/chat.ts'
+import { type Block, findBlocks } from './blocks.ts'
+import { isObject, readJson } from './json.ts'
+import { quote } from './quote.ts'
+
+export type Protocol = 'native' | 'json'
+
+export type ParseLimits = {
+  /** Most calls in one answer. */
+  maxCalls: number
+  /** Most characters of one call's arguments, or of one JSON block. */
+  maxArgumentChars?: number
+  /** Most characters of text that are kept. */
+  maxTextChars?: number
+}
+
+/**
+ * A call as the model proposed it. `arguments: null` with a `problem` is a call that cannot be read: it becomes a refused
+ * row with that reason, and is never sent with arguments that somebody guessed.
+ */
+export type ProposedCall = {
+  tool: string
+  arguments: Record<string, unknown> | null
+  raw: string
+  problem: string | null
+}
+
+export type Confidence = 'high' | 'medium' | 'low'
+
+export type CorrectionCode =
+  | 'empty_answer'
+  | 'no_block'
+  | 'malformed_json'
+  | 'both_blocks'
+  | 'many_blocks'
+  | 'unknown_shape'
+  | 'too_many_calls'
+  | 'too_long'
+  | 'cut_off'
+
+export type ParsedAnswer =
+  | { kind: 'calls'; calls: ProposedCall[]; text: string }
+  | { kind: 'final'; text: string; confidence: Confidence | null }
+  /** `text` is what the model is told. */
+  | { kind: 'correction'; code: CorrectionCode; text: string }
+
+type Answer = Pick<ChatAnswer, 'content' | 'toolCalls'> & { finishReason?: string }
+type Limits = Required<ParseLimits>
+
+/** Beyond this an answer is not searched at all. */
+const maxContentChars = 400_000
+const maxToolChars = 128
+
+/** What a model's answer proposes. Pure and total: it never throws, and what it returns is bounded by the limits. */
+export function parseAnswer(protocol: Protocol, answer: Answer, limits: ParseLimits): ParsedAnswer {
+  const bounds: Limits = { maxArgumentChars: 64_000, maxTextChars: 16_000, ...limits }
+  if (answer.content.length > maxContentChars) {
+    return correction('too_long', `Your answer was longer than ${maxContentChars} characters. Answer shorter.`)
+  }
+  const content = withoutThoughts(answer.content)
+  const isCut = answer.finishReason === 'length'
+  if (answer.toolCalls.length > 0) return parseNativeCalls(answer.toolCalls, content, bounds)
+  if (content.trim() === '') {
+    return isCut
+      ? correction('cut_off', 'Your answer reached the token limit before it said anything. Answer shorter.')
+      : correction('empty_answer', 'Your answer was empty. Call a tool, or end with a terminal tool.')
+  }
+  return protocol === 'json' ? parseBlocks(content, isCut, bounds) : parseNativeText(content, isCut, bounds)
+}
+
+function parseNativeCalls(toolCalls: Answer['toolCalls'], content: string, limits: Limits): ParsedAnswer {
+  if (toolCalls.length > limits.maxCalls) {
+    return correction(
+      'too_many_calls',
+      `Your answer held ${toolCalls.length} tool calls and at most ${limits.maxCalls} are taken at once. None was run.`,
+    )
+  }
+  const calls = toolCalls.map(({ name, arguments: raw }): ProposedCall => {
+    const read = readJson(raw, limits.maxArgumentChars)
+    const tool = clean(name, maxToolChars)
+    const kept = clean(raw, limits.maxArgumentChars)
+    if (read.ok && isObject(read.value)) return { tool, arguments: read.value, raw: kept, problem: null }
+    const why = read.ok ? 'it is not a JSON object' : read.problem
+    const problem = `The arguments of ${quote(name, 64)} cannot be read: ${why}. They were ${quote(raw)}. Send one JSON object.`
+    return { tool, arguments: null, raw: kept, problem }
+  })
+  return { kind: 'calls', calls, text: clean(content, limits.maxTextChars) }
+}
+
+/**
+ * Text of a model that has native tools. Servers whose tool parser failed leave the call in the text: it counts when it is
+ * the one block there is and the answer ends with it. A call that is quoted in the middle of prose, out of a log say, is
+ * prose.
+ */
+function parseNativeText(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
+  const blocks = findBlocks(content, limits.maxArgumentChars)
+  const isTagged = content.includes('<tool_call>')
+  const speaking = blocks.filter((block) => speaks(block, content, isTagged))
+  const last = speaking.at(-1)
+  if (last && isAtEnd(content, last)) return judgeBlocks(speaking, content, isCut, limits, isTagged)
+  if (isCut) {
+    return correction('cut_off', 'Your answer reached the token limit and was cut off. Answer shorter, or call a tool.')
+  }
+  return { kind: 'final', text: clean(content.trim(), limits.maxTextChars), confidence: null }
+}
+
+function parseBlocks(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
+  const blocks = findBlocks(content, limits.maxArgumentChars)
+  if (blocks.length === 0) {
+    const shape = 'Emit exactly one JSON object, with "tool_call" or with "final_answer".'
+    return correction('no_block', `Your answer held no JSON object. ${shape} It began ${quote(content)}.`)
+  }
+  return judgeBlocks(blocks, content, isCut, limits, false)
+}
+
+function judgeBlocks(
+  blocks: Block[],
+  content: string,
+  isCut: boolean,
+  limits: Limits,
+  isTagged: boolean,
+): ParsedAnswer {
+  const broken = blocks.find((block) => block.problem !== null)
+  if (broken) {
+    const piece = quote(content.slice(broken.start, broken.end))
+    if (isCut) {
+      const text = `Your answer reached the token limit in the middle of ${piece}. Answer shorter, with one JSON object.`
+      return correction('cut_off', text)
+    }
+    const text = `Your JSON cannot be read: ${broken.problem}. It began ${piece}. Send the corrected object and nothing else.`
+    return correction('malformed_json', text)
+  }
+  const calls = blocks.filter((block) => has(block, 'tool_call'))
+  const finals = blocks.filter((block) => has(block, 'final_answer'))
+  if (calls.length > 0 && finals.length > 0) {
+    const text = 'Your answer held a tool_call and a final_answer. Nothing was run. Send one of them.'
+    return correction('both_blocks', `${text} It began ${quote(content)}.`)
+  }
+  if (blocks.length > 1) {
+    const text = `Your answer held ${blocks.length} JSON objects and exactly one is taken. Nothing was run.`
+    return correction('many_blocks', `${text} It began ${quote(content)}.`)
+  }
+  const block = blocks[0]!
+  const value = block.value!
+  const raw = clean(content.slice(block.start, block.end), limits.maxArgumentChars)
+  const text = clean(`${content.slice(0, block.start)}${content.slice(block.end)}`.trim(), limits.maxTextChars)
+  const call = has(block, 'tool_call') ? value.tool_call : isTagged && !has(block, 'final_answer') ? value : undefined
+  if (call !== undefined) {
+    const found = callOf(call, raw)
+    return found ? { kind: 'calls', calls: [found], text } : wrongShape(raw)
+  }
+  const final = has(block, 'final_answer') ? finalOf(value.final_answer, limits) : null
+  return final ?? wrongShape(raw)
+}
+
+/** `{ name, parameters }`; `arguments` is what models trained on native tools write for the same thing. */
+function callOf(value: unknown, raw: string): ProposedCall | null {
+  if (!isObject(value) || typeof value.name !== 'string' || value.name.trim() === '') return null
+  if (Object.hasOwn(value, 'parameters') && Object.hasOwn(value, 'arguments')) return null
+  const given = Object.hasOwn(value, 'arguments') ? value.arguments : value.parameters
+  // A tool without parameters needs none.
+  const found = given === undefined ? {} : given
+  return isObject(found) ? { tool: clean(value.name, maxToolChars), arguments: found, raw, problem: null } : null
+}
+
+function finalOf(value: unknown, limits: Limits): ParsedAnswer | null {
+  if (!isObject(value) || typeof value.summary !== 'string' || value.summary.trim() === '') return null
+  const word = typeof value.confidence === 'string' ? value.confidence.trim().toLowerCase() : ''
+  const confidence = word === 'high' || word === 'medium' || word === 'low' ? word : null
+  return { kind: 'final', text: clean(value.summary, limits.maxTextChars), confidence }
+}
+
+function wrongShape(raw: string): ParsedAnswer {
+  const shapes = '{"tool_call":{"name":…,"parameters":{…}}} or {"final_answer":{"summary":…,"confidence":…}}'
+  return correction('unknown_shape', `Your JSON has not the shape ${shapes}. It was ${quote(raw)}.`)
+}
+
+function correction(code: CorrectionCode, text: string): ParsedAnswer {
+  return { kind: 'correction', code, text }
+}
+
+function has(block: Block, key: 'tool_call' | 'final_answer'): boolean {
+  return block.value !== null && Object.hasOwn(block.value, key)
+}
+
+/** Is this block meant for us, or is it just JSON in prose? A broken one counts when it names one of our keys. */
+function speaks(block: Block, content: string, isTagged: boolean): boolean {
+  if (block.value === null) return /^\{\s*"(tool_call|final_answer)"/.test(content.slice(block.start)) || isTagged
+  return has(block, 'tool_call') || has(block, 'final_answer') || (isTagged && Object.hasOwn(block.value, 'name'))
+}
+
+function isAtEnd(content: string, block: Block): boolean {
+  return /^(\s|```|<\/tool_call>|<\|im_end\|>|\])*$/.test(content.slice(block.end, block.end + 200))
+}
+
+/** Reasoning models think aloud first, drafts of calls included. A thought that never ends is all there is. */
+function withoutThoughts(content: string): string {
+  const opening = /^\s*<think>/.exec(content)
+  if (!opening) return content
+  const end = content.indexOf('</think>')
+  return end === -1 ? '' : content.slice(end + '</think>'.length)
+}
+
+/** Bounded text that every store can hold. */
+function clean(text: string, maxChars: number): string {
+  const whole = text.length <= maxChars ? text : `${text.slice(0, maxChars - 1)}…`
+  return whole.replaceAll('\u0000', '\uFFFD').toWellFormed()
+}
