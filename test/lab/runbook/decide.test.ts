@@ -97,14 +97,14 @@ describe('replication lag', () => {
         'escalate_incident',
       ],
     ],
-  ])('%s', (_, alert, world, turns) => expect(play('native', alert, worldOf(world)).turns).toEqual(turns))
+  ])('%s', async (_, alert, world, turns) => expect((await play('native', alert, worldOf(world))).turns).toEqual(turns))
 
-  test('in the JSON protocol one call goes out at a time, with the same end', () => {
-    expect(play('json', { ...lag, hint: 'h' }, worldOf(laggingShard)).turns).toEqual(repaired)
+  test('in the JSON protocol one call goes out at a time, with the same end', async () => {
+    expect((await play('json', { ...lag, hint: 'h' }, worldOf(laggingShard))).turns).toEqual(repaired)
   })
 
-  test('claims cite the finding, the write and the read after it', () => {
-    const { calls } = play('native', lag, worldOf(laggingShard))
+  test('claims cite the finding, the write and the read after it', async () => {
+    const { calls } = await play('native', lag, worldOf(laggingShard))
     expect(calls.at(-1)!.args.claims).toEqual([
       { text: 'node-db-osl-1b is critical: replica is 42 s behind; process is stopped', evidence: [2] },
       { text: 'node-db-osl-1b: continued', evidence: [3] },
@@ -159,12 +159,16 @@ describe('what a refused call leads to', () => {
       { converge_shard: always('PAUSED'), escalate_incident: always('NO_DIAGNOSTIC') },
       [...upToWrite, 'escalate_incident', 'get_incident', 'converge_shard', 'escalate_incident', 'answer'],
     ],
-  ])('%s', (_, world, turns) =>
-    expect(play('native', lag, worldOf({ ...laggingShard, ...world })).turns).toEqual(turns),
+  ])('%s', async (_, world, turns) =>
+    expect((await play('native', lag, worldOf({ ...laggingShard, ...world }))).turns).toEqual(turns),
   )
 
-  test('a denial is quoted', () => {
-    const { calls } = play('native', lag, worldOf({ ...laggingShard, converge_shard: always('DENIED', 'not tonight') }))
+  test('a denial is quoted', async () => {
+    const { calls } = await play(
+      'native',
+      lag,
+      worldOf({ ...laggingShard, converge_shard: always('DENIED', 'not tonight') }),
+    )
     expect(calls.at(-1)!.args.reason).toBe('Denied: "not tonight"')
   })
 })
@@ -209,8 +213,8 @@ describe('disk pressure', () => {
       { get_node: node({ tmp: 1 }, 'nominal') },
       ['get_node', 'resolve_incident no_fault'],
     ],
-  ])('%s', (_, alert, answers, turns) =>
-    expect(play('native', alert, worldOf({ ...world, ...answers })).turns).toEqual(turns),
+  ])('%s', async (_, alert, answers, turns) =>
+    expect((await play('native', alert, worldOf({ ...world, ...answers }))).turns).toEqual(turns),
   )
 })
 
@@ -291,12 +295,12 @@ describe('a host that is down', () => {
       { schedule_ha_proposal: plan('p1', to), current_vm_host: where({ ...to, 'vm-102': 'host-osl-1' }) },
       [...start, looks, 'escalate_incident'],
     ],
-  ])('%s', (_, world, turns) => expect(play('native', alert, worldOf(world)).turns).toEqual(turns))
+  ])('%s', async (_, world, turns) => expect((await play('native', alert, worldOf(world))).turns).toEqual(turns))
 })
 
 describe('everything else', () => {
-  test('a question is answered in prose, with its evidence', () => {
-    const { turns, last } = play(
+  test('a question is answered in prose, with its evidence', async () => {
+    const { turns, last } = await play(
       'native',
       { type: 'question', title: 'How is node-db-osl-1b?' },
       worldOf({ get_node: { data: replica } }),
@@ -310,18 +314,18 @@ describe('everything else', () => {
     })
   })
 
-  test('a type without a runbook is read and handed over', () => {
-    const { turns } = play('native', { type: 'fan_noise' }, worldOf({}))
+  test('a type without a runbook is read and handed over', async () => {
+    const { turns } = await play('native', { type: 'fan_noise' }, worldOf({}))
     expect(turns).toEqual(['get_incident', 'escalate_incident'])
   })
 
-  test('an operator who is corrected twice hands over', () => {
+  test('an operator who is corrected twice hands over', async () => {
     const corrections = [1, 2].map(() => ({ role: 'user', content: 'CORRECTION: that is not a tool' }))
     const request = chatRequest.parse({ model: 'runbook-rules', messages: [...opening(lag), ...corrections] })
     expect(decide(conversationOf(request))).toMatchObject({ calls: [{ tool: 'escalate_incident' }] })
   })
 
-  test('without a context there is nothing to decide', () => {
+  test('without a context there is nothing to decide', async () => {
     const request = chatRequest.parse({ model: 'runbook-rules', messages: [{ role: 'user', content: 'hello' }] })
     expect(decide(conversationOf(request))).toMatchObject({ answer: { confidence: 'low' } })
   })

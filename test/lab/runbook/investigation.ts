@@ -42,11 +42,11 @@ export function opening({
  * Plays an investigation to its end, in the real message formats, against a world that is a function from call to
  * answer. Returns one text per turn: tools with their telling argument, or what was answered.
  */
-export function play(
+export async function play(
   protocol: 'native' | 'json',
   alert: Alert,
-  world: (call: Call, nth: number) => Answer,
-): { turns: string[]; calls: Call[]; last: Decision } {
+  world: (call: Call, nth: number) => Answer | Promise<Answer>,
+): Promise<{ turns: string[]; calls: Call[]; last: Decision }> {
   const messages = opening(alert)
   const turns: string[] = []
   const calls: Call[] = []
@@ -73,7 +73,7 @@ export function play(
     )
     for (const [i, call] of decision.calls.entries()) {
       calls.push(call)
-      const answer = world(call, calls.filter(({ tool }) => tool === call.tool).length)
+      const answer = await world(call, calls.filter(({ tool }) => tool === call.tool).length)
       const meta = { seq: ++seq, tool: call.tool }
       const envelope =
         'data' in answer
