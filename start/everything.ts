@@ -98,7 +98,7 @@ export async function startEverything(options: StartOptions, report: Report): Pr
           })
           parts.keep(0, postgres)
           const kept = relative(rootDir, postgres.dataDir).startsWith('..') ? postgres.dataDir : `.nightshift/postgres`
-          return [postgres.url, `${withoutPassword(postgres.url)}  (data in ${kept})`]
+          return [postgres.url, `${withoutPassword(postgres.url)}  ${postgres.version}, data in ${kept}`]
         }),
       parts.replaced(
         'Temporal',

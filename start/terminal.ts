@@ -16,7 +16,7 @@ export function terminalReport(screen: Screen): Report {
   const moving = () => {
     if (!screen.isTTY) return
     const text = [...inProgress].map(([part, doing]) => `${part} ${doing}`).join(', ')
-    screen.write(`\r\x1b[2K${text === '' ? '' : `… ${text}`.slice(0, (screen.columns ?? 80) - 1)}`)
+    screen.write(`\r\x1b[2K${text === '' ? '' : `… ${text}`.slice(0, (screen.columns || 80) - 1)}`)
   }
 
   return (event: PartEvent) => {
