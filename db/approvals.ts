@@ -460,8 +460,16 @@ export async function deniedDigests(db: Db | Trx, incidentId: string): Promise<s
   return rows.map((row) => row.actionDigest)
 }
 
-export async function approvalRow(db: Db | Trx, id: string): Promise<ApprovalRow | null> {
-  return (await db.selectFrom('approval').selectAll().where('id', '=', id).executeTakeFirst()) ?? null
+/** An approval that a person gave and that may still be used, by the database's clock. */
+export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow | null> {
+  const row = await trx
+    .selectFrom('approval')
+    .selectAll()
+    .where('id', '=', id)
+    .where('status', '=', 'approved')
+    .where('useBy', '>', sql<string>`nightshift_now()`)
+    .executeTakeFirst()
+  return row ?? null
 }
 
 /** Approvals as people see them, newest first. */

@@ -50,13 +50,13 @@ export const settings: Setting[] = [
     'Replaces the system prompt; constraints and protocol are still appended.',
   ),
   setting('agent.system_prompt.*', z.string().min(1).max(20_000), null, 'The same for one incident type.'),
-  setting('agent.concurrency.*', whole(1, 100), null, 'Followers of this type that investigate at once.', {
+  setting('agent.concurrency.*', whole(1, 100), '5', 'Followers of this type that investigate at once.', {
     environment: 'AGENT_FOLLOWER_CONCURRENT',
   }),
-  setting('agent.max_turns', whole(1, 200), null, 'Turns before an investigation escalates.', {
+  setting('agent.max_turns', whole(1, 200), '10', 'Turns before an investigation escalates.', {
     environment: 'LLM_MAX_TURNS',
   }),
-  setting('agent.max_turns.*', whole(1, 200), null, 'The same for one incident type.', {
+  setting('agent.max_turns.*', whole(1, 200), '10', 'The same for one incident type.', {
     environment: 'LLM_MAX_TURNS',
   }),
   setting('agent.tools.*', names, null, 'Comma-separated tools offered for this type; all when not set.'),

@@ -1,0 +1,133 @@
+import { cancellationSignal } from '@temporalio/activity'
+import { HttpError } from '../clients/http.ts'
+import { StaleRunError } from '../db/append.ts'
+import type { Db } from '../db/connect.ts'
+import { eventByStepKey } from '../db/events.ts'
+import type { EnvironmentDefaults } from '../db/settings.ts'
+import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
+import type { CorePort } from '../domain/tool.ts'
+import type { Call } from '../safety/judge.ts'
+import { ProposalError } from '../tools/placement.ts'
+import { tools } from '../tools/registry.ts'
+import type { Act, Interruption } from '../workflows/outcome.ts'
+import { endEarly } from './end-early.ts'
+import { RetryLater } from './failure.ts'
+import { startHeartbeat } from './heartbeat.ts'
+import { rule } from './rule.ts'
+import { send } from './send.ts'
+import { type CallPlace, stepKey } from './step-key.ts'
+import { toolContext } from './tool-context.ts'
+import { verifyWrite } from './verify.ts'
+
+export type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
+
+export function actActivities(deps: ActDeps) {
+  return {
+    /**
+     * Judges one proposed call and does what the ruling says. Its input is a place in the log; call, verdict and approval are
+     * read from rows, and it acts on nothing its input claims. In one transaction: lock, fold, judge, `call_judged` and
+     * `tool_started`; then the call is sent; then `tool_finished`. Found again after a crash, it goes on where the rows end.
+     */
+    async act(place: CallPlace & { approvalId: string | null }): Promise<Act> {
+      const signal = cancellationSignal()
+      const stopHeartbeat = startHeartbeat()
+      try {
+        return await actOnce(deps, place, signal)
+      } catch (error) {
+        if (error instanceof StaleRunError) return { kind: 'fenced' }
+        if (error instanceof HttpError) throw new RetryLater(`CORE_API_${error.code.toUpperCase()}`)
+        throw error
+      } finally {
+        stopHeartbeat()
+      }
+    },
+
+    /** Waits for what a write promised to become true, and records `held`, `not_held`, or `open` where it could not be read. */
+    async verify(place: CallPlace): Promise<Act> {
+      const signal = cancellationSignal()
+      const stopHeartbeat = startHeartbeat()
+      try {
+        await verifyWrite(deps, place, signal)
+        const finished = await eventByStepKey(deps.db, stepKey(place, place.turn, 'tool_finished', place.call))
+        const lost = finished?.kind === 'tool_finished' && finished.metadata.outcome === 'indeterminate'
+        return { kind: lost ? 'indeterminate' : 'next' }
+      } catch (error) {
+        if (error instanceof StaleRunError) return { kind: 'fenced' }
+        throw error
+      } finally {
+        stopHeartbeat()
+      }
+    },
+
+    /** The alerts ended, or a person stopped the run: true when the incident is closed now and the run is to end. */
+    async endEarly(input: { incidentId: string; attempt: number; turn: number; why: Interruption }): Promise<boolean> {
+      const stopHeartbeat = startHeartbeat()
+      try {
+        return await endEarly(deps, input)
+      } catch (error) {
+        if (error instanceof StaleRunError) return true
+        throw error
+      } finally {
+        stopHeartbeat()
+      }
+    },
+  }
+}
+
+export type ActActivities = ReturnType<typeof actActivities>
+
+async function actOnce(
+  deps: ActDeps,
+  place: CallPlace & { approvalId: string | null },
+  signal: AbortSignal,
+): Promise<Act> {
+  const { db } = deps
+  const finished = await eventByStepKey(db, stepKey(place, place.turn, 'tool_finished', place.call))
+  if (finished?.kind === 'tool_finished') return outcomeOf(finished)
+  const started = await eventByStepKey(db, stepKey(place, place.turn, 'tool_started', place.call))
+  if (started?.kind === 'tool_started') {
+    return outcomeOf(await send(deps, place, started, { again: true, signal }))
+  }
+
+  const call = await proposedCall(db, place)
+  const prepared = await prepare(deps, place, call, signal)
+  const ruled = await db.transaction().execute((trx) => rule(deps, trx, place, call, prepared))
+  if (ruled.kind !== 'run') return ruled
+  return outcomeOf(await send(deps, place, ruled.started, { again: false, signal }))
+}
+
+function outcomeOf(finished: IncidentEvent<'tool_finished'>): Act {
+  const { effect, result } = finished.metadata
+  if (effect === 'write') return { kind: 'verify' }
+  if (effect === 'terminal' && result.ok) return { kind: 'closed' }
+  return { kind: 'next' }
+}
+
+async function proposedCall(db: Db, place: CallPlace): Promise<ProposedCall> {
+  const answered = await eventByStepKey(db, stepKey(place, place.turn, 'model_answered', 0))
+  const call = answered?.kind === 'model_answered' ? answered.metadata.calls[place.call] : undefined
+  // A run started by hand names turns that no model took: there is nothing to act on.
+  if (!call) throw new StaleRunError(place.incidentId, place.attempt, place.attempt)
+  return call
+}
+
+/** Asks the world what a write would do now. Only a fault of the network is thrown; anything else is the judge's to weigh. */
+async function prepare(
+  deps: ActDeps,
+  place: CallPlace,
+  call: ProposedCall,
+  signal: AbortSignal,
+): Promise<Call['prepared']> {
+  const tool = tools.get(call.tool)
+  if (!tool?.prepare || call.arguments === null) return null
+  const parsed = tool.input.safeParse(call.arguments)
+  if (!parsed.success) return null
+  try {
+    const preparation = await tool.prepare(parsed.data, toolContext(deps, place, signal))
+    return { ok: true, preparation }
+  } catch (error) {
+    if (error instanceof HttpError) throw error
+    const reason = error instanceof ProposalError ? error.message : 'what it would do could not be read'
+    return { ok: false, reason }
+  }
+}

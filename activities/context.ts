@@ -1,0 +1,246 @@
+import { activeAlerts, alertsOf } from '../db/alerts.ts'
+import { append } from '../db/append.ts'
+import { storeBody } from '../db/bodies.ts'
+import type { Db } from '../db/connect.ts'
+import { eventByStepKey, eventsOf } from '../db/events.ts'
+import { claimIncident, closeIncident, incidentById, precedentsOf } from '../db/incidents.ts'
+import { neighboursOf, resourceById } from '../db/inventory.ts'
+import { hintLeader } from '../db/queue.ts'
+import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
+import { agentActor, type ConfigInForce, type IncidentEvent } from '../domain/event.ts'
+import type { Incident } from '../domain/incident.ts'
+import { resourceKey } from '../domain/resource.ts'
+import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
+import { renderLeaderHint } from '../model/hint.ts'
+import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
+import { describedTools } from '../tools/registry.ts'
+import type { EscalationCode } from '../workflows/outcome.ts'
+import { GiveUp } from './failure.ts'
+import { escalationReason } from './reason.ts'
+import { stepKey } from './step-key.ts'
+
+export type ContextDeps = {
+  db: Db
+  prompts: Prompts
+  protocol: 'native' | 'json'
+  model: string
+  environment: EnvironmentDefaults
+}
+
+export type Claimed = { type: string; severity: string; target: string }
+
+export function contextActivities({ db, prompts, protocol, model, environment }: ContextDeps) {
+  return {
+    /** Takes the incident for this run; null when somebody else has it or the agent is paused. */
+    async claim(input: {
+      incidentId: string
+      attempt: number
+      role: 'leader' | 'follower'
+      groupId: string
+    }): Promise<Claimed | null> {
+      const settings = await readSettings(db, environment)
+      if (settings.value<boolean>('agent.paused')) return null
+      const workflowId = `investigate:${input.incidentId}:${input.attempt}`
+      return await db.transaction().execute(async (trx) => {
+        const claimed = await claimIncident(trx, {
+          ...input,
+          workflowId,
+          timeBudgetSeconds: settings.value<number>('agent.time_budget'),
+        })
+        if (!claimed) return null
+        const incident = await incidentById(trx, input.incidentId)
+        if (!incident) return null
+        await append(trx, input.incidentId, input.attempt, {
+          kind: 'claimed',
+          actor: agentActor,
+          stepKey: stepKey(input, 0, 'claimed', 0),
+          detail: 'Agent claimed incident for investigation',
+          metadata: {
+            role: input.role,
+            groupId: input.groupId,
+            workflowId,
+            config: configInForce(settings, incident.type),
+          },
+        })
+        return {
+          type: incident.type,
+          severity: incident.severity,
+          target: incident.resource ? resourceKey(incident.resource) : 'unknown',
+        }
+      })
+    },
+
+    /**
+     * Gathers what is known and stores it with the rendered prompt and tool definitions: later turns use these very texts, so
+     * that a deploy in between changes nothing. Each part that cannot be had is left out and named.
+     */
+    async assembleContext(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
+      const settings = await readSettings(db, environment)
+      const incident = await incidentById(db, incidentId)
+      if (!incident) throw new GiveUp('INCIDENT_NOT_FOUND')
+      const limits = {
+        maxTurns: settings.value<number>('agent.max_turns', incident.type),
+        timeBudgetMs: settings.value<number>('agent.time_budget') * 1000,
+      }
+      const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
+      const stored = await eventByStepKey(db, key)
+      if (stored?.kind === 'context_assembled') return { ...limits, maxTurns: stored.metadata.maxTurns }
+
+      const { context, parts, hintFrom } = await gather(db, incident)
+      const offered = settings.value<string[] | null>('agent.tools', incident.type)
+      const described = describedTools(offered)
+      const system = renderSystemPrompt(prompts, {
+        override: settings.value<string | null>('agent.system_prompt', incident.type),
+        protocol,
+        toolsText: describeToolsAsText(described),
+      })
+      const toolsText = JSON.stringify(protocol === 'native' ? describeTools(described) : [])
+      await db.transaction().execute(async (trx) => {
+        await append(trx, incidentId, attempt, {
+          kind: 'context_assembled',
+          actor: agentActor,
+          stepKey: key,
+          detail: `Context assembled: ${Object.keys(parts).join(', ')}`,
+          metadata: {
+            prompt: await storeBody(trx, system),
+            tools: await storeBody(trx, toolsText),
+            context: await storeBody(trx, JSON.stringify(context)),
+            protocol,
+            model,
+            parts,
+            hintFrom,
+            maxTurns: limits.maxTurns,
+            deadline: `${limits.timeBudgetMs / 1000} s of work`,
+            tokenBudget: settings.value<number>('agent.token_budget'),
+          },
+        })
+      })
+      return limits
+    },
+
+    /** Hands the incident to a person because code ended the run: the reason says which limit, and what was last known. */
+    async escalate(incidentId: string, attempt: number, code: EscalationCode, turn: number): Promise<void> {
+      const events = await eventsOf(db, incidentId, { attempt })
+      const { reason, budget } = escalationReason(code, events)
+      await db.transaction().execute(async (trx) => {
+        if (budget) {
+          await append(trx, incidentId, attempt, {
+            kind: 'budget_ended',
+            actor: agentActor,
+            turn,
+            stepKey: stepKey({ incidentId, attempt }, turn, 'budget_ended', 0),
+            detail: reason,
+            metadata: budget,
+          })
+        }
+        await closeIncident(
+          trx,
+          incidentId,
+          attempt,
+          { status: 'escalated', code, reason },
+          { actor: agentActor, turn, stepKey: stepKey({ incidentId, attempt }, turn, 'escalated', 0) },
+        )
+      })
+    },
+
+    /** How it ended, for the workflow's result: the head hash lets a later alteration of the log be proved. */
+    async closing(incidentId: string): Promise<{ status: string; headHash: string | null }> {
+      const row = await db
+        .selectFrom('incident')
+        .select(['status', 'headHash'])
+        .where('id', '=', incidentId)
+        .executeTakeFirst()
+      return { status: row?.status ?? 'gone', headHash: row?.headHash ?? null }
+    },
+  }
+}
+
+export type ContextActivities = ReturnType<typeof contextActivities>
+
+const configKeys = ['agent.max_turns', 'agent.concurrency', 'agent.tools'] as const
+const globalKeys = ['agent.leader_wait', 'agent.time_budget', 'agent.token_budget'] as const
+
+function configInForce(settings: SettingsReader, type: string): ConfigInForce {
+  const inForce: ConfigInForce = {}
+  for (const key of configKeys) {
+    const { value, source } = settings.effective(key, type)
+    inForce[key] = { value, source }
+  }
+  for (const key of globalKeys) {
+    const { value, source } = settings.effective(key)
+    inForce[key] = { value, source }
+  }
+  inForce['agent.system_prompt'] = { value: null, source: settings.effective('agent.system_prompt', type).source }
+  return inForce
+}
+
+const precedentLimit = 5
+
+/** Design section 7: the incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
+async function gather(db: Db, incident: Incident) {
+  const parts: Record<string, 'ok' | 'empty' | 'failed'> = {}
+  const part = async <T>(name: string, empty: T, read: () => Promise<T>): Promise<T> => {
+    try {
+      const value = await read()
+      parts[name] = value === null || (Array.isArray(value) && value.length === 0) ? 'empty' : 'ok'
+      return value
+    } catch {
+      // One part less is still an investigation; the row says which was missing.
+      parts[name] = 'failed'
+      return empty
+    }
+  }
+  const { resource } = incident
+  const alerts = await part('alerts', [], async () =>
+    (await alertsOf(db, incident.id)).slice(0, 10).map((row) => ({
+      name: row.name,
+      status: row.status,
+      labels: row.labels,
+      annotations: row.annotations,
+      startsAt: row.startsAt,
+      count: row.count,
+      runbook: row.links.runbook,
+    })),
+  )
+  const own = await part('resource', null, async () => (resource ? await resourceById(db, resource) : null))
+  const neighbours = await part('neighbours', [], async () => (resource ? await neighboursOf(db, resource) : []))
+  const active = await part('activeAlerts', [], async () =>
+    (resource ? await activeAlerts(db, resource.id) : []).map((row) => ({
+      name: row.name,
+      status: row.status,
+      labels: row.labels,
+    })),
+  )
+  const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
+  const hint = await part('hint', null, async () => await leaderHint(db, incident))
+  return {
+    parts,
+    hintFrom: hint?.from ?? null,
+    context: {
+      incident: {
+        id: incident.id,
+        type: incident.type,
+        severity: incident.severity,
+        title: incident.title,
+        resource,
+        status: incident.status,
+      },
+      alerts,
+      resource: own,
+      neighbours,
+      activeAlerts: active,
+      precedents,
+      hint: hint?.text ?? null,
+    },
+  }
+}
+
+async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {
+  if (incident.role !== 'follower' || !incident.groupId) return null
+  const leaderId = await hintLeader(db, incident.groupId)
+  const leader = leaderId ? await incidentById(db, leaderId) : null
+  if (!leader) return null
+  const events: IncidentEvent[] = await eventsOf(db, leader.id, { attempt: leader.attempt })
+  const text = renderLeaderHint(leader, events)
+  return text === null ? null : { from: leader.id, text }
+}

@@ -1,0 +1,39 @@
+import { deniedDigests, usableApproval as usable } from '../db/approvals.ts'
+import type { Trx } from '../db/connect.ts'
+import { neighboursOf } from '../db/inventory.ts'
+import { leasesOfOthers } from '../db/leases.ts'
+import type { SettingsReader } from '../db/settings.ts'
+import type { Incident } from '../domain/incident.ts'
+import type { ResourceRef } from '../domain/resource.ts'
+import type { Policy } from '../safety/judge.ts'
+
+/**
+ * Everything the judge weighs besides the log, read in the transaction that will write its ruling. Throws when a store cannot
+ * be read: then nothing runs.
+ */
+export async function readPolicy(
+  trx: Trx,
+  incident: Incident,
+  settings: SettingsReader,
+  call: { targets: ResourceRef[]; approvalId: string | null },
+): Promise<Policy> {
+  const { resource } = incident
+  return {
+    incidentId: incident.id,
+    resource,
+    role: incident.role ?? 'leader',
+    paused: settings.value<boolean>('agent.paused'),
+    offered: settings.value<string[] | null>('agent.tools', incident.type),
+    vicinity: resource ? [resource, ...(await neighboursOf(trx, resource))] : [],
+    denied: await deniedDigests(trx, incident.id),
+    busy: await leasesOfOthers(trx, incident.id, call.targets),
+    approval: await usableApproval(trx, incident.id, call.approvalId),
+  }
+}
+
+async function usableApproval(trx: Trx, incidentId: string, approvalId: string | null): Promise<Policy['approval']> {
+  const approval = approvalId ? await usable(trx, approvalId) : null
+  if (approval?.incidentId !== incidentId) return null
+  const { id, callId, actionDigest, stateFingerprint } = approval
+  return { id, callId, actionDigest, stateFingerprint }
+}

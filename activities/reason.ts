@@ -1,0 +1,63 @@
+import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
+import type { EscalationCode } from '../workflows/outcome.ts'
+
+const sentence: Record<EscalationCode, string> = {
+  CONTEXT_FAILED: 'What is known of this incident could not be assembled in three attempts',
+  MODEL_UNAVAILABLE: 'The model could not be reached or refused for as long as an investigation may wait',
+  TURN_LIMIT: 'The limit of turns was reached without a resolution',
+  TIME_BUDGET: 'The time budget was used up without a resolution',
+  TOKEN_BUDGET: 'The token budget was used up without a resolution',
+  CORRECTION_LIMIT: 'The model kept answering in a form that could not be used',
+  UNPROVEN_ANSWER: 'The model answered in prose and proved nothing by tool calls',
+  APPROVAL_EXPIRED: 'An approval was asked and nobody decided in time',
+  APPROVAL_LOOP: 'The platform kept changing while an approval was asked',
+  INDETERMINATE: 'It could not be told whether a write took effect',
+  ACT_FAILED: 'A tool call could not be carried out for an hour',
+  UNKNOWN_OUTCOME: 'The run met an outcome it does not know, probably from another version',
+}
+
+/**
+ * Why code hands over, for the person who is woken: the limit, the figure where there is one, and the last thing that bears on
+ * it (a denial's reason, an unanswered approval, the model's own words).
+ */
+export function escalationReason(
+  code: EscalationCode,
+  events: readonly IncidentEvent[],
+): { reason: string; budget: EventMetadata['budget_ended'] | null } {
+  const budget = budgetOf(code, events)
+  const parts = [budget ? `${sentence[code]} (${budget.used} of ${budget.limit} ${budget.budget})` : sentence[code]]
+  const denial = events.findLast((event) => event.kind === 'approval_decided' && event.metadata.decision === 'deny')
+  if (denial?.kind === 'approval_decided') parts.push(`A person denied an action: ${denial.metadata.reason}`)
+  const asked = events.findLast((event) => event.kind === 'approval_requested')
+  if (code === 'APPROVAL_EXPIRED' && asked?.kind === 'approval_requested')
+    parts.push(`Asked was: ${asked.metadata.summary}`)
+  const failed = events.findLast((event) => event.kind === 'model_failed')
+  if (code === 'MODEL_UNAVAILABLE' && failed?.kind === 'model_failed') parts.push(`Last fault: ${failed.metadata.code}`)
+  const said = events.findLast((event) => event.kind === 'model_answered' && event.metadata.content.trim() !== '')
+  if (said?.kind === 'model_answered')
+    parts.push(`The model last said: ${said.metadata.content.slice(0, 600).toWellFormed()}`)
+  return { reason: parts.join('. '), budget }
+}
+
+function budgetOf(code: EscalationCode, events: readonly IncidentEvent[]): EventMetadata['budget_ended'] | null {
+  const context = events.findLast((event) => event.kind === 'context_assembled')
+  const answers = events.filter((event) => event.kind === 'model_answered')
+  if (code === 'TURN_LIMIT') {
+    const limit = context?.kind === 'context_assembled' ? context.metadata.maxTurns : answers.length
+    return { budget: 'turns', limit, used: answers.length }
+  }
+  if (code === 'TOKEN_BUDGET') {
+    const limit = context?.kind === 'context_assembled' ? context.metadata.tokenBudget : 0
+    const used = answers.reduce(
+      (sum, event) => sum + event.metadata.usage.promptTokens + event.metadata.usage.completionTokens,
+      0,
+    )
+    return { budget: 'tokens', limit, used }
+  }
+  if (code === 'CORRECTION_LIMIT') {
+    const used = events.filter((event) => event.kind === 'correction_sent').length
+    return { budget: 'corrections', limit: used, used }
+  }
+  if (code === 'TIME_BUDGET') return { budget: 'time', limit: 0, used: 0 }
+  return null
+}

@@ -1,0 +1,214 @@
+import { append, StaleRunError } from '../db/append.ts'
+import { consumeApproval, pendingOfAction, requestApproval, withdrawPending } from '../db/approvals.ts'
+import type { Trx } from '../db/connect.ts'
+import { eventsOf } from '../db/events.ts'
+import { lockIncident, setWaiting, toIncident } from '../db/incidents.ts'
+import { takeLeases } from '../db/leases.ts'
+import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
+import { actionOf, agentActor, type IncidentEvent, type ProposedCall } from '../domain/event.ts'
+import { requiredApprovals } from '../domain/tool.ts'
+import { fold, type State } from '../safety/fold.ts'
+import { type Call, judge, policyVersion, type Ruling } from '../safety/judge.ts'
+import { toolFacts } from '../tools/registry.ts'
+import type { Act } from '../workflows/outcome.ts'
+import { GiveUp, RetryLater } from './failure.ts'
+import { recordHint } from './hint.ts'
+import { readPolicy } from './policy.ts'
+import { type CallPlace, callId, stepKey } from './step-key.ts'
+
+type Ruled = Exclude<Act, { kind: 'verify' }> | { kind: 'run'; started: IncidentEvent<'tool_started'> }
+
+/**
+ * Judges a call and writes the ruling with what follows from it, in the caller's transaction: the refusal, the question, or
+ * `tool_started` with its leases and the approval it uses up. After the commit, exactly one caller may send.
+ */
+export async function rule(
+  deps: { environment: EnvironmentDefaults },
+  trx: Trx,
+  place: CallPlace & { approvalId: string | null },
+  call: ProposedCall,
+  prepared: Call['prepared'],
+): Promise<Ruled> {
+  const row = await lockIncident(trx, place.incidentId)
+  if (!row || row.attempt !== place.attempt) throw new StaleRunError(place.incidentId, place.attempt, row?.attempt ?? 0)
+  if (row.status !== 'investigating' && row.status !== 'awaiting_approval') return { kind: 'closed' }
+
+  const events = await eventsOf(trx, place.incidentId)
+  const id = callId(place.turn, place.call)
+  const judged = events.filter(
+    (event) => event.kind === 'call_judged' && event.attempt === place.attempt && event.metadata.callId === id,
+  ) as IncidentEvent<'call_judged'>[]
+  const known = await knownAnswer(trx, judged.at(-1))
+  if (known) return known
+
+  const state = fold(events, place.attempt)
+  const settings = await readSettings(trx, deps.environment)
+  const targets = prepared?.ok ? prepared.preparation.targets : []
+  const policy = await readPolicy(trx, toIncident(row), settings, { targets, approvalId: place.approvalId })
+  const ruling = judge(
+    { callId: id, tool: call.tool, arguments: call.arguments, problem: call.problem, prepared },
+    toolFacts,
+    state,
+    policy,
+    Date.parse(await databaseTime(trx)),
+  )
+  const joined = ruling.verdict === 'ask' ? await pendingOfAction(trx, ruling.actionDigest, place.incidentId) : null
+  const step = judged.length === 0 ? undefined : judged.length
+  await append(trx, place.incidentId, place.attempt, {
+    kind: 'call_judged',
+    actor: agentActor,
+    turn: place.turn,
+    stepKey: stepKey(place, place.turn, 'call_judged', place.call, step),
+    detail: `${ruling.verdict}: ${toolFacts.has(call.tool) ? call.tool : 'an unknown tool'} (${ruling.code}) ${ruling.reason}`,
+    metadata: {
+      callId: id,
+      tool: call.tool,
+      arguments: call.arguments,
+      verdict: ruling.verdict,
+      code: ruling.code,
+      reason: ruling.reason,
+      hint: ruling.hint,
+      effect: ruling.effect,
+      risk: ruling.risk,
+      targets: ruling.targets,
+      actionDigest: ruling.actionDigest,
+      policyVersion,
+      foldedSeq: state.lastSeq,
+      approvalId: policy.approval?.id ?? joined,
+    },
+  })
+  if (ruling.verdict === 'refuse' || ruling.arguments === null) {
+    await setWaiting(trx, place.incidentId, false)
+    return { kind: 'next' }
+  }
+  if (ruling.verdict === 'ask') {
+    if (joined) return await joinApproval(trx, place.incidentId, joined)
+    const expirySeconds = settings.value<number>('approval.expiry', call.tool)
+    return await ask(trx, place, { call, ruling, prepared, expirySeconds, step })
+  }
+  return await start(trx, place, { call, ruling, state, events, approvalId: policy.approval?.id ?? null })
+}
+
+/** What an earlier run of this activity already decided about the call: found after a crash, it is not decided again. */
+async function knownAnswer(trx: Trx, last: IncidentEvent<'call_judged'> | undefined): Promise<Ruled | null> {
+  if (!last) return null
+  if (last.metadata.verdict === 'refuse') return { kind: 'next' }
+  const pending = await trx
+    .selectFrom('approval')
+    .select('id')
+    .where('incidentId', '=', last.incidentId)
+    .where('callId', '=', last.metadata.callId)
+    .where('status', '=', 'pending')
+    .executeTakeFirst()
+  return pending ? { kind: 'ask', approvalId: pending.id, expiresInMs: await remainingMs(trx, pending.id) } : null
+}
+
+async function databaseTime(trx: Trx): Promise<string> {
+  const { now } = await trx.selectNoFrom(({ fn }) => fn<string>('nightshift_now').as('now')).executeTakeFirstOrThrow()
+  return now
+}
+
+async function remainingMs(trx: Trx, approvalId: string): Promise<number> {
+  const { expiresAt } = await trx
+    .selectFrom('approval')
+    .select('expiresAt')
+    .where('id', '=', approvalId)
+    .executeTakeFirstOrThrow()
+  return Math.max(250, Date.parse(expiresAt as string) - Date.parse(await databaseTime(trx)))
+}
+
+/** Somebody is asked about this very action already, for another incident: one answer serves both. */
+async function joinApproval(trx: Trx, incidentId: string, approvalId: string): Promise<Ruled> {
+  await setWaiting(trx, incidentId, true)
+  return { kind: 'ask', approvalId, expiresInMs: Math.min(60_000, await remainingMs(trx, approvalId)) }
+}
+
+type Asking = {
+  call: ProposedCall
+  ruling: Ruling
+  prepared: Call['prepared']
+  expirySeconds: number
+  step: number | undefined
+}
+
+async function ask(trx: Trx, place: CallPlace, asking: Asking): Promise<Ruled> {
+  const { call, ruling, prepared } = asking
+  // The judge asks about prepared writes only: what cannot be prepared is refused.
+  if (!prepared?.ok) throw new GiveUp('ASKED_UNPREPARED')
+  const { preparation } = prepared
+  const id = callId(place.turn, place.call)
+  const replaced = await trx
+    .selectFrom('approval')
+    .select('id')
+    .where('incidentId', '=', place.incidentId)
+    .where('callId', '=', id)
+    .where('status', 'in', ['pending', 'approved'])
+    .executeTakeFirst()
+  if (replaced) await withdrawPending(trx, place.incidentId, 'the platform changed since it was asked')
+  const approval = await requestApproval(trx, {
+    incidentId: place.incidentId,
+    attempt: place.attempt,
+    turn: place.turn,
+    callId: id,
+    tool: call.tool,
+    args: ruling.arguments ?? {},
+    targets: ruling.targets,
+    reason: typeof ruling.arguments?.reason === 'string' ? ruling.arguments.reason : '',
+    actionDigest: ruling.actionDigest,
+    stateFingerprint: preparation.stateFingerprint,
+    risk: ruling.risk,
+    reversible: toolFacts.get(call.tool)?.reversible ?? false,
+    required: Math.max(1, requiredApprovals[ruling.risk]),
+    dryRun: preparation.dryRun,
+    expirySeconds: asking.expirySeconds,
+    stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
+    replaces: replaced?.id ?? null,
+    actor: agentActor,
+  })
+  return { kind: 'ask', approvalId: approval.id, expiresInMs: await remainingMs(trx, approval.id) }
+}
+
+type Starting = {
+  call: ProposedCall
+  ruling: Ruling
+  state: State
+  events: readonly IncidentEvent[]
+  approvalId: string | null
+}
+
+/** From here on the call may reach the world: whoever finds `tool_started` later asks what became of it. */
+async function start(
+  trx: Trx,
+  place: CallPlace,
+  { call, ruling, state, events, approvalId }: Starting,
+): Promise<Ruled> {
+  const id = callId(place.turn, place.call)
+  if (ruling.effect === 'write') {
+    const holder = { incidentId: place.incidentId, attempt: place.attempt, callId: id }
+    // Lost to a rival between judging and taking: the next try is judged with the rival in sight.
+    if (!(await takeLeases(trx, holder, ruling.targets))) throw new RetryLater('TARGET_TAKEN')
+  }
+  // Past its use-by since it was judged: the next try is judged without it, and asks anew.
+  if (approvalId !== null && !(await consumeApproval(trx, approvalId))) throw new RetryLater('APPROVAL_LATE')
+  await setWaiting(trx, place.incidentId, false)
+  if (ruling.effect === 'terminal' && state.hintFrom !== null) await recordHint(trx, place, state, events)
+  const { event } = await append(trx, place.incidentId, place.attempt, {
+    kind: 'tool_started',
+    actor: agentActor,
+    turn: place.turn,
+    stepKey: stepKey(place, place.turn, 'tool_started', place.call),
+    action: actionOf('tool_started', { effect: ruling.effect }),
+    detail: `Calling tool: ${call.tool}`,
+    metadata: {
+      callId: id,
+      tool: call.tool,
+      arguments: ruling.arguments ?? {},
+      effect: ruling.effect,
+      risk: ruling.risk,
+      targets: ruling.targets,
+      actionDigest: ruling.actionDigest,
+      approvalId,
+    },
+  })
+  return { kind: 'run', started: event }
+}

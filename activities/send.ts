@@ -1,0 +1,200 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { activityInfo } from '@temporalio/activity'
+import { z } from 'zod'
+import { HttpError } from '../clients/http.ts'
+import { append } from '../db/append.ts'
+import { inlineLimitBytes, storeBody } from '../db/bodies.ts'
+import type { Db } from '../db/connect.ts'
+import { actionOf, agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
+import type { CoreAnswer, CorePort, Envelope, Tool } from '../domain/tool.ts'
+import { blockedEnvelope, toEnvelope } from '../tools/answer.ts'
+import { tools } from '../tools/registry.ts'
+import { GiveUp, RetryLater } from './failure.ts'
+import { type CallPlace, stepKey } from './step-key.ts'
+import { toolContext } from './tool-context.ts'
+import { closeByReading } from './verify.ts'
+
+type SendDeps = { db: Db; core: CorePort }
+type Started = IncidentEvent<'tool_started'>
+type Outcome = 'done' | 'failed' | 'indeterminate'
+type Sent = { envelope: Envelope; outcome: Outcome }
+
+/** A look-up that does not answer is given up after so many tries: the model reads that it could not be read. */
+const readTries = 3
+/** How long a running effect is waited for before it counts as lost. */
+const effectWaitMs = 10 * 60_000
+
+/**
+ * Carries a started call out and writes `tool_finished`. `again` means that an earlier try may have sent it already: a write is
+ * then never sent before the receiver was asked what became of its key.
+ */
+export async function send(
+  deps: SendDeps,
+  place: CallPlace,
+  started: Started,
+  options: { again: boolean; signal: AbortSignal },
+): Promise<IncidentEvent<'tool_finished'>> {
+  const tool = tools.get(started.metadata.tool)
+  if (!tool) throw new GiveUp('TOOL_REMOVED')
+  const beganAt = performance.now()
+  const sent =
+    tool.effect === 'write'
+      ? await sendWrite(deps, place, started, tool, options)
+      : await sendOther(deps, place, started, tool, options.signal)
+  const finished = await finish(deps.db, place, started, tool, sent, Math.round(performance.now() - beganAt))
+  if (sent.envelope.ok && (tool.effect === 'read' || tool.effect === 'resolve'))
+    await closeByReading(deps, place, finished)
+  return finished
+}
+
+/** Look-ups may run twice; records and terminal calls are stored by their key, so sending them again is asking again. */
+async function sendOther(
+  deps: SendDeps,
+  place: CallPlace,
+  started: Started,
+  tool: Tool,
+  signal: AbortSignal,
+): Promise<Sent> {
+  try {
+    const answer = await tool.run(started.metadata.arguments, toolContext(deps, place, signal))
+    if (answer.ok || answer.status < 500) return sentOf(answer)
+    throw new RetryLater(`CORE_API_${answer.status}`)
+  } catch (error) {
+    const unanswered = error instanceof RetryLater || (error instanceof HttpError && error.code !== 'aborted')
+    if (!unanswered || activityInfo().attempt < readTries || tool.effect === 'terminal') throw error
+    return { envelope: failedEnvelope('UNANSWERED', `the core API gave no answer (${error.code})`), outcome: 'failed' }
+  }
+}
+
+async function sendWrite(
+  deps: SendDeps,
+  place: CallPlace,
+  started: Started,
+  tool: Tool,
+  { again, signal }: { again: boolean; signal: AbortSignal },
+): Promise<Sent> {
+  if (again) {
+    const known = await becameOf(deps, started, signal)
+    if (known) return known
+    // The receiver's journal says that the key never came in: nothing happened, and this is the first send.
+  }
+  const ifMatch =
+    started.metadata.approvalId === null ? null : await approvedFingerprint(deps.db, started.metadata.approvalId)
+  try {
+    const answer = await tool.run(started.metadata.arguments, { ...toolContext(deps, place, signal), ifMatch })
+    if (answer.ok || answer.status < 500) return sentOf(answer)
+  } catch (error) {
+    if (!(error instanceof HttpError) || error.code === 'aborted') throw error
+  }
+  // No answer, or one that tells nothing: the write may have begun. Only its key can tell.
+  const known = await becameOf(deps, started, signal)
+  if (known) return known
+  throw new RetryLater('WRITE_NOT_ACCEPTED')
+}
+
+async function approvedFingerprint(db: Db, approvalId: string): Promise<string | null> {
+  const row = await db.selectFrom('approval').select('stateFingerprint').where('id', '=', approvalId).executeTakeFirst()
+  return row?.stateFingerprint || null
+}
+
+const effectStatus = z.object({
+  status: z.enum(['running', 'done', 'failed', 'indeterminate']),
+  detail: z.string(),
+  result: z.record(z.string(), z.unknown()),
+})
+
+/** Asks what became of the effect, waiting while it runs. Null: its key was never accepted. Thrown: nobody could say. */
+async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): Promise<Sent | null> {
+  const deadline = Date.now() + effectWaitMs
+  for (;;) {
+    const answer = await deps.core.get(`/api/v1/effects/${encodeURIComponent(started.stepKey ?? '')}`, { signal })
+    if (!answer.ok && answer.status === 404) return null
+    if (!answer.ok) throw new RetryLater('EFFECT_UNREADABLE')
+    const effect = effectStatus.parse(answer.data)
+    if (effect.status === 'done') {
+      return {
+        envelope: { ok: true, data: { detail: effect.detail, ...effect.result }, meta: { lookedUp: true } },
+        outcome: 'done',
+      }
+    }
+    if (effect.status === 'failed') {
+      return { envelope: failedEnvelope('EFFECT_FAILED', effect.detail), outcome: 'failed' }
+    }
+    if (effect.status === 'indeterminate' || Date.now() > deadline) {
+      return {
+        envelope: failedEnvelope('INDETERMINATE', 'it cannot be told whether this took effect'),
+        outcome: 'indeterminate',
+      }
+    }
+    await sleep(300, undefined, { signal })
+  }
+}
+
+function failedEnvelope(code: string, message: string): Envelope {
+  return {
+    ok: false,
+    error: { code, message, blocked: false, failed: true, retryable: false, details: {} },
+    meta: {},
+  }
+}
+
+function sentOf(answer: CoreAnswer): Sent {
+  if (!answer.ok && answer.status === 403 && answer.problem.code === 'UNJUDGED') {
+    return {
+      envelope: blockedEnvelope({ code: 'UNJUDGED', message: answer.problem.detail, details: {} }, {}),
+      outcome: 'failed',
+    }
+  }
+  return { envelope: toEnvelope(answer, {}), outcome: answer.ok ? 'done' : 'failed' }
+}
+
+async function finish(
+  db: Db,
+  place: CallPlace,
+  started: Started,
+  tool: Tool,
+  sent: Sent,
+  durationMs: number,
+): Promise<IncidentEvent<'tool_finished'>> {
+  const { envelope, discovered } = checked(tool, started, sent)
+  const text = envelope.data === undefined ? '' : JSON.stringify(envelope.data)
+  return await db.transaction().execute(async (trx) => {
+    let body: BodyRef | null = null
+    if (Buffer.byteLength(text) > inlineLimitBytes) body = await storeBody(trx, text)
+    const { data, ...bare } = envelope
+    const result: Envelope = body === null ? (data === undefined ? bare : { ...bare, data }) : bare
+    const { event } = await append(trx, place.incidentId, place.attempt, {
+      kind: 'tool_finished',
+      actor: agentActor,
+      turn: place.turn,
+      stepKey: stepKey(place, place.turn, 'tool_finished', place.call),
+      action: actionOf('tool_finished', { effect: tool.effect }),
+      detail: `Called tool: ${tool.name}`,
+      metadata: {
+        callId: started.metadata.callId,
+        tool: tool.name,
+        arguments: started.metadata.arguments,
+        effect: tool.effect,
+        targets: started.metadata.targets,
+        outcome: sent.outcome,
+        result,
+        body,
+        discovered,
+        durationMs,
+      },
+    })
+    return event
+  })
+}
+
+/** An answer that does not fit the tool's own schema is a failure, whatever its status said: nothing is discovered by it. */
+function checked(tool: Tool, started: Started, { envelope }: Sent) {
+  if (!envelope.ok) return { envelope, discovered: [] }
+  const parsed = tool.output.safeParse(envelope.data)
+  if (parsed.success) return { envelope, discovered: tool.discovers(parsed.data, started.metadata.arguments) }
+  if (tool.effect === 'write') return { envelope, discovered: [] }
+  return {
+    envelope: failedEnvelope('BAD_ANSWER', `${tool.name} answered in a shape it should not have`),
+    discovered: [],
+  }
+}

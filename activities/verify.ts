@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { append } from '../db/append.ts'
+import type { Db } from '../db/connect.ts'
+import { eventByStepKey, eventsOf } from '../db/events.ts'
+import { releaseLeases } from '../db/leases.ts'
+import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
+import { resourceKey } from '../domain/resource.ts'
+import type { CorePort, Observation } from '../domain/tool.ts'
+import { fold } from '../safety/fold.ts'
+import { tools } from '../tools/registry.ts'
+import { type CallPlace, type Run, stepKey } from './step-key.ts'
+import { toolContext } from './tool-context.ts'
+
+type VerifyDeps = { db: Db; core: CorePort }
+
+const pollEveryMs = 500
+
+/**
+ * Looks at what a write promised until it holds or its time is over. `held` and `not_held` close the verification and release
+ * the target; what could not be read at all stays `open`, and blocks the next write until the model has looked.
+ */
+export async function verifyWrite(deps: VerifyDeps, place: CallPlace, signal: AbortSignal): Promise<void> {
+  const started = await eventByStepKey(deps.db, stepKey(place, place.turn, 'tool_started', place.call))
+  if (started?.kind !== 'tool_started') return
+  const { postcondition } = tools.get(started.metadata.tool) ?? {}
+  if (!postcondition || (await isVerified(deps.db, place, started))) return
+
+  const deadline = Date.now() + postcondition.withinSeconds * 1000
+  let last: Observation | null = null
+  do {
+    last = (await observe(deps, place, started)) ?? last
+    if (last?.holds) break
+    await sleep(pollEveryMs, undefined, { signal })
+  } while (Date.now() < deadline)
+  await recordVerification(deps.db, place, started, last)
+}
+
+/** A successful read of a target whose verification is open closes it: the postcondition is looked at once more. */
+export async function closeByReading(
+  deps: VerifyDeps,
+  place: CallPlace,
+  read: IncidentEvent<'tool_finished'>,
+): Promise<void> {
+  const events = await eventsOf(deps.db, place.incidentId, { attempt: place.attempt })
+  const { open } = fold(events, place.attempt)
+  if (!open) return
+  const looked = new Set([...read.metadata.targets, ...read.metadata.discovered].map(resourceKey))
+  if (!open.targets.some((target) => looked.has(resourceKey(target)))) return
+  const started = events.find((event) => event.seq === open.startedSeq)
+  if (started?.kind !== 'tool_started') return
+  const observation = await observe(deps, place, started)
+  if (observation) await recordVerification(deps.db, place, started, observation)
+}
+
+/** One look, for a run that is about to stop: whatever it shows, it is recorded. */
+export async function lookOnce(deps: VerifyDeps, run: Run): Promise<void> {
+  const events = await eventsOf(deps.db, run.incidentId, { attempt: run.attempt })
+  const { open } = fold(events, run.attempt)
+  const started = open ? events.find((event) => event.seq === open.startedSeq) : undefined
+  if (started?.kind !== 'tool_started') return
+  await recordVerification(
+    deps.db,
+    run,
+    started,
+    await observe(deps, { ...run, turn: started.turn ?? 0, call: 0 }, started),
+  )
+}
+
+async function observe(
+  deps: VerifyDeps,
+  place: CallPlace,
+  started: IncidentEvent<'tool_started'>,
+): Promise<Observation | null> {
+  try {
+    const { postcondition } = tools.get(started.metadata.tool) ?? {}
+    return (await postcondition?.check(started.metadata.arguments, null, toolContext(deps, place))) ?? null
+  } catch {
+    // Not readable just now is not "not held": it is asked again, and stays open if nothing else is learnt.
+    return null
+  }
+}
+
+async function isVerified(db: Db, run: Run, started: IncidentEvent<'tool_started'>): Promise<boolean> {
+  const events = await eventsOf(db, run.incidentId, { attempt: run.attempt, afterSeq: started.seq })
+  return events.some((event) => event.kind === 'verification' && event.metadata.callId === started.metadata.callId)
+}
+
+async function recordVerification(
+  db: Db,
+  run: Run,
+  started: IncidentEvent<'tool_started'>,
+  observation: Observation | null,
+): Promise<void> {
+  const { callId, tool, targets } = started.metadata
+  const outcome = observation === null ? 'open' : observation.holds ? 'held' : 'not_held'
+  const held = observation?.holds ?? false
+  await db.transaction().execute(async (trx) => {
+    const earlier = await trx
+      .selectFrom('incidentEvent')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('incidentId', '=', run.incidentId)
+      .where('attempt', '=', run.attempt)
+      .where('kind', '=', 'verification')
+      .executeTakeFirstOrThrow()
+    await append(trx, run.incidentId, run.attempt, {
+      kind: 'verification',
+      actor: agentActor,
+      turn: started.turn,
+      stepKey: stepKey(run, started.turn ?? 0, 'verification', started.seq, earlier.count),
+      action: actionOf('verification', { held }),
+      detail: `${tool}: ${observation?.observed ?? 'its target could not be read'} (${outcome})`,
+      metadata: {
+        callId,
+        tool,
+        targets,
+        writeSeq: started.seq,
+        outcome,
+        postcondition: tools.get(tool)?.postcondition?.text ?? '',
+        observed: observation?.observed ?? '',
+      },
+    })
+    if (outcome !== 'open') await releaseLeases(trx, run.incidentId)
+  })
+}

@@ -1,0 +1,204 @@
+import type { ChatMessage } from '../domain/chat.ts'
+import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
+import { fence, inertJson } from '../domain/fence.ts'
+import type { Envelope } from '../domain/tool.ts'
+
+/** One thing said, before it is known how much of it fits. */
+type Entry =
+  | { kind: 'answer'; content: string; calls: ProposedCall[] }
+  | { kind: 'result'; callId: string; envelope: Envelope; body: BodyRef | null }
+  | { kind: 'correction'; text: string }
+
+/** A result is never longer than this, however much room there is: one flood must not drown the rest. */
+const resultLimitCharacters = 16_000
+/** What is left of a result that does not fit any more: its evidence number and whether it worked. */
+const stubCharacters = 200
+
+/**
+ * Folds an attempt's rows into what was said, oldest first. Every proposed call has exactly one result, as the native protocol
+ * demands: what the tool answered, why it was refused or denied, or that it was not run.
+ */
+export function conversation(events: readonly IncidentEvent[], attempt: number): Entry[] {
+  const entries: Entry[] = []
+  const results = new Map<string, Extract<Entry, { kind: 'result' }>>()
+  const settle = (callId: string, envelope: Envelope, body: BodyRef | null = null) => {
+    const result = results.get(callId)
+    if (!result) return
+    result.envelope = envelope
+    result.body = body
+  }
+  for (const event of events) {
+    if (event.attempt !== attempt) continue
+    switch (event.kind) {
+      case 'model_answered': {
+        const { content, calls } = event.metadata
+        entries.push({ kind: 'answer', content, calls })
+        for (const call of calls) {
+          const result = { kind: 'result' as const, callId: call.id, envelope: notRun(call.tool), body: null }
+          results.set(call.id, result)
+          entries.push(result)
+        }
+        break
+      }
+      case 'call_judged':
+        if (event.metadata.verdict === 'refuse') settle(event.metadata.callId, refused(event))
+        break
+      case 'tool_finished': {
+        const { callId, result, body, tool } = event.metadata
+        settle(callId, { ...result, meta: { ...result.meta, seq: event.seq, tool } }, body)
+        break
+      }
+      case 'verification': {
+        const result = results.get(event.metadata.callId)
+        const { outcome, postcondition, observed } = event.metadata
+        if (result) result.envelope.meta.verification = { outcome, postcondition, observed, seq: event.seq }
+        break
+      }
+      case 'approval_decided':
+        if (event.metadata.decision === 'deny') settle(event.metadata.callId, denied(event))
+        break
+      case 'correction_sent':
+        entries.push({ kind: 'correction', text: event.metadata.text })
+        break
+      default:
+        break
+    }
+  }
+  return entries
+}
+
+function notRun(tool: string): Envelope {
+  return {
+    ok: false,
+    error: {
+      code: 'NOT_RUN',
+      message: 'this call was not run',
+      blocked: true,
+      failed: false,
+      retryable: true,
+      details: {},
+    },
+    meta: { tool },
+  }
+}
+
+function refused(event: IncidentEvent<'call_judged'>): Envelope {
+  const { code, reason, hint, tool } = event.metadata
+  const message = hint ? `${reason}. ${hint}` : reason
+  return {
+    ok: false,
+    error: { code, message, blocked: true, failed: false, retryable: false, details: {} },
+    meta: { seq: event.seq, tool },
+  }
+}
+
+function denied(event: IncidentEvent<'approval_decided'>): Envelope {
+  return {
+    ok: false,
+    error: {
+      code: 'DENIED',
+      message: event.metadata.reason ?? 'denied without a reason',
+      blocked: true,
+      failed: false,
+      retryable: false,
+      details: { by: event.actor, advice: 'do not propose the same action again' },
+    },
+    meta: { seq: event.seq },
+  }
+}
+
+/**
+ * Which stored bodies to load so that everything fits into the budget: the newest results whole, older ones as the head and
+ * tail their rows keep. Reading none of the others keeps `think` bounded however long an investigation grows.
+ */
+export function bodiesThatFit(entries: readonly Entry[], budgetCharacters: number): Set<string> {
+  let left = budgetCharacters
+  for (const entry of entries) left -= shortLength(entry)
+  const chosen = new Set<string>()
+  for (const entry of entries.toReversed()) {
+    if (entry.kind !== 'result' || !entry.body) continue
+    const more = Math.min(entry.body.bytes, resultLimitCharacters) - entry.body.head.length - entry.body.tail.length
+    if (more > left) break
+    left -= Math.max(0, more)
+    chosen.add(entry.body.digest)
+  }
+  return chosen
+}
+
+function shortLength(entry: Entry): number {
+  if (entry.kind === 'answer') return entry.content.length + JSON.stringify(entry.calls).length
+  if (entry.kind === 'correction') return entry.text.length
+  return resultText(entry, new Map()).length
+}
+
+function resultText(entry: Extract<Entry, { kind: 'result' }>, bodies: ReadonlyMap<string, string>): string {
+  if (!entry.body) return inertJson(entry.envelope)
+  const whole = bodies.get(entry.body.digest)
+  if (whole !== undefined && whole.length <= resultLimitCharacters) {
+    return inertJson({ ...entry.envelope, data: JSON.parse(whole) })
+  }
+  const text = whole ?? ''
+  const half = resultLimitCharacters / 2
+  const head = whole === undefined ? entry.body.head : text.slice(0, half)
+  const tail = whole === undefined ? entry.body.tail : text.slice(-half)
+  return inertJson({
+    ...entry.envelope,
+    data: { truncated: true, bytes: entry.body.bytes, head: head.toWellFormed(), tail: tail.toWellFormed() },
+  })
+}
+
+/**
+ * The messages for the model: the opening ones as given, then the conversation cut to the budget. When even the short forms do
+ * not fit, the oldest results shrink to stubs; answers stay, so that the model knows what it did.
+ */
+export function renderMessages(
+  protocol: 'native' | 'json',
+  opening: ChatMessage[],
+  entries: readonly Entry[],
+  bodies: ReadonlyMap<string, string>,
+  budgetCharacters: number,
+): ChatMessage[] {
+  const texts = entries.map((entry) => (entry.kind === 'result' ? resultText(entry, bodies) : ''))
+  let total = 0
+  for (const [index, entry] of entries.entries()) {
+    total += entry.kind === 'result' ? (texts[index] as string).length : shortLength(entry)
+  }
+  for (const [index, entry] of entries.entries()) {
+    if (total <= budgetCharacters) break
+    const text = texts[index] as string
+    if (entry.kind !== 'result' || text.length <= stubCharacters) continue
+    const stub = inertJson({
+      ok: entry.envelope.ok,
+      omitted: 'an older result, cut to fit',
+      meta: { seq: entry.envelope.meta.seq },
+    })
+    total -= text.length - stub.length
+    texts[index] = stub
+  }
+  return [...opening, ...entries.map((entry, index) => toMessage(protocol, entry, texts[index] as string))]
+}
+
+function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): ChatMessage {
+  if (entry.kind === 'correction') return { role: 'user', content: `CORRECTION: ${entry.text}` }
+  if (entry.kind === 'result') {
+    if (protocol === 'native') return { role: 'tool', tool_call_id: entry.callId, content: text }
+    return { role: 'user', content: fence('tool_result', text) }
+  }
+  if (protocol === 'native' && entry.calls.length > 0) {
+    return {
+      role: 'assistant',
+      content: entry.content || null,
+      tool_calls: entry.calls.map((call) => ({
+        id: call.id,
+        type: 'function',
+        function: { name: call.tool, arguments: JSON.stringify(call.arguments ?? {}) },
+      })),
+    }
+  }
+  const call = entry.calls[0]
+  const content =
+    entry.content || !call
+      ? entry.content
+      : JSON.stringify({ tool_call: { name: call.tool, parameters: call.arguments ?? {} } })
+  return { role: 'assistant', content: content || '(no answer)' }
+}

@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs'
+import { fence, inertJson } from '../domain/fence.ts'
+
+export type Prompts = {
+  system: string
+  constraints: string
+  protocol: { native: string; json: string }
+}
+
+/** What the JSON protocol's block must say, or the parser and the prompt have drifted apart. */
+const promised = ['"tool_call"', '"name"', '"parameters"', '"final_answer"', '"summary"', '"confidence"', '{{tools}}']
+
+/**
+ * Reads the prompt files once, at start. Throws, naming the file, when one is missing or when the protocol block does not
+ * state what the parser expects: a worker with a wrong prompt must not start.
+ */
+export function readPrompts(directory: URL = new URL('./', import.meta.url)): Prompts {
+  const read = (name: string) => readFileSync(new URL(name, directory), 'utf8').trim()
+  const prompts: Prompts = {
+    system: read('system.md'),
+    constraints: read('constraints.md'),
+    protocol: { native: read('protocol-native.md'), json: read('protocol-json.md') },
+  }
+  const missing = promised.filter((word) => !prompts.protocol.json.includes(word))
+  if (missing.length > 0) throw new Error(`prompts/protocol-json.md does not state ${missing.join(', ')}`)
+  return prompts
+}
+
+/**
+ * The system prompt of an attempt. `override` replaces the platform's text only: constraints and protocol are appended by
+ * code, so that no configuration drops them.
+ */
+export function renderSystemPrompt(
+  prompts: Prompts,
+  options: { override: string | null; protocol: 'native' | 'json'; toolsText: string },
+): string {
+  const protocol = prompts.protocol[options.protocol].replace('{{tools}}', () => options.toolsText)
+  return [options.override ?? prompts.system, prompts.constraints, protocol].join('\n\n')
+}
+
+/** The first message of an attempt: what is known, as data. */
+export function renderContext(context: unknown): string {
+  return `Investigate this incident. What is known of it:\n${fence('incident_context', inertJson(context))}`
+}
+
+/** Seed 002's introductory sentence, then the leader's hint as data. */
+export function renderHint(hint: string): string {
+  return `A similar incident of the same type was recently investigated and resolved. Use this as a starting point.\n${fence('hint', hint)}`
+}

@@ -1,0 +1,273 @@
+import { defineSearchAttributeKey } from '@temporalio/common'
+import {
+  ActivityCancellationType,
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  continueAsNew,
+  getExternalWorkflowHandle,
+  isCancellation,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow'
+import type { ActActivities } from '../activities/act.ts'
+import type { ApprovalActivities } from '../activities/approvals.ts'
+import type { ContextActivities } from '../activities/context.ts'
+import type { ThinkActivities } from '../activities/think.ts'
+import { freshProgress, type Ports, type Progress, runLoop } from './loop.ts'
+import {
+  alertResolved,
+  approve,
+  type ChildReport,
+  cancelInvestigation,
+  type DecideAnswer,
+  type DecideMessage,
+  decide,
+  decided,
+  deny,
+  type Pending,
+  pendingApproval,
+  report,
+} from './messages.ts'
+import type { Act, DecisionStatus, Interruption, LoopEnd } from './outcome.ts'
+
+export type InvestigationInput = {
+  incidentId: string
+  attempt: number
+  role: 'leader' | 'follower'
+  groupId: string
+  /** Workflow id of the group, told when this run parks, resumes and ends. */
+  group: string
+  resume?: { progress: Progress; maxTurns: number; timeBudgetMs: number }
+}
+
+export type InvestigationResult = { status: string; headHash: string | null }
+
+const rows = proxyActivities<ContextActivities & ApprovalActivities>({
+  startToCloseTimeout: '10s',
+  scheduleToCloseTimeout: '6h',
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  retry: { initialInterval: '500ms', maximumInterval: '10s' },
+})
+const context = proxyActivities<ContextActivities>({
+  startToCloseTimeout: '30s',
+  retry: { initialInterval: '1s', maximumAttempts: 3 },
+})
+const world = proxyActivities<ActActivities>({
+  startToCloseTimeout: '15m',
+  scheduleToCloseTimeout: '1h',
+  heartbeatTimeout: '30s',
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  retry: { initialInterval: '500ms', maximumInterval: '10s' },
+})
+
+const status = defineSearchAttributeKey('Status', 'KEYWORD')
+const role = defineSearchAttributeKey('Role', 'KEYWORD')
+const incidentType = defineSearchAttributeKey('IncidentType', 'KEYWORD')
+const severity = defineSearchAttributeKey('Severity', 'KEYWORD')
+const target = defineSearchAttributeKey('Target', 'KEYWORD')
+
+/** A flood of forged signals must not become a flood of activities. */
+const decisionsPerRun = 200
+
+/**
+ * One attempt at one incident: claim it, assemble what is known, then turns until it is closed. Anything but a resolution ends
+ * in escalation. Nothing is held while a person thinks: the run is a timer and a few handlers.
+ */
+export async function InvestigateIncident(input: InvestigationInput): Promise<InvestigationResult> {
+  const { incidentId, attempt } = input
+  let interruption: Interruption | null = null
+  let wakes = 0
+  let heeded = 0
+  let decisions = 0
+  let pending: Pending = null
+  let thinking: CancellationScope | null = null
+
+  const interrupt = (why: Interruption) => {
+    // A person's stop outranks an alert that ended.
+    if (interruption !== 'cancel') interruption = why
+    wakes += 1
+    thinking?.cancel()
+  }
+  const apply = async (message: DecideMessage, via: string): Promise<DecideAnswer> => {
+    decisions += 1
+    if (decisions > decisionsPerRun)
+      return { outcome: 'refused', status: null, message: 'too many decisions in one run' }
+    const answer = await rows.decide(incidentId, { ...message, via })
+    wakes += 1
+    return answer
+  }
+  setHandler(decide, (message) => apply(message, 'update'), {
+    description: 'Approve or deny what this incident waits for, with a decision token',
+    validator: (message) => {
+      if (message?.decision !== 'approve' && message?.decision !== 'deny')
+        throw new Error('decision must be approve or deny')
+      if (typeof message.token !== 'string' || message.token.length > 200)
+        throw new Error('token must be a decision token')
+    },
+  })
+  setHandler(approve, async (message) => void (await apply({ ...message, decision: 'approve' }, 'signal')))
+  setHandler(deny, async (message) => void (await apply({ ...message, decision: 'deny' }, 'signal')))
+  setHandler(decided, () => {
+    wakes += 1
+  })
+  setHandler(alertResolved, () => interrupt('alert_resolved'))
+  setHandler(cancelInvestigation, () => interrupt('cancel'))
+  setHandler(pendingApproval, () => pending)
+  CancellationScope.current().cancelRequested.catch(() => interrupt('cancel'))
+
+  return await CancellationScope.nonCancellable(async () => {
+    let limits = input.resume
+    if (!limits) {
+      const claimed = await rows.claim(input)
+      if (!claimed) return await finish('not_claimed')
+      upsertSearchAttributes([
+        { key: incidentType, value: claimed.type },
+        { key: severity, value: claimed.severity },
+        { key: role, value: input.role },
+        { key: target, value: claimed.target },
+        { key: status, value: 'investigating' },
+      ])
+      await tellGroup('resumed')
+      const assembled = await assemble()
+      if (!assembled) return await escalated({ end: 'escalate', code: 'CONTEXT_FAILED', turn: 0 })
+      limits = { progress: freshProgress, ...assembled }
+    }
+    const { maxTurns, timeBudgetMs, progress } = limits
+
+    const ports: Ports = {
+      now: () => Date.now(),
+      think: async (turn) => {
+        setCurrentDetails(`Turn ${turn} of ${maxTurns}: the model is asked`)
+        try {
+          thinking = new CancellationScope()
+          return await thinking.run(() => think(`turn ${turn}`, incidentId, attempt, turn))
+        } catch {
+          return { kind: interruption ? 'interrupted' : 'failed' }
+        } finally {
+          thinking = null
+        }
+      },
+      act: async (turn, call, tool, approvalId) => {
+        setCurrentDetails(`Turn ${turn} of ${maxTurns}: ${tool}`)
+        return await attempted(() =>
+          world.act.executeWithOptions({ summary: `turn ${turn}: ${tool}` }, [
+            { incidentId, attempt, turn, call, approvalId },
+          ]),
+        )
+      },
+      verify: async (turn, call) => {
+        setCurrentDetails(`Turn ${turn} of ${maxTurns}: verifying`)
+        return await attempted(() =>
+          world.verify.executeWithOptions({ summary: `turn ${turn}: verify` }, [{ incidentId, attempt, turn, call }]),
+        )
+      },
+      waitForDecision: async (approvalId, expiresInMs) => {
+        pending = { approvalId, since: Date.now() }
+        setCurrentDetails(`Waiting for a person to decide ${approvalId}`)
+        upsertSearchAttributes([{ key: status, value: 'awaiting_approval' }])
+        await tellGroup('parked')
+        const settled = await settledDecision(approvalId, expiresInMs)
+        pending = null
+        if (settled !== 'interrupted') {
+          upsertSearchAttributes([{ key: status, value: 'investigating' }])
+          await tellGroup('resumed')
+        }
+        return settled
+      },
+      interrupted: (turn) => interrupted(turn),
+      breathe: async (soFar) => {
+        if (!workflowInfo().continueAsNewSuggested || interruption) return
+        await condition(allHandlersFinished)
+        await continueAsNew<typeof InvestigateIncident>({
+          ...input,
+          resume: { progress: soFar, maxTurns, timeBudgetMs },
+        })
+      },
+    }
+    const end = await runLoop(ports, { maxTurns, timeBudgetMs }, progress)
+    if (end.end === 'fenced') return await finish('fenced')
+    if (end.end === 'escalate') return await escalated(end)
+    return await finish('closed')
+  })
+
+  async function assemble(): Promise<{ maxTurns: number; timeBudgetMs: number } | null> {
+    try {
+      return await context.assembleContext(incidentId, attempt)
+    } catch {
+      return null
+    }
+  }
+
+  async function attempted(work: () => Promise<Act>): Promise<Act> {
+    try {
+      return await work()
+    } catch (error) {
+      if (isCancellation(error)) throw error
+      return { kind: 'failed' }
+    }
+  }
+
+  /** Sleeps until something was decided; the row says what, and a timer asks it when nobody does. */
+  async function settledDecision(approvalId: string, expiresInMs: number): Promise<DecisionStatus | 'interrupted'> {
+    let waitMs = expiresInMs
+    for (;;) {
+      // A wake that came before the wait began counts too: it costs one look at the row.
+      await condition(() => wakes > heeded, waitMs, { summary: 'a person decides' })
+      await condition(allHandlersFinished)
+      heeded = wakes
+      if (await interrupted(0)) return 'interrupted'
+      const read = await rows.readDecision(incidentId, attempt, approvalId)
+      if (read.status !== 'pending') return read.status
+      waitMs = Math.max(250, read.remainingMs)
+    }
+  }
+
+  async function interrupted(turn: number): Promise<boolean> {
+    if (!interruption) return false
+    const why: Interruption = interruption
+    interruption = null
+    return await world.endEarly.executeWithOptions({ summary: why }, [{ incidentId, attempt, turn, why }])
+  }
+
+  async function escalated(end: Extract<LoopEnd, { end: 'escalate' }>): Promise<InvestigationResult> {
+    await rows.escalate.executeWithOptions({ summary: end.code }, [incidentId, attempt, end.code, end.turn])
+    return await finish('escalated')
+  }
+
+  async function finish(how: string): Promise<InvestigationResult> {
+    await condition(allHandlersFinished)
+    const closing = await rows.closing(incidentId)
+    upsertSearchAttributes([{ key: status, value: closing.status }])
+    setCurrentDetails(`${how}: ${closing.status}`)
+    await tellGroup('ended')
+    return closing
+  }
+
+  /** Best effort: a group that has closed learns the same from the rows. */
+  async function tellGroup(what: ChildReport): Promise<void> {
+    try {
+      await getExternalWorkflowHandle(input.group).signal(report, incidentId, what)
+    } catch {
+      // The group has ended; nobody waits for this report.
+    }
+  }
+}
+
+const models = () =>
+  proxyActivities<ThinkActivities>({
+    // A queue of its own: rate limits hold only where activities are not dispatched eagerly.
+    taskQueue: `${workflowInfo().taskQueue}-llm`,
+    startToCloseTimeout: '5m30s',
+    scheduleToCloseTimeout: '15m',
+    heartbeatTimeout: '20s',
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
+  })
+
+async function think(summary: string, incidentId: string, attempt: number, turn: number) {
+  return await models().think.executeWithOptions({ summary }, [{ incidentId, attempt, turn }])
+}

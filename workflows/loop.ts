@@ -1,0 +1,138 @@
+import type { Act, DecisionStatus, EscalationCode, LoopEnd, Thought } from './outcome.ts'
+
+/**
+ * The turn loop, over ports, so that the workflow, the simulator and the tests run the very same one. It holds order and
+ * limits; it has no policy, no text and no clock of its own.
+ */
+export type Ports = {
+  think(turn: number): Promise<Thought>
+  /** Judges and does one call. With an approval: the targets are read afresh and the call is judged again. */
+  act(turn: number, call: number, tool: string, approvalId: string | null): Promise<Act>
+  /** Waits until what was written shows, or until it is clear that it does not. */
+  verify(turn: number, call: number): Promise<Act>
+  /** Returns when the approval is settled; `interrupted` when the run is to end for another reason. */
+  waitForDecision(approvalId: string, expiresInMs: number): Promise<DecisionStatus | 'interrupted'>
+  /** Asked between steps: true when the run has ended (cancelled, or its alerts ended by themselves). */
+  interrupted(turn: number): Promise<boolean>
+  /** Called after each turn with what a fresh run would need to go on from here. */
+  breathe(progress: Progress): Promise<void>
+  now(): number
+}
+
+export type Limits = { maxTurns: number; timeBudgetMs: number }
+
+/** Everything the loop remembers between turns. */
+export type Progress = { turn: number; workedMs: number; corrections: number; correctionsInARow: number }
+
+export const freshProgress: Progress = { turn: 0, workedMs: 0, corrections: 0, correctionsInARow: 0 }
+
+const correctionsInARowLimit = 2
+const correctionsLimit = 5
+/** Asked anew this often for one call, the platform changes faster than people can decide. */
+const asksPerCall = 5
+
+/** Runs turns until the incident is closed or a limit says that a person must take over. Never throws for what a port answers. */
+export async function runLoop(ports: Ports, limits: Limits, resume: Progress = freshProgress): Promise<LoopEnd> {
+  const progress = { ...resume }
+  const escalate = (code: EscalationCode): LoopEnd => ({ end: 'escalate', code, turn: progress.turn })
+
+  while (progress.turn < limits.maxTurns) {
+    if (await ports.interrupted(progress.turn)) return { end: 'closed' }
+    if (progress.workedMs >= limits.timeBudgetMs) return escalate('TIME_BUDGET')
+    progress.turn += 1
+
+    const startedAt = ports.now()
+    const thought = await ports.think(progress.turn)
+    progress.workedMs += ports.now() - startedAt
+
+    switch (thought.kind) {
+      case 'calls': {
+        progress.correctionsInARow = 0
+        const end = await runCalls(ports, progress, thought.calls, escalate)
+        if (end) return end
+        break
+      }
+      case 'correction':
+        progress.corrections += 1
+        progress.correctionsInARow += 1
+        if (progress.correctionsInARow > correctionsInARowLimit || progress.corrections > correctionsLimit) {
+          return escalate('CORRECTION_LIMIT')
+        }
+        break
+      case 'closed':
+        return { end: 'closed' }
+      case 'fenced':
+        return { end: 'fenced' }
+      case 'unproven':
+        return escalate('UNPROVEN_ANSWER')
+      case 'over_budget':
+        return escalate('TOKEN_BUDGET')
+      case 'interrupted':
+        // The question was put off, not answered: the turn begins again unless the run has ended.
+        progress.turn -= 1
+        continue
+      case 'failed':
+        return escalate('MODEL_UNAVAILABLE')
+      default:
+        return escalate('UNKNOWN_OUTCOME')
+    }
+    await ports.breathe(progress)
+  }
+  return escalate('TURN_LIMIT')
+}
+
+/** The calls of one answer, in order: a look-up enables the call behind it. */
+async function runCalls(
+  ports: Ports,
+  progress: Progress,
+  calls: string[],
+  escalate: (code: EscalationCode) => LoopEnd,
+): Promise<LoopEnd | null> {
+  for (const [index, tool] of calls.entries()) {
+    if (index > 0 && (await ports.interrupted(progress.turn))) return { end: 'closed' }
+    const end = await runCall(ports, progress, index, tool, escalate)
+    if (end) return end
+  }
+  return null
+}
+
+async function runCall(
+  ports: Ports,
+  progress: Progress,
+  call: number,
+  tool: string,
+  escalate: (code: EscalationCode) => LoopEnd,
+): Promise<LoopEnd | null> {
+  let approvalId: string | null = null
+  for (let asked = 0; asked <= asksPerCall; asked += 1) {
+    const startedAt = ports.now()
+    let outcome = await ports.act(progress.turn, call, tool, approvalId)
+    if (outcome.kind === 'verify') outcome = await ports.verify(progress.turn, call)
+    progress.workedMs += ports.now() - startedAt
+
+    switch (outcome.kind) {
+      case 'next':
+        return null
+      case 'closed':
+        return { end: 'closed' }
+      case 'fenced':
+        return { end: 'fenced' }
+      case 'indeterminate':
+        return escalate('INDETERMINATE')
+      case 'failed':
+        return escalate('ACT_FAILED')
+      case 'ask': {
+        // Waiting for a person counts against no budget.
+        const decision = await ports.waitForDecision(outcome.approvalId, outcome.expiresInMs)
+        if (decision === 'interrupted') return { end: 'closed' }
+        if (decision === 'denied') return null
+        if (decision === 'expired') return escalate('APPROVAL_EXPIRED')
+        approvalId = decision === 'approved' ? outcome.approvalId : null
+        break
+      }
+      default:
+        return escalate('UNKNOWN_OUTCOME')
+    }
+  }
+  return escalate('APPROVAL_LOOP')
+}

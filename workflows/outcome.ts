@@ -1,0 +1,47 @@
+/**
+ * The closed words that enter workflow history. Everything else (texts, arguments, verdicts) stays in rows, so that a rule can
+ * change while investigations run and none breaks on replay. A word a workflow does not know escalates.
+ */
+
+/** What a turn of the model came to. `calls` names the proposed tools, `unknown` for a name that is none. */
+export type Thought =
+  | { kind: 'calls'; calls: string[] }
+  | { kind: 'correction' }
+  | { kind: 'closed' }
+  | { kind: 'unproven' }
+  | { kind: 'over_budget' }
+  | { kind: 'fenced' }
+  | { kind: 'interrupted' }
+  | { kind: 'failed' }
+
+/** What one call came to. */
+export type Act =
+  | { kind: 'next' }
+  | { kind: 'verify' }
+  | { kind: 'ask'; approvalId: string; expiresInMs: number }
+  | { kind: 'closed' }
+  | { kind: 'indeterminate' }
+  | { kind: 'fenced' }
+  | { kind: 'failed' }
+
+export type DecisionStatus = 'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'
+
+/** Why code ends an investigation: the reason's sentence is written by the activity that closes the incident. */
+export type EscalationCode =
+  | 'CONTEXT_FAILED'
+  | 'MODEL_UNAVAILABLE'
+  | 'TURN_LIMIT'
+  | 'TIME_BUDGET'
+  | 'TOKEN_BUDGET'
+  | 'CORRECTION_LIMIT'
+  | 'UNPROVEN_ANSWER'
+  | 'APPROVAL_EXPIRED'
+  | 'APPROVAL_LOOP'
+  | 'INDETERMINATE'
+  | 'ACT_FAILED'
+  | 'UNKNOWN_OUTCOME'
+
+export type LoopEnd = { end: 'closed' } | { end: 'fenced' } | { end: 'escalate'; code: EscalationCode; turn: number }
+
+/** What asks a run to stop between two steps. */
+export type Interruption = 'alert_resolved' | 'cancel'
