@@ -46,7 +46,7 @@ export type PlanStep = z.infer<typeof planStep>
 
 /**
  * `no_action`: nothing is stranded. `planned`: every stranded VM has a place. `infeasible`: proved that there is none.
- * `not_found`: time ran out, which says nothing about feasibility.
+ * `not_found`: time ran out, or no order of single moves was found, which says nothing about feasibility.
  */
 export const placementState = z.enum(['no_action', 'planned', 'infeasible', 'not_found'])
 

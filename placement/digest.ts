@@ -1,0 +1,26 @@
+import { digestOf } from '../domain/digest.ts'
+import type { PlacementProblem, PlanStep } from '../domain/placement.ts'
+
+/** SHA-256 of the ordered steps: what an approval binds. */
+export function planDigest(steps: PlanStep[]): string {
+  return digestOf(steps)
+}
+
+/**
+ * SHA-256 of the facts a plan rests on: hosts, VMs, where they run. The order in which an inventory lists them is no fact;
+ * the intent is no fact either, so that two proposals for one state can be compared.
+ */
+export function stateFingerprint(problem: Pick<PlacementProblem, 'hosts' | 'vms'>): string {
+  const hosts = problem.hosts.map(({ name, ramMib, cpuMc, rack, state }) => ({ name, ramMib, cpuMc, rack, state }))
+  const vms = problem.vms.map(({ vm, ramMib, cpuMc, haGroup, host, running }) => ({
+    ...{ vm, ramMib, cpuMc, haGroup, host, running },
+  }))
+  return digestOf({
+    hosts: hosts.sort((a, b) => compare(a.name, b.name)),
+    vms: vms.sort((a, b) => compare(a.vm, b.vm)),
+  })
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
