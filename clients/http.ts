@@ -29,6 +29,8 @@ export type HttpRequest = {
   timeoutMs: number
   /** Most bytes of the answer's body; one more is `too_large`. */
   maxBytes: number
+  /** `cut`: where only the status matters, a longer body is cut instead of refused. */
+  overflow?: 'refuse' | 'cut'
   allow: AddressPolicy
   signal?: AbortSignal
 }
@@ -70,8 +72,8 @@ export async function request(options: HttpRequest): Promise<HttpAnswer> {
       dispatcher: agentFor(options.allow),
       signal,
     })
-    const body = await readAll(answer.body, options.maxBytes)
-    if (body === null) {
+    const { body, isCut } = await readAll(answer.body, options.maxBytes)
+    if (isCut && options.overflow !== 'cut') {
       throw new HttpError('too_large', `the answer to ${what} is larger than ${options.maxBytes} bytes`, false)
     }
     return { status: answer.statusCode, headers: flat(answer.headers), body }
@@ -94,19 +96,18 @@ export async function closeConnections(): Promise<void> {
 
 type Body = AsyncIterable<Uint8Array> & { destroy(): unknown }
 
-/** The bytes of a body, or null as soon as there are too many; the rest is not read. */
-async function readAll(body: Body, maxBytes: number): Promise<Uint8Array | null> {
+/** The bytes of a body, at most so many; the rest is not read. */
+async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array; isCut: boolean }> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of body) {
-    size += chunk.byteLength
-    if (size > maxBytes) {
-      body.destroy()
-      return null
-    }
     chunks.push(chunk)
+    size += chunk.byteLength
+    if (size <= maxBytes) continue
+    body.destroy()
+    return { body: Buffer.concat(chunks).subarray(0, maxBytes), isCut: true }
   }
-  return Buffer.concat(chunks, size)
+  return { body: Buffer.concat(chunks, size), isCut: false }
 }
 
 function agentFor(policy: AddressPolicy): Agent {
