@@ -56,7 +56,8 @@ export function sealed<T extends Record<string, (...args: never[]) => Promise<un
       try {
         return await activity(...args)
       } catch (error) {
-        if (!(error instanceof CancelledFailure)) log.warn({ activity: name, err: error }, 'activity failed')
+        if (error instanceof RetryLater) log.warn({ activity: name, code: error.code }, 'activity will be tried again')
+        else if (!(error instanceof CancelledFailure)) log.warn({ activity: name, err: error }, 'activity failed')
         throw toFailure(error)
       }
     },

@@ -26,7 +26,7 @@ export type State = {
   writes: { callId: string; tool: string; startedSeq: number; verified: 'open' | 'held' | 'not_held' }[]
   /** Rows that may be cited as evidence. */
   evidence: Set<number>
-  /** Look-ups that succeeded: an escalation needs one. */
+  /** Look-ups that were made, whether they succeeded or not: an escalation needs one, and a platform that is down is a finding. */
   diagnostics: number
   /** Resources that a successful read of this attempt looked at. */
   lookedAt: Set<string>
@@ -128,10 +128,11 @@ function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
 
 function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
   const { effect, result, targets, discovered } = event.metadata
+  const looks = effect === 'read' || effect === 'resolve'
+  if (looks) state.diagnostics += 1
   if (!result.ok) return
   state.evidence.add(event.seq)
-  if (effect !== 'read' && effect !== 'resolve') return
-  state.diagnostics += 1
+  if (!looks) return
   for (const target of targets) state.lookedAt.add(resourceKey(target))
   for (const thing of discovered) remember(state, thing, event)
 }

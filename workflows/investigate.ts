@@ -261,7 +261,7 @@ const models = () =>
   proxyActivities<ThinkActivities>({
     // A queue of its own: rate limits hold only where activities are not dispatched eagerly.
     taskQueue: `${workflowInfo().taskQueue}-llm`,
-    startToCloseTimeout: '5m30s',
+    startToCloseTimeout: '330s',
     scheduleToCloseTimeout: '15m',
     heartbeatTimeout: '20s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,

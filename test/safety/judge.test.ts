@@ -1,0 +1,290 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { actionDigest } from '../../domain/digest.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+import type { Preparation } from '../../domain/tool.ts'
+import { fold } from '../../safety/fold.ts'
+import { type Call, judge, type Policy } from '../../safety/judge.ts'
+import { toolFacts, tools } from '../../tools/registry.ts'
+import { logOf, looked, row, verified, wrote } from '../support/events.ts'
+
+const incident = 'inc_00000000000000000000000001'
+const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
+const far: ResourceRef = { kind: 'shard', id: 'db-ams-1' }
+const now = Date.parse('2026-11-21T02:10:00Z')
+const plan = 'prp_00000000000000000000000001'
+
+const policy: Policy = {
+  incidentId: incident,
+  resource: shard,
+  role: 'leader',
+  paused: false,
+  offered: null,
+  vicinity: [shard, { kind: 'node', id: 'node-db-osl-1b' }],
+  denied: [],
+  busy: [],
+  approval: null,
+}
+
+function prepared(targets: ResourceRef[], identity: Record<string, unknown>, fingerprint = 'now'): Call['prepared'] {
+  const preparation: Preparation = {
+    targets,
+    identity,
+    stateFingerprint: fingerprint,
+    dryRun: { possible: true, summary: '', details: {} },
+  }
+  return { ok: true, preparation }
+}
+
+function call(tool: string, args: Record<string, unknown> | null, more: Partial<Call> = {}): Call {
+  return { callId: 'c9_0', tool, arguments: args, problem: null, prepared: null, ...more }
+}
+
+const converge = (ref = shard) =>
+  call('converge_shard', { id: ref.id, reason: 'replica is behind' }, { prepared: prepared([ref], { id: ref.id }) })
+const migrate = (fingerprint = 'now') =>
+  call(
+    'execute_migration',
+    { proposal_id: plan, reason: 'host is dead' },
+    {
+      prepared: prepared([{ kind: 'proposal', id: plan }], { plan: 'abc' }, fingerprint),
+    },
+  )
+const resolve = (outcome: string, evidence: number[]) =>
+  call('resolve_incident', { id: incident, resolution: 'done', outcome, claims: [{ text: 'it works', evidence }] })
+const lookedAtPlan = looked('c1_0', [{ kind: 'proposal', id: plan }])
+
+function ruled(rows: Parameters<typeof logOf>, asked: Call, more: Partial<Policy> = {}, at = now) {
+  const ruling = judge(asked, toolFacts, fold(logOf(...rows), 1), { ...policy, ...more }, at)
+  return `${ruling.verdict} ${ruling.code}`
+}
+
+describe('what becomes of a proposed call', () => {
+  test.each([
+    ['a look runs', [], call('get_shard', { id: 'x' }), {}, 'run READ'],
+    [
+      'a note on its own incident runs',
+      [],
+      call('add_incident_event', { incident_id: incident, action: 'commented', detail: 'x' }),
+      {},
+      'run RECORD',
+    ],
+    [
+      'a note on another incident is refused',
+      [],
+      call('add_incident_event', { incident_id: 'inc_00000000000000000000000002', action: 'commented', detail: 'x' }),
+      {},
+      'refuse FOREIGN_INCIDENT',
+    ],
+    ['a tool nobody knows is refused', [], call('rm_rf', {}), {}, 'refuse UNKNOWN_TOOL'],
+    ['arguments that are no object are refused', [], call('get_shard', null), {}, 'refuse MALFORMED_ARGUMENTS'],
+    ['arguments of a wrong type are refused', [], call('get_shard', { id: 7 }), {}, 'refuse INVALID_ARGUMENTS'],
+    ['an id that is a path is refused', [], call('get_shard', { id: '../../config' }), {}, 'refuse INVALID_ARGUMENTS'],
+    [
+      'arguments nobody asked for are refused',
+      [],
+      call('get_shard', { id: 'x', approved_by: 'root' }),
+      {},
+      'refuse INVALID_ARGUMENTS',
+    ],
+    [
+      'a tool that is not offered for the type is refused',
+      [],
+      call('get_shard', { id: 'x' }),
+      { offered: ['get_node'] },
+      'refuse NOT_OFFERED',
+    ],
+    ['a write to what was never looked up is refused', [], converge(), {}, 'refuse STRICT_RESOLUTION'],
+    [
+      "a reversible write on the incident's resource runs",
+      [looked('c1_0', [shard])],
+      converge(),
+      {},
+      'run REVERSIBLE_NEAR',
+    ],
+    ['the same on a far resource is asked', [looked('c1_0', [far])], converge(far), {}, 'ask REVERSIBLE_FAR'],
+    ['a migration is asked', [lookedAtPlan], migrate(), {}, 'ask RISK_HIGH'],
+    ['writes are refused while paused', [looked('c1_0', [shard])], converge(), { paused: true }, 'refuse PAUSED'],
+    ['reads go on while paused', [], call('get_shard', { id: 'x' }), { paused: true }, 'run READ'],
+    [
+      'a denied action is not asked again',
+      [lookedAtPlan],
+      migrate(),
+      { denied: [actionDigest('execute_migration', { plan: 'abc' })] },
+      'refuse DENIED_BEFORE',
+    ],
+    [
+      'a target another incident writes to is busy',
+      [looked('c1_0', [shard])],
+      converge(),
+      { busy: [{ target: 'shard:db-osl-1', incidentId: 'other' }] },
+      'refuse TARGET_BUSY',
+    ],
+    [
+      'a write whose effect cannot be found out is refused',
+      [looked('c1_0', [shard])],
+      { ...converge(), prepared: { ok: false as const, reason: 'gone' } },
+      {},
+      'refuse NOT_PREPARED',
+    ],
+    [
+      'an escalation needs one look',
+      [],
+      call('escalate_incident', { id: incident, reason: 'help' }),
+      {},
+      'refuse NO_DIAGNOSTIC',
+    ],
+    [
+      'an escalation after a look runs',
+      [looked('c1_0', [shard])],
+      call('escalate_incident', { id: incident, reason: 'help' }),
+      {},
+      'run TERMINAL',
+    ],
+    [
+      'an escalation passes an open verification',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard])],
+      call('escalate_incident', { id: incident, reason: 'help' }),
+      {},
+      'run TERMINAL',
+    ],
+    [
+      'a resolution does not',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard])],
+      resolve('repaired', [1]),
+      {},
+      'refuse FSM_BLOCKED',
+    ],
+    [
+      'a second write waits for the verification of the first',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard])],
+      converge(),
+      {},
+      'refuse FSM_BLOCKED',
+    ],
+    [
+      'a verification that was not readable keeps blocking',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'open')],
+      converge(),
+      {},
+      'refuse FSM_BLOCKED',
+    ],
+    [
+      'after not_held another write may be tried',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'not_held')],
+      converge(),
+      {},
+      'run REVERSIBLE_NEAR',
+    ],
+    [
+      'a repair that did not hold cannot be claimed',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'not_held')],
+      resolve('repaired', [1]),
+      {},
+      'refuse REPAIR_NOT_VERIFIED',
+    ],
+    [
+      'a repair that held can',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'held')],
+      resolve('repaired', [1, 3]),
+      {},
+      'run TERMINAL',
+    ],
+    [
+      'a repair without any write cannot be claimed',
+      [looked('c1_0', [shard])],
+      resolve('repaired', [1]),
+      {},
+      'refuse NOTHING_WRITTEN',
+    ],
+    [
+      'evidence that is no successful row is refused',
+      [looked('c1_0', [shard])],
+      resolve('no_fault', [99]),
+      {},
+      'refuse EVIDENCE_MISSING',
+    ],
+    [
+      'a follower looks at its own target before it resolves',
+      [looked('c1_0', [far])],
+      resolve('no_fault', [1]),
+      { role: 'follower' as const },
+      'refuse OWN_TARGET_UNSEEN',
+    ],
+  ])('%s', (_title, rows, asked, more, expected) => {
+    expect(ruled(rows as never, asked as Call, more as Partial<Policy>)).toBe(expected)
+  })
+
+  test('the same call twice in a row is refused, whatever reason it argues with', () => {
+    const before = row('call_judged', { callId: 'c8_0', tool: 'get_shard', arguments: { id: 'x' }, verdict: 'run' })
+    expect(ruled([before], call('get_shard', { id: 'x' }))).toBe('refuse REPEATED_CALL')
+    expect(ruled([before], call('get_shard', { id: 'y' }))).toBe('run READ')
+  })
+
+  test('judging the same call again after an approval is no repetition', () => {
+    const before = row('call_judged', {
+      callId: 'c9_0',
+      tool: 'execute_migration',
+      arguments: migrate().arguments,
+      verdict: 'ask',
+    })
+    const approval = {
+      id: 'apr',
+      callId: 'c9_0',
+      actionDigest: actionDigest('execute_migration', { plan: 'abc' }),
+      stateFingerprint: 'now',
+    }
+    expect(ruled([lookedAtPlan, before], migrate(), { approval })).toBe('run APPROVED')
+  })
+
+  test.each([
+    ['for another call', { callId: 'c1_1' }],
+    ['of another action', { actionDigest: 'ffff' }],
+    ['for another state of the platform', { stateFingerprint: 'before' }],
+  ])('an approval %s runs nothing: it is asked anew', (_title, change) => {
+    const approval = {
+      id: 'apr',
+      callId: 'c9_0',
+      actionDigest: actionDigest('execute_migration', { plan: 'abc' }),
+      stateFingerprint: 'now',
+      ...change,
+    }
+    expect(ruled([lookedAtPlan], migrate(), { approval })).toBe('ask DRIFT')
+  })
+
+  test('a look-up of 45 minutes ago no longer lets a write through, but waiting for a person does not age it', () => {
+    const asked = row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 })
+    const decided = row(
+      'approval_decided',
+      { decision: 'approve', status: 'approved', actionDigest: 'x' },
+      { atSeconds: 3 * 86_400 },
+    )
+    const soonAfter = Date.parse('2026-11-21T02:00:00Z') + (3 * 86_400 + 120) * 1000
+    expect(ruled([looked('c1_0', [shard])], converge(), {}, now + 45 * 60_000)).toBe('refuse STRICT_RESOLUTION')
+    expect(ruled([looked('c1_0', [shard]), asked, decided], converge(), {}, soonAfter)).toBe('run REVERSIBLE_NEAR')
+  })
+
+  test('what an earlier attempt looked up counts for nothing', () => {
+    const state = fold(logOf(looked('c1_0', [shard], { attempt: 1 })), 2)
+    expect(judge(converge(), toolFacts, state, policy, now).code).toBe('STRICT_RESOLUTION')
+  })
+})
+
+describe('whatever the model proposes', () => {
+  const names = [...tools.keys(), 'no_such_tool', '__proto__', 'constructor']
+  const anything = fc.record({
+    tool: fc.constantFrom(...names),
+    arguments: fc.option(fc.dictionary(fc.string(), fc.jsonValue()), { nil: null }),
+  })
+
+  test('judging never throws, and no write runs that was not looked up', () => {
+    fc.assert(
+      fc.property(anything, ({ tool, arguments: args }) => {
+        const ruling = judge(call(tool, args as never), toolFacts, fold([], 1), policy, now)
+        expect(['run', 'ask', 'refuse']).toContain(ruling.verdict)
+        if (ruling.effect === 'write') expect(ruling.verdict).toBe('refuse')
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})

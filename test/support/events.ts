@@ -1,0 +1,80 @@
+import { actionOf, agentActor, type EventKind, type EventMetadata, type IncidentEvent } from '../../domain/event.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+
+/** Builds a log by hand, one row after the other, for the pure functions that fold it. */
+export function logOf(...rows: IncidentEvent[]): IncidentEvent[] {
+  return rows.map((row, index) => ({ ...row, seq: index + 1 }))
+}
+
+const startedAtMs = Date.parse('2026-11-21T02:00:00Z')
+
+export function row<K extends EventKind>(
+  kind: K,
+  metadata: Partial<EventMetadata[K]>,
+  more: { attempt?: number; atSeconds?: number; turn?: number; actor?: string } = {},
+): IncidentEvent {
+  return {
+    id: '0',
+    incidentId: 'inc_00000000000000000000000001',
+    attempt: more.attempt ?? 1,
+    seq: 0,
+    stepKey: null,
+    turn: more.turn ?? 1,
+    kind,
+    action: actionOf(kind),
+    actor: more.actor ?? agentActor,
+    detail: '',
+    metadata,
+    at: new Date(startedAtMs + (more.atSeconds ?? 0) * 1000).toISOString(),
+    prevHash: '',
+    hash: '',
+  } as unknown as IncidentEvent
+}
+
+/** A look-up that succeeded and made these things known. */
+export function looked(callId: string, things: ResourceRef[], more: { atSeconds?: number; attempt?: number } = {}) {
+  return row(
+    'tool_finished',
+    {
+      callId,
+      tool: 'get_shard',
+      arguments: {},
+      effect: 'read',
+      targets: things,
+      outcome: 'done',
+      result: { ok: true, data: {}, meta: {} },
+      body: null,
+      discovered: things.map((thing) => ({ ...thing, name: thing.id, aliases: [] })),
+    },
+    more,
+  )
+}
+
+export function wrote(callId: string, targets: ResourceRef[], more: { atSeconds?: number } = {}) {
+  return row(
+    'tool_started',
+    {
+      callId,
+      tool: 'converge_shard',
+      arguments: {},
+      effect: 'write',
+      risk: 'low',
+      targets,
+      actionDigest: 'd',
+      approvalId: null,
+    },
+    more,
+  )
+}
+
+export function verified(callId: string, outcome: 'open' | 'held' | 'not_held') {
+  return row('verification', {
+    callId,
+    tool: 'converge_shard',
+    targets: [],
+    writeSeq: 0,
+    outcome,
+    postcondition: '',
+    observed: '',
+  })
+}

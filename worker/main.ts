@@ -1,0 +1,38 @@
+import { serve } from '@hono/node-server'
+import { Hono } from 'hono'
+import pino from 'pino'
+import { readConfig } from '../config.ts'
+import { connect } from '../db/connect.ts'
+import { startDeliveries } from './deliver.ts'
+import { startWorkers } from './workers.ts'
+
+/** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
+const config = readConfig(process.env, ['DATABASE_URL'])
+const log = pino({ level: config.LOG_LEVEL, name: 'worker' })
+const db = connect(config.DATABASE_URL as string, { name: 'nightshift-worker', max: 20 })
+
+const workers = await startWorkers(config, db, log)
+const deliveries = startDeliveries(db, log, config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`)
+
+const health = new Hono()
+health.get('/livez', (context) => context.json({ status: 'ok' }))
+health.get('/readyz', (context) => {
+  const states = workers.states()
+  const ready = states.every((state) => state === 'RUNNING')
+  return context.json({ status: ready ? 'ok' : 'starting', workers: states }, ready ? 200 : 503)
+})
+const server = serve({ fetch: health.fetch, port: config.WORKER_PORT, hostname: config.HOST })
+log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker is ready')
+
+const stop = async () => {
+  server.close()
+  await Promise.allSettled([workers.stop(), deliveries.stop()])
+  await db.destroy()
+  process.exit(0)
+}
+process.once('SIGTERM', stop)
+process.once('SIGINT', stop)
+workers.ended.catch((error) => {
+  log.fatal({ err: error }, 'a worker failed')
+  process.exit(1)
+})

@@ -1,0 +1,151 @@
+import { fileURLToPath } from 'node:url'
+import { Client, Connection } from '@temporalio/client'
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import type { Logger } from 'pino'
+import { actActivities } from '../activities/act.ts'
+import { approvalActivities } from '../activities/approvals.ts'
+import { contextActivities } from '../activities/context.ts'
+import { sealed } from '../activities/failure.ts'
+import { groupActivities, queueActivities } from '../activities/queue.ts'
+import { thinkActivities } from '../activities/think.ts'
+import { createCoreClient } from '../clients/core.ts'
+import { createModelClient } from '../clients/model.ts'
+import type { Config } from '../config.ts'
+import type { Db } from '../db/connect.ts'
+import { readPrompts } from '../prompts/render.ts'
+import { ensureSchedule } from './schedule.ts'
+import { ensureSearchAttributes } from './search-attributes.ts'
+
+export const defaultTaskQueue = 'nightshift'
+
+export type Workers = {
+  /** Temporal's own words: INITIALIZED, RUNNING, STOPPING, … */
+  states(): string[]
+  /** Stops polling, lets activities finish or tells them to stop, and returns when both workers have ended. */
+  stop(): Promise<void>
+  /** Settles when a worker ends by itself; rejects when it failed. */
+  ended: Promise<void>
+}
+
+/** The bundle of the workflows: made once per process, shared by tests. */
+export async function bundleWorkflows(): Promise<{ code: string }> {
+  return await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
+    logger: new DefaultLogger('WARN'),
+  })
+}
+
+export type WorkerOptions = {
+  taskQueue?: string
+  bundle?: { code: string }
+  /** The queue's Schedule is made and kept; tests that tick by hand go without. */
+  schedule?: boolean
+}
+
+/**
+ * Builds the two workers: `nightshift` for workflows, tools and rows, and `nightshift-llm` for the model alone, because a rate
+ * limit holds only where activities are not dispatched eagerly. With the agent off, nothing is claimed: only what runs already
+ * is carried on.
+ */
+export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
+  installRuntime()
+  const taskQueue = options.taskQueue ?? defaultTaskQueue
+  const address = config.TEMPORAL_ADDRESS
+  const connection = await NativeConnection.connect({ address })
+  const clientConnection = await Connection.connect({ address })
+  const client = new Client({ connection: clientConnection, namespace: config.TEMPORAL_NAMESPACE })
+  const environment = environmentOf(config)
+  const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
+  const model = createModelClient({
+    baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9',
+    apiKey: config.LLM_API_KEY,
+    timeoutMs: config.LLM_TIMEOUT_SECONDS * 1000,
+  })
+
+  const main = await Worker.create({
+    connection,
+    namespace: config.TEMPORAL_NAMESPACE,
+    taskQueue,
+    workflowBundle: options.bundle ?? (await bundleWorkflows()),
+    activities: {
+      ...sealed(
+        queueActivities({ db, client, taskQueue, maxConcurrent: config.AGENT_MAX_CONCURRENT, environment }),
+        log,
+      ),
+      ...sealed(groupActivities({ db, environment }), log),
+      ...sealed(
+        contextActivities({
+          db,
+          prompts: readPrompts(),
+          protocol: config.LLM_PROTOCOL,
+          model: config.LLM_MODEL,
+          environment,
+        }),
+        log,
+      ),
+      ...sealed(actActivities({ db, core, environment }), log),
+      ...sealed(approvalActivities({ db }), log),
+    },
+    maxConcurrentWorkflowTaskExecutions: 40,
+    maxConcurrentActivityTaskExecutions: 50,
+    // Runs that wait for a person sit in the cache; beyond this they are replayed when they wake.
+    maxCachedWorkflows: 500,
+    shutdownGraceTime: '5s',
+    shutdownForceTime: '15s',
+  })
+  const llm = await Worker.create({
+    connection,
+    namespace: config.TEMPORAL_NAMESPACE,
+    taskQueue: `${taskQueue}-llm`,
+    activities: sealed(
+      thinkActivities({
+        db,
+        model,
+        temperature: config.LLM_TEMPERATURE,
+        maxTokens: config.LLM_MAX_TOKENS,
+        contextTokens: config.LLM_CONTEXT_TOKENS,
+      }),
+      log,
+    ),
+    maxConcurrentActivityTaskExecutions: 16,
+    maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
+    shutdownGraceTime: '2s',
+    shutdownForceTime: '15s',
+  })
+
+  if (options.schedule !== false) {
+    await ensureSearchAttributes(clientConnection, config.TEMPORAL_NAMESPACE)
+    await ensureSchedule(client, {
+      taskQueue,
+      intervalSeconds: config.QUEUE_INTERVAL_SECONDS,
+      enabled: config.AGENT_ENABLED,
+    })
+  }
+  const running = Promise.all([main.run(), llm.run()]).then(() => undefined)
+  return {
+    states: () => [main.getState(), llm.getState()],
+    ended: running,
+    async stop() {
+      for (const worker of [main, llm]) if (worker.getState() === 'RUNNING') worker.shutdown()
+      await running.catch(() => {})
+      await connection.close()
+      await clientConnection.close()
+    },
+  }
+}
+
+/** Defaults that settings fall back to: only what somebody really set counts as "from the environment". */
+function environmentOf(config: Config): Record<string, string> {
+  return {
+    AGENT_FOLLOWER_CONCURRENT: String(config.AGENT_FOLLOWER_CONCURRENT),
+    LLM_MAX_TURNS: String(config.LLM_MAX_TURNS),
+  }
+}
+
+let installed = false
+/** Once per process and before any connection. Signals are ours: the SDK must not end workers behind our back. */
+function installRuntime(): void {
+  if (installed) return
+  installed = true
+  Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] })
+}
