@@ -1,0 +1,229 @@
+import { beforeAll, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import {
+  consumeApproval,
+  decide,
+  mintDecisionToken,
+  readDecision,
+  requestApproval,
+  withdrawPending,
+} from '../../db/approvals.ts'
+import { eventsOf } from '../../db/events.ts'
+import { createToken, ensureOperator, principalOf } from '../../db/tokens.ts'
+import type { Principal, Role } from '../../domain/operator.ts'
+import { claimedIncident, useDatabase } from '../support/database.ts'
+
+const database = useDatabase()
+const people: Record<string, Principal> = {}
+
+beforeAll(async () => {
+  for (const [name, role] of Object.entries({ anna: 'approver', bert: 'approver', vera: 'viewer' } as const)) {
+    people[name] = await signedIn(name, role, await ensureOperator(database.db, name, role))
+  }
+  people.agent = await signedIn('agent', 'agent', null)
+})
+
+async function signedIn(name: string, role: Role, operatorId: string | null): Promise<Principal> {
+  const token = await createToken(database.db, { name, role, operatorId })
+  return (await principalOf(database.db, token)) as Principal
+}
+
+async function asked(more: { required?: number; expirySeconds?: number; risk?: 'high' | 'critical' } = {}) {
+  const incidentId = await claimedIncident(database.db)
+  const { id } = await database.db.transaction().execute((trx) =>
+    requestApproval(trx, {
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      callId: 'c1_0',
+      tool: 'execute_migration',
+      args: { proposal_id: 'prp' },
+      targets: [],
+      reason: 'the host is dead',
+      actionDigest: 'digest',
+      stateFingerprint: 'state',
+      risk: more.risk ?? 'high',
+      reversible: true,
+      required: more.required ?? 1,
+      dryRun: { possible: true, summary: 'start 3 VMs', details: {} },
+      expirySeconds: more.expirySeconds ?? 600,
+      stepKey: `${incidentId}:ask`,
+      replaces: null,
+      actor: 'agent:incident-investigator',
+    }),
+  )
+  return { incidentId, id }
+}
+
+async function tokenOf(name: string, approvalId: string): Promise<string> {
+  const minted = await mintDecisionToken(database.db, people[name] as Principal, approvalId)
+  if (minted.outcome !== 'minted') throw new Error(minted.message)
+  return minted.token
+}
+
+const say = (
+  token: string,
+  decision: 'approve' | 'deny',
+  approvalId: string | null = null,
+  incidentId: string | null = null,
+) =>
+  decide(database.db, {
+    token,
+    decision,
+    approvalId,
+    incidentId,
+    reason: decision === 'deny' ? 'too risky' : null,
+    via: 'api',
+  })
+
+const security = async (incidentId: string) =>
+  (await eventsOf(database.db, incidentId)).flatMap((event) =>
+    event.kind === 'security_event' ? [event.metadata.code] : [],
+  )
+
+test('of fifty people deciding at once exactly one decision counts', async () => {
+  const { id, incidentId } = await asked()
+  const tokens = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) => {
+      const name = `p${index}`
+      people[name] = await signedIn(name, 'approver', await ensureOperator(database.db, name, 'approver'))
+      return await tokenOf(name, id)
+    }),
+  )
+  const outcomes = await Promise.all(tokens.map((token, index) => say(token, index % 2 ? 'approve' : 'deny', id)))
+  expect(outcomes.filter((outcome) => outcome.outcome === 'recorded')).toHaveLength(1)
+  expect(outcomes.filter((outcome) => outcome.outcome === 'conflict')).toHaveLength(49)
+  const decisions = (await eventsOf(database.db, incidentId)).filter((event) => event.kind === 'approval_decided')
+  expect(decisions).toHaveLength(1)
+})
+
+test('the same decision again is answered the same, a contrary one is a conflict', async () => {
+  const { id } = await asked()
+  const token = await tokenOf('anna', id)
+  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'recorded', status: 'approved' })
+  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'repeated', status: 'approved' })
+  expect(await say(token, 'deny', id)).toMatchObject({ outcome: 'conflict' })
+})
+
+test('a denial needs a reason and does not spend the token', async () => {
+  const { id } = await asked()
+  const token = await tokenOf('anna', id)
+  expect(
+    await decide(database.db, { token, decision: 'deny', approvalId: id, incidentId: null, reason: '  ', via: 'api' }),
+  ).toMatchObject({ outcome: 'invalid' })
+  expect(await say(token, 'deny', id)).toMatchObject({ outcome: 'recorded', status: 'denied' })
+})
+
+test('an unknown token changes nothing and leaves its trace', async () => {
+  const { id, incidentId } = await asked()
+  expect(await say('made-up', 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'UNKNOWN_TOKEN' })
+  expect(await say('', 'approve', null, incidentId)).toMatchObject({ outcome: 'forbidden' })
+  expect(await security(incidentId)).toEqual(['UNKNOWN_TOKEN', 'UNKNOWN_TOKEN'])
+  expect(await readDecision(database.db, id)).toMatchObject({ status: 'pending' })
+})
+
+test('a token for one approval opens no other', async () => {
+  const mine = await asked()
+  const other = await asked()
+  const token = await tokenOf('anna', mine.id)
+  expect(await say(token, 'approve', other.id)).toMatchObject({ outcome: 'forbidden', code: 'FOREIGN_TOKEN' })
+  expect(await say(token, 'approve', null, other.incidentId)).toMatchObject({
+    outcome: 'forbidden',
+    code: 'FOREIGN_TOKEN',
+  })
+  expect(await readDecision(database.db, mine.id)).toMatchObject({ status: 'pending' })
+  expect(await security(other.incidentId)).toEqual(['FOREIGN_TOKEN'])
+})
+
+test('a spent token shown again by somebody else is recorded', async () => {
+  const { id, incidentId } = await asked({ required: 2 })
+  const token = await tokenOf('anna', id)
+  await say(token, 'approve', id)
+  await sql`delete from approval_decision where approval_id = ${id}`.execute(database.owner)
+  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'SPENT_TOKEN' })
+  expect(await security(incidentId)).toEqual(['SPENT_TOKEN'])
+})
+
+test('a decision after the expiry is gone, and expires the approval on the way', async () => {
+  const { id, incidentId } = await asked()
+  const token = await tokenOf('anna', id)
+  await sql`update approval set expires_at = nightshift_now() - interval '1 second' where id = ${id}`.execute(
+    database.owner,
+  )
+  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'gone', status: 'expired' })
+  expect(await security(incidentId)).toEqual(['LATE_TOKEN'])
+  expect((await eventsOf(database.db, incidentId)).map((event) => event.kind)).toContain('approval_expired')
+})
+
+test('no token is minted for an agent, a viewer, or an approval that is settled', async () => {
+  const { id } = await asked()
+  const mint = async (name: string) => (await mintDecisionToken(database.db, people[name] as Principal, id)).outcome
+  expect([await mint('agent'), await mint('vera'), await mint('anna')]).toEqual(['forbidden', 'forbidden', 'minted'])
+  await say(await tokenOf('anna', id), 'deny', id)
+  expect(await mint('bert')).toBe('gone')
+})
+
+test('who lost the right to decide cannot use a token minted before', async () => {
+  const { id } = await asked()
+  const token = await tokenOf('bert', id)
+  await ensureOperator(database.db, 'bert', 'viewer')
+  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'ROLE_LOST' })
+  await ensureOperator(database.db, 'bert', 'approver')
+})
+
+test('what needs two people is approved by two, never by one twice, and one denial ends it', async () => {
+  const first = await asked({ required: 2, risk: 'critical' })
+  expect(await say(await tokenOf('anna', first.id), 'approve', first.id)).toMatchObject({
+    outcome: 'recorded',
+    status: 'pending',
+  })
+  expect(await say(await tokenOf('anna', first.id), 'approve', first.id)).toMatchObject({
+    outcome: 'repeated',
+    status: 'pending',
+  })
+  expect(await say(await tokenOf('bert', first.id), 'approve', first.id)).toMatchObject({ status: 'approved' })
+  const second = await asked({ required: 2, risk: 'critical' })
+  await say(await tokenOf('anna', second.id), 'approve', second.id)
+  expect(await say(await tokenOf('bert', second.id), 'deny', second.id)).toMatchObject({ status: 'denied' })
+})
+
+test('who asked for the run cannot approve its critical actions', async () => {
+  const { id, incidentId } = await asked({ required: 2, risk: 'critical' })
+  await sql`update incident set requested_by = ${people.anna?.operatorId} where id = ${incidentId}`.execute(
+    database.owner,
+  )
+  expect(await say(await tokenOf('anna', id), 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'OWN_RUN' })
+})
+
+test('an approval is used once, and not after its use-by', async () => {
+  const used = await asked()
+  await say(await tokenOf('anna', used.id), 'approve', used.id)
+  const consume = (id: string) => database.db.transaction().execute((trx) => consumeApproval(trx, id))
+  expect((await Promise.all([consume(used.id), consume(used.id), consume(used.id)])).filter(Boolean)).toHaveLength(1)
+  const late = await asked()
+  await say(await tokenOf('anna', late.id), 'approve', late.id)
+  await sql`update approval set use_by = nightshift_now() - interval '1 second' where id = ${late.id}`.execute(
+    database.owner,
+  )
+  expect(await consume(late.id)).toBe(false)
+})
+
+test('a withdrawn approval can be neither decided nor used', async () => {
+  const { id, incidentId } = await asked()
+  const token = await tokenOf('anna', id)
+  await database.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'drift'))
+  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'gone', status: 'withdrawn' })
+})
+
+test('the token is stored nowhere but as a hash', async () => {
+  const { id } = await asked()
+  const token = await tokenOf('anna', id)
+  await say(token, 'approve', id)
+  const { rows } = await sql<{ found: number }>`
+    select count(*) as found from (
+      select row_to_json(t)::text as line from decision_token t
+      union all select row_to_json(t)::text from approval t
+      union all select row_to_json(t)::text from incident_event t
+    ) lines where line like ${`%${token}%`}`.execute(database.owner)
+  expect(Number(rows[0]?.found)).toBe(0)
+})

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll } from '@jest/globals'
+import { sql } from 'kysely'
+import { ingestAlert } from '../../db/alerts.ts'
+import { connect, type Db } from '../../db/connect.ts'
+import { claimIncident } from '../../db/incidents.ts'
+import type { Alert } from '../../domain/alert.ts'
+import { freshDatabase } from './servers.ts'
+
+export type TestDatabase = { db: Db; owner: Db; url: string }
+
+/** A database of its own for one test file, as the services see it (`db`) and as its owner does (`owner`). */
+export function useDatabase(): TestDatabase {
+  const database = {} as TestDatabase
+  let drop: () => Promise<void>
+  beforeAll(async () => {
+    const fresh = await freshDatabase()
+    drop = fresh.drop
+    Object.assign(database, {
+      url: fresh.url,
+      db: connect(fresh.url, { max: 20 }),
+      owner: connect(fresh.url, { owner: true, max: 2 }),
+    })
+  })
+  afterAll(async () => {
+    await database.db.destroy()
+    await database.owner.destroy()
+    await drop()
+  })
+  return database
+}
+
+let fingerprints = 0
+
+export function anAlert(change: Partial<Alert> = {}): Alert {
+  fingerprints += 1
+  return {
+    source: 'alertmanager',
+    fingerprint: `fp-${fingerprints}`,
+    status: 'firing',
+    name: 'disk_pressure',
+    severity: 'warning',
+    severitySource: 'alert',
+    severityWord: 'warning',
+    title: 'Disk 96% full',
+    labels: { alertname: 'disk_pressure' },
+    annotations: {},
+    startsAt: '2026-11-21T01:00:00Z',
+    endsAt: null,
+    links: { generator: null, external: null, runbook: null },
+    groupKey: null,
+    truncatedAlerts: 0,
+    cappedFields: [],
+    ...change,
+  }
+}
+
+/** An incident as an alert opens it. */
+export async function openedIncident(db: Db, change: Partial<Alert> = {}): Promise<string> {
+  const { incidentId } = await ingestAlert(db, anAlert(change))
+  if (!incidentId) throw new Error('the alert opened no incident')
+  return incidentId
+}
+
+/** The same, taken by a run. */
+export async function claimedIncident(db: Db, change: Partial<Alert> = {}): Promise<string> {
+  const incidentId = await openedIncident(db, change)
+  await db.transaction().execute((trx) =>
+    claimIncident(trx, {
+      incidentId,
+      attempt: 1,
+      workflowId: `investigate:${incidentId}:1`,
+      role: 'leader',
+      groupId: 'grp_test',
+      timeBudgetSeconds: 1800,
+    }),
+  )
+  return incidentId
+}
+
+/** Moves the database's clock: every statement takes time from this one function. */
+export async function moveClock(owner: Db, by: string): Promise<void> {
+  await sql`
+    create or replace function nightshift_now() returns timestamptz language sql volatile parallel safe
+    as ${sql.raw(`$$ select clock_timestamp() + interval '${by}' $$`)}`.execute(owner)
+}
