@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { approval } from '../domain/approval.ts'
+import type { IncidentEvent } from '../domain/event.ts'
+import { incident } from '../domain/incident.ts'
+import { ApiProblem, type Problem, problem } from './problem.ts'
+import type { Where } from './where.ts'
+
+/** The core API as the commands use it. Every call throws ApiProblem when the answer is not a success. */
+export type Core = {
+  url: string
+  get(path: string): Promise<unknown>
+  post(path: string, body?: unknown): Promise<unknown>
+  put(path: string, body: unknown, headers?: Record<string, string>): Promise<unknown>
+  /** A response whose body the caller reads, for streams and exports. */
+  open(path: string, options?: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<Response>
+}
+
+/** A mistyped address or a stuck server should say so before a person gives up. */
+const answerWithinMs = 30_000
+
+export function core({ url, token }: Where): Core {
+  async function open(
+    path: string,
+    init: { method?: string; headers?: Record<string, string>; body?: string; signal?: AbortSignal } = {},
+  ): Promise<Response> {
+    let response: Response
+    try {
+      response = await fetch(new URL(path, url), {
+        ...init,
+        headers: { authorization: `Bearer ${token}`, ...init.headers },
+      })
+    } catch (error) {
+      if (init.signal?.aborted && init.signal.reason?.name !== 'TimeoutError') throw error
+      throw notReached(url, error)
+    }
+    if (!response.ok) throw await problemOf(response)
+    return response
+  }
+  async function ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+    const response = await open(path, {
+      method,
+      headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(answerWithinMs),
+    })
+    const text = await response.text()
+    return text === '' ? null : (JSON.parse(text) as unknown)
+  }
+  return {
+    url,
+    get: (path) => ask('GET', path),
+    post: (path, body = {}) => ask('POST', path, body, { 'idempotency-key': randomUUID() }),
+    put: (path, body, headers) => ask('PUT', path, body, headers),
+    open,
+  }
+}
+
+function notReached(url: string, error: unknown): ApiProblem {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const reason =
+    cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name : String(cause)
+  return new ApiProblem(
+    { title: 'The core API was not reached', status: 0, detail: `${url}: ${reason}`, code: 'UNREACHABLE' },
+    'Is it running? "npm start" starts it here; "nightshift doctor" tells what is reachable.',
+  )
+}
+
+async function problemOf(response: Response): Promise<ApiProblem> {
+  const text = await response.text()
+  let said: Problem
+  try {
+    said = problem.parse(JSON.parse(text))
+  } catch {
+    said = {
+      title: `${response.status} ${response.statusText}`.trim(),
+      status: response.status,
+      detail: text.slice(0, 500),
+    }
+  }
+  return new ApiProblem({ ...said, status: response.status }, remedies[response.status] ?? null)
+}
+
+const remedies: Record<number, string> = {
+  401: 'The token is unknown or has expired. Name another with --token-file, or let the run file of a running start supply it.',
+  403: 'Use a token of a role that may do this: --as approver or --as admin where start runs here, --token-file elsewhere.',
+  404: 'See what there is with "nightshift incidents list" and "nightshift approvals list".',
+  503: 'Try again in a moment; "nightshift doctor" tells what is down.',
+}
+
+// Loose, so that what a newer API adds still reaches --json.
+export const anIncident = z.looseObject(incident.shape)
+export type AnIncident = z.infer<typeof anIncident>
+export const anApproval = z.looseObject(approval.shape)
+export type AnApproval = z.infer<typeof anApproval>
+
+const eventShape = z.looseObject({
+  id: z.union([z.string(), z.number()]),
+  incidentId: z.string(),
+  attempt: z.number().int(),
+  seq: z.number().int(),
+  turn: z.number().int().nullable(),
+  kind: z.string(),
+  actor: z.string(),
+  detail: z.string(),
+  metadata: z.record(z.string(), z.unknown()),
+  at: z.string(),
+})
+
+/** Kinds that this version does not know pass as well: whoever prints them falls back on `detail`. */
+export function anEvent(value: unknown): IncidentEvent {
+  return eventShape.parse(value) as unknown as IncidentEvent
+}
+
+/** Every item of a paged list, up to a limit. */
+export async function listAll<T>(
+  api: Core,
+  path: string,
+  item: z.ZodType<T>,
+  limit = Number.POSITIVE_INFINITY,
+): Promise<T[]> {
+  const items: T[] = []
+  let cursor: string | null = null
+  do {
+    const url: URL = new URL(path, api.url)
+    if (cursor) url.searchParams.set('cursor', cursor)
+    const page = z
+      .looseObject({ items: z.array(item), nextCursor: z.union([z.string(), z.number()]).nullish() })
+      .parse(await api.get(url.pathname + url.search))
+    items.push(...page.items)
+    cursor = page.nextCursor === null || page.nextCursor === undefined ? null : String(page.nextCursor)
+  } while (cursor && items.length < limit)
+  return items.slice(0, limit)
+}
+
+/** The rows of an incident after a number, oldest first. */
+export async function eventsAfter(api: Core, incidentId: string, seq = 0): Promise<IncidentEvent[]> {
+  const events: IncidentEvent[] = []
+  for (let after = seq; ; ) {
+    const page = z
+      .looseObject({ items: z.array(z.unknown()), nextCursor: z.union([z.string(), z.number()]).nullish() })
+      .parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incidentId)}/events?after=${after}&limit=200`))
+    events.push(...page.items.map(anEvent))
+    const last = events.at(-1)?.seq ?? after
+    if (page.items.length === 0 || !page.nextCursor || last === after) return events
+    after = last
+  }
+}
+
+export async function readIncident(api: Core, id: string): Promise<AnIncident> {
+  return anIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}`))
+}
+
+export async function readApproval(api: Core, id: string): Promise<AnApproval> {
+  return anApproval.parse(await api.get(`/api/v1/approvals/${encodeURIComponent(id)}`))
+}

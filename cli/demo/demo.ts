@@ -1,0 +1,109 @@
+import type { Approval } from '../../domain/approval.ts'
+import { labClient } from '../../lab/client.ts'
+import type { FaultName } from '../../lab/state.ts'
+import type { Run } from '../../start/run-file.ts'
+import { approvalCard } from '../approval-card.ts'
+import { type AnApproval, anApproval, type Core, core, listAll, readApproval } from '../core.ts'
+import { inert } from '../inert.ts'
+import { oracleVerdict } from '../oracle-verdict.ts'
+import { data, paint, width } from '../terminal.ts'
+import { moment } from '../time.ts'
+import { waysToDecide } from '../ways-to-decide.ts'
+import { command } from '../where.ts'
+import { word } from '../word.ts'
+import { temporalProgram } from '../workflow-signal.ts'
+import { wrap } from '../wrap.ts'
+import { type Audience, play, type World } from './play.ts'
+import { tell } from './tell.ts'
+
+/** What is broken, in the order of the show, with what the audience is about to see. */
+const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
+  {
+    fault: 'replication_lag',
+    target: 'db-osl-1',
+    title: 'A replica falls behind',
+    text: 'Its process is stopped (SIGSTOP), so that it copies nothing any more. The repair is reversible and close to the incident: it runs unasked.',
+  },
+  {
+    fault: 'host_down',
+    target: 'host-osl-1',
+    title: 'A host dies',
+    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write: a person is asked, and nothing happens before.',
+  },
+]
+
+/**
+ * Breaks things in the lab and tells what Nightshift does about it, up to its end. Stops quietly when the signal is aborted.
+ * With approvals pending it states those instead, unless `again`.
+ */
+export async function demo(run: Run, options: { again: boolean; signal: AbortSignal }): Promise<void> {
+  const { signal } = options
+  const api = core({ url: run.url, token: run.tokens.admin ?? '', run })
+  if (!run.labUrl || !run.labControlToken || !run.tokens.admin) {
+    say('There is no lab here, because the environment names another platform or core API: nothing is broken for show.')
+    return
+  }
+  const pending = await listAll(api, '/api/v1/approvals?status=pending', anApproval, 20)
+  if (pending.length > 0 && !options.again) return statePending(pending, api)
+
+  const lab = labClient(run.labUrl, run.labControlToken)
+  const healed = (await lab.faults()).length > 0 ? await lab.heal() : 0
+  if (healed > 0) say(`Healed ${healed} fault(s) that an earlier run left in the lab.`)
+  for (const [index, scene] of scenes.entries()) {
+    data(`\n${paint('bold', `Scene ${index + 1} of ${scenes.length}: ${scene.title}`)}`)
+    say(scene.text)
+    const world: World = { api, lab, signal }
+    const { incident, verdict } = await play(world, scene.fault, scene.target, audience(api, run))
+    data(`\n  ${inert(incident.id)} is ${word(incident.status)}.`)
+    data(oracleVerdict(verdict).replace(/^/gm, '  '))
+    data(`  The whole story:  ${command(`incidents show ${incident.id}`)}`)
+    if (signal.aborted) return
+  }
+}
+
+function audience(api: Core, run: Run): Audience {
+  return {
+    broken: ({ fault, on }) =>
+      data(
+        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab. Waiting for its prober to notice and post an alert.\n`,
+      ),
+    found: (incident) =>
+      data(
+        `           Incident ${inert(incident.id)}, ${word(incident.severity)}\n           ${inert(incident.title)}\n`,
+      ),
+    unclaimed: () =>
+      say('Not claimed yet. The alert wakes the queue at once; if that got lost, its next tick is at most 60 s away.'),
+    async event(event, sinceIso) {
+      const told = tell(event, sinceIso)
+      if (told) data(told)
+      if (event.kind !== 'approval_requested') return
+      const approval = await readApproval(api, event.metadata.approvalId)
+      if (approval.status !== 'pending') return
+      data(`\n${rule()}\n${approvalCard(approval)}\n${rule()}\n`)
+      data(waysToDecide(approval, run, await temporalProgram(run)))
+      data(
+        `\n${paint('bold', `Waiting for a person, until ${moment(approval.expiresAt)}.`)} Nothing is held meanwhile.\n`,
+      )
+    },
+  }
+}
+
+function statePending(pending: AnApproval[], api: Core): void {
+  say(
+    `${pending.length} approval(s) wait for a person, so nothing new is broken ("start --demo" does it all the same):`,
+  )
+  for (const each of pending) {
+    data(`\n  ${inert(each.id)}  ${inert(each.dryRun.summary)}`)
+    data(`    until ${moment(each.expiresAt)}; ${each.approvals} of ${each.required} approvals given`)
+    data(`    ${command(`approvals show ${(each satisfies Approval).id}`)}`)
+  }
+  data(`\n  API ${api.url}`)
+}
+
+function rule(): string {
+  return paint('dim', '─'.repeat(Math.min(width(), 80)))
+}
+
+function say(text: string): void {
+  data(wrap(`  ${text}`, width() - 2, '  '))
+}

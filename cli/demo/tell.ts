@@ -1,0 +1,67 @@
+import type { IncidentEvent, Verdict } from '../../domain/event.ts'
+import { sentence } from '../sentence.ts'
+import { paint, width } from '../terminal.ts'
+import { elapsed } from '../time.ts'
+import { wrap } from '../wrap.ts'
+
+type Style = Parameters<typeof paint>[0]
+
+/** How far a row is set in: the incident, its turns, what a turn does. */
+const depths: Partial<Record<IncidentEvent['kind'], number>> = {
+  alert_received: 0,
+  claimed: 0,
+  context_assembled: 0,
+  resolved: 0,
+  escalated: 0,
+  cancelled: 0,
+  notified: 0,
+  model_answered: 1,
+  model_failed: 1,
+  correction_sent: 1,
+}
+
+const styles: Partial<Record<IncidentEvent['kind'], Style>> = {
+  model_answered: 'cyan',
+  approval_requested: ['bold', 'magenta'],
+  approval_decided: ['bold', 'magenta'],
+  approval_expired: 'red',
+  model_failed: 'red',
+  security_event: ['bold', 'red'],
+  resolved: ['bold', 'green'],
+  escalated: ['bold', 'red'],
+  cancelled: 'yellow',
+}
+
+/** A row for whoever watches live, with the time since `sinceIso`; null for one that says nothing new to a person. */
+export function tell(event: IncidentEvent, sinceIso: string): string | null {
+  // That a look begins is told when it has ended; that the world is changed is told before.
+  if (event.kind === 'tool_started' && event.metadata.effect !== 'write') return null
+  if (event.kind === 'tool_started' && event.metadata.effect === 'write') return line(event, sinceIso, 2, 'bold')
+  if (event.kind === 'call_judged') return line(event, sinceIso, 2, verdictStyles[event.metadata.verdict])
+  if (event.kind === 'verification') {
+    return line(event, sinceIso, 2, outcomeStyles[event.metadata.outcome] ?? 'reset')
+  }
+  if (event.kind === 'tool_finished')
+    return line(event, sinceIso, 3, event.metadata.outcome === 'done' ? 'reset' : 'red')
+  return line(event, sinceIso, depths[event.kind] ?? 2, styles[event.kind] ?? 'reset')
+}
+
+const verdictStyles: Record<Verdict, Style> = { run: 'dim', ask: ['bold', 'magenta'], refuse: 'red' }
+const outcomeStyles: Record<string, Style> = { open: 'dim', held: 'green', not_held: 'red' }
+
+function line(event: IncidentEvent, sinceIso: string, depth: number, style: Style): string {
+  const time = elapsed(sinceIso, event.at).padStart(9)
+  const indent = '  '.repeat(depth)
+  const turn = event.kind === 'model_answered' && event.turn !== null ? `Turn ${event.turn}: ` : ''
+  const room = width() - time.length - 2 - indent.length
+  const said = cut(turn + sentence(event), room * 3)
+  const text = wrap(said, room, '  ')
+    .split('\n')
+    .map((each) => paint(style, each))
+    .join(`\n${' '.repeat(time.length + 2)}${indent}`)
+  return `${paint('dim', time)}  ${indent}${text}`
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1).trimEnd()}…`
+}

@@ -1,0 +1,24 @@
+/** What a script may rely on. `help exit-codes` prints this table and docs/cli.md repeats it. */
+export const exitCodes = {
+  ok: { code: 0, meaning: 'done' },
+  error: { code: 1, meaning: 'it failed; stderr says why' },
+  usage: { code: 2, meaning: 'the command line is wrong' },
+  notFound: { code: 3, meaning: 'there is no such thing' },
+  auth: { code: 4, meaning: 'no token, an unknown token, or a role that may not do this' },
+  conflict: { code: 5, meaning: 'somebody was faster: already decided or closed' },
+  denied: { code: 6, meaning: 'the approval was denied, expired or withdrawn' },
+  unresolved: { code: 7, meaning: 'the incident ended escalated or cancelled, or its end state is wrong' },
+  timeout: { code: 124, meaning: '--timeout ran out' },
+  interrupted: { code: 130, meaning: 'Ctrl-C' },
+} as const
+export type Outcome = keyof typeof exitCodes
+
+/** Ends the command with the code of an outcome. The message goes to stderr as it is; an empty one says nothing. */
+export class CommandFailed extends Error {
+  override name = 'CommandFailed' as const
+  readonly outcome: Outcome
+  constructor(outcome: Outcome, message: string) {
+    super(message)
+    this.outcome = outcome
+  }
+}

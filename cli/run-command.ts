@@ -1,0 +1,57 @@
+import { type Command, CommanderError } from 'commander'
+import { ZodError } from 'zod'
+import { CommandFailed, exitCodes, type Outcome } from './exit-code.ts'
+import { inert, inertJsonText } from './inert.ts'
+import { ApiProblem } from './problem.ts'
+import { note, paint } from './terminal.ts'
+
+/** Runs what the arguments ask for and sets the exit code; every error ends here, told once and on stderr. */
+export async function runCommand(program: Command, argv: string[]): Promise<void> {
+  // Whoever reads our output may have seen enough, as `head` has.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+    throw error
+  })
+  const interrupted = () => process.exit(exitCodes.interrupted.code)
+  // Start stops its parts first and has its own way to do so.
+  if (argv[2] !== 'start') process.once('SIGINT', interrupted)
+  try {
+    await program.parseAsync(argv)
+  } catch (error) {
+    const outcome = outcomeOf(error)
+    process.exitCode = exitCodes[outcome].code
+    if (argv.includes('--json')) tellProgram(error, outcome)
+    else tellPerson(error)
+  }
+}
+
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 'ok' : 'usage'
+  if (error instanceof CommandFailed || error instanceof ApiProblem) return error.outcome
+  return 'error'
+}
+
+function tellPerson(error: unknown): void {
+  // Commander has already said what is wrong with the line.
+  if (error instanceof CommanderError) return
+  const message = messageOf(error)
+  if (message !== '') note(`${paint('red', '✖')} ${inert(message, { lines: true })}`)
+  if (error instanceof ApiProblem && error.remedy) note(`  ${error.remedy}`)
+}
+
+function tellProgram(error: unknown, outcome: Outcome): void {
+  if (error instanceof CommanderError) return
+  const problem =
+    error instanceof ApiProblem
+      ? { ...error.problem, ...(error.remedy && { remedy: error.remedy }) }
+      : { title: messageOf(error), status: 0, detail: '', code: outcome }
+  if (problem.title !== '') note(inertJsonText(problem))
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof ZodError) {
+    const first = error.issues[0]
+    return `The API answered something this version does not understand: ${first?.path.join('.')} ${first?.message}`
+  }
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,103 @@
+import type { IncidentEvent } from '../domain/event.ts'
+import { inert } from './inert.ts'
+
+/** What happened, in one line without control characters. Its length is the reader's to cut. */
+export function sentence(event: IncidentEvent): string {
+  return inert(told(event)).replace(/ {2,}/g, ' ').trim()
+}
+
+/** Who did it, short enough for a column: `agent`, `nightshift`, a person's name. */
+export function actorName(actor: string): string {
+  const name = actor.replace(/^(user|operator|source|system):/, '').replace(/^agent:.*/, 'agent')
+  return inert(name)
+}
+
+function told(event: IncidentEvent): string {
+  switch (event.kind) {
+    case 'claimed':
+      return `Claimed for investigation as ${event.metadata.role}, attempt ${event.attempt}`
+    case 'context_assembled': {
+      const { model, maxTurns, parts } = event.metadata
+      const failed = Object.entries(parts).filter(([, state]) => state === 'failed')
+      return `Model ${modelName(model)}, ${maxTurns} turns at most${failed.length > 0 ? `; without ${failed.map(([part]) => part).join(', ')}` : ''}`
+    }
+    case 'model_answered': {
+      const { content, calls, final } = event.metadata
+      const text = firstSentence(final?.text ?? content)
+      const proposes = calls.length > 0 ? `proposes ${calls.map(({ tool }) => tool).join(', ')}` : ''
+      return [text, proposes].filter(Boolean).join(' → ') || event.detail
+    }
+    case 'call_judged':
+      return `${event.metadata.verdict}: ${called(event.metadata)} (${event.metadata.code}) ${event.metadata.reason}`
+    case 'tool_started':
+      return `${called(event.metadata)} starts`
+    case 'tool_finished': {
+      const { outcome, result, durationMs } = event.metadata
+      const answer = result.ok ? gist(result.data) : (result.error?.message ?? '')
+      return `${called(event.metadata)} ${outcome}${answer ? `: ${answer}` : ''} (${durationMs} ms)`
+    }
+    case 'step_started': {
+      const { step, action, vm, to } = event.metadata
+      return `Step ${step}: ${action} ${vm} on ${to}`
+    }
+    case 'step_finished':
+      return `Step ${event.metadata.step} ${event.metadata.status}: ${event.metadata.detail}`
+    case 'verification': {
+      const { outcome, postcondition, observed } = event.metadata
+      return outcome === 'open'
+        ? `To verify: ${postcondition}`
+        : `${outcome === 'held' ? 'Held' : 'NOT held'}: ${observed}`
+    }
+    case 'resolved':
+      return `Resolved (${event.metadata.outcome}): ${event.metadata.resolution}`
+    case 'escalated':
+      return `Escalated to a person (${event.metadata.code}): ${event.metadata.reason}`
+    case 'cancelled':
+      return `Cancelled: ${event.metadata.reason}`
+    default:
+      return event.detail
+  }
+}
+
+/** The rule table is no language model, and whoever reads its name is told so. */
+export function modelName(name: string): string {
+  return /^runbook(-rules)?\b/.test(name) ? 'runbook-rules, a rule table, not a language model' : name
+}
+
+/** A call as one writes it: the tool and what its arguments name. */
+function called({ tool, arguments: given }: { tool: string; arguments: Record<string, unknown> | null }): string {
+  const named = Object.entries(given ?? {})
+    .filter(([key, value]) => key !== 'reason' && ['string', 'number', 'boolean'].includes(typeof value))
+    .map(([, value]) => String(value))
+  const lists = Object.values(given ?? {}).filter((value) => Array.isArray(value))
+  return [tool, ...[...lists.flat().map(asName), ...named].filter((text) => text.length <= 40)].slice(0, 4).join(' ')
+}
+
+function asName(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** What an answer comes down to, from the fields that answers of all tools share. */
+function gist(data: unknown): string {
+  if (data === null || typeof data !== 'object') return ''
+  const { items, status, health, state, reason, steps, proposal_id, detail, title } = data as Record<string, unknown>
+  if (Array.isArray(items)) {
+    const ill = items.filter((item) => typeof item?.status === 'string' && !fine.has(item.status))
+    if (ill.length === 0) return `${items.length} found`
+    const first = ill.map(
+      (item) => `${item.id ?? item.name} is ${item.status}${item.reason ? ` (${item.reason})` : ''}`,
+    )
+    return `${items.length} found, ${first.slice(0, 3).join('; ')}`
+  }
+  const facts = [status, health, state].filter((each) => typeof each === 'string')
+  const more = [reason, detail, facts.length === 0 ? title : null].filter((each) => typeof each === 'string')
+  const planned = Array.isArray(steps) ? [`${steps.length} steps`] : []
+  const named = typeof proposal_id === 'string' ? [proposal_id] : []
+  return [...facts, ...more, ...planned, ...named].join(', ')
+}
+
+const fine = new Set(['nominal', 'live', 'running', 'up', 'resolved'])
+
+function firstSentence(text: string): string {
+  return /^.*?[.!?](?=\s|$)/s.exec(text.trim())?.[0] ?? text.trim()
+}

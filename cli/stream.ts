@@ -1,0 +1,96 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import type { IncidentEvent } from '../domain/event.ts'
+import { closedStatuses } from '../domain/incident.ts'
+import { anEvent, type Core, eventsAfter, readIncident } from './core.ts'
+import { ApiProblem } from './problem.ts'
+
+/** Between a lost stream and the next try. */
+const reconnectMs = 500
+
+export type StreamOptions = {
+  incidentId?: string
+  signal?: AbortSignal
+  onLost?: (why: string) => void
+  onOpen?: () => void
+}
+
+/**
+ * The live rows, for ever, over lost connections: each is resumed by its last id, and the numbers of an incident, which are
+ * dense, show whether something is still missing; that is then fetched. No row comes twice. A refusal (4xx) is thrown.
+ */
+export async function* liveEvents(api: Core, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
+  const seen = new Map<string, number>()
+  let lastId: string | undefined
+  while (!options.signal?.aborted) {
+    try {
+      const query = options.incidentId ? `?incident=${encodeURIComponent(options.incidentId)}` : ''
+      const response = await api.open(`/api/v1/stream${query}`, {
+        headers: { accept: 'text/event-stream', ...(lastId && { 'last-event-id': lastId }) },
+        signal: options.signal,
+      })
+      // What happened while nobody listened, and everything before the first connection.
+      options.onOpen?.()
+      if (options.incidentId) {
+        yield* fresh(await eventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
+      }
+      if (!response.body) throw new Error('it has no body')
+      for await (const message of response.body
+        .pipeThrough(new TextDecoderStream())
+        .pipeThrough(new EventSourceParserStream())) {
+        if (message.id) lastId = message.id
+        const event = eventIn(message.data)
+        if (!event) continue
+        const before = seen.get(event.incidentId)
+        if (before !== undefined && event.seq > before + 1) {
+          yield* fresh(await eventsAfter(api, event.incidentId, before), seen)
+        }
+        yield* fresh([event], seen)
+      }
+      options.onLost?.('the stream ended')
+    } catch (error) {
+      if (options.signal?.aborted) return
+      if (error instanceof ApiProblem && error.problem.status >= 400 && error.problem.status < 500) throw error
+      options.onLost?.(error instanceof Error ? error.message : String(error))
+    }
+    await delay(reconnectMs, undefined, { signal: options.signal }).catch(() => undefined)
+  }
+}
+
+/** Every row of one incident, those before and those to come, until it is closed. */
+export async function* followIncident(
+  api: Core,
+  incidentId: string,
+  options: Omit<StreamOptions, 'incidentId'> = {},
+): AsyncGenerator<IncidentEvent> {
+  const before = await readIncident(api, incidentId)
+  // A closed incident may have no further row to wake up to.
+  const last = closedStatuses.includes(before.status) ? before.events : null
+  for await (const event of liveEvents(api, { ...options, incidentId })) {
+    yield event
+    if (last !== null && event.seq >= last) return
+    if (last !== null || !closing.has(event.kind)) continue
+    const now = await readIncident(api, incidentId)
+    // An earlier attempt may have ended the same way.
+    if (closedStatuses.includes(now.status) && now.attempt === event.attempt) return
+  }
+}
+
+const closing = new Set<string>(['resolved', 'escalated', 'cancelled'])
+
+/** Null for a message that is no row, such as a sign of life. */
+function eventIn(text: string): IncidentEvent | null {
+  try {
+    return anEvent(JSON.parse(text))
+  } catch {
+    return null
+  }
+}
+
+function* fresh(events: IncidentEvent[], seen: Map<string, number>): Generator<IncidentEvent> {
+  for (const event of events) {
+    if (event.seq <= (seen.get(event.incidentId) ?? 0)) continue
+    seen.set(event.incidentId, event.seq)
+    yield event
+  }
+}

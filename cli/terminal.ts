@@ -1,0 +1,34 @@
+import { styleText } from 'node:util'
+import { inertJsonText } from './inert.ts'
+
+type Style = Parameters<typeof styleText>[0]
+
+/** Colour where stdout shows it and NO_COLOR does not forbid it; the text says the same without. */
+export function paint(style: Style, text: string): string {
+  return styleText(style, text, { stream: process.stdout })
+}
+
+/** What the command was asked for. */
+export function data(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** One JSON document, for programs. */
+export function json(value: unknown): void {
+  data(inertJsonText(value, 2))
+}
+
+/** One JSON document of many, each on its line. */
+export function jsonLine(value: unknown): void {
+  data(inertJsonText(value))
+}
+
+/** What a person should know beside the data. */
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+/** Columns to fill. Wider than 100 is harder to read; what is no terminal gets 80. */
+export function width(): number {
+  return Math.min(Math.max(process.stdout.isTTY ? process.stdout.columns || 80 : 80, 40), 100)
+}

@@ -1,0 +1,26 @@
+/** How much later, as `+0:07.2` or `+1:02:03`. */
+export function elapsed(fromIso: string, toIso: string): string {
+  const tenths = Math.max(0, Math.round((Date.parse(toIso) - Date.parse(fromIso)) / 100))
+  const seconds = Math.floor(tenths / 10)
+  const two = (value: number) => String(value).padStart(2, '0')
+  const minutes = Math.floor(seconds / 60)
+  if (minutes >= 60) return `+${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`
+  return `+${minutes}:${two(seconds % 60)}.${tenths % 10}`
+}
+
+/** A span in words short enough for a column: `42 s`, `7 min`, `3 h`, `5 d`. */
+export function span(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000))
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`
+  return `${Math.round(seconds / 86_400)} d`
+}
+
+/** A moment as a person reads it: local, to the second. */
+export function moment(iso: string): string {
+  const at = new Date(iso)
+  const two = (value: number) => String(value).padStart(2, '0')
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
+  return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`
+}

@@ -1,0 +1,25 @@
+import type { Run } from '../start/run-file.ts'
+import type { AnApproval } from './core.ts'
+import { paint } from './terminal.ts'
+import { command } from './where.ts'
+import { signalCommand } from './workflow-signal.ts'
+
+/** The doors through which a person can decide this approval, each ready to be used. */
+export function waysToDecide(approval: AnApproval, run: Run, temporal: string): string {
+  const id = approval.id
+  const token = `"{\\"token\\":\\"$(${command(`approvals token ${id}`)} 2>/dev/null)\\"}"`
+  return [
+    paint('bold', 'Three ways to decide, all of them judged by the same code:'),
+    '',
+    '  1. In another terminal:',
+    `     ${command(`approvals approve ${id}`)}`,
+    `     ${command(`approvals deny ${id} --reason "why not"`)}`,
+    '',
+    '  2. On the page or over the API:',
+    `     ${run.url}/approvals/${id}`,
+    `     POST ${run.url}/api/v1/approvals/${id}/token, then …/decision`,
+    '',
+    '  3. Through Temporal:',
+    signalCommand(temporal, run.temporalAddress, approval, 'approve', token).replace(/^/gm, '     '),
+  ].join('\n')
+}
