@@ -126,7 +126,9 @@ export function bodiesThatFit(entries: readonly Entry[], budgetCharacters: numbe
 }
 
 function shortLength(entry: Entry): number {
-  if (entry.kind === 'answer') return entry.content.length + JSON.stringify(entry.calls).length
+  // What the protocol wraps around each call counts too.
+  if (entry.kind === 'answer')
+    return entry.content.length + JSON.stringify(entry.calls).length + 60 * entry.calls.length
   if (entry.kind === 'correction') return entry.text.length
   return resultText(entry, new Map()).length
 }
@@ -175,7 +177,31 @@ export function renderMessages(
     total -= text.length - stub.length
     texts[index] = stub
   }
-  return [...opening, ...entries.map((entry, index) => toMessage(protocol, entry, texts[index] as string))]
+  const first = firstThatFits(entries, texts, total, budgetCharacters)
+  const said = entries.slice(first).map((entry, index) => toMessage(protocol, entry, texts[first + index] as string))
+  return first === 0 ? [...opening, ...said] : [...opening, leftOut(entries.slice(0, first)), ...said]
+}
+
+/** Where to begin when even stubs are too many: at the answer from which on everything fits. A turn is kept whole or not at all. */
+function firstThatFits(entries: readonly Entry[], texts: string[], total: number, budgetCharacters: number): number {
+  let first = 0
+  let left = total
+  for (const [index, entry] of entries.entries()) {
+    if (entry.kind === 'answer') {
+      first = index
+      if (left <= budgetCharacters) return first
+    }
+    left -= entry.kind === 'result' ? (texts[index] as string).length : shortLength(entry)
+  }
+  return first
+}
+
+function leftOut(entries: readonly Entry[]): ChatMessage {
+  const turns = entries.filter((entry) => entry.kind === 'answer').length
+  return {
+    role: 'user',
+    content: `The first ${turns} turns are left out here. list_incident_events shows what they did.`,
+  }
 }
 
 function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): ChatMessage {

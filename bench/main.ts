@@ -1,0 +1,15 @@
+import { history } from './history.ts'
+import { prompt } from './prompt.ts'
+import { queue } from './queue.ts'
+import { turn } from './turn.ts'
+
+const benches: Record<string, () => Promise<void>> = { turn, queue, history, prompt }
+
+const names = process.argv.slice(2)
+const unknown = names.filter((name) => !(name in benches))
+if (unknown.length > 0) {
+  console.error(`There is no bench ${unknown.join(', ')}. Use: npm run bench -- ${Object.keys(benches).join('|')}`)
+  process.exit(2)
+}
+for (const name of names.length > 0 ? names : Object.keys(benches)) await benches[name]?.()
+process.exit(0)

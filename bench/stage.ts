@@ -1,0 +1,148 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Client, Connection } from '@temporalio/client'
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker'
+import pino from 'pino'
+import { readConfig } from '../config.ts'
+import { ingestAlert } from '../db/alerts.ts'
+import { connect, type Db } from '../db/connect.ts'
+import type { Alert } from '../domain/alert.ts'
+import { migrateToLatest } from '../migrations/migrate.ts'
+import { startPostgres } from '../start/postgres.ts'
+import { searchAttributes, startTemporal } from '../start/temporal.ts'
+import { findTemporalCli } from '../start/temporal-cli.ts'
+import { scriptedCore } from '../test/support/scripted-core.ts'
+import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
+import { startWorkers } from '../worker/workers.ts'
+
+export type Stage = {
+  db: Db
+  client: Client
+  requests: { characters: number }[]
+  /** Opens an incident, investigates it as a leader, and waits for its end. */
+  investigate(): Promise<{ incidentId: string; workflowId: string }>
+  stop(): Promise<void>
+}
+
+/** PostgreSQL, Temporal and the real worker, with a model and a core API that answer at once. */
+export async function stage(options: {
+  model: (turn: number) => Line
+  core: (path: string) => unknown
+  maxTurns: number
+}): Promise<Stage> {
+  const dir = mkdtempSync(join(tmpdir(), 'nightshift-bench-'))
+  const rootDir = fileURLToPath(new URL('..', import.meta.url))
+  const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
+  const cli = await findTemporalCli({ rootDir, env: process.env })
+  const temporal = await startTemporal({
+    cli: cli.path,
+    dir: null,
+    searchAttributes,
+    logFile: join(dir, 'temporal.log'),
+    env: process.env,
+  })
+  await migrateToLatest(postgres.url)
+  const db = connect(postgres.url)
+  // What ends an investigation early has no place in a measurement.
+  await db.insertInto('platformConfig').values({ key: 'agent.token_budget', value: '100000000' }).execute()
+  const requests: { characters: number }[] = []
+  const model = await scriptedModel((turn, request) => {
+    requests.push({ characters: charactersOf(request) })
+    return options.model(turn)
+  })
+  const core = await scriptedCore(options.core)
+  const config = readConfig({
+    AGENT_ENABLED: 'true',
+    AGENT_API_KEY: 'bench',
+    LLM_BASE_URL: model.url,
+    LLM_MODEL: 'scripted',
+    LLM_MAX_TURNS: String(Math.min(200, options.maxTurns)),
+    LLM_REQUESTS_PER_SECOND: '1000',
+    CORE_API_URL: core.url,
+    DATABASE_URL: postgres.url,
+    TEMPORAL_ADDRESS: temporal.address,
+  })
+  const bundle = await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)),
+    logger: new DefaultLogger('ERROR'),
+  })
+  const workers = await startWorkers(config, db, pino({ level: 'fatal' }), {
+    bundle,
+    schedule: false,
+    taskQueue: 'bench',
+  })
+  // The bare activities share the queues with the real ones, as the measurement wants it.
+  const connection = await NativeConnection.connect({ address: temporal.address })
+  const bare = [
+    await Worker.create({
+      connection,
+      taskQueue: 'bench-bare',
+      workflowBundle: bundle,
+      activities: { bareAct: async () => null },
+    }),
+    await Worker.create({ connection, taskQueue: 'bench-bare-llm', activities: { bareThink: async () => null } }),
+  ]
+  const running = Promise.all(bare.map((worker) => worker.run()))
+  const clientConnection = await Connection.connect({ address: temporal.address })
+  const client = new Client({ connection: clientConnection })
+  return {
+    db,
+    client,
+    requests,
+    async investigate() {
+      const { incidentId } = await ingestAlert(db, alert())
+      if (!incidentId) throw new Error('no incident')
+      const workflowId = `investigate:${incidentId}:1`
+      await client.workflow.execute('InvestigateIncident', {
+        workflowId,
+        taskQueue: 'bench',
+        args: [{ incidentId, attempt: 1, role: 'leader', groupId: `grp_${incidentId}`, group: 'none' }],
+      })
+      return { incidentId, workflowId }
+    },
+    async stop() {
+      await workers.stop()
+      for (const worker of bare) worker.shutdown()
+      await running
+      await connection.close()
+      await clientConnection.close()
+      await db.destroy()
+      await Promise.all([model.stop(), core.stop(), temporal.stop(), postgres.stop()])
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+let alerts = 0
+function alert(): Alert {
+  alerts += 1
+  return {
+    source: 'alertmanager',
+    fingerprint: `bench-${alerts}`,
+    status: 'firing',
+    name: 'replication_lag',
+    severity: 'critical',
+    severitySource: 'alert',
+    severityWord: 'critical',
+    title: 'replica is behind',
+    labels: {},
+    annotations: {},
+    startsAt: new Date().toISOString(),
+    endsAt: null,
+    links: { generator: null, external: null, runbook: null },
+    groupKey: null,
+    truncatedAlerts: 0,
+    cappedFields: [],
+  }
+}
+
+/** What a tokenizer would see: contents and calls, without the JSON around them. */
+function charactersOf(request: ChatRequest): number {
+  return request.messages.reduce(
+    (sum, message) =>
+      sum + (message.content?.length ?? 0) + (message.tool_calls ? JSON.stringify(message.tool_calls).length : 0),
+    JSON.stringify(request.tools ?? []).length,
+  )
+}
