@@ -48,7 +48,9 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
 /** Restarts alone first: nearly always enough, and much smaller. Only when they are not may others move. */
 async function search(situation: Situation, glpk: Glpk, deadlineMs: number): Promise<Plan> {
   const rebalances = situation.problem.intent === 'rebalance'
-  const alone = rebalances ? null : await place(situation, [], glpk, deadlineMs)
+  // A restart that is hard to find is not worth all the time: moving one VM may make it easy.
+  const aloneLimitMs = (deadlineMs - performance.now()) * 0.4
+  const alone = rebalances ? null : await place(situation, [], glpk, deadlineMs, aloneLimitMs)
   if (alone?.state === 'planned') return alone
   if (situation.movable.length === 0) {
     return alone ?? without('infeasible', 'a rule is broken and no running VM may move')
@@ -56,7 +58,13 @@ async function search(situation: Situation, glpk: Glpk, deadlineMs: number): Pro
   return place(situation, situation.movable, glpk, deadlineMs)
 }
 
-async function place(situation: Situation, movable: PlacementVm[], glpk: Glpk, deadlineMs: number): Promise<Plan> {
+async function place(
+  situation: Situation,
+  movable: PlacementVm[],
+  glpk: Glpk,
+  deadlineMs: number,
+  limitMs?: number,
+): Promise<Plan> {
   const extent = movable.length > 0 ? 'even when running VMs may move to make room' : 'and no running VM may move'
   const cuts: Assignment[] = []
   while (cuts.length < maxCuts) {
@@ -65,7 +73,7 @@ async function place(situation: Situation, movable: PlacementVm[], glpk: Glpk, d
       return without('not_found', `${built.columns.length} possible places are too many to search`)
     }
     const first = built
-      ? await glpk.solve({ model: built.fewest, relativeGap: 0 }, deadlineMs)
+      ? await glpk.solve({ model: built.fewest, relativeGap: 0 }, deadlineMs, limitMs)
       : { status: 'infeasible' as const }
     if (first.status === 'unknown') return without('not_found', 'the time was up before a placement was found')
     if (first.status === 'infeasible' || !built) {
