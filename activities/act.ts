@@ -13,6 +13,7 @@ import type { Act, Interruption } from '../workflows/outcome.ts'
 import { endEarly } from './end-early.ts'
 import { RetryLater } from './failure.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { assertOwnRun } from './own-run.ts'
 import { rule } from './rule.ts'
 import { send } from './send.ts'
 import { type CallPlace, stepKey } from './step-key.ts'
@@ -32,6 +33,7 @@ export function actActivities(deps: ActDeps) {
       const signal = cancellationSignal()
       const stopHeartbeat = startHeartbeat()
       try {
+        await assertOwnRun(deps.db, place)
         return await actOnce(deps, place, signal)
       } catch (error) {
         if (error instanceof StaleRunError) return { kind: 'fenced' }
@@ -47,6 +49,7 @@ export function actActivities(deps: ActDeps) {
       const signal = cancellationSignal()
       const stopHeartbeat = startHeartbeat()
       try {
+        await assertOwnRun(deps.db, place)
         await verifyWrite(deps, place, signal)
         const finished = await eventByStepKey(deps.db, stepKey(place, place.turn, 'tool_finished', place.call))
         const lost = finished?.kind === 'tool_finished' && finished.metadata.outcome === 'indeterminate'
@@ -63,6 +66,7 @@ export function actActivities(deps: ActDeps) {
     async endEarly(input: { incidentId: string; attempt: number; turn: number; why: Interruption }): Promise<boolean> {
       const stopHeartbeat = startHeartbeat()
       try {
+        if ((await assertOwnRun(deps.db, input)) === 'closed') return true
         return await endEarly(deps, input)
       } catch (error) {
         if (error instanceof StaleRunError) return true

@@ -16,6 +16,7 @@ import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
 import { describedTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 import { GiveUp } from './failure.ts'
+import { assertOwnRun, ownWorkflowId } from './own-run.ts'
 import { escalationReason } from './reason.ts'
 import { stepKey } from './step-key.ts'
 
@@ -40,7 +41,9 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
     }): Promise<Claimed | null> {
       const settings = await readSettings(db, environment)
       if (settings.value<boolean>('agent.paused')) return null
-      const workflowId = `investigate:${input.incidentId}:${input.attempt}`
+      const workflowId = ownWorkflowId()
+      // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
+      if (workflowId !== `investigate:${input.incidentId}:${input.attempt}`) return null
       return await db.transaction().execute(async (trx) => {
         const claimed = await claimIncident(trx, {
           ...input,
@@ -75,6 +78,7 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
      * that a deploy in between changes nothing. Each part that cannot be had is left out and named.
      */
     async assembleContext(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
+      await assertOwnRun(db, { incidentId, attempt })
       const settings = await readSettings(db, environment)
       const incident = await incidentById(db, incidentId)
       if (!incident) throw new GiveUp('INCIDENT_NOT_FOUND')
@@ -120,6 +124,7 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
 
     /** Hands the incident to a person because code ended the run: the reason says which limit, and what was last known. */
     async escalate(incidentId: string, attempt: number, code: EscalationCode, turn: number): Promise<void> {
+      if ((await assertOwnRun(db, { incidentId, attempt })) === 'closed') return
       const events = await eventsOf(db, incidentId, { attempt })
       const { reason, budget } = escalationReason(code, events)
       await db.transaction().execute(async (trx) => {

@@ -1,4 +1,5 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
+import { StaleRunError } from '../db/append.ts'
 import { isTransient } from '../db/connect.ts'
 
 /** Thrown where waiting may help; `code` is closed, and `retryAfterMs` is what the other side asked for. */
@@ -32,7 +33,7 @@ export function toFailure(error: unknown): Error {
   const failure = ApplicationFailure.create({
     message: codeOf(error),
     type: codeOf(error),
-    nonRetryable: error instanceof GiveUp,
+    nonRetryable: error instanceof GiveUp || error instanceof StaleRunError,
     ...(error instanceof RetryLater && error.retryAfterMs !== null ? { nextRetryDelay: error.retryAfterMs } : {}),
   })
   failure.stack = ''

@@ -17,6 +17,7 @@ import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { assertOwnRun } from './own-run.ts'
 import { callId, type Run, stepKey } from './step-key.ts'
 
 export type ThinkDeps = {
@@ -44,6 +45,7 @@ export function thinkActivities(deps: ThinkDeps) {
       const signal = cancellationSignal()
       const stopHeartbeat = startHeartbeat()
       try {
+        if ((await assertOwnRun(db, turn)) === 'closed') return { kind: 'closed' }
         const stored = await eventByStepKey(db, stepKey(turn, turn.turn, 'model_answered', 0))
         if (stored?.kind === 'model_answered') return await conclude(db, turn, stored)
         const events = await eventsOf(db, turn.incidentId)

@@ -1,0 +1,226 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { openSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Client, Connection } from '@temporalio/client'
+import { connect, type Db } from '../../db/connect.ts'
+import { eventsOf } from '../../db/events.ts'
+import { ensureFirstRunTokens, type FirstRunTokens } from '../../db/tokens.ts'
+import type { Approval } from '../../domain/approval.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { labClient } from '../../lab/client.ts'
+import { temporaryDirectory } from './directory.ts'
+import { freshDatabase, temporalAddress } from './servers.ts'
+
+const rootDir = fileURLToPath(new URL('../..', import.meta.url))
+
+export type PartName = 'lab' | 'runbook' | 'api' | 'api2' | 'worker' | 'worker2'
+
+export type SpineOptions = {
+  /** Parts to start; the others can be started later. */
+  parts: PartName[]
+  environment?: Record<string, string>
+}
+
+/**
+ * The whole spine as an operator runs it: real processes, a database and a Temporal namespace of its own. Parts can be killed
+ * and started again on the same ports.
+ */
+export type Spine = {
+  db: Db
+  databaseUrl: string
+  url: string
+  client: Client
+  namespace: string
+  tokens: FirstRunTokens
+  lab: ReturnType<typeof labClient>
+  runbookUrl: string
+  start(part: PartName, environment?: Record<string, string>): Promise<void>
+  kill(part: PartName, signal?: NodeJS.Signals): Promise<void>
+  get<T = unknown>(path: string, token?: string): Promise<T>
+  post(
+    path: string,
+    body: unknown,
+    options?: { token?: string; headers?: Record<string, string> },
+  ): Promise<{ status: number; body: Record<string, unknown> }>
+  incidents(query?: string): Promise<Incident[]>
+  events(incidentId: string): Promise<IncidentEvent[]>
+  /** Waits until the condition answers something, and answers that. */
+  until<T>(what: string, condition: () => Promise<T | null | undefined | false>, timeoutMs?: number): Promise<T>
+  incident(type: string, status?: string, timeoutMs?: number): Promise<Incident>
+  pendingApproval(timeoutMs?: number): Promise<Approval>
+  stop(): Promise<void>
+}
+
+export async function startSpine(options: SpineOptions): Promise<Spine> {
+  const directory = temporaryDirectory()
+  const database = await freshDatabase()
+  const db = connect(database.url, { max: 5 })
+  const tokens = await ensureFirstRunTokens(db)
+  const address = await temporalAddress()
+  const connection = await Connection.connect({ address })
+  const namespace = `test-${randomBytes(4).toString('hex')}`
+  await connection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
+  })
+  const client = new Client({ connection, namespace })
+  const ports = Object.fromEntries(
+    await Promise.all(
+      ['lab', 'runbook', 'api', 'api2', 'worker', 'worker2'].map(async (name) => [name, await freePort()] as const),
+    ),
+  ) as Record<PartName, number>
+  const url = `http://127.0.0.1:${ports.api}`
+  const labTokens = { platform: randomBytes(16).toString('hex'), control: randomBytes(16).toString('hex') }
+  const common = {
+    PATH: process.env.PATH ?? '',
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: address,
+    TEMPORAL_NAMESPACE: namespace,
+    PLATFORM_URL: `http://127.0.0.1:${ports.lab}`,
+    PLATFORM_TOKEN: labTokens.platform,
+    LOG_LEVEL: 'warn',
+    ...options.environment,
+  }
+  const worker = {
+    ...common,
+    AGENT_ENABLED: 'true',
+    AGENT_API_KEY: tokens.agent,
+    CORE_API_URL: url,
+    LLM_BASE_URL: `http://127.0.0.1:${ports.runbook}`,
+    LLM_MODEL: 'runbook-rules',
+    QUEUE_INTERVAL_SECONDS: '2',
+    ...options.environment,
+  }
+  const programs: Record<PartName, { entry: string; environment: Record<string, string> }> = {
+    lab: {
+      entry: 'lab/main.ts',
+      environment: {
+        PATH: common.PATH,
+        LAB_PORT: String(ports.lab),
+        LAB_DIR: join(directory.path, 'lab'),
+        LAB_PLATFORM_TOKEN: labTokens.platform,
+        LAB_CONTROL_TOKEN: labTokens.control,
+        ALERT_URL: `${url}/api/v1/ingest/alertmanager`,
+        ALERT_TOKEN: tokens.ingest,
+        LAB_PROBE_INTERVAL_MS: '300',
+        ...options.environment,
+      },
+    },
+    runbook: {
+      entry: 'lab/runbook/main.ts',
+      environment: { PATH: common.PATH, RUNBOOK_PORT: String(ports.runbook), ...options.environment },
+    },
+    api: { entry: 'api/main.ts', environment: { ...common, PORT: String(ports.api) } },
+    api2: { entry: 'api/main.ts', environment: { ...common, PORT: String(ports.api2) } },
+    worker: { entry: 'worker/main.ts', environment: { ...worker, WORKER_PORT: String(ports.worker) } },
+    worker2: { entry: 'worker/main.ts', environment: { ...worker, WORKER_PORT: String(ports.worker2) } },
+  }
+  const running = new Map<PartName, ChildProcess>()
+
+  const spine: Spine = {
+    db,
+    databaseUrl: database.url,
+    url,
+    client,
+    namespace,
+    tokens,
+    lab: labClient(`http://127.0.0.1:${ports.lab}`, labTokens.control),
+    runbookUrl: `http://127.0.0.1:${ports.runbook}`,
+
+    async start(part, environment = {}) {
+      const program = programs[part]
+      const log = openSync(join(directory.path, `${part}.log`), 'a')
+      const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(rootDir, program.entry)], {
+        env: { ...program.environment, ...environment },
+        stdio: ['ignore', log, log],
+        detached: true,
+      })
+      running.set(part, child)
+      await spine.until(
+        `${part} to be ready`,
+        async () => {
+          if (child.exitCode !== null)
+            throw new Error(`${part} ended with ${child.exitCode}: see ${directory.path}/${part}.log`)
+          const answer = await fetch(`http://127.0.0.1:${ports[part]}/readyz`).catch(() => null)
+          return answer?.status === 200
+        },
+        30_000,
+      )
+    },
+    async kill(part, signal = 'SIGKILL') {
+      const child = running.get(part)
+      running.delete(part)
+      if (!child || child.exitCode !== null || child.signalCode !== null) return
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill(signal)
+      await ended
+    },
+    async get(path, token = tokens.admin) {
+      const answer = await fetch(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` } })
+      if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`)
+      return (await answer.json()) as never
+    },
+    async post(path, body, { token = tokens.admin, headers = {} } = {}) {
+      const answer = await fetch(`${url}/api/v1${path}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          'idempotency-key': randomBytes(8).toString('hex'),
+          ...headers,
+        },
+        body: JSON.stringify(body),
+      })
+      return { status: answer.status, body: (await answer.json().catch(() => ({}))) as Record<string, unknown> }
+    },
+    incidents: async (query = '') => (await spine.get<{ items: Incident[] }>(`/incidents${query}`)).items,
+    events: (incidentId) => eventsOf(db, incidentId),
+    async until(what, condition, timeoutMs = 60_000) {
+      const deadline = Date.now() + timeoutMs
+      for (;;) {
+        const answer = await condition()
+        if (answer) return answer as never
+        if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`)
+        await sleep(100)
+      }
+    },
+    incident: (type, status, timeoutMs) =>
+      spine.until(
+        `an incident ${type} ${status ?? ''}`,
+        async () => (await spine.incidents(`?type=${type}`)).find((incident) => !status || incident.status === status),
+        timeoutMs,
+      ),
+    pendingApproval: (timeoutMs) =>
+      spine.until(
+        'an approval',
+        async () => (await spine.get<{ items: Approval[] }>('/approvals?status=pending')).items[0],
+        timeoutMs,
+      ),
+    async stop() {
+      await Promise.all([...running.keys()].map((part) => spine.kill(part, part === 'lab' ? 'SIGTERM' : 'SIGKILL')))
+      await connection.close()
+      await db.destroy()
+      await database.drop()
+      directory.remove()
+    },
+  }
+  const first = options.parts.filter((part) => !part.startsWith('worker'))
+  await Promise.all(first.map((part) => spine.start(part)))
+  for (const part of options.parts.filter((name) => name.startsWith('worker'))) await spine.start(part)
+  return spine
+}
+
+async function freePort(): Promise<number> {
+  return await new Promise((resolve) => {
+    const server = createServer()
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
