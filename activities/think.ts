@@ -93,7 +93,8 @@ async function ask(
       maxTokens: deps.maxTokens,
       model: opening.model,
       signal,
-      idempotencyKey: stepKey(turn, turn.turn, 'model_answered', 0),
+      // With the try in it: a server that replays by key must not repeat an answer that could not be used.
+      idempotencyKey: stepKey(turn, turn.turn, 'model_answered', 0, activityInfo().attempt),
     })
     return { answer, parsed: parseAnswer(opening.protocol, answer, { maxCalls: callsPerTurn }) }
   } catch (error) {

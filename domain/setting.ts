@@ -13,6 +13,10 @@ const names = z.string().transform((text) =>
     .filter(Boolean),
 )
 const httpUrl = z.url({ protocol: /^https?$/ })
+/** Standard Webhooks: `whsec_` and at least 24 bytes in base64. */
+const webhookSecret = z
+  .string()
+  .regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'must be whsec_ and at least 24 bytes in base64')
 
 export type Setting = {
   key: string
@@ -77,12 +81,12 @@ export const settings: Setting[] = [
   setting('approval.expiry.*', whole(1, 604_800), '600', 'Seconds a person may take to decide about this tool.'),
   setting('webhook.critical.url', httpUrl, null, 'Where to post when a critical incident is created.'),
   setting('webhook.critical.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
-  setting('webhook.critical.secret', z.string().startsWith('whsec_'), null, 'Signs it by Standard Webhooks.', {
+  setting('webhook.critical.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),
   setting('webhook.escalated.url', httpUrl, null, 'Where to post when an incident is escalated.'),
   setting('webhook.escalated.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
-  setting('webhook.escalated.secret', z.string().startsWith('whsec_'), null, 'Signs it by Standard Webhooks.', {
+  setting('webhook.escalated.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),
   setting(

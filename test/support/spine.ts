@@ -23,6 +23,9 @@ export type PartName = 'lab' | 'runbook' | 'api' | 'api2' | 'worker' | 'worker2'
 export type SpineOptions = {
   /** Parts to start; the others can be started later. */
   parts: PartName[]
+  /** Servers of the test's own, where it is going to kill them. */
+  databaseUrl?: string
+  temporalAddress?: string
   environment?: Record<string, string>
 }
 
@@ -58,10 +61,10 @@ export type Spine = {
 
 export async function startSpine(options: SpineOptions): Promise<Spine> {
   const directory = temporaryDirectory()
-  const database = await freshDatabase()
+  const database = options.databaseUrl ? { url: options.databaseUrl, drop: async () => {} } : await freshDatabase()
   const db = connect(database.url, { max: 5 })
   const tokens = await ensureFirstRunTokens(db)
-  const address = await temporalAddress()
+  const address = options.temporalAddress ?? (await temporalAddress())
   const connection = await Connection.connect({ address })
   const namespace = `test-${randomBytes(4).toString('hex')}`
   await connection.workflowService.registerNamespace({

@@ -1,0 +1,97 @@
+import { afterEach, expect, test } from '@jest/globals'
+import { type Proxy, startProxy } from '../support/proxy.ts'
+import { type Spine, startSpine } from '../support/spine.ts'
+
+let spine: Spine | undefined
+let proxy: Proxy | undefined
+
+afterEach(async () => {
+  await spine?.stop()
+  await proxy?.stop()
+  spine = undefined
+  proxy = undefined
+})
+
+const converges = async () =>
+  (await (spine as Spine).lab.effects()).filter((effect) => effect.request.includes('converge'))
+
+async function expectOneRepair(incidentId: string) {
+  const events = await (spine as Spine).events(incidentId)
+  expect(
+    events.filter((event) => event.kind === 'tool_finished' && event.metadata.tool === 'converge_shard'),
+  ).toHaveLength(1)
+  expect(await converges()).toMatchObject([{ runs: 1, status: 'done' }])
+  expect(await (spine as Spine).get(`/incidents/${incidentId}/verify`)).toMatchObject({ ok: true })
+}
+
+test('killed between a write and its row, the worker finds out what became of it and does not write again', async () => {
+  spine = await startSpine({ parts: ['lab', 'runbook', 'api'] })
+  proxy = await startProxy(spine.url)
+  await spine.start('worker', { CORE_API_URL: proxy.url })
+  const held = proxy.holdNext((method, path) => method === 'POST' && path.endsWith('/converge'))
+  await spine.lab.break('replication_lag', 'db-osl-1')
+  await held
+  await spine.kill('worker')
+  const incident = await spine.incident('replication_lag', 'investigating')
+  const before = await spine.events(incident.id)
+  expect(before.some((event) => event.kind === 'tool_started' && event.metadata.tool === 'converge_shard')).toBe(true)
+  expect(before.some((event) => event.kind === 'tool_finished' && event.metadata.tool === 'converge_shard')).toBe(false)
+
+  await spine.start('worker', { CORE_API_URL: proxy.url })
+  await spine.incident('replication_lag', 'resolved', 90_000)
+  expect(proxy.passed.filter((line) => line.startsWith('POST') && line.endsWith('/converge'))).toHaveLength(1)
+  expect(proxy.passed.some((line) => line.startsWith('GET /api/v1/effects/'))).toBe(true)
+  await expectOneRepair(incident.id)
+}, 150_000)
+
+test('killed inside a model call, the worker asks again and nothing committed is paid for twice', async () => {
+  spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
+  await fetch(`${spine.runbookUrl}/control/mood`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ mood: 'hang', times: 1 }),
+  })
+  await spine.lab.break('replication_lag', 'db-osl-1')
+  await spine.until('the hanging request', async () => {
+    const { total } = (await (await fetch(`${(spine as Spine).runbookUrl}/control/requests`)).json()) as {
+      total: number
+    }
+    return total >= 1
+  })
+  await spine.kill('worker')
+  await spine.start('worker')
+  const incident = await spine.incident('replication_lag', 'resolved', 90_000)
+  const answers = (await spine.events(incident.id)).filter((event) => event.kind === 'model_answered')
+  const { total } = (await (await fetch(`${spine.runbookUrl}/control/requests`)).json()) as { total: number }
+  expect(total).toBe(answers.length + 1)
+  await expectOneRepair(incident.id)
+}, 150_000)
+
+test('killed while an approval waits, the worker comes back to a decision that was made without it', async () => {
+  spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
+  await spine.lab.break('host_down', 'host-osl-1')
+  const approval = await spine.pendingApproval()
+  await spine.kill('worker')
+  const minted = await spine.post(`/approvals/${approval.id}/token`, {}, { token: spine.tokens.approver })
+  const decided = await spine.post(
+    `/approvals/${approval.id}/decision`,
+    { decision: 'approve', token: minted.body.token },
+    { token: spine.tokens.approver },
+  )
+  expect(decided.status).toBe(200)
+  await spine.start('worker')
+  const incident = await spine.incident('host_down', 'resolved', 90_000)
+  expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
+  const moved = (await spine.lab.effects()).filter((effect) => effect.request.includes('/vms/'))
+  expect(moved.every((effect) => effect.runs === 1)).toBe(true)
+  expect(await spine.get(`/incidents/${incident.id}/verify`)).toMatchObject({ ok: true })
+}, 150_000)
+
+test('of two workers one is killed in the middle, and the other carries on', async () => {
+  spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker', 'worker2'] })
+  await spine.lab.break('replication_lag', 'db-osl-1')
+  await spine.incident('replication_lag', 'investigating')
+  await spine.kill('worker')
+  const incident = await spine.incident('replication_lag', 'resolved', 90_000)
+  await expectOneRepair(incident.id)
+}, 150_000)
