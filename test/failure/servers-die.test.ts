@@ -1,0 +1,74 @@
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test } from '@jest/globals'
+import { migrateToLatest } from '../../migrations/migrate.ts'
+import { type Postgres, startPostgres } from '../../start/postgres.ts'
+import { searchAttributes, startTemporal, type Temporal } from '../../start/temporal.ts'
+import { findTemporalCli } from '../../start/temporal-cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { type Spine, startSpine } from '../support/spine.ts'
+
+const rootDir = fileURLToPath(new URL('../..', import.meta.url))
+let stops: (() => Promise<unknown> | unknown)[] = []
+
+afterEach(async () => {
+  for (const stop of stops.reverse()) await stop()
+  stops = []
+})
+
+async function expectRepairedOnce(spine: Spine) {
+  const incident = await spine.incident('replication_lag', 'resolved', 120_000)
+  expect((await spine.lab.effects()).filter((effect) => effect.request.includes('converge'))).toMatchObject([
+    { runs: 1 },
+  ])
+  expect(await spine.get(`/incidents/${incident.id}/verify`)).toMatchObject({ ok: true })
+  expect(await spine.lab.oracle('replication_lag', 'db-osl-1')).toMatchObject({ healthy: true })
+}
+
+test('PostgreSQL killed in the middle of an investigation: it goes on where its rows end', async () => {
+  const directory = temporaryDirectory()
+  stops.push(() => directory.remove())
+  let postgres: Postgres = await startPostgres({ dir: directory.path })
+  stops.push(() => postgres.stop())
+  await migrateToLatest(postgres.url)
+  const spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'], databaseUrl: postgres.url })
+  stops.push(() => spine.stop())
+  await spine.lab.break('replication_lag', 'db-osl-1')
+  await spine.incident('replication_lag', 'investigating')
+  process.kill(postgres.process.pid, 'SIGKILL')
+  await expect(spine.incidents()).rejects.toThrow(/503|fetch failed/)
+  postgres = await startPostgres({ dir: directory.path, port: postgres.port })
+  await expectRepairedOnce(spine)
+}, 180_000)
+
+test('Temporal killed in the middle of an investigation: it goes on from its file', async () => {
+  const directory = temporaryDirectory()
+  stops.push(() => directory.remove())
+  const cli = await findTemporalCli({ rootDir, env: process.env })
+  const start = (ports?: { frontend: number; ui: number }) =>
+    startTemporal({
+      cli: cli.path,
+      dir: directory.path,
+      searchAttributes,
+      logFile: `${directory.path}/temporal.log`,
+      env: process.env,
+      ...(ports ? { ports } : {}),
+    })
+  let temporal: Temporal = await start()
+  stops.push(() => temporal.stop())
+  const spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'], temporalAddress: temporal.address })
+  stops.push(() => spine.stop())
+  await spine.lab.break('replication_lag', 'db-osl-1')
+  await spine.incident('replication_lag', 'investigating')
+  process.kill(temporal.process.pid, 'SIGKILL')
+  const port = (text: string) => Number(text.slice(text.lastIndexOf(':') + 1))
+  temporal = await start({ frontend: port(temporal.address), ui: port(temporal.uiUrl) })
+  await expectRepairedOnce(spine)
+}, 180_000)
+
+test('of two API servers one is killed, and alerts and investigations go through the other', async () => {
+  const spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'api2', 'worker'] })
+  stops.push(() => spine.stop())
+  await spine.lab.break('replication_lag', 'db-osl-1')
+  await spine.kill('api2')
+  await expectRepairedOnce(spine)
+}, 120_000)
