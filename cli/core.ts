@@ -11,6 +11,8 @@ export type Core = {
   url: string
   get(path: string): Promise<unknown>
   post(path: string, body?: unknown): Promise<unknown>
+  /** JSON that is already bytes, sent as it is. */
+  postBytes(path: string, body: Uint8Array<ArrayBuffer>): Promise<unknown>
   put(path: string, body: unknown, headers?: Record<string, string>): Promise<unknown>
   /** A response whose body the caller reads, for streams and exports. */
   open(path: string, options?: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<Response>
@@ -22,7 +24,12 @@ const answerWithinMs = 30_000
 export function core({ url, token }: Where): Core {
   async function open(
     path: string,
-    init: { method?: string; headers?: Record<string, string>; body?: string; signal?: AbortSignal } = {},
+    init: {
+      method?: string
+      headers?: Record<string, string>
+      body?: string | Uint8Array<ArrayBuffer>
+      signal?: AbortSignal
+    } = {},
   ): Promise<Response> {
     let response: Response
     try {
@@ -41,7 +48,9 @@ export function core({ url, token }: Where): Core {
     const response = await open(path, {
       method,
       headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && {
+        body: body instanceof Uint8Array ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body),
+      }),
       signal: AbortSignal.timeout(answerWithinMs),
     })
     const text = await response.text()
@@ -51,6 +60,7 @@ export function core({ url, token }: Where): Core {
     url,
     get: (path) => ask('GET', path),
     post: (path, body = {}) => ask('POST', path, body, { 'idempotency-key': randomUUID() }),
+    postBytes: (path, body) => ask('POST', path, body),
     put: (path, body, headers) => ask('PUT', path, body, headers),
     open,
   }

@@ -1,4 +1,4 @@
-/** Breaks text at blanks to fit the columns, each further line indented; words longer than a line stay whole. */
+/** Breaks text at blanks to fit the columns; further lines get an indent besides. Words longer than a line stay whole. */
 export function wrap(text: string, columns: number, indent = ''): string {
   const lines: string[] = []
   let line = ''
@@ -6,10 +6,10 @@ export function wrap(text: string, columns: number, indent = ''): string {
     const longer = line === '' ? word : `${line} ${word}`
     if (longer.length > columns && line !== '') {
       lines.push(line)
-      line = indent + word
+      line = word
     } else {
       line = longer
     }
   }
-  return [...lines, line].join('\n')
+  return [...lines, line].join(`\n${indent}`)
 }

@@ -2,19 +2,16 @@ import type { Approval } from '../../domain/approval.ts'
 import { labClient } from '../../lab/client.ts'
 import type { FaultName } from '../../lab/state.ts'
 import type { Run } from '../../start/run-file.ts'
-import { approvalCard } from '../approval-card.ts'
-import { type AnApproval, anApproval, type Core, core, listAll, readApproval } from '../core.ts'
+import { type AnApproval, anApproval, type Core, core, listAll } from '../core.ts'
 import { inert } from '../inert.ts'
 import { oracleVerdict } from '../oracle-verdict.ts'
-import { data, paint, width } from '../terminal.ts'
+import { data, paint } from '../terminal.ts'
 import { moment } from '../time.ts'
-import { waysToDecide } from '../ways-to-decide.ts'
 import { command } from '../where.ts'
 import { word } from '../word.ts'
-import { temporalProgram } from '../workflow-signal.ts'
-import { wrap } from '../wrap.ts'
-import { type Audience, play, type World } from './play.ts'
-import { tell } from './tell.ts'
+import { audience } from './audience.ts'
+import { play, type World } from './play.ts'
+import { say } from './say.ts'
 
 /** What is broken, in the order of the show, with what the audience is about to see. */
 const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
@@ -61,33 +58,6 @@ export async function demo(run: Run, options: { again: boolean; signal: AbortSig
   }
 }
 
-function audience(api: Core, run: Run): Audience {
-  return {
-    broken: ({ fault, on }) =>
-      data(
-        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab. Waiting for its prober to notice and post an alert.\n`,
-      ),
-    found: (incident) =>
-      data(
-        `           Incident ${inert(incident.id)}, ${word(incident.severity)}\n           ${inert(incident.title)}\n`,
-      ),
-    unclaimed: () =>
-      say('Not claimed yet. The alert wakes the queue at once; if that got lost, its next tick is at most 60 s away.'),
-    async event(event, sinceIso) {
-      const told = tell(event, sinceIso)
-      if (told) data(told)
-      if (event.kind !== 'approval_requested') return
-      const approval = await readApproval(api, event.metadata.approvalId)
-      if (approval.status !== 'pending') return
-      data(`\n${rule()}\n${approvalCard(approval)}\n${rule()}\n`)
-      data(waysToDecide(approval, run, await temporalProgram(run)))
-      data(
-        `\n${paint('bold', `Waiting for a person, until ${moment(approval.expiresAt)}.`)} Nothing is held meanwhile.\n`,
-      )
-    },
-  }
-}
-
 function statePending(pending: AnApproval[], api: Core): void {
   say(
     `${pending.length} approval(s) wait for a person, so nothing new is broken ("start --demo" does it all the same):`,
@@ -98,12 +68,4 @@ function statePending(pending: AnApproval[], api: Core): void {
     data(`    ${command(`approvals show ${(each satisfies Approval).id}`)}`)
   }
   data(`\n  API ${api.url}`)
-}
-
-function rule(): string {
-  return paint('dim', '─'.repeat(Math.min(width(), 80)))
-}
-
-function say(text: string): void {
-  data(wrap(`  ${text}`, width() - 2, '  '))
 }

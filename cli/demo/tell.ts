@@ -55,7 +55,7 @@ function line(event: IncidentEvent, sinceIso: string, depth: number, style: Styl
   const turn = event.kind === 'model_answered' && event.turn !== null ? `Turn ${event.turn}: ` : ''
   const room = width() - time.length - 2 - indent.length
   const said = cut(turn + sentence(event), room * 3)
-  const text = wrap(said, room, '  ')
+  const text = wrap(said, room - 2, '  ')
     .split('\n')
     .map((each) => paint(style, each))
     .join(`\n${' '.repeat(time.length + 2)}${indent}`)

@@ -1,0 +1,19 @@
+import type { Command } from 'commander'
+import { approveApproval, denyApproval } from './decide.ts'
+import { listApprovals } from './list.ts'
+import { showApproval } from './show.ts'
+import { tokenForApproval } from './token.ts'
+import { watchApprovals } from './watch.ts'
+
+export function approvalsCommand(program: Command): void {
+  const parent = program
+    .command('approvals')
+    .description('what the agent asks of a person: see it, decide it')
+    .addHelpText('after', '\nExample:\n  nightshift approvals list\n  nightshift approvals approve apr_01k…')
+  listApprovals(parent)
+  showApproval(parent)
+  approveApproval(parent)
+  denyApproval(parent)
+  tokenForApproval(parent)
+  watchApprovals(parent)
+}

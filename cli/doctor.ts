@@ -1,0 +1,169 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { ConfigError, readConfig } from '../config.ts'
+import type { Run } from '../start/run-file.ts'
+import { type Asking, asking } from './connection.ts'
+import { core } from './core.ts'
+import { CommandFailed } from './exit-code.ts'
+import { inert } from './inert.ts'
+import { ApiProblem } from './problem.ts'
+import { answersHttp, opensPort, postgresAnswers, workersOf } from './reach.ts'
+import { data, json, paint, width } from './terminal.ts'
+import { logFile, rootDir, runningHere, whereToAsk } from './where.ts'
+import { wrap } from './wrap.ts'
+
+/** `needed`: without it Nightshift does not work, so that the command fails. */
+export type Finding = { name: string; ok: boolean; needed: boolean; detail: string; remedy: string | null }
+
+export function doctorCommand(program: Command): void {
+  asking(program.command('doctor').description('what is reachable and what to do about the rest'))
+    .addHelpText('after', '\nExample:\n  nightshift doctor || echo "call somebody"')
+    .action(async (options: Asking) => {
+      const findings = await examine(options)
+      if (options.json) json(findings)
+      else for (const each of findings) data(told(each))
+      if (findings.some(({ ok, needed }) => needed && !ok)) throw new CommandFailed('error', '')
+    })
+}
+
+async function examine(options: Asking): Promise<Finding[]> {
+  const run = runningHere()
+  const env = process.env
+  const elsewhere = options.url ?? env.NIGHTSHIFT_URL
+  const own = elsewhere && elsewhere !== run?.url ? null : run
+  const temporalAddress = own?.temporalAddress ?? env.TEMPORAL_ADDRESS
+  const found = await Promise.all([
+    configuration(run),
+    running(own, elsewhere),
+    postgres(own?.databaseUrl ?? env.DATABASE_URL),
+    temporal(temporalAddress),
+    worker(temporalAddress),
+    api(options),
+    ready(elsewhere ?? own?.url),
+    model(env.LLM_BASE_URL, env.LLM_API_KEY),
+    lab(own),
+  ])
+  return found.flat()
+}
+
+function finding(name: string, ok: boolean, detail: string, remedy: string | null = null, needed = true): Finding {
+  return { name, ok, needed, detail, remedy: ok ? null : remedy }
+}
+
+async function configuration(run: Run | null): Promise<Finding> {
+  try {
+    // Start fills in what is embedded, so only what was set can be wrong.
+    const embedded = { LLM_BASE_URL: 'http://127.0.0.1:1', AGENT_API_KEY: 'filled in at the start' }
+    readConfig({ ...(run || process.env.CORE_API_URL === undefined ? embedded : {}), ...process.env })
+    return finding('Configuration', true, 'nothing in the environment contradicts itself')
+  } catch (error) {
+    const problems = error instanceof ConfigError ? error.problems : [String(error)]
+    return finding('Configuration', false, problems.join('; '), 'Mend these settings; a start would refuse them.')
+  }
+}
+
+async function running(run: Run | null, elsewhere: string | undefined): Promise<Finding> {
+  if (elsewhere && !run) return finding('Start', true, `not asked for: it runs at ${elsewhere}`)
+  if (run) return finding('Start', true, `runs here as process ${run.pid}`)
+  return finding('Start', false, 'does not run from this checkout', 'Start it with "npm start".')
+}
+
+async function postgres(url: string | undefined): Promise<Finding[]> {
+  if (!url) return [unknown('PostgreSQL', 'DATABASE_URL')]
+  const { host } = new URL(url)
+  const files = readdirSync(join(rootDir, 'migrations')).filter((name) => /^\d+-.*\.ts$/.test(name))
+  const answer = await postgresAnswers(
+    url,
+    files.map((name) => name.replace(/\.ts$/, '')),
+  )
+  if (!answer.ok) {
+    return [
+      finding('PostgreSQL', false, `${host}: ${answer.detail}`, `See ${logFile('postgres')}, or correct DATABASE_URL.`),
+    ]
+  }
+  const { lacks } = answer
+  const migrated = lacks.length === 0 ? `all ${files.length} applied` : `not applied: ${lacks.join(', ')}`
+  return [
+    finding('PostgreSQL', true, `${host}, ${answer.detail}`),
+    finding('Migrations', lacks.length === 0, migrated, '"nightshift start" applies them.'),
+  ]
+}
+
+function unknown(name: string, setting: string): Finding {
+  return finding(name, false, 'its address is not known here', `Set ${setting} to have it looked at.`, false)
+}
+
+async function temporal(address: string | undefined): Promise<Finding> {
+  if (!address) return unknown('Temporal', 'TEMPORAL_ADDRESS')
+  const answer = await opensPort(address)
+  const remedy = `See ${logFile('temporal')}, or correct TEMPORAL_ADDRESS.`
+  return finding(
+    'Temporal',
+    answer.ok,
+    answer.ok ? `${address} takes connections` : `${address}: ${answer.detail}`,
+    remedy,
+  )
+}
+
+async function worker(address: string | undefined): Promise<Finding[]> {
+  // Without Temporal nothing can be said about it, and that is a line of its own already.
+  if (!address) return []
+  const answer = await workersOf(address, process.env.TEMPORAL_NAMESPACE || 'default', 'nightshift')
+  return [
+    finding('Worker', answer.ok, answer.detail, `See ${logFile('worker')}. Without a worker nothing is investigated.`),
+  ]
+}
+
+async function api(options: Asking): Promise<Finding> {
+  try {
+    const where = whereToAsk(options)
+    await core(where).get('/api/v1/incidents?limit=1')
+    return finding('API', true, `${where.url} answers, and knows the token`)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    return finding('API', false, message, error instanceof ApiProblem ? error.remedy : null)
+  }
+}
+
+/** The API is ready when its database has every migration and whatever else it cannot do without. */
+async function ready(url: string | undefined): Promise<Finding> {
+  if (!url) return finding('Readiness', false, 'no API to ask', 'Start it with "npm start".')
+  const answer = await answersHttp(new URL('/readyz', url))
+  const detail = answer.ok ? 'the API has its migrations and its dependencies' : answer.detail
+  return finding('Readiness', answer.ok, detail, `See ${logFile('api')}; "nightshift start" applies migrations.`)
+}
+
+async function model(baseUrl: string | undefined, key: string | undefined): Promise<Finding> {
+  if (!baseUrl) return finding('Model', true, 'embedded: runbook-rules, a rule table, not a language model')
+  const base = baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')
+  const answer = await answersHttp(new URL(`${base}/v1/models`), key ? { authorization: `Bearer ${key}` } : {})
+  return finding(
+    'Model',
+    answer.ok,
+    answer.ok ? `${baseUrl} answers` : `${baseUrl}: ${answer.detail}`,
+    'Correct LLM_BASE_URL or LLM_API_KEY.',
+  )
+}
+
+async function lab(run: Run | null): Promise<Finding> {
+  if (!run?.labUrl) {
+    const url = process.env.PLATFORM_URL
+    return finding('Platform', true, url ? `${url}, not looked at` : 'no lab here', null, false)
+  }
+  const answer = await answersHttp(new URL('/readyz', run.labUrl))
+  const detail = answer.ok ? `${run.labUrl}, every node and host answers` : `${run.labUrl}: ${answer.detail}`
+  return finding(
+    'Lab',
+    answer.ok,
+    detail,
+    'Perhaps something is broken on purpose: "nightshift lab status", "nightshift lab heal".',
+    false,
+  )
+}
+
+function told({ name, ok, needed, detail, remedy }: Finding): string {
+  const mark = ok ? paint('green', '✔') : paint(needed ? 'red' : 'yellow', '✖')
+  const text = wrap(inert(detail), width() - 18, ' '.repeat(18))
+  return `${mark} ${name.padEnd(15)} ${text}${remedy ? `\n${' '.repeat(18)}${wrap(remedy, width() - 18, ' '.repeat(18))}` : ''}`
+}

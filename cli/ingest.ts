@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { type Alert, ingestOutcome } from '../domain/alert.ts'
+import { dialectOf, dialects } from '../ingest/dialects.ts'
+import { type Asking, asking, connected } from './connection.ts'
+import { CommandFailed } from './exit-code.ts'
+import { inert } from './inert.ts'
+import { oneOf } from './one-of.ts'
+import { table } from './table.ts'
+import { data, json, note } from './terminal.ts'
+import { word } from './word.ts'
+
+type Options = Asking & { dialect: string; dryRun?: boolean }
+
+const accepted = z.looseObject({
+  alerts: z.array(
+    z.looseObject({ fingerprint: z.string(), incidentId: z.string().nullable(), outcome: ingestOutcome }),
+  ),
+})
+
+export function ingestCommand(program: Command): void {
+  const parent = program
+    .command('ingest')
+    .description('alerts as they come in')
+    .addHelpText('after', '\nExample:\n  nightshift ingest test alert.json --dry-run')
+  asking(
+    parent
+      .command('test')
+      .description('post a file as an alert source would, or see what would be made of it')
+      .argument('<file>', 'the body; - for stdin')
+      .option(
+        '--dialect <name>',
+        `who speaks: ${Object.keys(dialects).join(', ')}`,
+        oneOf(Object.keys(dialects)),
+        'alertmanager',
+      )
+      .option('-n, --dry-run', 'read it here and post nothing; needs nothing running'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift ingest test alert.json --dry-run\n  nightshift ingest test alert.json',
+    )
+    .action(async (file: string, options: Options) => {
+      const bytes = readBody(file)
+      if (options.dryRun) return dryRun(bytes, options)
+      await post(bytes, options)
+    })
+}
+
+function readBody(file: string): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(readFileSync(file === '-' ? 0 : file))
+  } catch {
+    throw new CommandFailed('notFound', `${file} cannot be read.`)
+  }
+}
+
+function dryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
+  const parsed = dialectOf(options.dialect)?.parse(bytes, new Date().toISOString())
+  if (!parsed?.ok) throw new CommandFailed('error', `These bytes are no ${options.dialect} alerts: ${parsed?.reason}`)
+  if (options.json) {
+    json(parsed.alerts)
+    return
+  }
+  data(alertTable(parsed.alerts))
+  const notes = parsed.alerts.flatMap((alert) => [
+    ...(alert.severitySource === 'default'
+      ? [`${alert.name}: no severity that is known, so it is a ${alert.severity}`]
+      : []),
+    ...(alert.cappedFields.length > 0 ? [`${alert.name}: shortened ${alert.cappedFields.join(', ')}`] : []),
+    ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),
+  ])
+  for (const each of new Set(notes)) note(inert(each))
+  note(`${parsed.alerts.length} alerts. Nothing was posted.`)
+}
+
+function alertTable(alerts: Alert[]): string {
+  const rows = alerts.map((alert) => [
+    alert.status,
+    word(alert.severity),
+    inert(alert.fingerprint).slice(0, 16),
+    inert(`${alert.name}: ${alert.title}`),
+  ])
+  return table(['STATE', 'SEVERITY', 'FINGERPRINT', 'ALERT'], rows, 3)
+}
+
+async function post(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
+  const { api, where } = connected(options, 'ingest')
+  const answer = accepted.parse(await api.postBytes(`/api/v1/ingest/${options.dialect}`, bytes))
+  if (options.json) return json(answer)
+  const rows = answer.alerts.map((each) => [
+    inert(each.fingerprint).slice(0, 16),
+    each.outcome,
+    inert(each.incidentId ?? ''),
+  ])
+  data(table(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
+  note(`${answer.alerts.length} alerts accepted by ${where.url}.`)
+}

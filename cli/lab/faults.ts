@@ -1,0 +1,89 @@
+import type { Command } from 'commander'
+import { type FaultName, faultName } from '../../lab/state.ts'
+import { inert } from '../inert.ts'
+import { oneOf } from '../one-of.ts'
+import { table } from '../table.ts'
+import { data, json, note } from '../terminal.ts'
+import { span } from '../time.ts'
+import { labHere } from './client.ts'
+
+/** What each fault does and to what, with a target that exists. */
+export const faults: Record<FaultName, { target: string; example: string; does: string }> = {
+  replication_lag: { target: 'replica or database shard', example: 'db-osl-1', does: 'stops the replica (SIGSTOP)' },
+  disk_pressure: { target: 'web node or shard', example: 'web-osl-1', does: 'fills tmp/ to 130 % of the quota' },
+  disk_pressure_tenant: {
+    target: 'web node or shard',
+    example: 'web-osl-1',
+    does: 'the same with the bytes of a tenant',
+  },
+  service_down: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service' },
+  host_down: { target: 'host', example: 'host-osl-1', does: 'kills the host and its VMs' },
+  config_drift: { target: 'web node or shard', example: 'web-osl-1', does: 'changes one setting on the node' },
+  link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
+}
+
+export function listFaults(parent: Command): void {
+  parent
+    .command('faults')
+    .description('what can be broken, and where')
+    .option('--json', 'JSON for programs')
+    .addHelpText('after', '\nExample:\n  nightshift lab faults')
+    .action((options: { json?: boolean }) => {
+      if (options.json) return json(Object.entries(faults).map(([fault, rest]) => ({ fault, ...rest })))
+      const rows = Object.entries(faults).map(([fault, { target, does, example }]) => [
+        fault,
+        `${does} (${target})`,
+        example,
+      ])
+      data(table(['FAULT', 'DOES', 'TARGET, FOR EXAMPLE'], rows, 1))
+    })
+}
+
+export function breakLab(parent: Command): void {
+  parent
+    .command('break')
+    .description('break something for real')
+    .argument('<fault>', 'see "lab faults"', oneOf(faultName.options))
+    .argument('<target>', 'a node, shard, host or link')
+    .option('--json', 'JSON for programs')
+    .addHelpText('after', '\nExample:\n  nightshift lab break replication_lag db-osl-1')
+    .action(async (fault: FaultName, target: string, options: { json?: boolean }) => {
+      const broken = await labHere().break(fault, target)
+      if (options.json) return json(broken)
+      note(`Broke ${broken.fault} on ${inert(broken.on)}.`)
+    })
+}
+
+export function healLab(parent: Command): void {
+  parent
+    .command('heal')
+    .description('take every fault back and start what is down')
+    .option('--json', 'JSON for programs')
+    .addHelpText('after', '\nExample:\n  nightshift lab heal')
+    .action(async (options: { json?: boolean }) => {
+      const healed = await labHere().heal()
+      if (options.json) return json({ healed })
+      note(`Healed ${healed} faults.`)
+    })
+}
+
+export function labStatus(parent: Command): void {
+  parent
+    .command('status')
+    .description('what is broken now, and which writes truly ran')
+    .option('--json', 'JSON for programs')
+    .addHelpText('after', '\nExample:\n  nightshift lab status --json')
+    .action(async (options: { json?: boolean }) => {
+      const lab = labHere()
+      const [broken, effects] = await Promise.all([lab.faults(), lab.effects()])
+      if (options.json) return json({ faults: broken, effects })
+      if (broken.length === 0) data('Nothing was broken since the last heal.')
+      else {
+        const rows = broken.map((each) => [each.fault, inert(each.on), span(Date.now() - Date.parse(each.at))])
+        data(table(['FAULT', 'ON', 'AGO'], rows, 1))
+      }
+      if (effects.length === 0) return
+      const rows = effects.map((each) => [String(each.runs), each.status, inert(`${each.request}: ${each.detail}`)])
+      data(`\n${table(['RUNS', 'STATUS', 'WRITE'], rows, 2)}`)
+    })
+}

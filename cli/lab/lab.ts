@@ -1,0 +1,33 @@
+import type { Command } from 'commander'
+import { type FaultName, faultName } from '../../lab/state.ts'
+import { oneOf } from '../one-of.ts'
+import { seconds } from '../seconds.ts'
+import { breakLab, healLab, labStatus, listFaults } from './faults.ts'
+import { askOracle } from './oracle.ts'
+import { playScenario } from './scenario.ts'
+
+type Options = { scenario?: FaultName; target?: string; timeout?: number; json?: boolean }
+
+export function labCommand(program: Command): void {
+  const parent = program
+    .command('lab')
+    .description('a platform of real processes to break things in')
+    .enablePositionalOptions()
+    .option('--scenario <name>', 'break this, follow the incident to its end, ask the oracle', oneOf(faultName.options))
+    .option('--target <target>', 'with --scenario: what to break')
+    .option('--timeout <seconds>', 'with --scenario: give up after this long', seconds)
+    .option('--json', 'with --scenario: one JSON document at the end')
+    .addHelpText(
+      'after',
+      '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
+    )
+    .action(async ({ scenario, ...options }: Options, self: Command) => {
+      if (!scenario) return self.help({ error: true })
+      await playScenario({ scenario, ...options })
+    })
+  listFaults(parent)
+  breakLab(parent)
+  healLab(parent)
+  askOracle(parent)
+  labStatus(parent)
+}

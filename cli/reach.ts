@@ -1,0 +1,85 @@
+import { connect as connectTcp } from 'node:net'
+import { Connection } from '@temporalio/client'
+import pg from 'pg'
+
+/** Who does not answer by then is not well. */
+const patienceMs = 3_000
+
+export type Reached = { ok: boolean; detail: string }
+
+/** Does somebody answer this with a success? */
+export async function answersHttp(url: URL, headers: Record<string, string> = {}): Promise<Reached> {
+  try {
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(patienceMs) })
+    const text = (await response.text()).slice(0, 300)
+    return { ok: response.ok, detail: response.ok ? text : `it answered ${response.status}: ${text}` }
+  } catch (error) {
+    return { ok: false, detail: reasonOf(error) }
+  }
+}
+
+/** Does something listen at `host:port`? */
+export function opensPort(address: string): Promise<Reached> {
+  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? []
+  if (!host) return Promise.resolve({ ok: false, detail: 'it is not host:port' })
+  return new Promise((resolve) => {
+    const socket = connectTcp({ host, port: Number(port), timeout: patienceMs })
+    const end = (reached: Reached) => {
+      socket.destroy()
+      resolve(reached)
+    }
+    socket.once('connect', () => end({ ok: true, detail: '' }))
+    socket.once('timeout', () => end({ ok: false, detail: 'nobody answers' }))
+    socket.once('error', (error) => end({ ok: false, detail: reasonOf(error) }))
+  })
+}
+
+/** Does PostgreSQL let us in, which is it, and which of these migrations does it lack? */
+export async function postgresAnswers(url: string, migrations: string[]): Promise<Reached & { lacks: string[] }> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: patienceMs })
+  // A connection that breaks after the answer is no news.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ version: string; migrated: string | null }>(
+      "select current_setting('server_version') as version, to_regclass('kysely_migration')::text as migrated",
+    )
+    const done = rows[0]?.migrated ? await client.query<{ name: string }>('select name from kysely_migration') : null
+    const names = new Set(done?.rows.map(({ name }) => name))
+    return {
+      ok: true,
+      detail: `PostgreSQL ${rows[0]?.version}`,
+      lacks: migrations.filter((name) => !names.has(name)),
+    }
+  } catch (error) {
+    return { ok: false, detail: reasonOf(error), lacks: [] }
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+/** Workers that asked for work on a task queue within the last minute and a half: a long poll takes one. */
+export async function workersOf(address: string, namespace: string, taskQueue: string): Promise<Reached> {
+  let connection: Connection | undefined
+  try {
+    connection = await Connection.connect({ address, connectTimeout: patienceMs })
+    const { pollers } = await connection.withDeadline(Date.now() + patienceMs, () =>
+      connection!.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue }, taskQueueType: 1 }),
+    )
+    const since = Date.now() / 1000 - 90
+    const alive = (pollers ?? []).filter(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) >= since)
+    return { ok: alive.length > 0, detail: `${alive.length} poll the task queue ${taskQueue}` }
+  } catch (error) {
+    return { ok: false, detail: reasonOf(error) }
+  } finally {
+    await connection?.close().catch(() => undefined)
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  if (!(cause instanceof Error)) return String(cause)
+  return cause.name === 'TimeoutError'
+    ? 'nobody answers'
+    : cause.message || (cause as NodeJS.ErrnoException).code || cause.name
+}
