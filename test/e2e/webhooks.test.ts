@@ -1,0 +1,128 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import pino from 'pino'
+import { Webhook } from 'standardwebhooks'
+import { closeIncident } from '../../db/incidents.ts'
+import { startDeliveries } from '../../worker/deliver.ts'
+import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
+
+const database = useDatabase()
+const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`
+let receiver: Server
+let url: string
+let received: { path: string; headers: Record<string, string>; body: string }[] = []
+let status = 200
+let deliveries: { stop(): Promise<void> }
+
+beforeAll(async () => {
+  receiver = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    received.push({
+      path: request.url ?? '',
+      headers: request.headers as never,
+      body: Buffer.concat(chunks).toString(),
+    })
+    response.writeHead(status).end('ok')
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
+  deliveries = startDeliveries(database.db, pino({ level: 'silent' }), 'https://nightshift.example')
+})
+afterAll(async () => {
+  await deliveries.stop()
+  receiver.close()
+})
+
+async function configured(settings: Record<string, string>) {
+  await sql`delete from platform_config`.execute(database.owner)
+  // Seed 002's own statements, as they stand.
+  for (const [key, value] of Object.entries(settings)) {
+    await sql`INSERT INTO platform_config (key, value) VALUES (${key}, ${value})`.execute(database.owner)
+  }
+  received = []
+  status = 200
+}
+
+async function until<T>(condition: () => Promise<T | false | undefined>): Promise<T> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const answer = await condition()
+    if (answer) return answer
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  throw new Error('waited 10 s')
+}
+
+const attempts = (incidentId: string) =>
+  database.db
+    .selectFrom('delivery')
+    .select(['attempt', 'status', 'responseStatus'])
+    .where('incidentId', '=', incidentId)
+    .orderBy('attempt')
+    .execute()
+
+const escalate = (id: string) =>
+  database.db
+    .transaction()
+    .execute((trx) =>
+      closeIncident(
+        trx,
+        id,
+        null,
+        { status: 'escalated', code: 'X', reason: 'the disk is full of tenant data' },
+        { actor: 'user:anna', stepKey: null },
+      ),
+    )
+
+test('a critical incident is told to the generic receiver, signed so that it can be checked', async () => {
+  await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.critical.secret': secret })
+  const id = await openedIncident(database.db, { severity: 'critical' })
+  await openedIncident(database.db, { severity: 'warning' })
+  const message = await until(async () => received[0])
+  expect(new Webhook(secret).verify(message.body, message.headers)).toMatchObject({
+    type: 'incident.critical',
+    data: { incident: { id } },
+  })
+  await until(async () => (await attempts(id))[0]?.status === 'sent')
+  expect(received).toHaveLength(1)
+})
+
+test('an escalation is told to Slack with its reason, whoever escalated', async () => {
+  await configured({ 'webhook.escalated.url': `${url}/slack`, 'webhook.escalated.template': 'slack' })
+  const id = await claimedIncident(database.db, { title: '<!channel> & <script>' })
+  await escalate(id)
+  const message = await until(async () => received[0])
+  const body = JSON.parse(message.body)
+  expect(body.text).toContain('Escalated')
+  expect(message.body).toContain('the disk is full of tenant data')
+  expect(message.body).not.toContain('<!channel>')
+  expect(body.blocks.length).toBeLessThanOrEqual(45)
+})
+
+test('a dead receiver costs three attempts, each a row, and nothing else', async () => {
+  await configured({ 'webhook.escalated.url': 'http://127.0.0.1:9/dead' })
+  const id = await claimedIncident(database.db)
+  await escalate(id)
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    await until(async () => (await attempts(id))[attempt - 1]?.status === 'failed')
+    await sql`update delivery set next_at = nightshift_now() where incident_id = ${id} and status = 'pending'`.execute(
+      database.owner,
+    )
+  }
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  expect((await attempts(id)).map((row) => row.status)).toEqual(['failed', 'failed', 'failed'])
+  expect(await database.db.selectFrom('incident').select('status').where('id', '=', id).executeTakeFirst()).toEqual({
+    status: 'escalated',
+  })
+})
+
+test('a receiver that says the message can never be taken is not asked again', async () => {
+  await configured({ 'webhook.escalated.url': `${url}/gone` })
+  status = 404
+  const id = await claimedIncident(database.db)
+  await escalate(id)
+  await until(async () => (await attempts(id))[0]?.status === 'dropped')
+  expect(await attempts(id)).toHaveLength(1)
+})
