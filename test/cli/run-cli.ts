@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+/** Where nothing runs. */
+export const emptyDir = mkdtempSync(join(tmpdir(), 'nightshift-cli-'))
+
+export function tokenFile(token: string): string {
+  const file = join(emptyDir, token)
+  writeFileSync(file, `${token}\n`, { mode: 0o600 })
+  return file
+}
+
+export type Ended = { code: number | null; stdout: string; stderr: string }
+
+/** The command as a process of its own, without a terminal and without the caller's settings. */
+export function startCli(args: string[], env: Record<string, string> = {}, input?: string) {
+  const child = spawn(process.execPath, [entry, ...args], {
+    env: { PATH: process.env.PATH ?? '', HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, TZ: 'UTC', ...env },
+    stdio: 'pipe',
+  })
+  const said = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk) => {
+    said.stdout += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    said.stderr += chunk
+  })
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(input ?? '')
+  const ended = new Promise<Ended>((resolve) => {
+    child.on('close', (code) => resolve({ code, ...said }))
+  })
+  return { child, said, ended }
+}
+
+export function runCli(args: string[], env?: Record<string, string>, input?: string): Promise<Ended> {
+  return startCli(args, env, input).ended
+}
+
+/** Waits for something the process or the stand-in does. */
+export async function until(what: string, holds: () => boolean, withinMs = 15_000): Promise<void> {
+  const end = Date.now() + withinMs
+  while (!holds()) {
+    if (Date.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
