@@ -1,0 +1,103 @@
+import { OpenAPIHono } from '@hono/zod-openapi'
+import pino, { type Logger } from 'pino'
+import type { PlatformClient } from '../clients/platform.ts'
+import type { Db } from '../db/connect.ts'
+import type { EnvironmentDefaults } from '../db/settings.ts'
+import { accessLog } from './access-log.ts'
+import { approvalRoutes } from './approvals.ts'
+import { authenticate } from './authenticate.ts'
+import { limitBody } from './body-limit.ts'
+import { capabilityGapRoutes } from './capability-gaps.ts'
+import { configRoutes } from './config.ts'
+import type { ApiDeps } from './deps.ts'
+import { docsPage } from './docs.ts'
+import { effectRoutes } from './effects.ts'
+import { healthRoutes } from './health.ts'
+import type { Env } from './hono.ts'
+import { hostRoutes } from './hosts.ts'
+import { incidentEndingRoutes } from './incident-endings.ts'
+import { incidentEventRoutes } from './incident-events.ts'
+import { incidentExportRoutes } from './incident-export.ts'
+import { incidentRoutes } from './incidents.ts'
+import { ingestRoutes } from './ingest.ts'
+import { linkRoutes } from './links.ts'
+import { createMetrics } from './metrics.ts'
+import { nodeRoutes } from './nodes.ts'
+import { platformState } from './platform-state.ts'
+import { answerProblem, invalidRequest, Problem, toProblem } from './problem.ts'
+import { proposalRoutes } from './proposals.ts'
+import { requestId } from './request-id.ts'
+import { resourceRoutes } from './resources.ts'
+import { noRuns, type Runs } from './runs.ts'
+import { securityHeaders } from './security-headers.ts'
+import { shardRoutes } from './shards.ts'
+import { streamRoutes } from './stream.ts'
+import { tenantRoutes } from './tenants.ts'
+
+export type ApiOptions = {
+  db: Db
+  /** A pool of its own for locks that are held while a write runs; `db` itself where few run at once. */
+  locks?: Db
+  platform?: PlatformClient | null
+  runs?: Runs
+  log?: Logger
+  environment?: EnvironmentDefaults
+  closing?: AbortSignal
+}
+
+export type Api = { app: OpenAPIHono<Env>; deps: ApiDeps }
+
+const routers = [
+  ingestRoutes,
+  incidentRoutes,
+  incidentEventRoutes,
+  incidentEndingRoutes,
+  incidentExportRoutes,
+  streamRoutes,
+  approvalRoutes,
+  shardRoutes,
+  nodeRoutes,
+  tenantRoutes,
+  hostRoutes,
+  linkRoutes,
+  resourceRoutes,
+  effectRoutes,
+  proposalRoutes,
+  capabilityGapRoutes,
+  configRoutes,
+]
+
+/** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */
+export function createApi(options: ApiOptions): Api {
+  const { db, platform = null, log = pino({ level: 'silent' }) } = options
+  const deps: ApiDeps = {
+    db,
+    locks: options.locks ?? db,
+    platform,
+    state: platformState(db, platform, log),
+    runs: options.runs ?? noRuns,
+    metrics: createMetrics(db),
+    log,
+    environment: options.environment ?? {},
+    closing: options.closing ?? new AbortController().signal,
+  }
+  const app = new OpenAPIHono<Env>()
+  app.onError((error, c) => answerProblem(c, toProblem(error)))
+  app.notFound((c) => answerProblem(c, new Problem(404, 'NOT_FOUND', `There is nothing at ${c.req.path}.`)))
+  app.use(requestId, accessLog(log, deps.metrics), securityHeaders)
+  healthRoutes(app, deps)
+
+  const router = new OpenAPIHono<Env>({ defaultHook: invalidRequest as never })
+  for (const routes of routers) routes(router, deps)
+  app.use('/api/*', authenticate(db), limitBody)
+  app.route('/api/v1', router)
+
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
+  const document = () => app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.1.0' } })
+  app.get('/openapi.json', (c) => c.json(document()))
+  app.get('/docs', (c) => {
+    c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+    return c.html(docsPage(document() as never))
+  })
+  return { app, deps }
+}

@@ -1,0 +1,134 @@
+import { z } from '@hono/zod-openapi'
+import { decide, listApprovals, mintDecisionToken } from '../db/approvals.ts'
+import { incidentById } from '../db/incidents.ts'
+import { approval, approvalStatus, type DecisionOutcome, decision } from '../domain/approval.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { approvalExample, approvalId, incidentId } from './examples.ts'
+import { page, pageOf, pageQuery } from './page.ts'
+import { notFound, Problem } from './problem.ts'
+
+const params = z.object({ id: z.string().max(100) })
+const tag = 'approvals'
+/** The row is what counts: a run that is not woken reads it within a minute. */
+const wakeWithinMs = 2_000
+
+export function approvalRoutes(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/approvals',
+    permission: 'read',
+    tag,
+    summary: 'What the agent asks of people, newest first',
+    query: z.object({ status: approvalStatus.optional(), incident: z.string().max(100).optional(), ...pageQuery }),
+    answer: pageOf(approval),
+    example: { items: [approvalExample], nextCursor: null },
+    async run({ query: { status, incident, limit, cursor } }) {
+      const filter = { status, incidentId: incident }
+      const rows = await listApprovals(db, filter, { before: cursor ?? null, limit: limit + 1 })
+      return page(rows, limit, (last) => last.id)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/approvals/{id}',
+    permission: 'read',
+    tag,
+    summary: 'What exactly is asked, why, and what would happen',
+    params,
+    answer: approval,
+    example: approvalExample,
+    problems: [404],
+    async run({ params: { id } }) {
+      const [found] = await listApprovals(db, { id }, { before: null, limit: 1 })
+      if (!found) throw notFound(`approval ${id}`)
+      return found
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/approvals/{id}/token',
+    permission: 'decide',
+    tag,
+    summary: 'Mints a decision token',
+    description:
+      'For the signed-in person and this one approval, good for one decision, stored as a hash. The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`.',
+    params,
+    answer: z.object({ token: z.string(), approvalId: z.string(), incidentId: z.string(), expiresAt: z.string() }),
+    example: { token: '…43 characters…', approvalId, incidentId, expiresAt: '2026-11-21T01:56:02.000000Z' },
+    status: 201,
+    problems: [404, 410],
+    secret: true,
+    async run({ params: { id }, principal }) {
+      const minted = await mintDecisionToken(db, principal, id)
+      if (minted.outcome === 'minted') {
+        const { outcome: _, ...answer } = minted
+        return answer
+      }
+      const status = { not_found: 404, forbidden: 403, gone: 410 }[minted.outcome]
+      throw new Problem(status, minted.outcome.toUpperCase(), minted.message)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/approvals/{id}/decision',
+    permission: 'decide',
+    tag,
+    summary: 'Approves or denies',
+    description:
+      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409; a denial needs a reason, which the agent reads.',
+    params,
+    body: z.strictObject({
+      decision,
+      token: z.string().min(1).max(200),
+      reason: z.string().max(2000).nullable().default(null),
+    }),
+    bodyExample: { decision: 'approve', token: '…43 characters…', reason: null },
+    answer: z.object({
+      outcome: z.enum(['recorded', 'repeated']),
+      status: approvalStatus,
+      approvalId: z.string(),
+      incidentId: z.string(),
+    }),
+    example: { outcome: 'recorded', status: 'approved', approvalId, incidentId },
+    problems: [404, 409, 410],
+    async run({ params: { id }, body }) {
+      const decided = await decide(db, { ...body, approvalId: id, incidentId: null, via: 'api' })
+      if (!('approvalId' in decided)) {
+        deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
+        throw refusal(id, decided)
+      }
+      if (decided.outcome === 'recorded') {
+        deps.metrics.decisions.inc({ decision: body.decision, via: 'api' })
+        await wake(deps, decided.incidentId)
+      }
+      const { outcome, status, approvalId, incidentId } = decided
+      return { outcome, status, approvalId, incidentId }
+    },
+  })
+}
+
+async function wake(deps: ApiDeps, incidentId: string): Promise<void> {
+  const incident = await incidentById(deps.db, incidentId)
+  if (incident) await deps.runs.tell({ incidentId, attempt: incident.attempt }, 'decided', wakeWithinMs)
+}
+
+function refusal(id: string, decided: Exclude<DecisionOutcome, { outcome: 'recorded' | 'repeated' }>): Problem {
+  switch (decided.outcome) {
+    case 'not_found':
+      return notFound(`approval ${id}`)
+    case 'invalid':
+      return new Problem(422, 'INVALID', decided.message)
+    case 'forbidden':
+      return new Problem(403, decided.code, decided.message)
+    case 'conflict':
+      return new Problem(409, 'CONFLICT', decided.message, { fields: { approvalStatus: decided.status } })
+    case 'gone':
+      return new Problem(410, 'GONE', decided.message, { fields: { approvalStatus: decided.status } })
+  }
+}

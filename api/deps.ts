@@ -1,0 +1,23 @@
+import type { Logger } from 'pino'
+import type { PlatformClient } from '../clients/platform.ts'
+import type { Db } from '../db/connect.ts'
+import type { EnvironmentDefaults } from '../db/settings.ts'
+import type { Metrics } from './metrics.ts'
+import type { PlatformState } from './platform-state.ts'
+import type { Runs } from './runs.ts'
+
+/** What the routes are built over. */
+export type ApiDeps = {
+  db: Db
+  /** Connections that hold a lock while an effect runs: apart, so that effects cannot starve the queries they need. */
+  locks: Db
+  platform: PlatformClient | null
+  state: PlatformState
+  runs: Runs
+  metrics: Metrics
+  log: Logger
+  /** Defaults of settings that somebody set in the environment, by the name of the variable. */
+  environment: EnvironmentDefaults
+  /** Aborted when the process is told to stop: not ready any more, streams end. */
+  closing: AbortSignal
+}

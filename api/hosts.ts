@@ -1,0 +1,103 @@
+import { z } from '@hono/zod-openapi'
+import { type HostRow, hostById, hosts, vmById, vms } from '../db/platform.ts'
+import { health, hostState, vmState } from '../domain/platform.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { healthOfHost } from './nodes.ts'
+import { pageOf } from './page.ts'
+import { notFound } from './problem.ts'
+import { resourceParams, staleFlag, withHealth } from './resource.ts'
+
+const tag = 'platform'
+const host = hostState.extend({ status: health, ...staleFlag })
+const hostExample: z.input<typeof host> = {
+  id: 'host-osl-2',
+  region: 'osl',
+  rack: 'rack-1',
+  state: 'dead',
+  ramMib: 16_384,
+  cpuMc: 8_000,
+  status: 'critical',
+}
+const vmExample: z.input<typeof vmState> = {
+  id: 'vm-osl-3',
+  host: 'host-osl-2',
+  running: false,
+  ramMib: 2_048,
+  cpuMc: 1_000,
+  haGroup: 'ha-web',
+  tenant: 'tenant-1',
+}
+
+export function hostRoutes(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  const shown = (row: HostRow, fresh: { stale: boolean }) =>
+    withHealth({ ...row, status: healthOfHost[row.state] }, fresh)
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/hosts',
+    permission: 'read',
+    tag,
+    summary: 'All hosts',
+    answer: pageOf(host),
+    example: { items: [hostExample], nextCursor: null },
+    async run() {
+      const fresh = await state.refresh()
+      return { items: (await hosts(db)).map((row) => shown(row, fresh)), nextCursor: null }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/hosts/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A host',
+    params: resourceParams,
+    answer: host,
+    example: hostExample,
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await state.refresh()
+      const row = await hostById(db, id)
+      if (!row) throw notFound(`host ${id}`)
+      return shown(row, fresh)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/vms',
+    permission: 'read',
+    tag,
+    summary: 'All VMs and where they run',
+    description: 'Whether a VM runs has no word for "unknown": 503 while the platform cannot be reached.',
+    query: z.object({ host: z.string().max(100).optional() }),
+    answer: pageOf(vmState),
+    example: { items: [vmExample], nextCursor: null },
+    async run({ query }) {
+      await state.requireFresh()
+      const all = await vms(db)
+      return { items: query.host ? all.filter((vm) => vm.host === query.host) : all, nextCursor: null }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/vms/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A VM, the host it is on, and whether it runs',
+    params: resourceParams,
+    answer: vmState,
+    example: vmExample,
+    problems: [404],
+    async run({ params: { id } }) {
+      await state.requireFresh()
+      const vm = await vmById(db, id)
+      if (!vm) throw notFound(`VM ${id}`)
+      return vm
+    },
+  })
+}

@@ -1,0 +1,70 @@
+import { z } from '@hono/zod-openapi'
+import { append } from '../db/append.ts'
+import { eventsOf } from '../db/events.ts'
+import { recordableAction } from '../domain/event.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { type EventAnswer, eventSchema } from './event-schema.ts'
+import { eventExample } from './examples.ts'
+import { incidentParams, requireIncident } from './incidents.ts'
+import { numberCursor, page, pageOf, pageQuery } from './page.ts'
+import { rowKey } from './row-key.ts'
+
+const tag = 'incidents'
+const example = eventExample as EventAnswer
+
+export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/events',
+    permission: 'read',
+    tag,
+    summary: 'The log of an incident, oldest first',
+    description: '`after` is the number of the last row already seen; numbers are dense from 1.',
+    params: incidentParams,
+    query: z.object({ after: numberCursor, limit: pageQuery.limit, cursor: numberCursor }),
+    answer: pageOf(eventSchema),
+    example: { items: [example], nextCursor: null },
+    problems: [404],
+    async run({ params: { id }, query: { after, cursor, limit } }) {
+      await requireIncident(deps, id)
+      const rows = await eventsOf(db, id, { afterSeq: cursor ?? after ?? 0, limit: limit + 1 })
+      return page(rows as EventAnswer[], limit, (last) => last.seq)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/events',
+    permission: 'record',
+    tag,
+    summary: 'Records a step or a finding',
+    params: incidentParams,
+    body: z.strictObject({ action: recordableAction, detail: z.string().min(1).max(2000) }),
+    bodyExample: { action: 'investigated', detail: 'The replica stopped at 01:40.' },
+    answer: eventSchema,
+    example: { ...example, kind: 'commented' },
+    status: 201,
+    problems: [404, 409],
+    agent: {
+      tool: 'add_incident_event',
+      identity: ({ id }, { action, detail }) => ({ incident_id: id, action, detail }),
+    },
+    async run({ params: { id }, body: { action, detail }, actor, judged }) {
+      const { event } = await db.transaction().execute((trx) =>
+        append(trx, id, judged?.attempt ?? null, {
+          kind: 'commented',
+          action,
+          actor,
+          turn: judged?.turn ?? null,
+          stepKey: rowKey(judged, 'commented'),
+          detail,
+          metadata: { text: detail, confidence: null, action },
+        }),
+      )
+      return event as EventAnswer
+    },
+  })
+}

@@ -1,0 +1,179 @@
+import { z } from '@hono/zod-openapi'
+import { deliveriesOf } from '../db/deliveries.ts'
+import { verifyChain } from '../db/events.ts'
+import { incidentById, listIncidents } from '../db/incidents.ts'
+import { openByHand } from '../db/requests.ts'
+import { type Incident, incident, incidentStatus, incidentType, severity } from '../domain/incident.ts'
+import { resourceRef } from '../domain/resource.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { incidentExample } from './examples.ts'
+import { page, pageOf, pageQuery, wordsOf } from './page.ts'
+import { notFound } from './problem.ts'
+
+export const incidentParams = z.object({ id: z.string().max(100) })
+const tag = 'incidents'
+
+/** The incident, or a 404 that names it. */
+export async function requireIncident(deps: Pick<ApiDeps, 'db'>, id: string): Promise<Incident> {
+  const found = await incidentById(deps.db, id)
+  if (!found) throw notFound(`incident ${id}`)
+  return found
+}
+
+export function incidentRoutes(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents',
+    permission: 'read',
+    tag,
+    summary: 'Incidents, newest first',
+    query: z.object({
+      status: wordsOf(incidentStatus),
+      type: incidentType.optional(),
+      severity: wordsOf(severity),
+      q: z.string().max(200).optional(),
+      ...pageQuery,
+    }),
+    answer: pageOf(incident),
+    example: { items: [incidentExample], nextCursor: null },
+    async run({ query: { limit, cursor, ...filter } }) {
+      const rows = await listIncidents(db, filter, { before: cursor ?? null, limit: limit + 1 })
+      return page(rows, limit, (last) => last.id)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}',
+    permission: 'read',
+    tag,
+    summary: 'An incident as it stands',
+    params: incidentParams,
+    answer: incident,
+    example: incidentExample,
+    problems: [404],
+    run: ({ params }) => requireIncident(deps, params.id),
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Opens an incident by hand',
+    description: 'Who opens it cannot approve its critical actions.',
+    body: z.strictObject({
+      type: incidentType,
+      severity,
+      title: z.string().trim().min(3).max(300),
+      resource: resourceRef.nullable().default(null),
+    }),
+    bodyExample: { type: 'replication_lag', severity: 'warning', title: 'The replica feels slow', resource: null },
+    answer: incident,
+    example: incidentExample,
+    status: 201,
+    async run({ body, actor, principal }) {
+      const by = { actor, operatorId: principal.operatorId }
+      const opened = await db.transaction().execute((trx) => openByHand(trx, body, `Opened by hand: ${body.title}`, by))
+      deps.runs.triggerQueue()
+      return opened
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/agent',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Asks the agent a question',
+    description: 'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it.',
+    body: z.strictObject({
+      question: z.string().trim().min(3).max(2_000),
+      resource: resourceRef.nullable().default(null),
+    }),
+    bodyExample: { question: 'Which host runs vm-osl-3 now?', resource: null },
+    answer: incident,
+    example: { ...incidentExample, type: 'question', status: 'open', severity: 'info', severitySource: 'person' },
+    status: 201,
+    async run({ body: { question, resource }, actor, principal }) {
+      const by = { actor, operatorId: principal.operatorId }
+      const opened = await db
+        .transaction()
+        .execute((trx) =>
+          openByHand(trx, { type: 'question', severity: 'info', title: question, resource }, question, by),
+        )
+      deps.runs.triggerQueue()
+      return opened
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/verify',
+    permission: 'read',
+    tag,
+    summary: 'Recomputes the hash chain of the log',
+    description: '`head` is a hash that was handed out earlier, by a webhook say: it must still be in the chain.',
+    params: incidentParams,
+    query: z.object({ head: z.string().max(128).optional() }),
+    answer: z.object({
+      ok: z.boolean(),
+      events: z.number().int(),
+      headHash: z.string(),
+      problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
+    }),
+    example: { ok: true, events: 7, headHash: '60303ae2…', problem: null },
+    problems: [404],
+    async run({ params: { id }, query: { head } }) {
+      const report = await verifyChain(db, id, head)
+      if (!report) throw notFound(`incident ${id}`)
+      return report
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/deliveries',
+    permission: 'read',
+    tag,
+    summary: 'Every attempt to tell somebody about it',
+    params: incidentParams,
+    answer: pageOf(
+      z.object({
+        id: z.number().int(),
+        messageId: z.string(),
+        destination: z.string(),
+        attempt: z.number().int(),
+        status: z.enum(['pending', 'sending', 'sent', 'failed', 'dropped']),
+        responseStatus: z.number().int().nullable(),
+        response: z.string().nullable(),
+        nextAt: z.string(),
+        finishedAt: z.string().nullable(),
+      }),
+    ),
+    example: {
+      items: [
+        {
+          id: 1,
+          messageId: 'msg_01kam3x0q2v8d5t7w9y1b3c5e7',
+          destination: 'webhook.escalated',
+          attempt: 1,
+          status: 'sent',
+          responseStatus: 200,
+          response: 'ok',
+          nextAt: '2026-11-21T01:50:00.000000Z',
+          finishedAt: '2026-11-21T01:50:00.200000Z',
+        },
+      ],
+      nextCursor: null,
+    },
+    problems: [404],
+    async run({ params: { id } }) {
+      await requireIncident(deps, id)
+      return { items: await deliveriesOf(db, id), nextCursor: null }
+    },
+  })
+}

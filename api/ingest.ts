@@ -1,0 +1,110 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createRoute, z } from '@hono/zod-openapi'
+import { every } from 'hono/combine'
+import { type Ingested, ingestAlert } from '../db/alerts.ts'
+import { incidentById } from '../db/incidents.ts'
+import { ingestOutcome } from '../domain/alert.ts'
+import { dialectOf, dialects } from '../ingest/dialects.ts'
+import type { ApiDeps } from './deps.ts'
+import type { Router } from './endpoint.ts'
+import { incidentId } from './examples.ts'
+import type { Context } from './hono.ts'
+import { permit } from './permit.ts'
+import { notFound, Problem } from './problem.ts'
+
+/** A sender waits for the answer: telling the runs may not make it wait longer than this. */
+const tellWithinMs = 100
+
+const route = createRoute({
+  method: 'post',
+  path: '/ingest/{dialect}',
+  tags: ['ingest'],
+  summary: 'Takes alerts in',
+  description: `Idempotent by fingerprint, so no \`Idempotency-Key\`. Dialects: ${Object.keys(dialects).join(', ')}.\n\nPermission: \`ingest\`.`,
+  security: [{ bearer: [] }],
+  'x-permission': 'ingest',
+  request: {
+    params: z.object({ dialect: z.string().max(64) }),
+    body: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: z.looseObject({}),
+          example: {
+            version: '4',
+            status: 'firing',
+            alerts: [
+              { status: 'firing', labels: { alertname: 'replication_lag', shard: 'db-osl-1' }, annotations: {} },
+            ],
+          },
+        },
+      },
+    },
+  },
+  responses: {
+    202: {
+      description: 'Committed: per alert, what became of it.',
+      content: {
+        'application/json': {
+          schema: z.object({
+            alerts: z.array(
+              z.object({ fingerprint: z.string(), incidentId: z.string().nullable(), outcome: ingestOutcome }),
+            ),
+          }),
+          example: { alerts: [{ fingerprint: 'd0735916ffe8d871', incidentId, outcome: 'opened' as const }] },
+        },
+      },
+    },
+    400: { description: 'These bytes can never be alerts: sending them again is of no use.' },
+    401: { description: 'No token, or one that is unknown, expired or revoked.' },
+    403: { description: 'The role may not.' },
+    404: { description: 'There is no such dialect.' },
+    413: { description: 'More than 1 MiB.' },
+    415: { description: 'Not a content type of this dialect.' },
+    503: { description: 'The database cannot be reached: send it again.' },
+  },
+})
+
+export function ingestRoutes(router: Router, deps: ApiDeps): void {
+  // Bytes go to the dialect as they came; the schema above is only what the document says.
+  router.openAPIRegistry.registerPath(route)
+  router.post('/ingest/:dialect', every(permit('ingest')), async (c) => {
+    const name = c.req.param('dialect')
+    const dialect = dialectOf(name)
+    if (!dialect) throw notFound(`dialect ${name}: there are ${Object.keys(dialects).join(' and ')}`)
+    requireContentType(c, dialect.contentTypes)
+    const bytes = new Uint8Array(await c.req.arrayBuffer())
+    const parsed = dialect.parse(bytes, new Date().toISOString())
+    if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
+
+    const ingested: Ingested[] = []
+    for (const alert of parsed.alerts) {
+      const each = await ingestAlert(deps.db, alert)
+      deps.metrics.alerts.inc({ source: alert.source, outcome: each.outcome })
+      ingested.push(each)
+    }
+    await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
+    const alerts = ingested.map(({ fingerprint, incidentId, outcome }) => ({ fingerprint, incidentId, outcome }))
+    return c.json({ alerts }, 202)
+  })
+}
+
+function requireContentType(c: Context, taken: string[]): void {
+  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
+  if (taken.includes(type)) return
+  throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', `Send ${taken.join(' or ')}.`)
+}
+
+/** Best effort: the queue ticks by itself, and a run sees in the rows that its alerts have ended. */
+async function tellRuns(deps: ApiDeps, ingested: Ingested[]): Promise<void> {
+  if (ingested.some(({ outcome }) => outcome === 'opened' || outcome === 'reopened')) deps.runs.triggerQueue()
+  try {
+    const ended = ingested.flatMap((each) => (each.resolvedWhileRunning && each.incidentId ? [each.incidentId] : []))
+    for (const id of new Set(ended)) {
+      const incident = await incidentById(deps.db, id)
+      if (incident) await deps.runs.tell({ incidentId: id, attempt: incident.attempt }, 'alertResolved', 2_000)
+    }
+  } catch (error) {
+    deps.log.warn({ err: error }, 'the end of an alert was stored, but its run was not told')
+  }
+}

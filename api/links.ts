@@ -1,0 +1,75 @@
+import { z } from '@hono/zod-openapi'
+import { hosts, links } from '../db/platform.ts'
+import { linkState } from '../domain/platform.ts'
+import { cheapestPath } from './cheapest-path.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { pageOf } from './page.ts'
+import { notFound, Problem } from './problem.ts'
+
+const tag = 'platform'
+const hostId = z.string().min(1).max(100)
+const onlyFresh = 'Has no word for "unknown": 503 while the platform cannot be reached.'
+
+export function linkRoutes(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  const network = async () => {
+    await state.requireFresh()
+    const all = await hosts(db)
+    const live = new Set(all.filter((host) => host.state === 'live').map((host) => host.id))
+    return { links: await links(db), live, known: new Set(all.map((host) => host.id)) }
+  }
+  const requireHosts = (known: ReadonlySet<string>, ...ids: string[]) => {
+    for (const id of ids) if (!known.has(id)) throw notFound(`host ${id}`)
+  }
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/links',
+    permission: 'read',
+    tag,
+    summary: 'The link between two hosts, or all links',
+    description: `With \`a\` and \`b\`: live only if the cable is up and both ends are live. ${onlyFresh}`,
+    query: z.object({ a: hostId.optional(), b: hostId.optional() }),
+    answer: z.union([
+      z.object({ a: z.string(), b: z.string(), live: z.boolean(), cost: z.number().nullable() }),
+      pageOf(linkState),
+    ]),
+    example: { a: 'host-osl-1', b: 'host-osl-2', live: true, cost: 10 },
+    problems: [404],
+    async run({ query: { a, b } }) {
+      const { links, live, known } = await network()
+      if (a === undefined && b === undefined) return { items: links, nextCursor: null }
+      if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or none')
+      requireHosts(known, a, b)
+      const link = links.find((one) => (one.a === a && one.b === b) || (one.a === b && one.b === a))
+      const isLive = link?.up === true && live.has(a) && live.has(b)
+      return { a, b, live: isLive, cost: isLive ? link.cost : null }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/reachability',
+    permission: 'read',
+    tag,
+    summary: 'Is there a healthy path between two hosts now?',
+    description: `The cheapest one, over live links. ${onlyFresh}`,
+    query: z.object({ from: hostId, to: hostId }),
+    answer: z.object({
+      from: z.string(),
+      to: z.string(),
+      reachable: z.boolean(),
+      cost: z.number().nullable(),
+      path: z.array(z.string()),
+    }),
+    example: { from: 'host-osl-1', to: 'host-ams-1', reachable: true, cost: 30, path: ['host-osl-1', 'host-ams-1'] },
+    problems: [404],
+    async run({ query: { from, to } }) {
+      const { links, live, known } = await network()
+      requireHosts(known, from, to)
+      const found = cheapestPath(links, live, from, to)
+      return { from, to, reachable: found !== null, cost: found?.cost ?? null, path: found?.path ?? [] }
+    },
+  })
+}

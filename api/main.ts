@@ -1,0 +1,69 @@
+import { serve } from '@hono/node-server'
+import { Client, Connection } from '@temporalio/client'
+import pino from 'pino'
+import { createPlatformClient } from '../clients/platform.ts'
+import { readConfig } from '../config.ts'
+import { connect } from '../db/connect.ts'
+import { settings } from '../domain/setting.ts'
+import { createApi } from './app.ts'
+import { temporalRuns } from './runs.ts'
+import { startWatchdog } from './watchdog.ts'
+
+/** The API process: routes, the watchdog, the inventory in step. Starts and takes alerts in while Temporal is down. */
+const config = readConfig(process.env, ['DATABASE_URL'])
+const log = pino({
+  level: config.LOG_LEVEL,
+  name: 'api',
+  redact: {
+    paths: ['authorization', '*.authorization', 'token', '*.token', 'apiKey', '*.apiKey'],
+    censor: '[redacted]',
+  },
+})
+const databaseUrl = config.DATABASE_URL as string
+const db = connect(databaseUrl, { name: 'nightshift-api', max: 20 })
+const locks = connect(databaseUrl, { name: 'nightshift-api-locks', max: 10 })
+// Lazy: the connection is made by the first call, and made again after it was lost.
+const connection = Connection.lazy({ address: config.TEMPORAL_ADDRESS })
+const client = new Client({ connection, namespace: config.TEMPORAL_NAMESPACE })
+const platform = config.PLATFORM_URL
+  ? createPlatformClient({ baseUrl: config.PLATFORM_URL, token: config.PLATFORM_TOKEN })
+  : null
+
+/** Only what somebody really set counts as "from the environment". */
+const environment = Object.fromEntries(
+  settings.flatMap(({ environment: name }) => {
+    if (name === null || !process.env[name]) return []
+    return [[name, String(config[name as keyof typeof config] ?? '')]]
+  }),
+)
+
+const closing = new AbortController()
+const { app, deps } = createApi({
+  db,
+  locks,
+  platform,
+  runs: temporalRuns(client, log),
+  log,
+  environment,
+  closing: closing.signal,
+})
+const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOST }, (address) => {
+  log.info({ port: address.port, platform: config.PLATFORM_URL ?? null }, 'the API is ready')
+})
+const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
+const stopSync = platform ? deps.state.keepInStep(2_000) : () => {}
+
+/** What takes longer than this to end is left to the effect's key and the row's lock: both survive this process. */
+const stopWithinMs = 4_000
+
+const stop = async () => {
+  closing.abort()
+  stopWatchdog()
+  stopSync()
+  setTimeout(() => process.exit(0), stopWithinMs).unref()
+  await new Promise((resolve) => server.close(resolve))
+  await Promise.allSettled([db.destroy(), locks.destroy(), connection.close()])
+  process.exit(0)
+}
+process.once('SIGTERM', stop)
+process.once('SIGINT', stop)

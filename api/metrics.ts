@@ -1,0 +1,54 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Db } from '../db/connect.ts'
+import { openIncidentCounts, pendingApprovalCounts } from '../db/counts.ts'
+
+/** The counters of one API process; what the database knows is asked when somebody scrapes. */
+export function createMetrics(db: Db) {
+  const register = new Registry()
+  const registers = [register]
+  new Gauge({
+    name: 'nightshift_incidents_open',
+    help: 'Incidents that are open, investigated or waiting for a person.',
+    labelNames: ['type', 'severity'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { count, ...labels } of await openIncidentCounts(db)) this.set(labels, Number(count))
+    },
+  })
+  new Gauge({
+    name: 'nightshift_approvals_pending',
+    help: 'Approvals that wait for a person.',
+    labelNames: ['risk'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { count, ...labels } of await pendingApprovalCounts(db)) this.set(labels, Number(count))
+    },
+  })
+  new Gauge({
+    name: 'nightshift_build_info',
+    help: 'Always 1.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version: '0.1.0' }, 1)
+  const counter = (name: string, help: string, labelNames: string[]) =>
+    new Counter({ name: `nightshift_${name}`, help, labelNames, registers })
+  return {
+    register,
+    alerts: counter('alerts_received_total', 'Alerts taken in.', ['source', 'outcome']),
+    decisions: counter('approval_decisions_total', 'Decisions that were recorded.', ['decision', 'via']),
+    refusedDecisions: counter('approval_decisions_refused_total', 'Decisions that changed nothing.', ['outcome']),
+    effects: counter('effects_total', 'Writes to the platform, by how they ended.', ['tool', 'status']),
+    watchdog: counter('watchdog_escalations_total', 'Incidents that no run carried any more.', ['why']),
+    requests: counter('http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
+    requestSeconds: new Histogram({
+      name: 'nightshift_http_request_duration_seconds',
+      help: 'How long answers took.',
+      labelNames: ['method', 'route'],
+      buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10, 30],
+      registers,
+    }),
+  }
+}
+export type Metrics = ReturnType<typeof createMetrics>

@@ -1,0 +1,63 @@
+import { z } from '@hono/zod-openapi'
+import { hostById, nodeById } from '../db/platform.ts'
+import { type Health, health, nodeState } from '../domain/platform.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { nodeExample } from './examples.ts'
+import { notFound } from './problem.ts'
+import { resourceParams, staleFlag, withHealth } from './resource.ts'
+
+const tag = 'platform'
+export const healthOfHost = { live: 'nominal', draining: 'degraded', dead: 'critical' } satisfies Record<string, Health>
+
+export function nodeRoutes(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/nodes/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A node: hostname, address, shard, role, status, what fills its disk',
+    params: resourceParams,
+    answer: nodeState.extend(staleFlag),
+    example: nodeExample,
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await state.refresh()
+      const node = await nodeById(db, id)
+      if (!node) throw notFound(`node ${id}`)
+      return withHealth(node, fresh)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/nodes/{id}/health',
+    permission: 'read',
+    tag,
+    summary: 'How a node or a host is now',
+    params: resourceParams,
+    answer: z.object({
+      node: z.string(),
+      kind: z.enum(['node', 'host']),
+      status: health,
+      reason: z.string().nullable(),
+      ...staleFlag,
+    }),
+    example: { node: 'node-osl-2', kind: 'node', status: 'degraded', reason: 'replica is 214 s behind' },
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await state.refresh()
+      const node = await nodeById(db, id)
+      if (node) {
+        const { status, reason } = node
+        return withHealth({ node: id, kind: 'node' as const, status, reason }, fresh)
+      }
+      const host = await hostById(db, id)
+      if (!host) throw notFound(`node or host ${id}`)
+      const reason = host.state === 'live' ? null : `the host is ${host.state}`
+      return withHealth({ node: id, kind: 'host' as const, status: healthOfHost[host.state], reason }, fresh)
+    },
+  })
+}

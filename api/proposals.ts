@@ -1,0 +1,202 @@
+import { z } from '@hono/zod-openapi'
+import { placementState, proposalById, storeProposal } from '../db/proposals.ts'
+import { actionDigest } from '../domain/digest.ts'
+import { type PlacementProblem, type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import { InvalidProblemError } from '../placement/check.ts'
+import { planDigest, stateFingerprint } from '../placement/digest.ts'
+import { solve } from '../placement/solve.ts'
+import { verifyPlan } from '../placement/verify.ts'
+import { answerEffect } from './answer-effect.ts'
+import type { ApiDeps } from './deps.ts'
+import { runEffect } from './effect.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { incidentId, proposalId } from './examples.ts'
+import { executePlan } from './execute-plan.ts'
+import { requireIncident } from './incidents.ts'
+import { notFound, Problem } from './problem.ts'
+import { requirePlatform } from './require-platform.ts'
+
+const tag = 'placement'
+const params = z.object({ id: z.string().max(100) })
+const resourceId = z.string().min(1).max(100)
+const proposalExample: Proposal = {
+  id: proposalId,
+  incidentId,
+  intent: 'recover',
+  hostIds: ['host-osl-2'],
+  state: 'planned',
+  migrations: 0,
+  steps: [{ step: 1, action: 'start', vm: 'vm-osl-3', from: 'host-osl-2', to: 'host-osl-3' }],
+  reason: null,
+  planDigest: '60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752',
+  stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  createdAt: '2026-11-21T01:45:50.000000Z',
+}
+
+export function proposalRoutes(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/placement/proposals',
+    permission: 'record',
+    tag,
+    summary: 'Plans where VMs should go; executes nothing',
+    description: 'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached.',
+    body: z.strictObject({
+      intent: placementIntent,
+      host_ids: z.array(resourceId).min(1).max(50),
+      vm_ids: z.array(resourceId).max(500).nullable().default(null),
+      use_rack_constraints: z.boolean(),
+      incident_id: z.string().max(100).nullable().default(null),
+    }),
+    bodyExample: {
+      intent: 'recover',
+      host_ids: ['host-osl-2'],
+      vm_ids: null,
+      use_rack_constraints: true,
+      incident_id: incidentId,
+    },
+    answer: proposal.extend({ proposal_id: z.string() }),
+    example: { ...proposalExample, proposal_id: proposalId },
+    status: 201,
+    problems: [404],
+    agent: {
+      tool: 'schedule_ha_proposal',
+      identity: (_params, { intent, host_ids, vm_ids, use_rack_constraints }) => ({
+        ...{ intent, host_ids, vm_ids, use_rack_constraints },
+      }),
+    },
+    async run({ body, judged, c }) {
+      await state.requireFresh()
+      // An agent plans for its own incident, whatever it names.
+      const incidentId = judged?.incidentId ?? body.incident_id
+      if (incidentId !== null) await requireIncident(deps, incidentId)
+      const problem: PlacementProblem = {
+        intent: body.intent,
+        hostIds: body.host_ids,
+        vmIds: body.vm_ids,
+        useRackConstraints: body.use_rack_constraints,
+        ...(await placementState(db)),
+      }
+      const plan = await solve(problem, { signal: c.req.raw.signal }).catch((error) => {
+        if (error instanceof InvalidProblemError) throw new Problem(422, 'INVALID', error.message)
+        throw error
+      })
+      const stored = await storeProposal(
+        db,
+        {
+          incidentId,
+          intent: problem.intent,
+          hostIds: problem.hostIds,
+          ...plan,
+          planDigest: planDigest(plan.steps),
+          stateFingerprint: stateFingerprint(problem),
+        },
+        problem,
+      )
+      return { ...stored, proposal_id: stored.id }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/placement/proposals/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A stored plan, and the fingerprint of the state as it is today',
+    params,
+    answer: proposal.extend({ currentFingerprint: z.string() }),
+    example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint },
+    problems: [404],
+    async run({ params: { id } }) {
+      const found = await requireProposal(deps, id)
+      await state.requireFresh()
+      return { ...found.proposal, currentFingerprint: stateFingerprint(await placementState(db)) }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/placement/proposals/{id}/execute',
+    permission: 'act_on_platform',
+    tag,
+    summary: 'Executes a stored plan, step after step',
+    description:
+      '`If-Match` is the fingerprint of the state that was approved. A failed step does not stop those behind it. Agents need an approval that their run has used up.',
+    params,
+    headers: z.object({ 'if-match': z.string().max(100).optional() }),
+    body: z.strictObject({ reason: z.string().min(3).max(500) }),
+    bodyExample: { reason: 'host-osl-2 is dead' },
+    answer: z.looseObject({
+      detail: z.string(),
+      key: z.string(),
+      steps: z.array(
+        z.object({
+          step: z.number().int(),
+          vm: z.string(),
+          to: z.string(),
+          status: z.enum(['OK', 'FAILED']),
+          detail: z.string(),
+        }),
+      ),
+      failed: z.number().int(),
+    }),
+    example: {
+      detail: 'all 1 steps were done',
+      key: `${incidentId}.1:4:tool_started:0`,
+      steps: [{ step: 1, vm: 'vm-osl-3', to: 'host-osl-3', status: 'OK', detail: 'started' }],
+      failed: 0,
+    },
+    problems: [404, 409, 412, 428, 502, 504],
+    agent: {
+      tool: 'execute_migration',
+      approved: true,
+      async identity({ id }) {
+        const found = await proposalById(db, id ?? '')
+        return found && { plan: found.proposal.planDigest }
+      },
+    },
+    async run({ params: { id }, principal, actor, key, judged, c }) {
+      const platform = requirePlatform(deps)
+      const { proposal: plan, problem } = await requireProposal(deps, id)
+      const digest = actionDigest('execute_migration', { plan: plan.planDigest })
+      const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
+      const effect = await runEffect(
+        deps,
+        { ...request, incidentId: plan.incidentId },
+        {
+          before: () => requireUnchanged(deps, plan, problem, c.req.header('if-match')),
+          perform: (effectKey) => executePlan(deps, platform, plan, { key: effectKey, actor, judged }),
+        },
+      )
+      return answerEffect(effect) as never
+    },
+  })
+}
+
+async function requireProposal(deps: ApiDeps, id: string) {
+  const found = await proposalById(deps.db, id)
+  if (!found) throw notFound(`proposal ${id}`)
+  return found
+}
+
+/** The plan still fits the world, and the world is the one that was approved: said by the platform itself, just now. */
+async function requireUnchanged(deps: ApiDeps, plan: Proposal, problem: PlacementProblem, ifMatch: string | undefined) {
+  if (plan.state !== 'planned')
+    throw new Problem(409, 'NOT_PLANNED', `${plan.id} is ${plan.state}: nothing to execute.`)
+  if (!ifMatch) throw new Problem(428, 'IF_MATCH_REQUIRED', 'If-Match: name the state that this was decided for.')
+  deps.state.forget()
+  await deps.state.requireFresh()
+  const today = await placementState(deps.db)
+  const current = stateFingerprint(today)
+  if (ifMatch.replace(/^(?:W\/)?"(.*)"$/, '$1') !== current) {
+    const detail = 'Hosts or VMs are not as they were when this was decided. Nothing was started.'
+    throw new Problem(412, 'STATE_CHANGED', detail, { fields: { currentFingerprint: current } })
+  }
+  const verified = verifyPlan({ ...problem, ...today }, plan)
+  if (!verified.ok) {
+    const detail = `The plan does not fit today's state at step ${verified.step}: ${verified.reason}. Nothing was started.`
+    throw new Problem(412, 'STATE_CHANGED', detail)
+  }
+}

@@ -1,0 +1,63 @@
+import { z } from '@hono/zod-openapi'
+import { activeAlerts } from '../db/alerts.ts'
+import { findResources } from '../db/inventory.ts'
+import { resourceKind } from '../domain/resource.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { pageOf } from './page.ts'
+
+const tag = 'platform'
+
+export function resourceRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/resources',
+    permission: 'read',
+    tag,
+    summary: 'Resources whose id or name holds a text, exact matches first',
+    query: z.object({
+      q: z.string().min(1).max(100),
+      kind: resourceKind.optional(),
+      limit: z.coerce.number().int().min(1).max(100).default(20),
+    }),
+    answer: pageOf(z.object({ kind: resourceKind, id: z.string(), name: z.string(), aliases: z.array(z.string()) })),
+    example: { items: [{ kind: 'shard', id: 'db-osl-1', name: 'db-osl-1', aliases: [] }], nextCursor: null },
+    async run({ query: { q, kind, limit } }) {
+      await deps.state.refresh()
+      return { items: await findResources(deps.db, { kind: kind ?? null, text: q, limit }), nextCursor: null }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/active-alerts',
+    permission: 'read',
+    tag,
+    summary: 'Alerts on a resource that fire now or ended within 300 seconds',
+    query: z.object({ resource: z.string().min(1).max(100) }),
+    answer: pageOf(
+      z.object({
+        source: z.string(),
+        fingerprint: z.string(),
+        status: z.enum(['firing', 'resolved']),
+        name: z.string(),
+        labels: z.record(z.string(), z.string()),
+        annotations: z.record(z.string(), z.string()),
+        startsAt: z.string(),
+        endsAt: z.string().nullable(),
+        count: z.number().int(),
+        incidentId: z.string().nullable(),
+      }),
+    ),
+    example: { items: [], nextCursor: null },
+    async run({ query }) {
+      const rows = await activeAlerts(deps.db, query.resource)
+      const items = rows.map(
+        ({ source, fingerprint, status, name, labels, annotations, startsAt, endsAt, count, incidentId }) => ({
+          ...{ source, fingerprint, status, name, labels, annotations, startsAt, endsAt, count, incidentId },
+        }),
+      )
+      return { items, nextCursor: null }
+    },
+  })
+}

@@ -1,0 +1,79 @@
+import { type Client, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
+import type { Logger } from 'pino'
+import { alertResolved, cancelInvestigation, decided } from '../workflows/messages.ts'
+
+const signals = { decided, alertResolved, cancelInvestigation }
+export type RunSignal = keyof typeof signals
+
+/**
+ * The runs, as the API can reach them. Every call is best effort and ends in time: the rows are what counts, the queue ticks
+ * once a minute, and a run reads its rows when it wakes.
+ */
+export type Runs = {
+  /** `gone`: there is no such run (any more). `unreached`: nobody could say. */
+  tell(
+    run: { incidentId: string; attempt: number },
+    signal: RunSignal,
+    withinMs: number,
+  ): Promise<'told' | 'gone' | 'unreached'>
+  /** Lets the queue tick now instead of at the next minute. Many at once are one. */
+  triggerQueue(): void
+  isReachable(withinMs: number): Promise<boolean>
+}
+
+export const queueScheduleId = 'process-incident-queue'
+const triggerWithinMs = 2_000
+
+export function temporalRuns(client: Client, log: Logger): Runs {
+  const within = <T>(ms: number, ask: () => Promise<T>): Promise<T> => client.withDeadline(Date.now() + ms, ask)
+  let isTriggering = false
+  let again = false
+
+  const trigger = async () => {
+    isTriggering = true
+    try {
+      while (again) {
+        again = false
+        const handle = client.schedule.getHandle(queueScheduleId)
+        await within(triggerWithinMs, () => handle.trigger(ScheduleOverlapPolicy.SKIP))
+      }
+    } catch (error) {
+      log.debug({ err: error }, 'the queue was not triggered: it ticks by itself')
+    } finally {
+      isTriggering = false
+    }
+  }
+
+  return {
+    async tell({ incidentId, attempt }, signal, withinMs) {
+      try {
+        const handle = client.workflow.getHandle(`investigate:${incidentId}:${attempt}`)
+        await within(withinMs, () => handle.signal(signals[signal]))
+        return 'told'
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) return 'gone'
+        log.warn({ incidentId, attempt, signal, err: error }, 'a run could not be told')
+        return 'unreached'
+      }
+    },
+    triggerQueue() {
+      again = true
+      if (!isTriggering) void trigger()
+    },
+    async isReachable(withinMs) {
+      try {
+        await within(withinMs, () => client.connection.workflowService.getSystemInfo({}))
+        return true
+      } catch {
+        return false
+      }
+    },
+  }
+}
+
+/** Where no Temporal is configured. */
+export const noRuns: Runs = {
+  tell: async () => 'unreached',
+  triggerQueue: () => {},
+  isReachable: async () => false,
+}

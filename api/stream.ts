@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createRoute, z } from '@hono/zod-openapi'
+import { stream } from 'hono/streaming'
+import { isTransient } from '../db/connect.ts'
+import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../db/events.ts'
+import type { ApiDeps } from './deps.ts'
+import type { Router } from './endpoint.ts'
+import { eventExample, incidentId } from './examples.ts'
+import { requireIncident } from './incidents.ts'
+import { permit } from './permit.ts'
+import { Problem } from './problem.ts'
+
+const pollMs = 300
+const heartbeatMs = 15_000
+const reconnectMs = 3_000
+const batch = 200
+/** Each listener asks the database a few times a second: more than this many are turned away. */
+const maxListeners = 200
+
+const route = createRoute({
+  method: 'get',
+  path: '/stream',
+  tags: ['incidents'],
+  summary: 'Rows as they are written (server-sent events)',
+  description:
+    '`event` is the kind, `data` the row, `id` its place as `<tx>-<id>`. `Last-Event-ID` goes on after that place with neither gap nor overlap; without it the stream begins now. A comment comes every 15 s.\n\nPermission: `read`.',
+  security: [{ bearer: [] }],
+  'x-permission': 'read',
+  request: {
+    query: z.object({ incident: z.string().max(100).optional() }),
+    headers: z.object({ 'last-event-id': z.string().optional() }),
+  },
+  responses: {
+    200: {
+      description: 'A stream that does not end.',
+      content: {
+        'text/event-stream': {
+          schema: z.string(),
+          example: `event: tool_finished\nid: 7342-4711\ndata: ${JSON.stringify(eventExample)}\n\n`,
+        },
+      },
+    },
+    401: { description: 'No token, or one that is unknown, expired or revoked.' },
+    404: { description: `There is no such incident (as ${incidentId}).` },
+    422: { description: '`Last-Event-ID` is not an id of this stream.' },
+    503: { description: 'Too many listeners, or the process is stopping.' },
+  },
+})
+
+export function streamRoutes(router: Router, deps: ApiDeps): void {
+  const { db, closing, log } = deps
+  let listeners = 0
+  router.openAPIRegistry.registerPath(route)
+  router.get('/stream', permit('read'), async (c) => {
+    const incidentId = c.req.query('incident') || undefined
+    if (incidentId) await requireIncident(deps, incidentId)
+    if (closing.aborted || listeners >= maxListeners) {
+      const detail = 'No more listeners now.'
+      throw new Problem(503, 'NO_MORE_LISTENERS', detail, { headers: { 'retry-after': '5' } })
+    }
+    const last = c.req.header('last-event-id')
+    let position = last ? positionOf(last) : await streamEnd(db)
+
+    c.header('content-type', 'text/event-stream; charset=utf-8')
+    c.header('cache-control', 'no-cache, no-transform')
+    c.header('x-accel-buffering', 'no')
+    listeners += 1
+    return stream(c, async (out) => {
+      const gone = new AbortController()
+      out.onAbort(() => gone.abort())
+      const ended = AbortSignal.any([closing, gone.signal])
+      try {
+        // The place is told at once: who loses the stream before its first row still resumes without a gap.
+        await out.write(`retry: ${reconnectMs}\nid: ${idOf(position)}\n\n`)
+        let wroteAt = performance.now()
+        while (!ended.aborted) {
+          const rows = await nextRows(position)
+          for (const row of rows) await out.write(messageOf(row))
+          const newest = rows.at(-1)
+          if (newest) {
+            position = newest.position
+            wroteAt = performance.now()
+          } else if (performance.now() - wroteAt >= heartbeatMs) {
+            await out.write(': still here\n\n')
+            wroteAt = performance.now()
+          }
+          if (rows.length < batch) await sleep(pollMs, undefined, { signal: ended }).catch(() => {})
+        }
+      } finally {
+        listeners -= 1
+      }
+    })
+
+    async function nextRows(after: StreamPosition): Promise<StreamedEvent[]> {
+      try {
+        return await streamAfter(db, after, { incidentId, limit: batch })
+      } catch (error) {
+        if (!isTransient(error)) throw error
+        log.debug({ err: error }, 'the stream waits for the database')
+        return []
+      }
+    }
+  })
+}
+
+function idOf({ tx, id }: StreamPosition): string {
+  return `${tx}-${id}`
+}
+
+function positionOf(text: string): StreamPosition {
+  const [, tx, id] = /^(\d{1,20})-(\d{1,16})$/.exec(text) ?? []
+  if (tx === undefined || id === undefined || BigInt(tx) >= 2n ** 64n) {
+    throw new Problem(422, 'BAD_LAST_EVENT_ID', 'Last-Event-ID is not an id of this stream.')
+  }
+  return { tx, id: Number(id) }
+}
+
+function messageOf({ position, ...row }: StreamedEvent): string {
+  // JSON holds no line break, so a row is one `data:` line whatever it quotes.
+  return `event: ${row.kind}\nid: ${idOf(position)}\ndata: ${JSON.stringify(row)}\n\n`
+}

@@ -1,0 +1,26 @@
+import { tenantById } from '../db/platform.ts'
+import { tenantState } from '../domain/platform.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { notFound } from './problem.ts'
+import { resourceParams, staleFlag, withHealth } from './resource.ts'
+
+export function tenantRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/tenants/{id}',
+    permission: 'read',
+    tag: 'platform',
+    summary: 'A tenant and the shard it lives on',
+    params: resourceParams,
+    answer: tenantState.extend(staleFlag),
+    example: { id: 'tenant-1', name: 'Fjord Bank', shard: 'db-osl-1', status: 'degraded' },
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await deps.state.refresh()
+      const tenant = await tenantById(deps.db, id)
+      if (!tenant) throw notFound(`tenant ${id}`)
+      return withHealth(tenant, fresh)
+    },
+  })
+}

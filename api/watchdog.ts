@@ -1,0 +1,70 @@
+import { StaleRunError } from '../db/append.ts'
+import { dropOldAnswers } from '../db/idempotency.ts'
+import { closeIncident, NotAllowedError } from '../db/incidents.ts'
+import { type Overdue, overdueIncidents, releaseStranded, withAdvisoryLock } from '../db/queue.ts'
+import { systemActor } from '../domain/event.ts'
+import type { ApiDeps } from './deps.ts'
+
+/** A group that let its members lie for this long is dead. */
+const strandedAfterSeconds = 180
+const dropAnswersEveryMs = 3_600_000
+
+const reasons = {
+  silent: {
+    code: 'WATCHDOG_SILENT',
+    reason: 'The investigation wrote nothing for twice its time budget: no run seems to carry it any more',
+  },
+  unexpired: {
+    code: 'WATCHDOG_UNEXPIRED',
+    reason: 'The approval it waited for is long over and the investigation did not go on',
+  },
+} satisfies Record<Overdue['why'], { code: string; reason: string }>
+
+type WatchdogDeps = Pick<ApiDeps, 'db' | 'locks' | 'runs' | 'metrics' | 'log'>
+
+/** One round: hands over what no run carries, lets go whom a dead group holds. In one process at a time. */
+export async function watch({ db, locks, runs, metrics, log }: WatchdogDeps): Promise<void> {
+  await withAdvisoryLock(locks, 'watchdog', async () => {
+    for (const { incidentId, attempt, why } of await overdueIncidents(db)) {
+      try {
+        const closed = await db.transaction().execute((trx) =>
+          // Over the attempt that was found overdue and no other: a run that was started meanwhile is not spoken over.
+          closeIncident(trx, incidentId, attempt + 1, { status: 'escalated', ...reasons[why] }, by),
+        )
+        if (!closed) continue
+        metrics.watchdog.inc({ why })
+        log.warn({ incidentId, attempt, why }, 'escalated an incident that no run carries')
+      } catch (error) {
+        if (!(error instanceof NotAllowedError || error instanceof StaleRunError))
+          log.error({ err: error, incidentId }, 'could not escalate')
+      }
+    }
+    if ((await releaseStranded(db, strandedAfterSeconds)) > 0) runs.triggerQueue()
+  })
+}
+
+const by = { actor: systemActor, stepKey: null, nextAttempt: true }
+
+/** Watches for as long as the process lives. Answers how to stop. */
+export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () => void {
+  let timer: NodeJS.Timeout
+  let stopped = false
+  let droppedAt = Number.NEGATIVE_INFINITY
+  const round = async () => {
+    try {
+      await watch(deps)
+      if (performance.now() - droppedAt > dropAnswersEveryMs) {
+        await dropOldAnswers(deps.db)
+        droppedAt = performance.now()
+      }
+    } catch (error) {
+      deps.log.error({ err: error }, 'the watchdog failed; the next round comes')
+    }
+    if (!stopped) timer = setTimeout(round, intervalSeconds * 1000)
+  }
+  timer = setTimeout(round, intervalSeconds * 1000)
+  return () => {
+    stopped = true
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,25 @@
+import { sql } from 'kysely'
+import type { Db } from './connect.ts'
+
+/** What is open now, by type and severity. */
+export async function openIncidentCounts(db: Db) {
+  return await db
+    .selectFrom('incident')
+    .select(['type', 'severity'])
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('status', 'in', ['open', 'investigating', 'awaiting_approval'])
+    .groupBy(['type', 'severity'])
+    .execute()
+}
+
+/** What people are asked now, by risk. */
+export async function pendingApprovalCounts(db: Db) {
+  return await db
+    .selectFrom('approval')
+    .select('risk')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('status', '=', 'pending')
+    .where('expiresAt', '>', sql<string>`nightshift_now()`)
+    .groupBy('risk')
+    .execute()
+}

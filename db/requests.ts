@@ -1,0 +1,41 @@
+import { sql } from 'kysely'
+import type { Incident } from '../domain/incident.ts'
+import { append } from './append.ts'
+import type { Trx } from './connect.ts'
+import { incidentById, type NewIncident, openIncident, reopenIncident } from './incidents.ts'
+
+/** Who asks: the name for the timeline, and the person who then may not approve the run's critical actions. */
+export type Requester = { actor: string; operatorId: string | null }
+
+/** Opens an incident for a person, with their words as its first row. */
+export async function openByHand(
+  trx: Trx,
+  incident: Omit<NewIncident, 'requestedBy' | 'severitySource'>,
+  text: string,
+  by: Requester,
+): Promise<Incident> {
+  const opened = await openIncident(trx, { ...incident, severitySource: 'person', requestedBy: by.operatorId })
+  await append(trx, opened.id, null, {
+    kind: 'commented',
+    actor: by.actor,
+    detail: text,
+    metadata: { text, confidence: null, action: 'opened' },
+  })
+  return (await incidentById(trx, opened.id)) as Incident
+}
+
+/** Puts an incident before the agent again: whoever asks is the run's requester from now on. */
+export async function investigateAgain(trx: Trx, id: string, by: Requester): Promise<void> {
+  await reopenIncident(trx, id)
+  await trx
+    .updateTable('incident')
+    .set({ requestedBy: by.operatorId, updatedAt: sql`nightshift_now()` })
+    .where('id', '=', id)
+    .execute()
+  await append(trx, id, null, {
+    kind: 'commented',
+    actor: by.actor,
+    detail: 'Asked for an investigation',
+    metadata: { text: 'Asked for an investigation', confidence: null, action: 'investigate_requested' },
+  })
+}
