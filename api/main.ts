@@ -61,7 +61,11 @@ const stop = async () => {
   stopWatchdog()
   stopSync()
   setTimeout(() => process.exit(0), stopWithinMs).unref()
-  await new Promise((resolve) => server.close(resolve))
+  const closed = new Promise((resolve) => server.close(resolve))
+  // Connections that are kept open for a next request would be waited for; those at work are left their time.
+  const idle = setInterval(() => 'closeIdleConnections' in server && server.closeIdleConnections(), 100)
+  await closed
+  clearInterval(idle)
   await Promise.allSettled([db.destroy(), locks.destroy(), connection.close()])
   process.exit(0)
 }

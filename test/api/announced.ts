@@ -1,0 +1,63 @@
+import { append } from '../../db/append.ts'
+import { consumeApproval, requestApproval } from '../../db/approvals.ts'
+import type { Db } from '../../db/connect.ts'
+import { setWaiting } from '../../db/incidents.ts'
+import { actionDigest } from '../../domain/digest.ts'
+import { agentActor } from '../../domain/event.ts'
+
+let calls = 0
+
+/** A call as a run announces it before it sends it: answers the step key. */
+export async function announced(
+  db: Db,
+  incidentId: string,
+  tool: string,
+  identity: Record<string, unknown>,
+  approvalId: string | null = null,
+): Promise<string> {
+  calls += 1
+  const stepKey = `${incidentId}.1:${calls}:tool_started:0`
+  await db.transaction().execute((trx) =>
+    append(trx, incidentId, 1, {
+      kind: 'tool_started',
+      actor: agentActor,
+      turn: calls,
+      stepKey,
+      detail: `Calling tool: ${tool}`,
+      metadata: {
+        ...{ callId: `c${calls}_0`, tool, arguments: identity, effect: 'write', risk: 'low', targets: [] },
+        ...{ actionDigest: actionDigest(tool, identity), approvalId },
+      },
+    }),
+  )
+  return stepKey
+}
+
+/** An approval that is asked, as a run does it. */
+export async function asked(
+  db: Db,
+  incidentId: string,
+  more: { tool?: string; identity?: Record<string, unknown>; expirySeconds?: number; required?: number } = {},
+): Promise<string> {
+  calls += 1
+  const tool = more.tool ?? 'execute_migration'
+  const { id } = await db.transaction().execute((trx) =>
+    requestApproval(trx, {
+      ...{ incidentId, attempt: 1, turn: calls, callId: `c${calls}_0`, tool, args: {}, targets: [] },
+      ...{ reason: 'the host is dead', actionDigest: actionDigest(tool, more.identity ?? {}), stateFingerprint: '' },
+      ...{ risk: 'high', reversible: true, required: more.required ?? 1, replaces: null, actor: agentActor },
+      dryRun: { possible: true, summary: 'Start 2 VMs', details: {} },
+      expirySeconds: more.expirySeconds ?? 600,
+      stepKey: `${incidentId}.1:${calls}:approval_requested:0`,
+    }),
+  )
+  return id
+}
+
+/** What a run does with an approval just before it announces the action. */
+export async function consumed(db: Db, incidentId: string, approvalId: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    if (!(await consumeApproval(trx, approvalId))) throw new Error('the approval cannot be used')
+    await setWaiting(trx, incidentId, false)
+  })
+}

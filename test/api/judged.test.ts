@@ -1,0 +1,102 @@
+import { expect, test } from '@jest/globals'
+import { eventsOf } from '../../db/events.ts'
+import { incidentById } from '../../db/incidents.ts'
+import { claimedIncident } from '../support/database.ts'
+import { announced } from './announced.ts'
+import { useApi } from './api.ts'
+
+const api = useApi()
+
+const finding = { action: 'investigated', detail: 'the replica stopped' }
+
+test('an agent cannot record, resolve or escalate anything that no run announced, and its attempt is on the incident', async () => {
+  const id = await claimedIncident(api.db)
+  const doors = [
+    { path: `/incidents/${id}/events`, body: finding },
+    { path: `/incidents/${id}/escalate`, body: { reason: 'because' } },
+    {
+      path: `/incidents/${id}/resolve`,
+      body: { resolution: 'all good', outcome: 'repaired', claims: [{ text: 'x', evidence: [1] }] },
+    },
+    { path: '/capability-gaps', body: { incident_id: id, category: 'remediation', description: 'none' } },
+    {
+      path: '/placement/proposals',
+      body: { intent: 'recover', host_ids: ['h'], use_rack_constraints: true, incident_id: id },
+    },
+    { path: '/shards/db-osl-1/converge', body: { reason: 'because' } },
+    { path: '/placement/proposals/prp_x/execute', body: { reason: 'because' } },
+  ]
+  for (const { path, body } of doors) {
+    for (const key of [undefined, `${id}.1:1:tool_started:0`]) {
+      const answer = await api.post(path, { body, key, as: api.tokens.agent })
+      expect([path, answer.status, answer.body.code]).toEqual([path, 403, 'UNJUDGED'])
+    }
+  }
+  expect(await incidentById(api.db, id)).toMatchObject({ status: 'investigating' })
+  const marked = (await eventsOf(api.db, id)).filter((event) => event.kind === 'security_event')
+  expect(marked.length).toBeGreaterThanOrEqual(7)
+  expect(marked[0]).toMatchObject({ metadata: { code: 'UNJUDGED', subject: 'agent' } })
+})
+
+test('an announced finding is recorded, once however often it is sent', async () => {
+  const id = await claimedIncident(api.db)
+  const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
+  const first = await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })
+  expect(first.status).toBe(201)
+  expect(first.body).toMatchObject({
+    actor: 'agent:incident-investigator',
+    action: 'investigated',
+    detail: finding.detail,
+  })
+  const again = await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })
+  expect(again.body).toEqual(first.body)
+  expect(again.headers.get('idempotency-replayed')).toBe('true')
+  expect((await eventsOf(api.db, id)).filter((event) => event.kind === 'commented')).toHaveLength(1)
+})
+
+test('an announcement covers exactly its action: other words, another incident, another tool are refused', async () => {
+  const id = await claimedIncident(api.db)
+  const other = await claimedIncident(api.db)
+  const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
+  const tries = [
+    api.post(`/incidents/${id}/events`, { body: { ...finding, detail: 'other' }, key, as: api.tokens.agent }),
+    api.post(`/incidents/${other}/events`, { body: finding, key, as: api.tokens.agent }),
+    api.post(`/incidents/${id}/escalate`, { body: { reason: 'because' }, key, as: api.tokens.agent }),
+  ]
+  for (const answer of await Promise.all(tries)) expect(answer.status).toBe(403)
+})
+
+test('an announcement of a superseded attempt is worth nothing', async () => {
+  const id = await claimedIncident(api.db)
+  const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
+  await api.db.updateTable('incident').set({ attempt: 2 }).where('id', '=', id).execute()
+  expect((await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })).status).toBe(403)
+})
+
+test('an announced resolution closes the incident, and sent again it is answered the same', async () => {
+  const id = await claimedIncident(api.db)
+  const body = { resolution: 'The replica caught up', outcome: 'self_resolved', claims: [{ text: 'x', evidence: [1] }] }
+  const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
+  const first = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
+  expect(first.body).toMatchObject({ status: 'resolved', resolution: body.resolution })
+  expect((await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })).body).toEqual(first.body)
+  expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ kind: 'resolved', metadata: { claims: body.claims } })
+})
+
+test('an announced escalation may say why in any words', async () => {
+  const id = await claimedIncident(api.db)
+  const key = await announced(api.db, id, 'escalate_incident', { id })
+  const body = { reason: 'the disk is broken' }
+  const answer = await api.post(`/incidents/${id}/escalate`, { body, key, as: api.tokens.agent })
+  expect(answer.body).toMatchObject({ status: 'escalated', resolution: body.reason })
+})
+
+test('an announced capability gap is listed', async () => {
+  const id = await claimedIncident(api.db)
+  const body = { incident_id: id, category: 'remediation', description: 'nothing restarts a service' }
+  const key = await announced(api.db, id, 'report_capability_gap', body)
+  expect((await api.post('/capability-gaps', { body, key, as: api.tokens.agent })).status).toBe(201)
+  const gaps = await api.get('/capability-gaps?category=remediation')
+  expect(gaps.body.items).toMatchObject([{ incidentId: id, description: body.description }])
+  expect((await api.get('/capability-gaps?category=notification')).body.items).toEqual([])
+})

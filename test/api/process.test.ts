@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from '@jest/globals'
+import { createToken } from '../../db/tokens.ts'
+import { useDatabase } from '../support/database.ts'
+
+const database = useDatabase()
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
+
+test('the API starts and takes alerts in while Temporal is down, and leaves within five seconds of being told', async () => {
+  const ingest = await createToken(database.db, { name: 'ingest', role: 'ingest', operatorId: null })
+  const agent = await createToken(database.db, { name: 'agent', role: 'agent', operatorId: null })
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const child = spawn(process.execPath, ['api/main.ts'], {
+    env: {
+      PATH: process.env.PATH,
+      DATABASE_URL: database.url,
+      TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}`,
+      PORT: String(port),
+      LOG_LEVEL: 'warn',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let log = ''
+  child.stdout.on('data', (bytes) => {
+    log += bytes
+  })
+  child.stderr.on('data', (bytes) => {
+    log += bytes
+  })
+  try {
+    for (let tries = 0; tries < 100; tries++) {
+      const ready = await fetch(`${url}/readyz`).catch(() => null)
+      if (ready?.status === 200) break
+      await sleep(100)
+    }
+    const ready = await fetch(`${url}/readyz`)
+    expect(await ready.json()).toMatchObject({
+      status: 'ok',
+      checks: { temporal: { status: 'failed', required: false } },
+    })
+
+    const beganAt = performance.now()
+    const taken = await fetch(`${url}/api/v1/ingest/generic`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ingest}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ title: 'Backup failed' }),
+    })
+    expect(taken.status).toBe(202)
+    expect(performance.now() - beganAt).toBeLessThan(1_000)
+
+    const stream = await fetch(`${url}/api/v1/stream`, { headers: { authorization: `Bearer ${agent}` } })
+    expect(stream.headers.get('x-accel-buffering')).toBe('no')
+    const reading = stream.text()
+    const toldAt = performance.now()
+    child.kill('SIGTERM')
+    const [code] = await once(child, 'exit')
+    expect(code).toBe(0)
+    expect(performance.now() - toldAt).toBeLessThan(5_000)
+    expect(await reading).toContain('retry: 3000')
+    expect(log).not.toContain(ingest)
+  } finally {
+    child.kill('SIGKILL')
+  }
+})
