@@ -96,9 +96,17 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
     decisions += 1
     if (decisions > decisionsPerRun)
       return { outcome: 'refused', status: null, message: 'too many decisions in one run' }
-    const answer = await rows.decide(incidentId, { ...message, via })
+    // Handlers belong to the run's own scope: without this, a decision that meets a cancelled run would end it half-way.
+    const answer = await CancellationScope.nonCancellable(() => rows.decide(incidentId, { ...message, via }))
     wakes += 1
     return answer
+  }
+  const applySignal = async (message: DecideMessage): Promise<void> => {
+    try {
+      await apply(message, 'signal')
+    } catch {
+      // A signal has nobody to tell, and what fails in its handler would fail the run.
+    }
   }
   setHandler(decide, (message) => apply(message, 'update'), {
     description: 'Approve or deny what this incident waits for, with a decision token',
@@ -109,8 +117,8 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
         throw new Error('token must be a decision token')
     },
   })
-  setHandler(approve, async (message) => void (await apply({ ...message, decision: 'approve' }, 'signal')))
-  setHandler(deny, async (message) => void (await apply({ ...message, decision: 'deny' }, 'signal')))
+  setHandler(approve, (message) => applySignal({ ...message, decision: 'approve' }))
+  setHandler(deny, (message) => applySignal({ ...message, decision: 'deny' }))
   setHandler(decided, () => {
     wakes += 1
   })
@@ -182,6 +190,8 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
       breathe: async (soFar) => {
         if (!workflowInfo().continueAsNewSuggested || interruption) return
         await condition(allHandlersFinished)
+        // What came while a handler finished would be lost with this run: the next turn heeds it.
+        if (interruption) return
         await continueAsNew<typeof InvestigateIncident>({
           ...input,
           resume: { progress: soFar, maxTurns, timeBudgetMs },
@@ -227,10 +237,14 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
   }
 
   async function interrupted(turn: number): Promise<boolean> {
-    if (!interruption) return false
-    const why: Interruption = interruption
-    interruption = null
-    return await world.endEarly.executeWithOptions({ summary: why }, [{ incidentId, attempt, turn, why }])
+    // Again, for while an alert's end is looked into a person may stop the run: no call is to start in between.
+    while (interruption) {
+      const why: Interruption = interruption
+      interruption = null
+      const ended = await world.endEarly.executeWithOptions({ summary: why }, [{ incidentId, attempt, turn, why }])
+      if (ended) return true
+    }
+    return false
   }
 
   async function escalated(end: Extract<LoopEnd, { end: 'escalate' }>): Promise<InvestigationResult> {
