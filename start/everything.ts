@@ -162,7 +162,7 @@ export async function startEverything(options: StartOptions, report: Report): Pr
     }
     const model = replacement(env, 'LLM_BASE_URL', (base) => ({ LLM_BASE_URL: base })) ?? {
       LLM_BASE_URL: `http://127.0.0.1:${ports.runbook}`,
-      LLM_MODEL: env.LLM_MODEL || 'runbook',
+      LLM_MODEL: env.LLM_MODEL || 'runbook-rules',
     }
     run = {
       url,

@@ -51,7 +51,7 @@ const codeOf = (events: IncidentEvent[]) => events.find((event) => event.kind ==
 const writes = async () => (await spine.lab.effects()).length
 
 test.each([
-  ['malformed_json', 'CORRECTION_LIMIT'],
+  ['malformed_json', 'TURN_LIMIT'], // arguments that cannot be read are a refused call
   ['nothing', 'CORRECTION_LIMIT'],
   ['oversized', 'CORRECTION_LIMIT'],
   ['prose', 'UNPROVEN_ANSWER'],

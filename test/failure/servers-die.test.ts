@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from '@jest/globals'
 import { migrateToLatest } from '../../migrations/migrate.ts'
+import { giveBack } from '../../start/port.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
 import { searchAttributes, startTemporal, type Temporal } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
@@ -36,7 +38,10 @@ test('PostgreSQL killed in the middle of an investigation: it goes on where its 
   await spine.incident('replication_lag', 'investigating')
   process.kill(postgres.process.pid, 'SIGKILL')
   await expect(spine.incidents()).rejects.toThrow(/503|fetch failed/)
-  postgres = await startPostgres({ dir: directory.path, port: postgres.port })
+  const { port } = postgres
+  giveBack(port)
+  postgres = await startPostgres({ dir: directory.path, port })
+  expect(postgres.port).toBe(port)
   await expectRepairedOnce(spine)
 }, 180_000)
 
@@ -61,7 +66,12 @@ test('Temporal killed in the middle of an investigation: it goes on from its fil
   await spine.incident('replication_lag', 'investigating')
   process.kill(temporal.process.pid, 'SIGKILL')
   const port = (text: string) => Number(text.slice(text.lastIndexOf(':') + 1))
-  temporal = await start({ frontend: port(temporal.address), ui: port(temporal.uiUrl) })
+  const same = { frontend: port(temporal.address), ui: port(temporal.uiUrl) }
+  // The kernel closes a killed server's ports a moment later.
+  await sleep(1_000)
+  for (const each of Object.values(same)) giveBack(each)
+  temporal = await start(same)
+  expect(port(temporal.address)).toBe(same.frontend)
   await expectRepairedOnce(spine)
 }, 180_000)
 

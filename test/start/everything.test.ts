@@ -99,7 +99,7 @@ test('a start brings every part up and tells each where the others are', async (
     AGENT_ENABLED: 'true',
     AGENT_API_KEY: run.tokens.agent,
     QUEUE_INTERVAL_SECONDS: '5',
-    LLM_MODEL: 'runbook',
+    LLM_MODEL: 'runbook-rules',
   })
   // The agent's commands run in the lab.
   for (const secret of ['LLM_API_KEY', 'DATABASE_URL', 'AGENT_API_KEY']) expect(lab).not.toHaveProperty(secret)

@@ -18,23 +18,19 @@ export async function startProxy(target: string): Promise<Proxy> {
     const method = request.method ?? 'GET'
     const path = request.url ?? '/'
     passed.push(`${method} ${path}`)
-    const upstream = send(
-      new URL(path, target),
-      { method, headers: { ...request.headers, host: undefined } as never },
-      (answer) => {
-        const chunks: Buffer[] = []
-        answer.on('data', (chunk) => chunks.push(chunk))
-        answer.on('end', () => {
-          if (hold?.matches(method, path)) {
-            hold.held()
-            hold = null
-            return
-          }
-          response.writeHead(answer.statusCode ?? 502, answer.headers)
-          response.end(Buffer.concat(chunks))
-        })
-      },
-    )
+    const upstream = send(new URL(path, target), { method, headers: request.headers }, (answer) => {
+      const chunks: Buffer[] = []
+      answer.on('data', (chunk) => chunks.push(chunk))
+      answer.on('end', () => {
+        if (hold?.matches(method, path)) {
+          hold.held()
+          hold = null
+          return
+        }
+        response.writeHead(answer.statusCode ?? 502, answer.headers)
+        response.end(Buffer.concat(chunks))
+      })
+    })
     upstream.on('error', () => response.destroy())
     request.pipe(upstream)
   })

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { openSync } from 'node:fs'
+import { openSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -124,6 +124,10 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     worker2: { entry: 'worker/main.ts', environment: { ...worker, WORKER_PORT: String(ports.worker2) } },
   }
   const running = new Map<PartName, ChildProcess>()
+  const logTails = () =>
+    [...running.keys()]
+      .map((part) => `--- ${part}\n${readFileSync(join(directory.path, `${part}.log`), 'utf8').slice(-1500)}`)
+      .join('\n')
 
   const spine: Spine = {
     db,
@@ -185,10 +189,15 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     events: (incidentId) => eventsOf(db, incidentId),
     async until(what, condition, timeoutMs = 60_000) {
       const deadline = Date.now() + timeoutMs
+      let last: unknown = null
       for (;;) {
-        const answer = await condition()
+        // A server that is down just now is what some tests are about: the wait goes on.
+        const answer = await condition().catch((error) => {
+          last = error
+          return null
+        })
         if (answer) return answer as never
-        if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`)
+        if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}; last: ${last}\n${logTails()}`)
         await sleep(100)
       }
     },

@@ -1,0 +1,111 @@
+import { cancellationSignal, heartbeat } from '@temporalio/activity'
+import type { InvestigationInput } from '../../workflows/investigate.ts'
+import type { DecideAnswer, DecideMessage } from '../../workflows/messages.ts'
+import type { Act, DecisionStatus, EscalationCode, Interruption, Thought } from '../../workflows/outcome.ts'
+
+/** What the activities of one run answer: a list is answered one by one, a function is asked. */
+export type RunScript = {
+  claim?: (input: InvestigationInput) => Promise<{ type: string; severity: string; target: string } | null>
+  assembleContext?: () => Promise<{ maxTurns: number; timeBudgetMs: number }>
+  think?: Thought[] | ((turn: number) => Promise<Thought>)
+  act?: Act[] | ((place: { turn: number; call: number; approvalId: string | null }) => Promise<Act>)
+  verify?: () => Promise<Act>
+  readDecision?: DecisionStatus[] | (() => Promise<{ status: DecisionStatus; remainingMs: number }>)
+  decide?: (message: DecideMessage & { via: string }) => Promise<DecideAnswer>
+  endEarly?: (why: Interruption) => Promise<boolean>
+  escalate?: (code: EscalationCode) => Promise<void>
+}
+
+export const calls = (...tools: string[]): Thought => ({ kind: 'calls', calls: tools })
+export const ask = (approvalId: string, expiresInMs: number): Act => ({ kind: 'ask', approvalId, expiresInMs })
+export const hourMs = 3_600_000
+
+/** Stand-ins for the activities of an investigation that follow a script, and what they were asked, in order. */
+export function scriptedRun(script: RunScript = {}) {
+  const did: string[] = []
+  const decisions: (DecideMessage & { via: string })[] = []
+  const next = <T>(list: T[], last: T): T => list.shift() ?? last
+  let status = 'resolved'
+  const activities = {
+    async claim(input: InvestigationInput) {
+      did.push('claim')
+      const claimed = script.claim
+        ? await script.claim(input)
+        : { type: 'disk_pressure', severity: 'warning', target: 'host:h1' }
+      if (!claimed) status = 'open'
+      return claimed
+    },
+    async assembleContext() {
+      did.push('context')
+      return script.assembleContext ? await script.assembleContext() : { maxTurns: 30, timeBudgetMs: hourMs }
+    },
+    async think({ turn }: { turn: number }) {
+      did.push(`think ${turn}`)
+      if (typeof script.think === 'function') return await script.think(turn)
+      return next(script.think ?? [], { kind: 'closed' })
+    },
+    async act(place: { turn: number; call: number; approvalId: string | null }) {
+      const { turn, call, approvalId } = place
+      did.push(`act ${turn}.${call}${approvalId ? ` with ${approvalId}` : ''}`)
+      if (typeof script.act === 'function') return await script.act(place)
+      return next(script.act ?? [], { kind: 'next' })
+    },
+    async verify({ turn, call }: { turn: number; call: number }) {
+      did.push(`verify ${turn}.${call}`)
+      return script.verify ? await script.verify() : { kind: 'next' }
+    },
+    async readDecision(_incidentId: string, _attempt: number, approvalId: string) {
+      did.push(`read ${approvalId}`)
+      if (typeof script.readDecision === 'function') return await script.readDecision()
+      return { status: next(script.readDecision ?? [], 'approved'), remainingMs: hourMs }
+    },
+    async decide(_incidentId: string, message: DecideMessage & { via: string }) {
+      did.push(`decide ${message.decision} by ${message.via}`)
+      decisions.push(message)
+      if (script.decide) return await script.decide(message)
+      return { outcome: 'recorded', status: message.decision === 'approve' ? 'approved' : 'denied', message: null }
+    },
+    async endEarly({ why }: { why: Interruption }) {
+      did.push(`end early: ${why}`)
+      const ended = script.endEarly ? await script.endEarly(why) : true
+      if (ended) status = why === 'cancel' ? 'cancelled' : 'resolved'
+      return ended
+    },
+    async escalate(_incidentId: string, _attempt: number, code: EscalationCode) {
+      did.push(`escalate ${code}`)
+      await script.escalate?.(code)
+      status = 'escalated'
+    },
+    async closing() {
+      did.push('closing')
+      return { status, headHash: 'f00d' }
+    },
+  }
+  return { did, decisions, activities }
+}
+
+/** A model that thinks until it is stopped; `stopped` settles when the cancellation has reached the activity. */
+export function endlessThought() {
+  const begun = Promise.withResolvers<void>()
+  const stopped = Promise.withResolvers<void>()
+  async function think(): Promise<Thought> {
+    const signal = cancellationSignal()
+    // A beat brings the cancellation back: many, so that the test need not wait.
+    const beats = setInterval(() => heartbeat(), 50)
+    begun.resolve()
+    try {
+      return await new Promise<never>((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason))
+      })
+    } finally {
+      clearInterval(beats)
+      stopped.resolve()
+    }
+  }
+  return { think, begun: begun.promise, stopped: stopped.promise }
+}
+
+/** An investigation as its group would start it. */
+export function investigation(incidentId = 'inc_1'): InvestigationInput {
+  return { incidentId, attempt: 1, role: 'leader', groupId: 'grp_1', group: 'group:disk_pressure' }
+}

@@ -1,0 +1,168 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll } from '@jest/globals'
+import { Client, Connection } from '@temporalio/client'
+import proto from '@temporalio/proto'
+import { TestWorkflowEnvironment } from '@temporalio/testing'
+import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import { searchAttributes } from '../../start/temporal.ts'
+import { findTemporalCli } from '../../start/temporal-cli.ts'
+import { ensureSearchAttributes } from '../../worker/search-attributes.ts'
+import { workflowBundle } from './bundle.ts'
+import { temporalAddress, timeSkippingServerPath } from './servers.ts'
+
+export type Activities = Record<string, (...args: never[]) => Promise<unknown>>
+
+export type TestTemporal = {
+  client: Client
+  /** Runs the workflows and these activities, on task queues of their own, for as long as the work takes. */
+  working<T>(activities: Activities, work: (taskQueue: string) => Promise<T>, taskQueue?: string): Promise<T>
+  /** Lets this much time pass; the time-skipping server alone can. */
+  skip(ms: number): Promise<void>
+}
+
+/** For a test that starts or signals a workflow before anybody works on it. */
+export function newTaskQueue(): string {
+  return `test-${randomBytes(4).toString('hex')}`
+}
+
+export type TestTemporalOptions = {
+  /** Skips ahead while a result is awaited. One clock for all: tests of a file run one after the other. */
+  timeSkipping?: boolean
+  /** A server of its own that asks runs to continue as new after this many events. */
+  continueAsNewAfterEvents?: number
+  /** 0: every task of a workflow replays its whole history, as after a restart. */
+  cached?: number
+}
+
+/** Waits until the condition answers something, and answers that. */
+export async function eventually<T>(what: string, condition: () => Promise<T | null | undefined | false>): Promise<T> {
+  const deadline = Date.now() + 20_000
+  for (;;) {
+    const answer = await condition()
+    if (answer) return answer
+    if (Date.now() > deadline) throw new Error(`waited for ${what} in vain`)
+    await sleep(20)
+  }
+}
+
+/** Temporal for one test file: a namespace on the development server, or a server whose clock can be moved. */
+export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}): TestTemporal {
+  let connection: NativeConnection
+  let namespace: string
+  let stop: () => Promise<void>
+  const temporal: TestTemporal = {
+    client: undefined as never,
+    async skip() {
+      throw new Error('only the time-skipping server moves its clock')
+    },
+    async working(activities, work, taskQueue = newTaskQueue()) {
+      const common = { connection, namespace, activities, maxHeartbeatThrottleInterval: '100ms' as const }
+      const main = await Worker.create({
+        ...common,
+        taskQueue,
+        workflowBundle: await workflowBundle(),
+        maxCachedWorkflows: cached,
+      })
+      const llm = await Worker.create({ ...common, taskQueue: `${taskQueue}-llm` })
+      return await llm.runUntil(() => main.runUntil(() => inTime(work(taskQueue))))
+    },
+  }
+  beforeAll(async () => {
+    installRuntime()
+    const started = await server(options)
+    connection = started.connection
+    namespace = started.client.options.namespace
+    temporal.client = started.client
+    if (started.skip) temporal.skip = started.skip
+    stop = started.stop
+  })
+  afterAll(async () => {
+    await stop?.()
+  })
+  return temporal
+}
+
+/** A test that hangs must still stop its workers, or nothing else can be closed. */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  const stopped = new AbortController()
+  const late = sleep(40_000, undefined, { signal: stopped.signal }).then(() => {
+    throw new Error('not done after 40 s')
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    stopped.abort()
+    late.catch(() => {})
+  }
+}
+
+let installed = false
+/** Once per test file. What a worker warns of when a test ends early says nothing to a reader. */
+function installRuntime(): void {
+  if (installed) return
+  installed = true
+  Runtime.install({
+    logger: new DefaultLogger('ERROR'),
+    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) } },
+  })
+}
+
+type Started = { client: Client; connection: NativeConnection; stop(): Promise<void>; skip?(ms: number): Promise<void> }
+
+async function server(options: TestTemporalOptions): Promise<Started> {
+  if (options.timeSkipping) return await timeSkippingServer()
+  if (options.continueAsNewAfterEvents) return await impatientServer(options.continueAsNewAfterEvents)
+  const address = await temporalAddress()
+  const clientConnection = await Connection.connect({ address })
+  const namespace = `test-${randomBytes(4).toString('hex')}`
+  await clientConnection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
+  })
+  await ensureSearchAttributes(clientConnection, namespace)
+  const connection = await NativeConnection.connect({ address })
+  return {
+    client: new Client({ connection: clientConnection, namespace }),
+    connection,
+    async stop() {
+      await connection.close()
+      await clientConnection.close()
+    },
+  }
+}
+
+async function timeSkippingServer(): Promise<Started> {
+  const environment = await TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path: await timeSkippingServerPath() } },
+  })
+  // This server knows how to add search attributes and not how to list them.
+  const { INDEXED_VALUE_TYPE_KEYWORD } = proto.temporal.api.enums.v1.IndexedValueType
+  for (const name of searchAttributes) {
+    await environment.connection.operatorService.addSearchAttributes({
+      namespace: 'default',
+      searchAttributes: { [name]: INDEXED_VALUE_TYPE_KEYWORD },
+    })
+  }
+  return { ...inEnvironment(environment), skip: (ms) => environment.sleep(ms) }
+}
+
+async function impatientServer(events: number): Promise<Started> {
+  const cli = await findTemporalCli({ rootDir: `${import.meta.dirname}/../..`, env: process.env })
+  const names = searchAttributes.flatMap((name) => ['--search-attribute', `${name}=Keyword`])
+  const environment = await TestWorkflowEnvironment.createLocal({
+    server: {
+      executable: { type: 'existing-path', path: cli.path },
+      extraArgs: [...names, '--dynamic-config-value', `limit.historyCount.suggestContinueAsNew=${events}`],
+    },
+  })
+  return inEnvironment(environment)
+}
+
+function inEnvironment(environment: TestWorkflowEnvironment): Started {
+  return {
+    client: environment.client,
+    connection: environment.nativeConnection,
+    stop: () => environment.teardown(),
+  }
+}
