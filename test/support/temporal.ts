@@ -153,6 +153,7 @@ async function impatientServer(events: number): Promise<Started> {
   const environment = await TestWorkflowEnvironment.createLocal({
     server: {
       executable: { type: 'existing-path', path: cli.path },
+      log: { format: 'json', level: 'error' },
       extraArgs: [...names, '--dynamic-config-value', `limit.historyCount.suggestContinueAsNew=${events}`],
     },
   })

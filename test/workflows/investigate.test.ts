@@ -1,0 +1,420 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from '@jest/globals'
+import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/client'
+import { GiveUp, RetryLater, sealed } from '../../activities/failure.ts'
+import type { InvestigateIncident } from '../../workflows/investigate.ts'
+import {
+  alertResolved,
+  approve,
+  cancelInvestigation,
+  decide,
+  decided,
+  deny,
+  pendingApproval,
+} from '../../workflows/messages.ts'
+import { scheduled, spoken } from '../support/history.ts'
+import {
+  ask,
+  calls,
+  endlessThought,
+  hourMs,
+  investigation,
+  type RunScript,
+  scriptedRun,
+} from '../support/scripted-run.ts'
+import { eventually, newTaskQueue, useTemporal } from '../support/temporal.ts'
+
+// Nothing is cached: every step of these runs replays its whole history, as after a restart of the worker.
+const temporal = useTemporal({ cached: 0 })
+
+type Run = WorkflowHandle<typeof InvestigateIncident>
+type Scripted = ReturnType<typeof scriptedRun>
+
+/** Plays a run to its end while `meanwhile` does what people and alerts do. */
+async function played(
+  script: RunScript,
+  meanwhile: (run: Run, scripted: Scripted) => Promise<unknown> = async () => {},
+) {
+  const scripted = scriptedRun(script)
+  return await temporal.working(scripted.activities, async (taskQueue) => {
+    const run = await start(taskQueue)
+    await meanwhile(run, scripted)
+    return { result: await run.result(), run, ...scripted }
+  })
+}
+
+async function start(taskQueue: string): Promise<Run> {
+  return await temporal.client.workflow.start<typeof InvestigateIncident>('InvestigateIncident', {
+    taskQueue,
+    workflowId: `investigate:inc_${randomBytes(4).toString('hex')}:1`,
+    args: [investigation()],
+  })
+}
+
+/** A model that wants one approval, and ends after it. */
+const oneApproval = (): RunScript => ({
+  think: [calls('execute_migration'), { kind: 'closed' }],
+  act: [ask('apr_1', 7 * 24 * hourMs), { kind: 'verify' }],
+})
+
+const parked = (run: Run) =>
+  eventually('the run to wait', async () => (await run.describe()).searchAttributes.Status?.[0] === 'awaiting_approval')
+
+describe('a decision', () => {
+  test.each(['approve', 'deny'] as const)(
+    'to %s by signal reaches the decisions exactly as it was sent',
+    async (verb) => {
+      const sent = { token: 'tok_1', approvalId: 'apr_1', reason: 'the night shift says so', by: 'somebody' }
+      const status = verb === 'approve' ? 'approved' : 'denied'
+      const { decisions, did } = await played({ ...oneApproval(), readDecision: [status] }, async (run) => {
+        await parked(run)
+        await run.signal(verb === 'approve' ? approve : deny, sent)
+      })
+      expect(decisions).toEqual([{ ...sent, decision: verb, via: 'signal' }])
+      expect(did.filter((step) => step.startsWith('act'))).toEqual(
+        verb === 'approve' ? ['act 1.0', 'act 1.0 with apr_1'] : ['act 1.0'],
+      )
+    },
+  )
+
+  test('by update is answered with what became of it', async () => {
+    const sent = { decision: 'approve' as const, token: 'tok_1', approvalId: 'apr_1' }
+    const answer = { outcome: 'refused', status: 'pending', message: 'a second person must approve' }
+    let status: 'pending' | 'approved' = 'pending'
+    const { decisions } = await played(
+      { ...oneApproval(), decide: async () => answer, readDecision: async () => ({ status, remainingMs: hourMs }) },
+      async (run) => {
+        await parked(run)
+        expect(await run.executeUpdate(decide, { args: [sent] })).toEqual(answer)
+        status = 'approved'
+        await run.signal(decided)
+      },
+    )
+    expect(decisions).toEqual([{ ...sent, via: 'update' }])
+  })
+
+  test('that is malformed is rejected and leaves nothing behind', async () => {
+    const { decisions, run } = await played(oneApproval(), async (run) => {
+      await parked(run)
+      const malformed = [
+        { decision: 'maybe', token: 'malformed' },
+        { decision: 'approve', approvalId: 'malformed' },
+        { decision: 'approve', token: { malformed: 1 } },
+        { decision: 'deny', token: 'malformed'.repeat(100) },
+        null,
+        'malformed',
+      ]
+      for (const body of malformed) {
+        await expect(run.executeUpdate(decide, { args: [body as never] })).rejects.toThrow(WorkflowUpdateFailedError)
+      }
+      await run.signal(decided)
+    })
+    expect(decisions).toEqual([])
+    expect(JSON.stringify(spoken(await run.fetchHistory()))).not.toContain('malformed')
+  })
+
+  test('that is recorded elsewhere is read from its row when the run is woken', async () => {
+    const { did } = await played({ ...oneApproval(), readDecision: ['pending', 'approved'] }, async (run, { did }) => {
+      await parked(run)
+      await run.signal(decided)
+      await eventually('the first look', async () => did.includes('read apr_1'))
+      await run.signal(decided)
+    })
+    expect(did.slice(2)).toEqual([
+      'think 1',
+      'act 1.0',
+      'read apr_1',
+      'read apr_1',
+      'act 1.0 with apr_1',
+      'verify 1.0',
+      'think 2',
+      'closing',
+    ])
+  })
+
+  test('that is sent before the run waits for it is not lost', async () => {
+    const scripted = scriptedRun(oneApproval())
+    const taskQueue = newTaskQueue()
+    const run = await start(taskQueue)
+    await run.signal(decided)
+    await temporal.working(scripted.activities, () => run.result(), taskQueue)
+    expect(scripted.did).toContain('act 1.0 with apr_1')
+  })
+
+  test('that comes twice in one breath is judged twice and acted on once', async () => {
+    const scripted = scriptedRun(oneApproval())
+    const taskQueue = newTaskQueue()
+    const run = await start(taskQueue)
+    const message = { token: 'tok_1', approvalId: 'apr_1' }
+    await run.signal(approve, message)
+    await run.signal(approve, message)
+    await temporal.working(scripted.activities, () => run.result(), taskQueue)
+    expect(scripted.decisions).toHaveLength(2)
+    expect(scripted.did.filter((step) => step === 'act 1.0 with apr_1')).toHaveLength(1)
+  })
+
+  test('that cannot be judged does not end the run it is about', async () => {
+    const { did } = await played(
+      {
+        ...oneApproval(),
+        ...sealed(
+          {
+            decide: async () => {
+              throw new GiveUp('BROKEN')
+            },
+          },
+          silent,
+        ),
+      },
+      async (run, { did }) => {
+        await parked(run)
+        await run.signal(approve, { token: 'tok_1' })
+        await eventually('the decision', async () => did.some((step) => step.startsWith('decide')))
+        await run.signal(decided)
+      },
+    )
+    expect(did).toContain('act 1.0 with apr_1')
+  })
+
+  test('among three hundred forged ones starts two hundred activities at most, and the run still hears a real one', async () => {
+    const scripted = scriptedRun({
+      ...oneApproval(),
+      decide: async () => ({ outcome: 'unknown_token', status: null, message: null }),
+    })
+    const taskQueue = newTaskQueue()
+    const run = await start(taskQueue)
+    await Promise.all(Array.from({ length: 300 }, () => run.signal(approve, { token: 'forged' })))
+    await temporal.working(scripted.activities, () => run.result(), taskQueue)
+    expect(scheduled(await run.fetchHistory()).filter((name) => name === 'decide')).toHaveLength(200)
+    expect(scripted.did).toContain('act 1.0 with apr_1')
+  })
+})
+
+describe('a run is stopped', () => {
+  const stops: [string, (run: Run) => Promise<unknown>, string][] = [
+    ['its alert ends', (run) => run.signal(alertResolved), 'alert_resolved'],
+    ['a person cancels it', (run) => run.signal(cancelInvestigation), 'cancel'],
+    ['it is cancelled in Temporal itself', (run) => run.cancel(), 'cancel'],
+  ]
+
+  test.each(stops)('when %s while the model thinks, and the model is told to stop', async (_title, stop, why) => {
+    const { think, begun, stopped } = endlessThought()
+    const { did, result } = await played({ think }, async (run) => {
+      await begun
+      await stop(run)
+      await stopped
+    })
+    expect(did).toEqual(['claim', 'context', 'think 1', `end early: ${why}`, 'closing'])
+    expect(result.status).toBe(why === 'cancel' ? 'cancelled' : 'resolved')
+  })
+
+  test.each(stops)('when %s while it waits for a person', async (_title, stop, why) => {
+    const { did } = await played(oneApproval(), async (run) => {
+      await parked(run)
+      await stop(run)
+    })
+    expect(did.slice(2)).toEqual(['think 1', 'act 1.0', `end early: ${why}`, 'closing'])
+  })
+
+  test.each(stops)('when %s between two calls, and the started one is finished first', async (_title, stop, why) => {
+    const acting = Promise.withResolvers<void>()
+    const heard = Promise.withResolvers<void>()
+    const { did } = await played(
+      {
+        think: [calls('restart_node', 'get_node')],
+        act: async () => {
+          acting.resolve()
+          await heard.promise
+          return { kind: 'verify' }
+        },
+      },
+      async (run) => {
+        await acting.promise
+        await stop(run)
+        heard.resolve()
+      },
+    )
+    expect(did.slice(2)).toEqual(['think 1', 'act 1.0', 'verify 1.0', `end early: ${why}`, 'closing'])
+  })
+
+  test('an alert that ends after a repair lets the model say what it repaired', async () => {
+    const { think, begun } = endlessThought()
+    let turns = 0
+    const { did } = await played(
+      {
+        think: async () => {
+          turns += 1
+          return turns === 1 ? await think() : { kind: 'closed' }
+        },
+        endEarly: async () => false,
+      },
+      async (run) => {
+        await begun
+        await run.signal(alertResolved)
+      },
+    )
+    expect(did.slice(2)).toEqual(['think 1', 'end early: alert_resolved', 'think 1', 'closing'])
+  })
+
+  test('an alert that ends while a person is asked about a further repair leaves the question open', async () => {
+    const { did } = await played({ ...oneApproval(), endEarly: async () => false }, async (run, { did }) => {
+      await parked(run)
+      await run.signal(alertResolved)
+      await eventually('the alert to be heeded', async () => did.includes('end early: alert_resolved'))
+      await run.signal(decided)
+    })
+    expect(did).toContain('act 1.0 with apr_1')
+  })
+
+  test("a person's stop outranks an alert that ended", async () => {
+    const { think, begun } = endlessThought()
+    const scripted = scriptedRun({ think })
+    const taskQueue = newTaskQueue()
+    const run = await start(taskQueue)
+    await run.signal(cancelInvestigation)
+    await run.signal(alertResolved)
+    await temporal.working(scripted.activities, () => run.result(), taskQueue)
+    expect(scripted.did).toEqual(['claim', 'context', 'end early: cancel', 'closing'])
+    expect(await Promise.race([begun.then(() => 'asked'), 'not asked'])).toBe('not asked')
+  })
+
+  test('by a person while the end of its alert is looked into: no further call is made', async () => {
+    const looking = Promise.withResolvers<void>()
+    const heard = Promise.withResolvers<void>()
+    const scripted = scriptedRun({
+      endEarly: async (why) => {
+        if (why === 'cancel') return true
+        looking.resolve()
+        await heard.promise
+        return false
+      },
+      think: [calls('restart_node')],
+    })
+    const taskQueue = newTaskQueue()
+    const run = await start(taskQueue)
+    await run.signal(alertResolved)
+    await temporal.working(
+      scripted.activities,
+      async () => {
+        await looking.promise
+        await run.signal(cancelInvestigation)
+        heard.resolve()
+        await run.result()
+      },
+      taskQueue,
+    )
+    expect(scripted.did).toEqual(['claim', 'context', 'end early: alert_resolved', 'end early: cancel', 'closing'])
+  })
+
+  test('in Temporal itself, and a decision that comes meanwhile does not break it off half-way', async () => {
+    const ending = Promise.withResolvers<void>()
+    const heard = Promise.withResolvers<void>()
+    const { did, result, decisions } = await played(
+      {
+        ...oneApproval(),
+        endEarly: async () => {
+          ending.resolve()
+          await heard.promise
+          return true
+        },
+      },
+      async (run, { decisions }) => {
+        await parked(run)
+        await run.cancel()
+        await ending.promise
+        await run.signal(approve, { token: 'tok_1' })
+        await eventually('the decision', async () => decisions.length === 1)
+        heard.resolve()
+      },
+    )
+    expect(decisions).toHaveLength(1)
+    expect(did.at(-1)).toBe('closing')
+    expect(result.status).toBe('cancelled')
+  })
+})
+
+describe('a run', () => {
+  test('whose incident somebody else has ends without touching anything', async () => {
+    const { did, result } = await played({ claim: async () => null })
+    expect(did).toEqual(['claim', 'closing'])
+    expect(result.status).toBe('open')
+  })
+
+  test.each<[string, RunScript]>([
+    ['before it asks the model', { think: [{ kind: 'fenced' }] }],
+    ['before a call', { think: [calls('restart_node', 'get_node')], act: [{ kind: 'fenced' }] }],
+    [
+      'while it verifies',
+      {
+        think: [calls('restart_node', 'get_node')],
+        act: [{ kind: 'verify' }],
+        verify: async () => ({ kind: 'fenced' }),
+      },
+    ],
+  ])('that was superseded ends without a word: %s', async (_title, script) => {
+    const { did } = await played(script)
+    expect(did.filter((step) => step.startsWith('escalate') || step === 'act 1.1')).toEqual([])
+    expect(did.at(-1)).toBe('closing')
+  })
+
+  test('says what it waits for, and can be found by type, severity, role, target and status', async () => {
+    const { run } = await played(oneApproval(), async (run) => {
+      await parked(run)
+      expect(await run.query(pendingApproval)).toMatchObject({ approvalId: 'apr_1' })
+      await run.signal(decided)
+    })
+    expect((await run.describe()).searchAttributes).toMatchObject({
+      IncidentType: ['disk_pressure'],
+      Severity: ['warning'],
+      Role: ['leader'],
+      Target: ['host:h1'],
+      Status: ['resolved'],
+    })
+  })
+})
+
+const silent = { warn() {}, info() {} }
+
+describe('what Temporal keeps of a run', () => {
+  const canary = 'hunter2-canary'
+  const closedWord = /^[\w.:-]{0,60}$/
+  const summary = /^(turn \d+(: \w+)?|a person decides|[A-Z_]+|alert_resolved|cancel)$/
+
+  test('is ids and closed words, also where activities fail with messages that say more', async () => {
+    const failing = <T>(answer: T) => {
+      let attempts = 0
+      return async () => {
+        attempts += 1
+        if (attempts === 1) throw new Error(`no such password: ${canary}`, { cause: new Error(canary) })
+        if (attempts === 2) throw new RetryLater('CORE_API_TIMEOUT', 10)
+        return answer
+      }
+    }
+    const fail = failing(undefined)
+    const scripted = scriptedRun({
+      ...oneApproval(),
+      think: [calls('execute_migration'), calls('get_node')],
+      act: async ({ turn, approvalId }) => {
+        if (turn === 1) return approvalId ? { kind: 'verify' } : ask('apr_1', hourMs)
+        await fail()
+        throw Object.assign(new GiveUp('ARGUMENTS_LOST'), { cause: canary, stack: canary })
+      },
+      verify: failing({ kind: 'next' } as const),
+    })
+    const activities = sealed(scripted.activities as never, silent)
+    const run = await temporal.working(activities, async (taskQueue) => {
+      const started = await start(taskQueue)
+      await parked(started)
+      await started.signal(decided)
+      await started.result()
+      return started
+    })
+    expect(scripted.did).toContain('escalate ACT_FAILED')
+    const { payloads, failures, summaries, everything } = spoken(await run.fetchHistory())
+    expect(everything).not.toContain(canary)
+    expect(failures).toContain('ARGUMENTS_LOST')
+    expect(payloads.length).toBeGreaterThan(20)
+    expect(payloads.filter((text) => !closedWord.test(text))).toEqual([])
+    expect(summaries.filter((text) => !summary.test(text))).toEqual([])
+  })
+})
