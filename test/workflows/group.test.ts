@@ -1,0 +1,204 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from '@jest/globals'
+import { stampQueue } from '../../db/queue.ts'
+import { wake } from '../../workflows/messages.ts'
+import { openedIncident, useDatabase } from '../support/database.ts'
+import { type Course, type Investigated, scriptedGroup } from '../support/scripted-group.ts'
+import { eventually, newTaskQueue, useTemporal } from '../support/temporal.ts'
+
+const database = useDatabase()
+const temporal = useTemporal({ cached: 0 })
+
+/** Incidents of a type of their own, stamped by the queue, and what one tick does for their group. */
+async function queued(count: number) {
+  const type = `disk_${randomBytes(4).toString('hex')}`
+  const taskQueue = newTaskQueue()
+  const more = async (further: number) => {
+    const incidents: string[] = []
+    for (let index = 0; index < further; index += 1) {
+      incidents.push(await openedIncident(database.db, { labels: { incident_type: type } }))
+    }
+    await stampQueue(database.db, 100)
+    return incidents
+  }
+  const incidents = await more(count)
+  const tick = () =>
+    temporal.client.workflow.signalWithStart('InvestigateIncidentGroup', {
+      workflowId: `group:${type}`,
+      taskQueue,
+      args: [type],
+      signal: wake,
+      signalArgs: [],
+    })
+  return { type, taskQueue, incidents, more, tick }
+}
+
+const set = (key: string, value: string) =>
+  database.db
+    .insertInto('platformConfig')
+    .values({ key, value } as never)
+    .execute()
+
+const statuses = async (type: string) =>
+  (await database.db.selectFrom('incident').select('status').where('type', '=', type).execute()).map(
+    (row) => row.status,
+  )
+
+const leaderIs =
+  (leader: Course, follower: Course = { end: 'resolved' }) =>
+  async (run: Investigated) => {
+    await sleep(run.role === 'leader' ? 0 : 150)
+    return run.role === 'leader' ? leader : follower
+  }
+
+test('one leads, and when it has resolved its incident the rest follow with its hint, five at a time', async () => {
+  const { type, taskQueue, incidents, tick } = await queued(9)
+  const leading = Promise.withResolvers<void>()
+  const crew = scriptedGroup(database.db, async ({ role }) => {
+    if (role === 'leader') await leading.promise
+    await sleep(300)
+    return { end: 'resolved' }
+  })
+  await temporal.working(
+    crew.activities,
+    async () => {
+      const group = await tick()
+      await eventually('the leader', async () => crew.order.length > 0)
+      await tick()
+      await sleep(500)
+      expect(crew.order).toEqual([{ incidentId: incidents[0], role: 'leader', hintFrom: null }])
+      leading.resolve()
+      await group.result()
+    },
+    taskQueue,
+  )
+  expect(await statuses(type)).toEqual(Array(9).fill('resolved'))
+  expect(crew.order).toHaveLength(9)
+  expect(crew.order.slice(1).every((run) => run.role === 'follower' && run.hintFrom === incidents[0])).toBe(true)
+  expect(crew.mostAtOnce).toBe(5)
+})
+
+test('two at a time, where a row of platform_config says so', async () => {
+  const { type, taskQueue, tick } = await queued(7)
+  await set(`agent.concurrency.${type}`, '2')
+  const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved' }))
+  await temporal.working(crew.activities, async () => (await tick()).result(), taskQueue)
+  expect(crew.order).toHaveLength(7)
+  expect(crew.mostAtOnce).toBe(2)
+})
+
+test('when the leader escalates, the rest start without a hint', async () => {
+  const { type, taskQueue, tick } = await queued(3)
+  const crew = scriptedGroup(database.db, leaderIs({ end: 'escalated' }))
+  await temporal.working(crew.activities, async () => (await tick()).result(), taskQueue)
+  expect((await statuses(type)).sort()).toEqual(['escalated', 'resolved', 'resolved'])
+  expect(crew.order.slice(1).map(({ role, hintFrom }) => ({ role, hintFrom }))).toEqual(
+    Array(2).fill({ role: 'follower', hintFrom: null }),
+  )
+})
+
+test('when the leader waits for a person too long, the rest start without its hint', async () => {
+  const { taskQueue, tick } = await queued(3)
+  await set('agent.leader_wait', '2')
+  const person = Promise.withResolvers<void>()
+  const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved', park: person.promise }))
+  await temporal.working(
+    crew.activities,
+    async () => {
+      const group = await tick()
+      await eventually('the leader', async () => crew.order.length > 0)
+      const began = Date.now()
+      await eventually('the followers', async () => crew.order.length === 3)
+      expect(Date.now() - began).toBeGreaterThan(1_500)
+      person.resolve()
+      await group.result()
+    },
+    taskQueue,
+  )
+  expect(crew.order.map((run) => run.hintFrom)).toEqual([null, null, null])
+})
+
+test('a follower that waits for a person gives its place to the next', async () => {
+  const { type, taskQueue, tick } = await queued(6)
+  await set(`agent.concurrency.${type}`, '2')
+  const person = Promise.withResolvers<void>()
+  const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved' }, { end: 'resolved', park: person.promise }))
+  await temporal.working(
+    crew.activities,
+    async () => {
+      const group = await tick()
+      await eventually('all to have begun', async () => crew.order.length === 6)
+      expect((await statuses(type)).filter((status) => status === 'awaiting_approval').length).toBeGreaterThanOrEqual(3)
+      person.resolve()
+      await group.result()
+    },
+    taskQueue,
+  )
+  expect(await statuses(type)).toEqual(Array(6).fill('resolved'))
+  expect(crew.order).toHaveLength(6)
+})
+
+test('incidents that arrive late join the group that is at work', async () => {
+  const { type, taskQueue, more, tick, incidents } = await queued(1)
+  const leading = Promise.withResolvers<void>()
+  const crew = scriptedGroup(database.db, async ({ role }) => {
+    if (role === 'leader') await leading.promise
+    return { end: 'resolved' }
+  })
+  await temporal.working(
+    crew.activities,
+    async () => {
+      const group = await tick()
+      await eventually('the leader', async () => crew.order.length > 0)
+      await more(2)
+      await tick()
+      leading.resolve()
+      await group.result()
+    },
+    taskQueue,
+  )
+  expect(await statuses(type)).toEqual(Array(3).fill('resolved'))
+  expect(crew.order.map((run) => run.role)).toEqual(['leader', 'follower', 'follower'])
+  expect(crew.order[2]?.hintFrom).toBe(incidents[0])
+})
+
+test('a group that was terminated is started again by the next tick, and nothing is investigated twice', async () => {
+  const { type, taskQueue, tick } = await queued(5)
+  await set(`agent.concurrency.${type}`, '2')
+  const following = Promise.withResolvers<void>()
+  const crew = scriptedGroup(database.db, async ({ role }) => {
+    if (role === 'follower') await following.promise
+    return { end: 'resolved' }
+  })
+  await temporal.working(
+    crew.activities,
+    async () => {
+      const first = await tick()
+      await eventually('two followers', async () => crew.order.length === 3)
+      await first.terminate('an operator')
+      const second = await tick()
+      following.resolve()
+      await second.result()
+    },
+    taskQueue,
+  )
+  expect(await statuses(type)).toEqual(Array(5).fill('resolved'))
+  expect(new Set(crew.order.map((run) => run.incidentId)).size).toBe(5)
+  expect(crew.order).toHaveLength(5)
+  expect(crew.order.filter((run) => run.role === 'leader')).toHaveLength(1)
+})
+
+test('an investigation that was terminated before it began is started again', async () => {
+  const { type, taskQueue, incidents, tick } = await queued(1)
+  const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved' }))
+  const workflowId = `investigate:${incidents[0]}:1`
+  const elsewhere = await temporal.client.workflow.start('InvestigateIncident', {
+    taskQueue: newTaskQueue(),
+    workflowId,
+    args: [],
+  })
+  await elsewhere.terminate('an operator')
+  await temporal.working(crew.activities, async () => (await tick()).result(), taskQueue)
+  expect(await statuses(type)).toEqual(['resolved'])
+})
