@@ -21,7 +21,7 @@ export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
   if (!node) {
     process.stderr.write(
       `Nightshift needs Node 24; this is Node ${process.versions.node}, and no node-${process.platform}-${process.arch} package is installed.\n` +
-        'Install Node 24 (https://nodejs.org), or run "npm ci --include=optional" where that package exists (linux-x64, linux-arm64, darwin-arm64).\n',
+        'Install Node 24 (https://nodejs.org), or run "npm ci --include=optional" where that package exists (linux-x64, linux-arm64).\n',
     )
     process.exit(1)
   }
@@ -76,7 +76,7 @@ function install(reason) {
   const npm = process.env.npm_execpath?.endsWith('npm-cli.js') ? [process.execPath, process.env.npm_execpath] : ['npm']
   const result = spawnSync(
     npm[0],
-    [...npm.slice(1), 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund'],
+    [...npm.slice(1), 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'],
     // To stderr, so that the output of a command that prints JSON stays JSON.
     { cwd: rootDir, stdio: ['ignore', 2, 2] },
   )

@@ -225,16 +225,6 @@ export type Database = {
     tenant: string | null
   }
   link: { a: string; b: string; cost: number; up: boolean }
-  device: {
-    id: string
-    url: string | null
-    urlEnv: string | null
-    mode: Generated<string>
-    manifestId: string | null
-    timeoutSeconds: Generated<number>
-    toolsAllowed: Json<string[]>
-    enabled: Generated<boolean>
-  }
   inventorySync: { onlyRow: Generated<boolean>; at: Time }
 }
 

@@ -89,12 +89,6 @@ export const settings: Setting[] = [
   setting('webhook.escalated.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),
-  setting(
-    'retention.incidents',
-    whole(1, 36_500),
-    null,
-    'Days after which a closed incident may be dropped; kept for ever when not set.',
-  ),
 ]
 
 /** The setting a key belongs to: the exact one first, then its family; null when there is none. */

@@ -61,17 +61,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       primary key (a, b)
     )`.execute(db)
   await sql`
-    create table device (
-      id text primary key,
-      url text,
-      url_env text,
-      mode text not null default 'user',
-      manifest_id text,
-      timeout_seconds integer not null default 60,
-      tools_allowed jsonb not null default '[]',
-      enabled boolean not null default true
-    )`.execute(db)
-  await sql`
     create table inventory_sync (
       only_row boolean primary key default true check (only_row),
       at timestamptz not null

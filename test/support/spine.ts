@@ -37,6 +37,8 @@ export type Spine = {
   db: Db
   databaseUrl: string
   url: string
+  /** The second API server, on the same database. */
+  url2: string
   client: Client
   namespace: string
   tokens: FirstRunTokens
@@ -44,6 +46,8 @@ export type Spine = {
   runbookUrl: string
   start(part: PartName, environment?: Record<string, string>): Promise<void>
   kill(part: PartName, signal?: NodeJS.Signals): Promise<void>
+  /** Which API the following calls go to: `url` unless told otherwise. */
+  talkTo(url: string): void
   get<T = unknown>(path: string, token?: string): Promise<T>
   post(
     path: string,
@@ -78,6 +82,8 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     ),
   ) as Record<PartName, number>
   const url = `http://127.0.0.1:${ports.api}`
+  const url2 = `http://127.0.0.1:${ports.api2}`
+  let current = url
   const labTokens = { platform: randomBytes(16).toString('hex'), control: randomBytes(16).toString('hex') }
   const common = {
     PATH: process.env.PATH ?? '',
@@ -133,7 +139,11 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     db,
     databaseUrl: database.url,
     url,
+    url2,
     client,
+    talkTo(other) {
+      current = other
+    },
     namespace,
     tokens,
     lab: labClient(`http://127.0.0.1:${ports.lab}`, labTokens.control),
@@ -168,12 +178,12 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       await ended
     },
     async get(path, token = tokens.admin) {
-      const answer = await fetch(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` } })
+      const answer = await fetch(`${current}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` } })
       if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`)
       return (await answer.json()) as never
     },
     async post(path, body, { token = tokens.admin, headers = {} } = {}) {
-      const answer = await fetch(`${url}/api/v1${path}`, {
+      const answer = await fetch(`${current}/api/v1${path}`, {
         method: 'POST',
         headers: {
           authorization: `Bearer ${token}`,
