@@ -98,8 +98,8 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
 }
 
 let installed = false
-/** Once per test file. What a worker warns of when a test ends early says nothing to a reader. */
-function installRuntime(): void {
+/** Once per test file, before any worker. What a worker warns of when a test ends early says nothing to a reader. */
+export function installRuntime(): void {
   if (installed) return
   installed = true
   Runtime.install({

@@ -1,0 +1,63 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { Worker } from '@temporalio/worker'
+import { DeterminismViolationError } from '@temporalio/workflow'
+import { workflowBundle } from '../support/bundle.ts'
+import { installRuntime } from '../support/temporal.ts'
+import { scenarios } from './scenarios.ts'
+
+/**
+ * Runs that began under older code must go on under this one: every stored history is replayed on today's workflows. When a
+ * test here fails, a change altered the order of what a workflow does, and runs that wait for a person would be stuck after
+ * a deploy. Record new ones by `RECORD_HISTORIES=1 npm test -- test/replay`: see `record.test.ts`.
+ */
+const dir = join(import.meta.dirname, 'histories')
+const names = readdirSync(dir).map((file) => file.replace(/\.json$/, ''))
+
+type Stored = { events: { activityTaskScheduledEventAttributes?: { activityType: { name: string } } }[] }
+
+const stored = (name: string): Stored => JSON.parse(readFileSync(join(dir, `${name}.json`), 'utf8'))
+const replay = async (history: Stored) =>
+  await Worker.runReplayHistory({ workflowBundle: await workflowBundle() }, history, 'replayed')
+
+beforeAll(() => {
+  installRuntime()
+})
+
+describe('a run that began before this version goes on under it', () => {
+  test.each(names)('%s', async (name) => {
+    await replay(stored(name))
+  })
+
+  test('each thing that production does has a stored history', () => {
+    expect(names).toEqual(expect.arrayContaining(scenarios.map((scenario) => scenario.name)))
+  })
+})
+
+describe('a change of the order of what a workflow does is noticed', () => {
+  test.each([
+    ['resolved-after-a-write', 'verify', 'act'],
+    ['expired', 'readDecision', 'escalate'],
+    ['group-of-four', 'planGroup', 'stampQueue'],
+    ['tick', 'rewakeDecisions', 'wakeGroup'],
+  ])('%s: where %s stood is %s', async (name, from, to) => {
+    const history = stored(name)
+    const step = history.events.find(
+      (event) => event.activityTaskScheduledEventAttributes?.activityType.name === from,
+    )?.activityTaskScheduledEventAttributes
+    if (!step) throw new Error(`${name} has no step ${from}`)
+    step.activityType.name = to
+    await expect(replay(history)).rejects.toThrow(DeterminismViolationError)
+  })
+
+  test('two steps that changed places', async () => {
+    const history = stored('approved-by-signal')
+    const steps = history.events.flatMap((event) => event.activityTaskScheduledEventAttributes ?? [])
+    const [think, act] = ['think', 'act'].map((name) => steps.find((step) => step.activityType.name === name))
+    if (!think || !act) throw new Error('the history lacks its steps')
+    think.activityType.name = 'act'
+    act.activityType.name = 'think'
+    await expect(replay(history)).rejects.toThrow(DeterminismViolationError)
+  })
+})
