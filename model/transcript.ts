@@ -113,14 +113,16 @@ function denied(event: IncidentEvent<'approval_decided'>): Envelope {
  */
 export function bodiesThatFit(entries: readonly Entry[], budgetCharacters: number): Set<string> {
   let left = budgetCharacters
-  for (const entry of entries) left -= shortLength(entry)
+  // Older results may shrink to stubs: what was just asked for matters more than what was read ten turns ago.
+  for (const entry of entries)
+    left -= entry.kind === 'result' ? Math.min(stubCharacters, shortLength(entry)) : shortLength(entry)
   const chosen = new Set<string>()
   for (const entry of entries.toReversed()) {
-    if (entry.kind !== 'result' || !entry.body) continue
-    const more = Math.min(entry.body.bytes, resultLimitCharacters) - entry.body.head.length - entry.body.tail.length
-    if (more > left) break
-    left -= Math.max(0, more)
-    chosen.add(entry.body.digest)
+    if (entry.kind !== 'result') continue
+    const whole = entry.body ? Math.min(entry.body.bytes, resultLimitCharacters) + stubCharacters : shortLength(entry)
+    left -= Math.max(0, whole - stubCharacters)
+    if (left < 0) break
+    if (entry.body) chosen.add(entry.body.digest)
   }
   return chosen
 }

@@ -90,8 +90,10 @@ test('a dead host waits for a person; forged decisions change nothing; approved 
     ],
   })
   await spine.until('the traces', async () => {
-    const codes = (await spine.events(incident.id)).filter((event) => event.kind === 'security_event')
-    return codes.length >= 3
+    const codes = (await spine.events(incident.id)).flatMap((event) =>
+      event.kind === 'security_event' ? [event.metadata.code] : [],
+    )
+    return ['UNKNOWN_TOKEN', 'FORGED_RUN'].every((code) => codes.includes(code))
   })
   expect(await spine.get(`/approvals/${approval.id}`)).toMatchObject({ status: 'pending' })
   expect((await spine.lab.effects()).filter((effect) => effect.request.includes('/vms/'))).toEqual([])
