@@ -1,4 +1,4 @@
-import { defineSearchAttributeKey } from '@temporalio/common'
+import { ActivityFailure, ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common'
 import {
   ActivityCancellationType,
   allHandlersFinished,
@@ -198,10 +198,15 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
         })
       },
     }
-    const end = await runLoop(ports, { maxTurns, timeBudgetMs }, progress)
-    if (end.end === 'fenced') return await finish('fenced')
-    if (end.end === 'escalate') return await escalated(end)
-    return await finish('closed')
+    try {
+      const end = await runLoop(ports, { maxTurns, timeBudgetMs }, progress)
+      if (end.end === 'fenced') return await finish('fenced')
+      if (end.end === 'escalate') return await escalated(end)
+      return await finish('closed')
+    } catch (error) {
+      if (superseded(error)) return await finish('fenced')
+      throw error
+    }
   })
 
   async function assemble(): Promise<{ maxTurns: number; timeBudgetMs: number } | null> {
@@ -269,6 +274,15 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
       // The group has ended; nobody waits for this report.
     }
   }
+}
+
+/** A row that was asked for by a run that is not the incident's any more. */
+function superseded(error: unknown): boolean {
+  return (
+    error instanceof ActivityFailure &&
+    error.cause instanceof ApplicationFailure &&
+    error.cause.type === 'StaleRunError'
+  )
 }
 
 const models = () =>
