@@ -127,15 +127,15 @@ test('a follower that waits for a person gives its place to the next', async () 
   await temporal.working(
     crew.activities,
     async () => {
-      const group = await tick()
+      await tick()
       await eventually('all to have begun', async () => crew.order.length === 6)
       expect((await statuses(type)).filter((status) => status === 'awaiting_approval').length).toBeGreaterThanOrEqual(3)
       person.resolve()
-      await group.result()
+      // The group may have ended by now: runs that wait for a person outlive it.
+      await eventually('all ends', async () => (await statuses(type)).every((status) => status === 'resolved'))
     },
     taskQueue,
   )
-  expect(await statuses(type)).toEqual(Array(6).fill('resolved'))
   expect(crew.order).toHaveLength(6)
 })
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/client'
 import { GiveUp, RetryLater, sealed } from '../../activities/failure.ts'
+import { StaleRunError } from '../../db/append.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import {
   alertResolved,
@@ -356,6 +357,25 @@ describe('a run', () => {
     expect(did.filter((step) => step.startsWith('escalate') || step === 'act 1.1')).toEqual([])
     expect(did.at(-1)).toBe('closing')
   })
+
+  test.each(['readDecision', 'escalate'] as const)(
+    'that was superseded while it waited ends without a word, and is no failure: %s',
+    async (activity) => {
+      const stale = async (): Promise<never> => {
+        throw new StaleRunError('inc_1', 1, 2)
+      }
+      const scripted = scriptedRun({ ...oneApproval(), readDecision: ['expired'], [activity]: stale })
+      const activities = sealed(scripted.activities as never, silent)
+      await temporal.working(activities, async (taskQueue) => {
+        const run = await start(taskQueue)
+        await parked(run)
+        await run.signal(decided)
+        await run.result()
+      })
+      expect(scripted.did.filter((step) => step.startsWith('act'))).toEqual(['act 1.0'])
+      expect(scripted.did.at(-1)).toBe('closing')
+    },
+  )
 
   test('says what it waits for, and can be found by type, severity, role, target and status', async () => {
     const { run } = await played(oneApproval(), async (run) => {
