@@ -64,7 +64,7 @@ function preparation(plan: Proposal & { currentFingerprint: string }): Preparati
     stateFingerprint: plan.currentFingerprint,
     dryRun: {
       possible: true,
-      summary: `Start ${starts} and migrate ${plan.steps.length - starts} VMs to ${[...hosts].sort().join(', ')}`,
+      summary: summaryOf(starts, plan.steps.length - starts, [...hosts].sort()),
       details: {
         proposalId: plan.id,
         intent: plan.intent,
@@ -74,6 +74,11 @@ function preparation(plan: Proposal & { currentFingerprint: string }): Preparati
       },
     },
   }
+}
+
+function summaryOf(starts: number, migrations: number, hosts: string[]): string {
+  const count = (what: string, n: number) => (n === 0 ? [] : [`${what} ${n} ${n === 1 ? 'VM' : 'VMs'}`])
+  return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}`
 }
 
 /** Executes a stored plan: always asked. */

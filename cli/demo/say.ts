@@ -3,5 +3,5 @@ import { wrap } from '../wrap.ts'
 
 /** A remark between the rows. */
 export function say(text: string): void {
-  data(wrap(`  ${text}`, width() - 2, '  '))
+  data(`  ${wrap(text, width() - 2, '  ')}`)
 }
