@@ -97,7 +97,7 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
     if (decisions > decisionsPerRun)
       return { outcome: 'refused', status: null, message: 'too many decisions in one run' }
     // Handlers belong to the run's own scope: without this, a decision that meets a cancelled run would end it half-way.
-    const answer = await CancellationScope.nonCancellable(() => rows.decide(incidentId, { ...message, via }))
+    const answer = await CancellationScope.nonCancellable(() => rows.decide(incidentId, { ...inBounds(message), via }))
     wakes += 1
     return answer
   }
@@ -283,6 +283,19 @@ function superseded(error: unknown): boolean {
     error.cause instanceof ApplicationFailure &&
     error.cause.type === 'StaleRunError'
   )
+}
+
+/** A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input. */
+function inBounds(message: DecideMessage): DecideMessage {
+  const cut = (text: unknown, limit: number) => (typeof text === 'string' ? text.slice(0, limit) : undefined)
+  const { decision } = message
+  const [approvalId, reason] = [cut(message.approvalId, 100), cut(message.reason, 2_000)]
+  return {
+    decision,
+    token: cut(message.token, 200) ?? '',
+    ...(approvalId === undefined ? {} : { approvalId }),
+    ...(reason === undefined ? {} : { reason }),
+  }
 }
 
 const models = () =>

@@ -63,13 +63,13 @@ const parked = (run: Run) =>
 
 describe('a decision', () => {
   test.each(['approve', 'deny'] as const)(
-    'to %s by signal reaches the decisions exactly as it was sent',
+    'to %s by signal reaches the decisions as it was sent, but for its claim of who decides',
     async (verb) => {
-      const sent = { token: 'tok_1', approvalId: 'apr_1', reason: 'the night shift says so', by: 'somebody' }
+      const sent = { token: 'tok_1', approvalId: 'apr_1', reason: 'the night shift says so' }
       const status = verb === 'approve' ? 'approved' : 'denied'
       const { decisions, did } = await played({ ...oneApproval(), readDecision: [status] }, async (run) => {
         await parked(run)
-        await run.signal(verb === 'approve' ? approve : deny, sent)
+        await run.signal(verb === 'approve' ? approve : deny, { ...sent, by: 'somebody' } as never)
       })
       expect(decisions).toEqual([{ ...sent, decision: verb, via: 'signal' }])
       expect(did.filter((step) => step.startsWith('act'))).toEqual(
