@@ -13,4 +13,6 @@ export default {
   reporters: ['default', '<rootDir>/test/support/summary-reporter.js'],
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.cache'],
   testTimeout: 60_000,
+  // Jest leaves one of two cores idle by itself; most of our tests wait for servers.
+  maxWorkers: 2,
 }

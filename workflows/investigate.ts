@@ -59,7 +59,7 @@ const context = proxyActivities<ContextActivities>({
 const world = proxyActivities<ActActivities>({
   startToCloseTimeout: '15m',
   scheduleToCloseTimeout: '1h',
-  heartbeatTimeout: '30s',
+  heartbeatTimeout: '15s',
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
 })
