@@ -1,4 +1,4 @@
-import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely'
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 
 /** Times are RFC 3339 UTC text with microseconds: `connect()` installs the parser, so that no precision is lost. */
 type Time = ColumnType<string, string | undefined, string>
@@ -232,4 +232,3 @@ export type IncidentRow = Selectable<IncidentTable>
 export type AlertRow = Selectable<AlertTable>
 export type ApprovalRow = Selectable<ApprovalTable>
 export type IncidentEventRow = Selectable<IncidentEventTable>
-export type NewIncidentEventRow = Insertable<IncidentEventTable>

@@ -4,9 +4,6 @@ import { resourceRef } from './resource.ts'
 export const severity = z.enum(['critical', 'warning', 'info'])
 export type Severity = z.infer<typeof severity>
 
-/** Order of urgency: lower is worked on first. */
-export const severityRank: Record<Severity, number> = { critical: 0, warning: 1, info: 2 }
-
 export const incidentStatus = z.enum([
   'open',
   'investigating',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
 
 /**
  * Every key of `platform_config`, the schema that parses its text, and its default. Keys ending in `.*` stand for a family.
@@ -78,7 +79,12 @@ export const settings: Setting[] = [
   ),
   setting('agent.token_budget', whole(1_000, 100_000_000), '400000', 'Tokens per investigation.'),
   setting('agent.paused', flag, 'false', 'No new claims and no writes; reads go on.'),
-  setting('approval.expiry.*', whole(1, 604_800), '600', 'Seconds a person may take to decide about this tool.'),
+  setting(
+    'approval.expiry.*',
+    whole(1, maximumExpirySeconds),
+    String(defaultExpirySeconds),
+    'Seconds a person may take to decide about this tool.',
+  ),
   setting('webhook.critical.url', httpUrl, null, 'Where to post when a critical incident is created.'),
   setting('webhook.critical.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
   setting('webhook.critical.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
