@@ -15,4 +15,6 @@ export default {
   testTimeout: 60_000,
   // Jest leaves one of two cores idle by itself; most of our tests wait for servers.
   maxWorkers: 2,
+  // A handle that a failed test leaves behind must not hold the whole run: the servers are stopped by the teardown.
+  forceExit: true,
 }

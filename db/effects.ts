@@ -61,3 +61,20 @@ export async function effectByKey(db: Db | Trx, key: string): Promise<(Effect & 
     .executeTakeFirst()
   return row ?? null
 }
+
+/**
+ * Was this very action announced by a run and judged? True only when the log holds a `tool_started` row with this step key
+ * and digest for the incident's current attempt. The core API does no agent's write without it (design section 11).
+ */
+export async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .innerJoin('incident', 'incident.id', 'incidentEvent.incidentId')
+    .select('incidentEvent.id')
+    .where('stepKey', '=', stepKey)
+    .where('kind', '=', 'tool_started')
+    .where(sql<boolean>`metadata->>'actionDigest' = ${actionDigest}`)
+    .whereRef('incidentEvent.attempt', '=', 'incident.attempt')
+    .executeTakeFirst()
+  return row !== undefined
+}
