@@ -10,6 +10,8 @@ const schema = z.object({
   AGENT_MAX_CONCURRENT: z.coerce.number().int().min(1).max(100).default(3),
   AGENT_FOLLOWER_CONCURRENT: z.coerce.number().int().min(1).max(100).default(5),
   AGENT_API_KEY: z.string().optional(),
+  BOOTSTRAP_ADMIN_TOKEN: z.string().min(24, 'must have at least 24 characters').optional(),
+  BOOTSTRAP_INGEST_TOKEN: z.string().min(24, 'must have at least 24 characters').optional(),
   LLM_BASE_URL: url.optional(),
   LLM_API_KEY: z.string().default(''),
   LLM_MODEL: z.string().min(1).default('Qwen/Qwen2.5-72B-Instruct'),
@@ -42,7 +44,14 @@ const schema = z.object({
 export type Config = z.infer<typeof schema>
 
 /** Settings whose value may come from a file named by `<NAME>_FILE`, as orchestrators mount secrets. */
-const secrets = ['AGENT_API_KEY', 'LLM_API_KEY', 'DATABASE_URL', 'PLATFORM_TOKEN'] as const
+const secrets = [
+  'AGENT_API_KEY',
+  'BOOTSTRAP_ADMIN_TOKEN',
+  'BOOTSTRAP_INGEST_TOKEN',
+  'LLM_API_KEY',
+  'DATABASE_URL',
+  'PLATFORM_TOKEN',
+] as const
 
 export class ConfigError extends Error {
   override name = 'ConfigError' as const
@@ -102,4 +111,15 @@ export function readConfig(
   }
   if (problems.length > 0 || !parsed.success) throw new ConfigError(problems)
   return parsed.data
+}
+
+/** Of the defaults that `platform_config` falls back to, those that somebody really set in the environment. */
+export function givenDefaults(
+  environment: Record<string, string | undefined> = process.env,
+): Record<'AGENT_FOLLOWER_CONCURRENT' | 'LLM_MAX_TURNS', string | undefined> {
+  const { AGENT_FOLLOWER_CONCURRENT, LLM_MAX_TURNS } = environment
+  return {
+    AGENT_FOLLOWER_CONCURRENT: AGENT_FOLLOWER_CONCURRENT || undefined,
+    LLM_MAX_TURNS: LLM_MAX_TURNS || undefined,
+  }
 }

@@ -2,9 +2,8 @@ import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
 import { createPlatformClient } from '../clients/platform.ts'
-import { readConfig } from '../config.ts'
+import { givenDefaults, readConfig } from '../config.ts'
 import { connect } from '../db/connect.ts'
-import { settings } from '../domain/setting.ts'
 import { createApi } from './app.ts'
 import { temporalRuns } from './runs.ts'
 import { startWatchdog } from './watchdog.ts'
@@ -29,14 +28,6 @@ const platform = config.PLATFORM_URL
   ? createPlatformClient({ baseUrl: config.PLATFORM_URL, token: config.PLATFORM_TOKEN })
   : null
 
-/** Only what somebody really set counts as "from the environment". */
-const environment = Object.fromEntries(
-  settings.flatMap(({ environment: name }) => {
-    if (name === null || !process.env[name]) return []
-    return [[name, String(config[name as keyof typeof config] ?? '')]]
-  }),
-)
-
 const closing = new AbortController()
 const { app, deps } = createApi({
   db,
@@ -44,7 +35,7 @@ const { app, deps } = createApi({
   platform,
   runs: temporalRuns(client, log),
   log,
-  environment,
+  environment: givenDefaults(),
   closing: closing.signal,
 })
 const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOST }, (address) => {

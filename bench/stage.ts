@@ -72,6 +72,7 @@ export async function stage(options: {
     bundle,
     schedule: false,
     taskQueue: 'bench',
+    environment: { LLM_MAX_TURNS: String(Math.min(200, options.maxTurns)) },
   })
   // The bare activities share the queues with the real ones, as the measurement wants it.
   const connection = await NativeConnection.connect({ address: temporal.address })

@@ -93,3 +93,21 @@ export async function ensureFirstRunTokens(db: Db, existing: Partial<FirstRunTok
       (await createToken(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null })),
   }
 }
+
+/**
+ * Makes sure that tokens which an operator chose (from the environment of a production) are known. One that was revoked stays
+ * revoked: restarting must not bring it back.
+ */
+export async function ensureGivenTokens(
+  db: Db,
+  given: { admin?: string; ingest?: string; agent?: string },
+): Promise<void> {
+  if (given.admin) {
+    const operatorId = await ensureOperator(db, 'admin', 'admin')
+    await createToken(db, { name: 'admin', role: 'admin', operatorId }, given.admin)
+  }
+  if (given.ingest) await createToken(db, { name: 'ingest', role: 'ingest', operatorId: null }, given.ingest)
+  if (given.agent) {
+    await createToken(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null }, given.agent)
+  }
+}

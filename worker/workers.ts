@@ -10,7 +10,7 @@ import { groupActivities, queueActivities } from '../activities/queue.ts'
 import { thinkActivities } from '../activities/think.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { createModelClient } from '../clients/model.ts'
-import type { Config } from '../config.ts'
+import { type Config, givenDefaults } from '../config.ts'
 import type { Db } from '../db/connect.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { ensureSchedule } from './schedule.ts'
@@ -38,6 +38,8 @@ export async function bundleWorkflows(): Promise<{ code: string }> {
 export type WorkerOptions = {
   taskQueue?: string
   bundle?: { code: string }
+  /** What `platform_config` falls back to; by default what the process was given. */
+  environment?: Record<string, string | undefined>
   /** The queue's Schedule is made and kept; tests that tick by hand go without. */
   schedule?: boolean
 }
@@ -54,7 +56,7 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
   const connection = await NativeConnection.connect({ address })
   const clientConnection = await Connection.connect({ address })
   const client = new Client({ connection: clientConnection, namespace: config.TEMPORAL_NAMESPACE })
-  const environment = environmentOf(config)
+  const environment = options.environment ?? givenDefaults()
   const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
   const model = createModelClient({
     baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9',
@@ -131,14 +133,6 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
       await connection.close()
       await clientConnection.close()
     },
-  }
-}
-
-/** Defaults that settings fall back to: only what somebody really set counts as "from the environment". */
-function environmentOf(config: Config): Record<string, string> {
-  return {
-    AGENT_FOLLOWER_CONCURRENT: String(config.AGENT_FOLLOWER_CONCURRENT),
-    LLM_MAX_TURNS: String(config.LLM_MAX_TURNS),
   }
 }
 
