@@ -1,0 +1,79 @@
+import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterEach, expect, test } from '@jest/globals'
+import { findTemporalCli } from '../../start/temporal-cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+const rootDir = fileURLToPath(new URL('../..', import.meta.url))
+const nightshift = join(rootDir, 'bin/nightshift.js')
+const execute = promisify(execFile)
+let cleanUp: (() => Promise<void>) | undefined
+
+afterEach(async () => {
+  await cleanUp?.()
+})
+
+/** Processes whose command line or working files lie in this directory. */
+async function processesIn(directory: string): Promise<string[]> {
+  const { stdout } = await execute('ps', ['-eo', 'pid,args'])
+  return stdout.split('\n').filter((line) => line.includes(directory))
+}
+
+test('npm start shows both scenes, stops for a person, takes a decision by signal, and Ctrl-C leaves nothing behind', async () => {
+  const state = temporaryDirectory()
+  const environment = { ...process.env, NIGHTSHIFT_STATE_DIR: state.path, NO_COLOR: '1' }
+  const start = spawn(process.execPath, [nightshift, 'start'], { cwd: rootDir, env: environment, detached: true })
+  let output = ''
+  start.stdout.on('data', (chunk) => {
+    output += chunk
+  })
+  start.stderr.on('data', (chunk) => {
+    output += chunk
+  })
+  // A terminal's Ctrl-C goes to the whole foreground group.
+  const interrupt = () => process.kill(-(start.pid as number), 'SIGINT')
+  const ended = new Promise<number | null>((resolve) => start.once('exit', resolve))
+  cleanUp = async () => {
+    if (start.exitCode === null) interrupt()
+    await Promise.race([ended, sleep(15_000)])
+    state.remove()
+  }
+  const shown = async (text: string, withinMs = 60_000) => {
+    const deadline = Date.now() + withinMs
+    while (!output.includes(text)) {
+      if (Date.now() > deadline || start.exitCode !== null) throw new Error(`"${text}" was not shown:\n${output}`)
+      await sleep(100)
+    }
+  }
+
+  await shown('Nightshift is ready')
+  await shown('Scene 2 of 2')
+  expect(output).toMatch(/is resolved\.\n.*all \d+ checks hold/)
+  await shown('Waiting for a person')
+  const approvalId = /apr_[0-9a-z]{26}/.exec(output)?.[0] as string
+  const workflowId = /investigate:inc_[0-9a-z]{26}:\d+/.exec(output)?.[0] as string
+  const run = JSON.parse(readFileSync(join(state.path, 'run.json'), 'utf8')) as { temporalAddress: string }
+  const temporal = await findTemporalCli({ rootDir, env: process.env })
+  const signal = (input: object) =>
+    execute(temporal.path, [
+      ...['workflow', 'signal', '--address', run.temporalAddress, '--workflow-id', workflowId, '--name', 'approve'],
+      ...['--input', JSON.stringify(input)],
+    ])
+  await signal({ by: 'root', approved: true })
+  await shown('UNKNOWN_TOKEN')
+  expect(output).not.toContain('Approved by')
+  const { stdout: token } = await execute(process.execPath, [nightshift, 'approvals', 'token', approvalId], {
+    env: environment,
+  })
+  await signal({ token: token.trim() })
+  await shown('Nightshift keeps running')
+  expect(output.match(/all \d+ checks hold/g)).toHaveLength(2)
+
+  interrupt()
+  expect(await ended).not.toBeNull()
+  expect(await processesIn(state.path)).toEqual([])
+}, 240_000)
