@@ -23,11 +23,14 @@ export async function* liveEvents(api: Core, options: StreamOptions = {}): Async
   const seen = new Map<string, number>()
   let lastId: string | undefined
   while (!options.signal?.aborted) {
+    // Ends with this round, however it ends: a reader that has seen enough must not leave a connection that keeps the process.
+    const round = new AbortController()
+    const signal = options.signal ? AbortSignal.any([options.signal, round.signal]) : round.signal
     try {
       const query = options.incidentId ? `?incident=${encodeURIComponent(options.incidentId)}` : ''
       const response = await api.open(`/api/v1/stream${query}`, {
         headers: { accept: 'text/event-stream', ...(lastId && { 'last-event-id': lastId }) },
-        signal: options.signal,
+        signal,
       })
       // What happened while nobody listened, and everything before the first connection.
       options.onOpen?.()
@@ -52,6 +55,8 @@ export async function* liveEvents(api: Core, options: StreamOptions = {}): Async
       if (options.signal?.aborted) return
       if (error instanceof ApiProblem && error.problem.status >= 400 && error.problem.status < 500) throw error
       options.onLost?.(error instanceof Error ? error.message : String(error))
+    } finally {
+      round.abort()
     }
     await delay(reconnectMs, undefined, { signal: options.signal }).catch(() => undefined)
   }

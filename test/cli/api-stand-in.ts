@@ -83,7 +83,7 @@ export async function startStandIn() {
     const after = request.headers['last-event-id']
     if (after) for (const event of events.slice(Number(String(after).slice(2)) + 1)) send(listener, event)
     listeners.add(listener)
-    request.on('close', () => listeners.delete(listener))
+    response.on('close', () => listeners.delete(listener))
   }
 
   function incidentRoute(
@@ -203,7 +203,7 @@ export function anApproval(over: Partial<Approval> = {}): Approval {
     arguments: { proposal_id: 'prp_1', reason: 'its host is dead' },
     targets: [{ kind: 'vm', id: 'vm-101' }],
     ...{ reason: 'host-osl-1 is dead', risk: 'high', reversible: true, required: 1, approvals: 0 },
-    dryRun: { possible: true, summary: 'Start 1 and migrate 1 VMs to host-osl-2, host-osl-3', details: { steps } },
+    dryRun: { possible: true, summary: 'start 1 VM and migrate 1 VM, to host-osl-2, host-osl-3', details: { steps } },
     ...{ actionDigest: 'd', stateFingerprint: 's', status: 'pending', useBy: null, decisions: [] },
     requestedAt: new Date().toISOString(),
     expiresAt: new Date(Date.now() + 600_000).toISOString(),

@@ -55,7 +55,7 @@ describe('what a script relies on', () => {
   ])('%s: %i', async (_, code, args, more = {}) => {
     api.incidents.push(
       anIncident(),
-      anIncident({ id: 'inc_closed', status: 'escalated', closedAt: new Date().toISOString() }),
+      anIncident({ id: 'inc_closed', status: 'escalated', closedAt: new Date().toISOString(), events: 1 }),
     )
     api.append('inc_1', 'claimed', { role: 'leader' })
     api.append('inc_closed', 'escalated', { reason: 'no idea', code: 'MODEL', severity: 'critical' })
