@@ -13,7 +13,7 @@ import type { ApiDeps } from './deps.ts'
 import { docsPage } from './docs.ts'
 import { effectRoutes } from './effects.ts'
 import { healthRoutes } from './health.ts'
-import type { Env } from './hono.ts'
+import type { Context, Env } from './hono.ts'
 import { hostRoutes } from './hosts.ts'
 import { incidentEndingRoutes } from './incident-endings.ts'
 import { incidentEventRoutes } from './incident-events.ts'
@@ -31,6 +31,7 @@ import { resourceRoutes } from './resources.ts'
 import { noRuns, type Runs } from './runs.ts'
 import { securityHeaders } from './security-headers.ts'
 import { shardRoutes } from './shards.ts'
+import { signpost, signpostId } from './signpost.ts'
 import { streamRoutes } from './stream.ts'
 import { tenantRoutes } from './tenants.ts'
 
@@ -95,9 +96,18 @@ export function createApi(options: ApiOptions): Api {
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
   const document = () => app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.1.0' } })
   app.get('/openapi.json', (c) => c.json(document()))
-  app.get('/docs', (c) => {
+  const page = (c: Context, html: string) => {
     c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-    return c.html(docsPage(document() as never))
-  })
+    return c.html(html)
+  }
+  app.get('/', (c) => c.redirect('/docs'))
+  app.get('/docs', (c) => page(c, docsPage(document() as never)))
+  for (const kind of ['incidents', 'approvals'] as const) {
+    app.get(`/${kind}/:id`, (c) => {
+      const id = c.req.param('id')
+      if (!signpostId.test(id)) throw new Problem(404, 'NOT_FOUND', 'There is no such incident or approval.')
+      return page(c, signpost(kind, id))
+    })
+  }
   return { app, deps }
 }

@@ -52,7 +52,6 @@ function places({ run }: Running, env: NodeJS.ProcessEnv): string {
     ? `${env.LLM_MODEL ?? 'the default model'} at ${env.LLM_BASE_URL}`
     : modelName('runbook-rules')
   const lines: [string, string][] = [
-    ['Page', `${run.url}/`],
     ['API', `${run.url}/docs`],
     ['Temporal', run.temporalUiUrl ?? run.temporalAddress],
     ['Model', model],

@@ -1,0 +1,26 @@
+import { escapeHtml } from './escape-html.ts'
+
+/**
+ * What a link from a message leads to while there is no operator's page: which commands show and decide the thing. It needs
+ * no sign-in because it tells nothing but the id that was in the link.
+ */
+export function signpost(kind: 'incidents' | 'approvals', id: string): string {
+  const commands =
+    kind === 'incidents'
+      ? [`incidents show ${id}`, `incidents watch ${id}`]
+      : [`approvals show ${id}`, `approvals approve ${id}`, `approvals deny ${id} --reason "…"`]
+  const lines = commands.map((command) => `<pre>npm run -s nightshift -- ${escapeHtml(command)}</pre>`).join('\n')
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Nightshift</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>${style}</style></head><body>
+<h1>${escapeHtml(id)}</h1>
+<p>On the machine that runs Nightshift:</p>
+${lines}
+<p>Or over the API: <a href="/docs">/docs</a>.</p></body></html>`
+}
+
+/** An id of ours and nothing else: whatever else a link holds is not shown. */
+export const signpostId = /^(inc|apr)_[0-9a-z]{26}$/
+
+const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
+h1{font-size:1.1rem;overflow-wrap:anywhere}pre{background:#f6f8fa;padding:.8rem;overflow:auto;border-radius:6px}
+@media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}pre{background:#161b22}a{color:#79c0ff}}`
