@@ -1,15 +1,15 @@
 import { afterEach, expect, test } from '@jest/globals'
-import { type Proxy, startProxy } from '../support/proxy.ts'
+import { type Relay, startRelay } from '../support/relay.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 let spine: Spine | undefined
-let proxy: Proxy | undefined
+let relay: Relay | undefined
 
 afterEach(async () => {
   await spine?.stop()
-  await proxy?.stop()
+  await relay?.stop()
   spine = undefined
-  proxy = undefined
+  relay = undefined
 })
 
 const converges = async () =>
@@ -26,9 +26,9 @@ async function expectOneRepair(incidentId: string) {
 
 test('killed between a write and its row, the worker finds out what became of it and does not write again', async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api'] })
-  proxy = await startProxy(spine.url)
-  await spine.start('worker', { CORE_API_URL: proxy.url })
-  const held = proxy.holdNext((method, path) => method === 'POST' && path.endsWith('/converge'))
+  relay = await startRelay(spine.url)
+  await spine.start('worker', { CORE_API_URL: relay.url })
+  const held = relay.holdNext((method, path) => method === 'POST' && path.endsWith('/converge'))
   await spine.lab.break('replication_lag', 'db-osl-1')
   await held
   await spine.kill('worker')
@@ -37,10 +37,10 @@ test('killed between a write and its row, the worker finds out what became of it
   expect(before.some((event) => event.kind === 'tool_started' && event.metadata.tool === 'converge_shard')).toBe(true)
   expect(before.some((event) => event.kind === 'tool_finished' && event.metadata.tool === 'converge_shard')).toBe(false)
 
-  await spine.start('worker', { CORE_API_URL: proxy.url })
+  await spine.start('worker', { CORE_API_URL: relay.url })
   await spine.incident('replication_lag', 'resolved', 90_000)
-  expect(proxy.passed.filter((line) => line.startsWith('POST') && line.endsWith('/converge'))).toHaveLength(1)
-  expect(proxy.passed.some((line) => line.startsWith('GET /api/v1/effects/'))).toBe(true)
+  expect(relay.passed.filter((line) => line.startsWith('POST') && line.endsWith('/converge'))).toHaveLength(1)
+  expect(relay.passed.some((line) => line.startsWith('GET /api/v1/effects/'))).toBe(true)
   await expectOneRepair(incident.id)
 }, 150_000)
 

@@ -1,7 +1,7 @@
 import { createServer, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type Proxy = {
+export type Relay = {
   url: string
   /** Holds the next answer whose request matches, after the receiver has done its work; resolves when one is held. */
   holdNext(matches: (method: string, path: string) => boolean): Promise<void>
@@ -11,7 +11,7 @@ export type Proxy = {
 }
 
 /** A relay before an HTTP server, so that a caller can be killed between what happened and what it hears of it. */
-export async function startProxy(target: string): Promise<Proxy> {
+export async function startRelay(target: string): Promise<Relay> {
   const passed: string[] = []
   let hold: { matches: (method: string, path: string) => boolean; held: () => void } | null = null
   const server = createServer((request, response) => {
