@@ -5,6 +5,8 @@ import { lockIncident, setWaiting } from '../db/incidents.ts'
 import type { DecideAnswer, DecideMessage } from '../workflows/messages.ts'
 import type { DecisionStatus } from '../workflows/outcome.ts'
 
+const joinedLookMs = 5_000
+
 export function approvalActivities({ db }: { db: Db }) {
   return {
     /** Judges a decision that came through Temporal, by the same function as every other door. `by` is not even read. */
@@ -40,7 +42,9 @@ export function approvalActivities({ db }: { db: Db }) {
           await setWaiting(trx, incidentId, false)
         })
       }
-      return read
+      // Nobody wakes a run that joined another incident's approval: it looks by itself.
+      const joined = read.incidentId !== incidentId
+      return { status: read.status, remainingMs: joined ? Math.min(read.remainingMs, joinedLookMs) : read.remainingMs }
     },
   }
 }

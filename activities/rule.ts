@@ -45,13 +45,15 @@ export async function rule(
   const settings = await readSettings(trx, deps.environment)
   const targets = prepared?.ok ? prepared.preparation.targets : []
   const policy = await readPolicy(trx, toIncident(row), settings, { targets, approvalId: place.approvalId })
-  const ruling = judge(
+  const judgement = judge(
     { callId: id, tool: call.tool, arguments: call.arguments, problem: call.problem, prepared },
     toolFacts,
     state,
     policy,
     Date.parse(await databaseTime(trx)),
   )
+  const elsewhere = await decidedElsewhere(trx, judged.at(-1))
+  const ruling: Ruling = elsewhere ? { ...judgement, ...elsewhere } : judgement
   const joined = ruling.verdict === 'ask' ? await pendingOfAction(trx, ruling.actionDigest, place.incidentId) : null
   const step = judged.length === 0 ? undefined : judged.length
   await append(trx, place.incidentId, place.attempt, {
@@ -103,6 +105,26 @@ async function knownAnswer(trx: Trx, last: IncidentEvent<'call_judged'> | undefi
   return pending ? { kind: 'ask', approvalId: pending.id, expiresInMs: await remainingMs(trx, pending.id) } : null
 }
 
+/** The approval this call joined was settled for the other incident: its action is done or denied, and not asked once more. */
+async function decidedElsewhere(
+  trx: Trx,
+  last: IncidentEvent<'call_judged'> | undefined,
+): Promise<Pick<Ruling, 'verdict' | 'code' | 'reason' | 'hint'> | null> {
+  if (last?.metadata.verdict !== 'ask' || last.metadata.approvalId === null) return null
+  const approval = await trx
+    .selectFrom('approval')
+    .select(['incidentId', 'status'])
+    .where('id', '=', last.metadata.approvalId)
+    .executeTakeFirst()
+  if (!approval || approval.incidentId === last.incidentId || approval.status === 'pending') return null
+  return {
+    verdict: 'refuse',
+    code: 'DECIDED_ELSEWHERE',
+    reason: `the very same action was asked for ${approval.incidentId} and is ${approval.status}`,
+    hint: 'Look at the targets again: what they need may have been done.',
+  }
+}
+
 async function databaseTime(trx: Trx): Promise<string> {
   const { now } = await trx.selectNoFrom(({ fn }) => fn<string>('nightshift_now').as('now')).executeTakeFirstOrThrow()
   return now
@@ -120,7 +142,7 @@ async function remainingMs(trx: Trx, approvalId: string): Promise<number> {
 /** Somebody is asked about this very action already, for another incident: one answer serves both. */
 async function joinApproval(trx: Trx, incidentId: string, approvalId: string): Promise<Ruled> {
   await setWaiting(trx, incidentId, true)
-  return { kind: 'ask', approvalId, expiresInMs: Math.min(60_000, await remainingMs(trx, approvalId)) }
+  return { kind: 'ask', approvalId, expiresInMs: Math.min(5_000, await remainingMs(trx, approvalId)) }
 }
 
 type Asking = {

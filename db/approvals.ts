@@ -345,7 +345,7 @@ async function expirePending(trx: Trx, approval: { id: string; incidentId: strin
 export async function readDecision(
   db: Db,
   approvalId: string,
-): Promise<{ status: ApprovalStatus; remainingMs: number } | null> {
+): Promise<{ status: ApprovalStatus; remainingMs: number; incidentId: string } | null> {
   return await db.transaction().execute(async (trx) => {
     const found = await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
     if (!found) return null
@@ -360,8 +360,9 @@ export async function readDecision(
       .forUpdate()
       .executeTakeFirstOrThrow()
     if (approval.status === 'pending') {
-      if (await expirePending(trx, approval)) return { status: 'expired', remainingMs: 0 }
-      return { status: 'pending', remainingMs: Math.ceil(approval.remainingMs) }
+      if (await expirePending(trx, approval))
+        return { status: 'expired', remainingMs: 0, incidentId: approval.incidentId }
+      return { status: 'pending', remainingMs: Math.ceil(approval.remainingMs), incidentId: approval.incidentId }
     }
     if (!approval.readAt) {
       await trx
@@ -370,7 +371,7 @@ export async function readDecision(
         .where('id', '=', approvalId)
         .execute()
     }
-    return { status: approval.status, remainingMs: 0 }
+    return { status: approval.status, remainingMs: 0, incidentId: approval.incidentId }
   })
 }
 

@@ -43,6 +43,8 @@ export function connect(databaseUrl: string, options: { max?: number; owner?: bo
   })
   // An idle connection that breaks is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {})
+  // The same for one that breaks while it is held, between two statements of a transaction: the next statement fails.
+  pool.on('connect', (client) => client.on('error', () => {}))
   return new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],

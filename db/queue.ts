@@ -171,10 +171,16 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
           where
             .selectFrom('approval')
             .select('approval.id')
-            .whereRef('approval.incidentId', '=', 'incident.id')
+            // Its own, or the one of another incident that it joined.
             .where(
-              sql<boolean>`(status = 'pending' and expires_at > nightshift_now() - interval '2 minutes')
-                or (status <> 'pending' and decided_at > nightshift_now() - interval '5 minutes')`,
+              sql<boolean>`(approval.incident_id = incident.id or exists (
+                select 1 from incident_event joined where joined.incident_id = incident.id
+                  and joined.attempt = incident.attempt and joined.kind = 'call_judged'
+                  and joined.metadata->>'approvalId' = approval.id))`,
+            )
+            .where(
+              sql<boolean>`(approval.status = 'pending' and expires_at > nightshift_now() - interval '2 minutes')
+                or (approval.status <> 'pending' and decided_at > nightshift_now() - interval '5 minutes')`,
             ),
         ),
       ),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
-import type { CorePort, Preparation } from '../domain/tool.ts'
+import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discovered, reason, ref, resourceId } from './define.ts'
 
 /** Plans, never acts: sizes and current hosts come from the inventory, so that the model can invent neither. */
@@ -81,6 +81,24 @@ function summaryOf(starts: number, migrations: number, hosts: string[]): string 
   return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}`
 }
 
+/** Does every VM of the plan run where its last step puts it? */
+async function planHolds(core: CorePort, plan: Proposal): Promise<Observation> {
+  const wrong: string[] = []
+  const final = new Map(plan.steps.map((step) => [step.vm, step.to]))
+  for (const [vm, host] of final) {
+    const answer = await core.get(`/api/v1/vms/${vm}`)
+    const state = answer.ok
+      ? z.looseObject({ host: z.string().nullable(), running: z.boolean() }).parse(answer.data)
+      : null
+    if (!state) wrong.push(`${vm} could not be read`)
+    else if (state.host !== host || !state.running) {
+      wrong.push(`${vm} is ${state.running ? 'running' : 'stopped'} on ${state.host ?? 'no host'}, not on ${host}`)
+    }
+  }
+  if (wrong.length > 0) return { holds: false, observed: wrong.join('; ') }
+  return { holds: true, observed: `all ${final.size} VMs run where the plan put them` }
+}
+
 /** Executes a stored plan: always asked. */
 export const executeMigration = defineTool({
   name: 'execute_migration',
@@ -96,28 +114,15 @@ export const executeMigration = defineTool({
     const plan = await readProposal(core, proposal_id, signal)
     if (plan.state !== 'planned')
       throw new ProposalError(`proposal ${proposal_id} is ${plan.state}: there is nothing to execute`)
+    // Nobody is asked about what is done already, as by another incident of the same host.
+    if ((await planHolds(core, plan)).holds)
+      throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
     return preparation(plan)
   },
   postcondition: {
     text: 'every VM of the plan runs on the host the plan gave it',
     withinSeconds: 30,
-    async check({ proposal_id }, _output, { core }) {
-      const plan = await readProposal(core, proposal_id)
-      const wrong: string[] = []
-      const final = new Map(plan.steps.map((step) => [step.vm, step.to]))
-      for (const [vm, host] of final) {
-        const answer = await core.get(`/api/v1/vms/${vm}`)
-        const state = answer.ok
-          ? z.looseObject({ host: z.string().nullable(), running: z.boolean() }).parse(answer.data)
-          : null
-        if (!state) wrong.push(`${vm} could not be read`)
-        else if (state.host !== host || !state.running) {
-          wrong.push(`${vm} is ${state.running ? 'running' : 'stopped'} on ${state.host ?? 'no host'}, not on ${host}`)
-        }
-      }
-      if (wrong.length > 0) return { holds: false, observed: wrong.join('; ') }
-      return { holds: true, observed: `all ${final.size} VMs run where the plan put them` }
-    },
+    check: async ({ proposal_id }, _output, { core }) => await planHolds(core, await readProposal(core, proposal_id)),
   },
   run: ({ proposal_id, reason: why }, { core, stepKey, ifMatch, signal }) =>
     core.post(
