@@ -24,24 +24,31 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       at timestamptz not null default nightshift_now()
     )`.execute(db)
   await sql`
+    create function platform_config_next_version() returns trigger language plpgsql as $$
+    begin
+      new.version := old.version + 1;
+      new.updated_at := nightshift_now();
+      return new;
+    end $$`.execute(db)
+  await sql`
+    create trigger platform_config_version before update on platform_config
+    for each row execute function platform_config_next_version()`.execute(db)
+  // After, never before: an INSERT that ends as ON CONFLICT fires its BEFORE triggers although it inserted nothing.
+  await sql`
     create function platform_config_revise() returns trigger language plpgsql as $$
     begin
       if tg_op = 'DELETE' then
         insert into platform_config_revision (key, version, old_value, new_value, actor)
         values (old.key, old.version + 1, old.value, null, current_setting('nightshift.actor', true));
-        return old;
+      else
+        insert into platform_config_revision (key, version, old_value, new_value, actor, reason)
+        values (new.key, new.version, case when tg_op = 'UPDATE' then old.value end, new.value, new.updated_by, new.reason);
       end if;
-      if tg_op = 'UPDATE' then
-        new.version := old.version + 1;
-        new.updated_at := nightshift_now();
-      end if;
-      insert into platform_config_revision (key, version, old_value, new_value, actor, reason)
-      values (new.key, new.version, case when tg_op = 'UPDATE' then old.value end, new.value, new.updated_by, new.reason);
-      return new;
+      return null;
     end $$`.execute(db)
   await sql`alter table platform_config_revision alter column actor drop not null`.execute(db)
   await sql`
-    create trigger platform_config_revision before insert or update or delete on platform_config
+    create trigger platform_config_revision after insert or update or delete on platform_config
     for each row execute function platform_config_revise()`.execute(db)
   await sql`
     create trigger platform_config_revision_append_only before update or delete on platform_config_revision
