@@ -42,8 +42,8 @@ export function askCommand(program: Command): void {
       const { createdAt } = await readIncident(api, incidentId)
       await within(options.timeout, async (signal) => {
         for await (const event of followIncident(api, incidentId, { signal })) {
-          const text = options.json ? null : tell(event, createdAt)
-          // The way there is no part of the answer.
+          // The way there is no part of the answer, and the answer itself is told below.
+          const text = options.json || ['commented', 'resolved'].includes(event.kind) ? null : tell(event, createdAt)
           if (text) note(text)
         }
       })

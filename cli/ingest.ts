@@ -72,7 +72,7 @@ function dryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
     ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),
   ])
   for (const each of new Set(notes)) note(inert(each))
-  note(`${parsed.alerts.length} alerts. Nothing was posted.`)
+  note(`${counted(parsed.alerts)}. Nothing was posted.`)
 }
 
 function alertTable(alerts: Alert[]): string {
@@ -95,5 +95,9 @@ async function post(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<v
     inert(each.incidentId ?? ''),
   ])
   data(table(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
-  note(`${answer.alerts.length} alerts accepted by ${where.url}.`)
+  note(`${counted(answer.alerts)} accepted by ${where.url}.`)
+}
+
+function counted({ length }: unknown[]): string {
+  return length === 1 ? '1 alert' : `${length} alerts`
 }

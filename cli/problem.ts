@@ -30,6 +30,8 @@ export class ApiProblem extends Error {
     this.remedy = remedy
   }
   get outcome(): Outcome {
+    // The environment holds the setting: nobody was faster, and nobody can be.
+    if (this.problem.code === 'LOCKED') return 'error'
     return outcomes[this.problem.status] ?? 'error'
   }
 }

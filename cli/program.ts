@@ -1,17 +1,21 @@
 import { Command } from 'commander'
-import { approvalsCommand } from './approvals/approvals.ts'
-import { askCommand } from './ask.ts'
-import { configCommand } from './config/config.ts'
-import { doctorCommand } from './doctor.ts'
-import { helpCommand } from './help.ts'
-import { incidentsCommand } from './incidents/incidents.ts'
-import { ingestCommand } from './ingest.ts'
-import { labCommand } from './lab/lab.ts'
-import { startCommand } from './start.ts'
-import { statusCommand } from './status.ts'
 
-/** The whole command line. Nothing runs until it is parsed. */
-export function program(): Command {
+/** Each command by its first word, in the order of the help, with the file to load when it is asked for. */
+const commands: Record<string, () => Promise<(root: Command) => void>> = {
+  start: async () => (await import('./start.ts')).startCommand,
+  status: async () => (await import('./status.ts')).statusCommand,
+  doctor: async () => (await import('./doctor.ts')).doctorCommand,
+  incidents: async () => (await import('./incidents/incidents.ts')).incidentsCommand,
+  approvals: async () => (await import('./approvals/approvals.ts')).approvalsCommand,
+  ask: async () => (await import('./ask.ts')).askCommand,
+  config: async () => (await import('./config/config.ts')).configCommand,
+  ingest: async () => (await import('./ingest.ts')).ingestCommand,
+  lab: async () => (await import('./lab/lab.ts')).labCommand,
+  help: async () => (await import('./help.ts')).helpCommand,
+}
+
+/** The command line that starts with this word; all of it when the word names no command. Nothing runs until it is parsed. */
+export async function program(firstWord?: string): Promise<Command> {
   const root = new Command('nightshift')
     .description('Investigates infrastructure incidents while people sleep.')
     .exitOverride()
@@ -20,15 +24,7 @@ export function program(): Command {
       'after',
       '\nExample:\n  nightshift start\n  nightshift incidents list --status escalated\n\nExit codes: nightshift help exit-codes',
     )
-  startCommand(root)
-  statusCommand(root)
-  doctorCommand(root)
-  incidentsCommand(root)
-  approvalsCommand(root)
-  askCommand(root)
-  configCommand(root)
-  ingestCommand(root)
-  labCommand(root)
-  helpCommand(root)
+  const one = firstWord && firstWord !== 'help' && Object.hasOwn(commands, firstWord) ? commands[firstWord] : null
+  for (const load of one ? [one] : Object.values(commands)) (await load())(root)
   return root
 }

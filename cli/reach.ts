@@ -1,6 +1,5 @@
 import { connect as connectTcp } from 'node:net'
-import { Connection } from '@temporalio/client'
-import pg from 'pg'
+import type { Connection } from '@temporalio/client'
 
 /** Who does not answer by then is not well. */
 const patienceMs = 3_000
@@ -36,6 +35,7 @@ export function opensPort(address: string): Promise<Reached> {
 
 /** Does PostgreSQL let us in, which is it, and which of these migrations does it lack? */
 export async function postgresAnswers(url: string, migrations: string[]): Promise<Reached & { lacks: string[] }> {
+  const { default: pg } = await import('pg')
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: patienceMs })
   // A connection that breaks after the answer is no news.
   client.on('error', () => undefined)
@@ -62,7 +62,8 @@ export async function postgresAnswers(url: string, migrations: string[]): Promis
 export async function workersOf(address: string, namespace: string, taskQueue: string): Promise<Reached> {
   let connection: Connection | undefined
   try {
-    connection = await Connection.connect({ address, connectTimeout: patienceMs })
+    const temporal = await import('@temporalio/client')
+    connection = await temporal.Connection.connect({ address, connectTimeout: patienceMs })
     const { pollers } = await connection.withDeadline(Date.now() + patienceMs, () =>
       connection!.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue }, taskQueueType: 1 }),
     )

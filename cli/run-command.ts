@@ -12,9 +12,6 @@ export async function runCommand(program: Command, argv: string[]): Promise<void
     if (error.code === 'EPIPE') process.exit(0)
     throw error
   })
-  const interrupted = () => process.exit(exitCodes.interrupted.code)
-  // Start stops its parts first and has its own way to do so.
-  if (argv[2] !== 'start') process.once('SIGINT', interrupted)
   try {
     await program.parseAsync(argv)
   } catch (error) {

@@ -91,9 +91,18 @@ function gist(data: unknown): string {
   }
   const facts = [status, health, state].filter((each) => typeof each === 'string')
   const more = [reason, detail, facts.length === 0 ? title : null].filter((each) => typeof each === 'string')
-  const planned = Array.isArray(steps) ? [`${steps.length} steps`] : []
+  const planned = Array.isArray(steps) && more.length === 0 ? [`${steps.length} steps`] : []
   const named = typeof proposal_id === 'string' ? [proposal_id] : []
-  return [...facts, ...more, ...planned, ...named].join(', ')
+  const said = [...facts, ...more, ...planned, ...named]
+  return (said.length > 0 ? said : plainFacts(data)).join(', ')
+}
+
+/** The first few plain values of an answer that has none of the usual fields. */
+function plainFacts(data: object): string[] {
+  return Object.entries(data)
+    .filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value) && String(value).length <= 60)
+    .slice(0, 3)
+    .map(([key, value]) => `${key} ${value}`)
 }
 
 const fine = new Set(['nominal', 'live', 'running', 'up', 'resolved'])

@@ -1,8 +1,6 @@
 import { join, relative } from 'node:path'
 import type { Command } from 'commander'
 import type { Running } from '../start/everything.ts'
-import { runInForeground } from '../start/foreground.ts'
-import { terminalReport } from '../start/terminal.ts'
 import { demo } from './demo/demo.ts'
 import { modelName } from './sentence.ts'
 import { data, note, paint } from './terminal.ts'
@@ -19,6 +17,11 @@ export function startCommand(program: Command): void {
       // Absent, --demo means: unless something is pending.
       const asked = self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
       const env = process.env
+      // Heavy, and of no use to the help.
+      const [{ runInForeground }, { terminalReport }] = await Promise.all([
+        import('../start/foreground.ts'),
+        import('../start/terminal.ts'),
+      ])
       process.exitCode = await runInForeground(
         { rootDir, env, stateDir: stateDir() },
         terminalReport(process.stdout),

@@ -2,31 +2,52 @@ import { stripVTControlCharacters } from 'node:util'
 import Table from 'cli-table3'
 import { paint, width } from './terminal.ts'
 
+/** A last column narrower than this is better read on a line of its own. */
+const readable = 30
+
 /**
- * Rows in columns that fit the terminal. The column named by `flexible` gives way and is cut with an ellipsis; all others
- * are as wide as their widest cell. Cells are already inert.
+ * Rows in columns that fit the terminal. The column named by `flexible` gives way and is cut with an ellipsis; where it is the
+ * last one and too little is left for it, its text goes below each row. All others are as wide as their widest cell. Cells are
+ * already inert.
  */
 export function table(head: string[], rows: string[][], flexible: number): string {
-  const wide = head.map((title, index) =>
-    Math.max(title.length, ...rows.map((row) => stripVTControlCharacters(row[index] ?? '').length)),
-  )
+  const wide = head.map((title, index) => Math.max(title.length, ...rows.map((row) => lengthOf(row[index]))))
   const others = wide.reduce((sum, each, index) => sum + (index === flexible ? 0 : each + 2), 0)
-  wide[flexible] = Math.max(10, Math.min(wide[flexible] ?? 0, width() - others - 1))
-  const drawn = new Table({
+  const room = width() - others
+  const needed = wide[flexible] ?? 0
+  if (flexible === head.length - 1 && needed > room && room < readable) {
+    const [top, ...lines] = drawn([head.slice(0, -1), ...rows.map((row) => row.slice(0, -1))], wide.slice(0, -1))
+    return [top, ...lines.flatMap((line, index) => [line, `  ${cut(rows[index]?.at(-1) ?? '', width() - 2)}`])].join(
+      '\n',
+    )
+  }
+  wide[flexible] = Math.max(10, Math.min(needed, room))
+  return drawn([head, ...rows], wide).join('\n')
+}
+
+function drawn([head = [], ...rows]: string[][], wide: number[]): string[] {
+  const made = new Table({
     chars: Object.fromEntries(borders.map((name) => [name, ''])),
-    style: { 'padding-left': 0, 'padding-right': 1, head: [], border: [] },
-    colWidths: wide.map((each) => each + 1),
-    colAligns: head.map(() => 'left'),
+    style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [] },
+    colWidths: wide.map((each) => each + 2),
+    colAligns: wide.map(() => 'left'),
   })
-  drawn.push(
+  made.push(
     head.map((title) => paint('dim', title)),
     ...rows,
   )
-  return drawn
+  return made
     .toString()
     .split('\n')
     .map((line) => line.trimEnd())
-    .join('\n')
+}
+
+function lengthOf(cell: string | undefined): number {
+  return stripVTControlCharacters(cell ?? '').length
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1).trimEnd()}…`
 }
 
 const borders = [

@@ -1,15 +1,11 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
+import { settingOf } from '../../domain/setting.ts'
 import { type Asking, asking, connected } from '../connection.ts'
-import { inert, inertJsonText } from '../inert.ts'
+import { inert } from '../inert.ts'
 import { table } from '../table.ts'
 import { data, json } from '../terminal.ts'
-
-const effective = z.looseObject({
-  items: z.array(
-    z.looseObject({ key: z.string(), value: z.unknown(), source: z.string(), problem: z.string().nullish() }),
-  ),
-})
+import { effectiveSettings, shown } from './effective.ts'
+import { storedSettings } from './stored.ts'
 
 export function listConfig(parent: Command): void {
   asking(
@@ -21,19 +17,25 @@ export function listConfig(parent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift config list --type replication_lag')
     .action(async (options: Asking & { type?: string }) => {
       const { api } = connected(options)
-      const query = options.type ? `?${new URLSearchParams({ type: options.type })}` : ''
-      const answer = effective.parse(await api.get(`/api/v1/config/effective${query}`))
-      if (options.json) return json(answer.items)
-      const rows = answer.items.map(({ key, value, source, problem }) => [
-        inert(key),
+      const settings = await effectiveSettings(api, options.type)
+      if (options.json) return json(settings)
+      const row = (name: string, source: string, value: unknown, problem?: string | null) => [
+        inert(name),
         source,
         inert(`${shown(value)}${problem ? `  ! ${problem}` : ''}`),
-      ])
-      data(table(['KEY', 'SOURCE', 'VALUE'], rows, 2))
+      ]
+      const names = new Set(settings.map(({ name }) => name))
+      const stored = await storedSettings(api)
+      const rows = [
+        ...settings.map(({ name, source, value, problem }) => {
+          // Some exist per type or per tool only, and have no value that holds for all.
+          const family = settingOf(name) || options.type ? null : settingOf(`${name}.any`)
+          return family ? row(family.key, 'default', family.fallback) : row(name, source, value, problem)
+        }),
+        ...stored
+          .filter(({ key }) => !names.has(key))
+          .map(({ key, value, problem }) => row(key, 'set', value, problem)),
+      ]
+      data(table(['NAME', 'SOURCE', 'VALUE'], rows, 2))
     })
-}
-
-export function shown(value: unknown): string {
-  if (value === null || value === undefined) return '(not set)'
-  return typeof value === 'string' ? value : inertJsonText(value)
 }

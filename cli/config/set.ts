@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { parseSetting } from '../../domain/setting.ts'
+import { parseSetting, settingOf } from '../../domain/setting.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { json, note } from '../terminal.ts'
-import { storedSetting } from './stored.ts'
+import { pathOf, storedSetting } from './stored.ts'
 
 export function setConfig(parent: Command): void {
   asking(
@@ -11,17 +12,21 @@ export function setConfig(parent: Command): void {
       .command('set')
       .description('change a setting; running investigations read it at their next cycle')
       .argument('<key>', 'as agent.max_turns.replication_lag')
-      .argument('<value>', 'its new value'),
+      .argument('<value>', 'its new value; - reads it from stdin, which keeps secrets out of the history of your shell')
+      .option('--reason <text>', 'why, for those who ask later'),
   )
-    .addHelpText('after', '\nExample:\n  nightshift config set agent.paused true')
-    .action(async (key: string, value: string, options: Asking) => {
+    .addHelpText('after', '\nExample:\n  nightshift config set agent.paused true --reason "maintenance until six"')
+    .action(async (key: string, given: string, options: Asking & { reason?: string }) => {
+      const value = given === '-' ? readFileSync(0, 'utf8').trim() : given
       const parsed = parseSetting(key, value)
-      if (!parsed.ok) throw new CommandFailed('usage', `${key} was not changed: ${parsed.reason}.`)
+      if (!parsed.ok) {
+        throw new CommandFailed(settingOf(key) ? 'usage' : 'notFound', `${key} was not changed: ${parsed.reason}.`)
+      }
       const { api } = connected(options)
       const before = await storedSetting(api, key)
       // Whoever changed it since we looked must not be overwritten unseen.
-      const headers: Record<string, string> = { 'if-match': `"${before.version ?? 0}"` }
-      const answer = await api.put(`/api/v1/config`, { key, value }, headers)
+      const headers = { 'if-match': `"${before?.version ?? 0}"` }
+      const answer = await api.put(pathOf(key), { value, reason: options.reason ?? null }, headers)
       if (options.json) return json(answer)
       note(`${key} is set.`)
     })

@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
+import { closedStatuses } from '../../domain/incident.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { readIncident } from '../core.ts'
 import { json, note } from '../terminal.ts'
+import { command } from '../where.ts'
 
 /** `cancel` and `escalate`: a person takes an incident out of the agent's hands. */
 function endIncident(parent: Command, verb: 'cancel' | 'escalate', description: string): void {
@@ -18,7 +20,8 @@ function endIncident(parent: Command, verb: 'cancel' | 'escalate', description: 
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/${verb}`, { reason: options.reason })
       const incident = await readIncident(api, id)
       if (options.json) return json(incident)
-      note(`${id} is ${incident.status}.`)
+      if (closedStatuses.includes(incident.status)) return note(`${id} is ${incident.status}.`)
+      note(`Asked for; the run ends it in a moment. Follow it with "${command(`incidents watch ${id}`)}".`)
     })
 }
 

@@ -30,12 +30,8 @@ export function listFaults(parent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift lab faults')
     .action((options: { json?: boolean }) => {
       if (options.json) return json(Object.entries(faults).map(([fault, rest]) => ({ fault, ...rest })))
-      const rows = Object.entries(faults).map(([fault, { target, does, example }]) => [
-        fault,
-        `${does} (${target})`,
-        example,
-      ])
-      data(table(['FAULT', 'DOES', 'TARGET, FOR EXAMPLE'], rows, 1))
+      const rows = Object.entries(faults).map(([fault, { does, example }]) => [fault, example, does])
+      data(table(['FAULT', 'TARGET, AS', 'DOES'], rows, 2))
     })
 }
 
@@ -63,7 +59,7 @@ export function healLab(parent: Command): void {
     .action(async (options: { json?: boolean }) => {
       const healed = await labHere().heal()
       if (options.json) return json({ healed })
-      note(`Healed ${healed} faults.`)
+      note(healed === 0 ? 'Nothing was broken.' : `Healed ${healed} ${healed === 1 ? 'fault' : 'faults'}.`)
     })
 }
 

@@ -41,7 +41,7 @@ export function runCli(args: string[], env?: Record<string, string>, input?: str
   return startCli(args, env, input).ended
 }
 
-/** Waits for something the process or the stand-in does. */
+/** Waits for something that a process or the API does. */
 export async function until(what: string, holds: () => boolean, withinMs = 15_000): Promise<void> {
   const end = Date.now() + withinMs
   while (!holds()) {

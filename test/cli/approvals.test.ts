@@ -1,0 +1,82 @@
+import { expect, test } from '@jest/globals'
+import { requestApproval } from '../../db/approvals.ts'
+import { actionDigest } from '../../domain/digest.ts'
+import { agentActor } from '../../domain/event.ts'
+import { asked } from '../api/announced.ts'
+import { claimedIncident } from '../support/database.ts'
+import { runCli, startCli, until } from './run-cli.ts'
+import { useServedApi } from './served-api.ts'
+
+const api = useServedApi()
+const run = (command: string) => runCli(command.split(' '), api.as('approver'))
+const pending = async () => asked(api.db, await claimedIncident(api.db))
+const steps = [
+  { step: 1, action: 'start', vm: 'vm-101', from: 'host-osl-1', to: 'host-osl-3' },
+  { step: 2, action: 'migrate', vm: 'vm-107', from: 'host-osl-3', to: 'host-osl-2' },
+]
+
+test('a card shows what moves where, why, the arguments and the expiry', async () => {
+  const incidentId = await claimedIncident(api.db)
+  const { id } = await api.db.transaction().execute((trx) =>
+    requestApproval(trx, {
+      ...{ incidentId, attempt: 1, turn: 1, callId: 'c1_0', tool: 'execute_migration', args: { proposal_id: 'prp_1' } },
+      ...{ targets: [{ kind: 'vm', id: 'vm-101' }], reason: 'host-osl-1 is dead', stateFingerprint: '' },
+      ...{ actionDigest: actionDigest('execute_migration', {}), risk: 'high', reversible: true, required: 1 },
+      ...{ replaces: null, actor: agentActor, expirySeconds: 600, stepKey: 'card' },
+      dryRun: { possible: true, summary: 'start 1 VM and migrate 1 VM, to host-osl-2, host-osl-3', details: { steps } },
+    }),
+  )
+  const { stdout } = await run(`approvals show ${id}`)
+  expect(stdout).toMatch(/1 +start +vm-101 +host-osl-1 +→ +host-osl-3/)
+  expect(stdout).toMatch(/2 +migrate +vm-107 +host-osl-3 +→ +host-osl-2/)
+  for (const part of ['high, reversible', 'host-osl-1 is dead', '"proposal_id":"prp_1"', 'in 10 min', '0 of 1']) {
+    expect(stdout).toContain(part)
+  }
+  for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+  expect((await run('approvals list')).stdout).toContain('  execute_migration: start 1 VM and migrate 1 VM')
+})
+
+test('a decision is made with a token that nobody sees, and carries its reason', async () => {
+  const [one, other] = [await pending(), await pending()]
+  const [approved, denied] = await Promise.all([
+    run(`approvals approve ${one}`),
+    runCli(['approvals', 'deny', other, '--reason', 'host-osl-2 is being replaced'], api.as('approver')),
+  ])
+  expect(approved).toMatchObject({ code: 0, stdout: '' })
+  expect(approved.stderr).toContain(`${one} is approved`)
+  expect(denied.stderr).toContain(`${other} is denied`)
+  const { stdout } = await run(`approvals show ${other} --json`)
+  expect(JSON.parse(stdout).decisions).toMatchObject([
+    { operator: 'approver', decision: 'deny', reason: 'host-osl-2 is being replaced', via: 'api' },
+  ])
+})
+
+test('a printed token is alone on stdout, decides once, and stderr has the command that uses it', async () => {
+  const incidentId = await claimedIncident(api.db)
+  const id = await asked(api.db, incidentId)
+  const { stdout, stderr } = await runCli(['approvals', 'token', id], {
+    ...api.as('approver'),
+    TEMPORAL_ADDRESS: '127.0.0.1:7999',
+  })
+  const token = stdout.trim()
+  expect(token).toMatch(/^\S{30,}$/)
+  expect(stderr.replace(/ \\\n +/g, ' ')).toContain(
+    `temporal workflow signal --address 127.0.0.1:7999 --workflow-id investigate:${incidentId}:1 --name approve --input '{"token":"${token}"}'`,
+  )
+  expect((await api.post(`/approvals/${id}/decision`, { body: { decision: 'approve', token } })).status).toBe(200)
+})
+
+test('a watched approval ends the watch when it is decided, and a watch of all tells of each', async () => {
+  const before = await pending()
+  const one = startCli(['approvals', 'watch', before], api.as('viewer'))
+  const all = startCli(['approvals', 'watch'], api.as('viewer'))
+  await until('what is pending', () => all.said.stdout.includes(before) && api.listeners() === 1)
+  await until('it asks', () => api.requests.some((each) => each.asked === `GET /api/v1/approvals/${before}`))
+  const later = await pending()
+  await until('what is asked later', () => all.said.stdout.includes(later))
+  await run(`approvals approve ${before}`)
+  expect(await one.ended).toMatchObject({ code: 0, stdout: `${before} is approved.\n` })
+  await until('the decision', () => all.said.stdout.includes(`${before} is approved`))
+  all.child.kill('SIGINT')
+  expect((await all.ended).stdout.match(new RegExp(`approval +${later}`, 'g'))).toHaveLength(1)
+})

@@ -1,0 +1,48 @@
+import { expect, test } from '@jest/globals'
+import { runCli } from './run-cli.ts'
+import { useServedApi } from './served-api.ts'
+
+const api = useServedApi()
+const run = (args: string[], input?: string) => runCli(['config', ...args], api.as('admin'), input)
+
+test('what was set is in force, for all types or for one, and the list says so', async () => {
+  expect((await run(['get', 'agent.max_turns'])).stdout).toBe('10\n')
+  expect((await run(['set', 'agent.max_turns', '12', '--reason', 'disks need more'])).code).toBe(0)
+  await Promise.all([
+    run(['set', 'agent.max_turns.disk_pressure', '15']),
+    run(['set', 'approval.expiry.execute_migration', '900']),
+  ])
+  const [all, disks, other, list] = await Promise.all([
+    run(['get', 'agent.max_turns']),
+    run(['get', 'agent.max_turns.disk_pressure']),
+    run(['get', 'agent.max_turns.replication_lag']),
+    run(['list']),
+  ])
+  expect([all.stdout, disks.stdout, other.stdout]).toEqual(['12\n', '15\n', '12\n'])
+  expect(list.stdout).toMatch(/^agent\.max_turns +global +12$/m)
+  expect(list.stdout).toMatch(/^agent\.max_turns\.disk_pressure +set +15$/m)
+  expect(list.stdout).toMatch(/^approval\.expiry\.execute_migration +set +900$/m)
+  expect((await run(['list', '--type', 'disk_pressure'])).stdout).toMatch(/^agent\.max_turns +type +15$/m)
+  const { body } = await api.get('/config/agent.max_turns/revisions')
+  expect(body.items).toMatchObject([{ newValue: '12', actor: 'user:admin', reason: 'disks need more' }])
+})
+
+test('a value that others changed in between is not overwritten unseen', async () => {
+  await run(['set', 'agent.paused', 'true'])
+  const puts = await Promise.all([1, 2, 3, 4].map((n) => run(['set', 'agent.leader_wait', String(n)])))
+  const codes = puts.map(({ code }) => code)
+  expect(codes).toContain(0)
+  expect(codes.every((code) => code === 0 || code === 5)).toBe(true)
+  const { body } = await api.get('/config/agent.leader_wait')
+  expect(body.version).toBe(codes.filter((code) => code === 0).length)
+})
+
+test('a secret is read from stdin and never shown again', async () => {
+  const secret = `whsec_${'A'.repeat(32)}`
+  expect((await run(['set', 'webhook.critical.secret', '-'], `${secret}\n`)).code).toBe(0)
+  const shown = await Promise.all([run(['get', 'webhook.critical.secret']), run(['list']), run(['list', '--json'])])
+  for (const { stdout, stderr } of shown) expect(stdout + stderr).not.toContain(secret)
+  expect(
+    await api.db.selectFrom('platformConfig').select('value').where('key', '=', 'webhook.critical.secret').execute(),
+  ).toEqual([{ value: secret }])
+})

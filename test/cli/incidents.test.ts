@@ -1,0 +1,177 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { append } from '../../db/append.ts'
+import { type Closing, closeIncident } from '../../db/incidents.ts'
+import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
+import { asked } from '../api/announced.ts'
+import { claimedIncident, openedIncident } from '../support/database.ts'
+import { harmfulIn, hostile } from './harmful.ts'
+import { emptyDir, runCli, startCli, tokenFile, until } from './run-cli.ts'
+import { useServedApi } from './served-api.ts'
+
+const api = useServedApi()
+const run = (command: string, env = api.as('admin')) => runCli(command.split(' '), env)
+
+function record<K extends EventKind>(id: string, event: Omit<NewEvent<K>, 'actor' | 'detail'> & { detail?: string }) {
+  const whole = { actor: agentActor, detail: event.kind, ...event } as NewEvent<K>
+  return api.db.transaction().execute((trx) => append(trx, id, 1, whole))
+}
+
+const looked = {
+  kind: 'tool_finished',
+  metadata: {
+    ...{ callId: 'c1_0', tool: 'list_nodes_by_shard', arguments: { shard_id: 'db-osl-1' }, outcome: 'done' },
+    ...{ durationMs: 12, effect: 'read' },
+    result: { ok: true, data: { items: [{ id: 'b', status: 'critical', reason: '42 s behind' }] }, meta: {} },
+  },
+} as never
+
+test('a list fits eighty columns, says states in words and leaves the title readable', async () => {
+  const id = await openedIncident(api.db, {
+    title: `Replication lag on db-osl-1 ${'x'.repeat(200)}`,
+    severity: 'critical',
+  })
+  const { stdout } = await run('incidents list')
+  for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+  expect(stdout).toMatch(new RegExp(`${id} +critical +open`))
+  expect(stdout).toContain('  Replication lag on db-osl-1 xxx')
+})
+
+test('a list for programs has every incident of every page, and whole', async () => {
+  await Promise.all(Array.from({ length: 110 }, () => openedIncident(api.db, { name: 'many_pages' })))
+  const { stdout } = await run('incidents list --json --type many_pages --limit 105')
+  const items = JSON.parse(stdout)
+  expect(items).toHaveLength(105)
+  expect(new Set(items.map(({ id }: { id: string }) => id)).size).toBe(105)
+  expect(items[104]).toMatchObject({ type: 'many_pages', severitySource: 'alert', attempt: 0 })
+})
+
+test('text of strangers cannot act on the terminal', async () => {
+  const id = await claimedIncident(api.db, {
+    name: 'hostile',
+    title: hostile,
+    labels: { alertname: 'hostile', node: hostile },
+  })
+  await record(id, { kind: 'commented', detail: hostile, metadata: { text: hostile, confidence: null } } as never)
+  const approval = await asked(api.db, id, { tool: hostile, identity: { [hostile]: hostile } })
+  const commands = [
+    ...['list', `show ${id}`, `show ${id} --full`, `show ${id} --json`].map((each) => `incidents ${each}`),
+    ...['list', `show ${approval}`, `show ${approval} --json`].map((each) => `approvals ${each}`),
+    'status',
+  ]
+  const ended = await Promise.all(commands.map((each) => run(each)))
+  expect(ended.map(({ stdout, stderr }, index) => [commands[index], harmfulIn(stdout + stderr)])).toEqual(
+    commands.map((each) => [each, null]),
+  )
+  expect(JSON.parse(ended[3]?.stdout ?? '').incident.title).toContain('\u001b[2J')
+})
+
+test('a shown incident reads from top to bottom in eighty columns, over all pages of its log', async () => {
+  const id = await claimedIncident(api.db)
+  for (let n = 0; n < 210; n++) await record(id, looked)
+  const [shown, full] = await Promise.all([run(`incidents show ${id}`), run(`incidents show ${id} --full`)])
+  for (const line of shown.stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+  expect(shown.stdout.match(/^ +\d+ +\+0:0\S+ +list_nodes_by_shard/gm)).toHaveLength(210)
+  expect(shown.stdout.replace(/\s+/g, ' ')).toContain(
+    'list_nodes_by_shard db-osl-1 done: 1 found, b is critical (42 s behind)',
+  )
+  expect(full.stdout).toContain('"shard_id": "db-osl-1"')
+})
+
+test('a chain that holds says over how many rows; one that does not says where', async () => {
+  const id = await claimedIncident(api.db)
+  const { event } = await record(id, looked)
+  const good = await run(`incidents verify ${id} --head ${event.hash}`)
+  expect(good.code).toBe(0)
+  expect(good.stdout).toContain(`${event.seq} rows`)
+  expect(good.stdout).toContain(event.hash)
+  await sql`alter table incident_event disable trigger all`.execute(api.owner)
+  await api.owner
+    .updateTable('incidentEvent')
+    .set({ detail: 'forged' })
+    .where('id', '=', event.id as never)
+    .execute()
+  await sql`alter table incident_event enable trigger all`.execute(api.owner)
+  const bad = await run(`incidents verify ${id}`)
+  expect(bad.code).toBe(1)
+  expect(bad.stderr).toContain(`row ${event.seq}: its content is not what was hashed`)
+})
+
+test('a watch over a broken stream loses no row and shows none twice', async () => {
+  const id = await claimedIncident(api.db)
+  const { said, ended } = startCli(['incidents', 'watch', id, '--json'], api.as('admin'))
+  const seqs = () =>
+    said.stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line).seq)
+  await until('the backlog', () => seqs().length === 1 && api.listeners() === 1)
+  await record(id, looked)
+  await until('a live row', () => seqs().length === 2)
+  api.dropConnections()
+  await record(id, looked)
+  await until('what nobody listened to', () => seqs().length === 3)
+  const closing: Closing = { status: 'resolved', resolution: 'done', outcome: 'repaired', confidence: null, claims: [] }
+  await api.db.transaction().execute((trx) => closeIncident(trx, id, 1, closing, { actor: agentActor, stepKey: null }))
+  expect((await ended).code).toBe(0)
+  expect(seqs()).toEqual([1, 2, 3, 4])
+  expect(api.requests.filter(({ asked }) => asked.includes(`/stream?incident=${id}`)).at(-1)?.lastEventId).toMatch(
+    /^\d+-\d+$/,
+  )
+})
+
+test('an incident is exported as json, csv and a postmortem, to stdout or byte by byte to a file', async () => {
+  const id = await claimedIncident(api.db)
+  const file = `${emptyDir}/postmortem.md`
+  const [json, csv, md, written] = await Promise.all([
+    run(`incidents export ${id} --format json`),
+    run(`incidents export ${id} --format csv`),
+    run(`incidents export ${id}`),
+    run(`incidents export ${id} -o ${file}`),
+  ])
+  expect(JSON.parse(json.stdout).incident.id).toBe(id)
+  expect(csv.stdout).toMatch(/^seq,at,/)
+  expect(written.code).toBe(0)
+  expect(readFileSync(file, 'utf8')).toBe(md.stdout)
+})
+
+test('a person ends an incident, or puts it before the agent again', async () => {
+  const [running, open] = [await claimedIncident(api.db), await openedIncident(api.db)]
+  const [asked, cancelled, escalated] = await Promise.all([
+    runCli(['incidents', 'cancel', running, '--reason', 'planned maintenance'], api.as('operator')),
+    runCli(['incidents', 'cancel', open, '--reason', 'planned maintenance'], api.as('operator')),
+    runCli(['incidents', 'escalate', await openedIncident(api.db), '--reason', 'new hardware'], api.as('operator')),
+  ])
+  // Its run ends it: nothing has happened when the command returns.
+  expect(asked.stderr).toContain('Asked for; the run ends it')
+  expect(cancelled.stderr).toContain('is cancelled')
+  expect(escalated.stderr).toContain('is escalated')
+  expect((await run(`incidents investigate ${open}`)).stderr).toContain('is open')
+})
+
+test('a question is put to the agent, and the incident that holds it is named', async () => {
+  const answer = await runCli(
+    ['ask', 'Is db-osl-1 well?', '--resource', 'shard:db-osl-1', '--no-wait'],
+    api.as('operator'),
+  )
+  const { incident } = JSON.parse((await run(`incidents show ${answer.stdout.trim()} --json`)).stdout)
+  expect(incident).toMatchObject({ type: 'question', resource: { kind: 'shard', id: 'db-osl-1' } })
+})
+
+test('a status counts what is open and names what waits for a person', async () => {
+  const approval = await asked(api.db, await claimedIncident(api.db))
+  const { stdout } = await run('status')
+  expect(stdout).toMatch(/\d+ +awaiting_approval/)
+  expect(stdout).toContain(`approvals show ${approval}`)
+})
+
+test('a token is taken from the flag before the environment, and shows nowhere', async () => {
+  const flag = ['--token-file', tokenFile(api.tokens.viewer)]
+  const { code, stdout, stderr } = await runCli(['incidents', 'list', '--json', ...flag], {
+    ...api.as('admin'),
+    NIGHTSHIFT_TOKEN: 'unknown',
+  })
+  expect(code).toBe(0)
+  expect(stdout + stderr).not.toContain(api.tokens.viewer)
+})
