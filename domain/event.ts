@@ -55,15 +55,7 @@ export const eventAction = z.enum([
 export type EventAction = z.infer<typeof eventAction>
 
 /** Actions a model may record through `add_incident_event` (seed 002). */
-export const recordableAction = z.enum([
-  'investigated',
-  'attempted_fix',
-  'fix_succeeded',
-  'fix_failed',
-  'escalated',
-  'capability_gap',
-  'commented',
-])
+export const recordableAction = eventAction.exclude(['resolved', 'cancelled'])
 
 /** The one table from what happened to the seed's word for it. Writes have their own column. */
 const actionOfKind: Record<EventKind, EventAction> = {
