@@ -80,10 +80,7 @@ test.each(['hang', 'cut_body', 'status_500', 'status_429', 'malformed_json', 'bo
     await mood(name, 1)
     const type = `once_${name}`
     await alerted(type)
-    const incident = await spine.until('its end', async () => {
-      const found = (await spine.incidents(`?type=${type}`))[0]
-      return found && ['resolved', 'escalated'].includes(found.status) && found
-    })
+    const incident = await spine.incident(type, 'resolved|escalated')
     const events = await spine.events(incident.id)
     expect(
       events.some(

@@ -58,6 +58,7 @@ export type Spine = {
   events(incidentId: string): Promise<IncidentEvent[]>
   /** Waits until the condition answers something, and answers that. */
   until<T>(what: string, condition: () => Promise<T | null | undefined | false>, timeoutMs?: number): Promise<T>
+  /** Waits for an incident of the type, in one of the statuses (`a|b`); a closed one has every call of its run finished. */
   incident(type: string, status?: string, timeoutMs?: number): Promise<Incident>
   pendingApproval(timeoutMs?: number): Promise<Approval>
   stop(): Promise<void>
@@ -134,6 +135,15 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     [...running.keys()]
       .map((part) => `--- ${part}\n${readFileSync(join(directory.path, `${part}.log`), 'utf8').slice(-1500)}`)
       .join('\n')
+
+  /** Has every call of the newest attempt that was started been finished? */
+  async function isSettled(incidentId: string): Promise<boolean> {
+    const events = await eventsOf(db, incidentId)
+    const attempt = Math.max(...events.map((event) => event.attempt))
+    const calls = (kind: 'tool_started' | 'tool_finished') =>
+      events.filter((event) => event.kind === kind && event.attempt === attempt).length
+    return calls('tool_started') === calls('tool_finished')
+  }
 
   const spine: Spine = {
     db,
@@ -214,7 +224,14 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     incident: (type, status, timeoutMs) =>
       spine.until(
         `an incident ${type} ${status ?? ''}`,
-        async () => (await spine.incidents(`?type=${type}`)).find((incident) => !status || incident.status === status),
+        async () => {
+          const found = (await spine.incidents(`?type=${type}`)).find(
+            (incident) => !status || status.split('|').includes(incident.status),
+          )
+          // The core API closes an incident a moment before the worker writes the last row of the call that closed it.
+          if (found && ['resolved', 'escalated'].includes(found.status) && !(await isSettled(found.id))) return null
+          return found
+        },
         timeoutMs,
       ),
     pendingApproval: (timeoutMs) =>
