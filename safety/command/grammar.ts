@@ -1,0 +1,72 @@
+/**
+ * How programs read their command lines, as data. A grammar names only what looks: an option, a sub-command or an operand
+ * that is not in it makes the call something else than a read, and somebody is asked. It is written from the program's
+ * manual, never from examples.
+ */
+
+/** Small languages that ride in a word; each has one inspector that tells whether the text only looks. */
+export type Language = 'awk' | 'sed' | 'jq' | 'sql:postgres' | 'sql:mysql' | 'sql:sqlite'
+
+/**
+ * What a value is, so that the judge knows what to hold it against.
+ *
+ * - `text`    inert wherever it stands: a pattern, a format, a list of fields, a date
+ * - `number`  digits with an optional sign, fraction and size suffix
+ * - `name`    a unit, container, package, process or user: no path, no blank
+ * - `file`    a path that is read: normalised, then held against the sensitive ones
+ * - `sink`    a path that is written: only `/dev/null` (or `-`) is a read
+ * - `host`    a name that leaves this machine in a packet: only one already resolved
+ * - `url`     the same for an address; scheme http or https, no user, known host
+ */
+export type ValueKind = 'text' | 'number' | 'name' | 'file' | 'sink' | 'host' | 'url' | Language
+
+/** `flag` takes no value. A kind takes one, attached or as the next word. `kind?` takes one only when attached by `=`. */
+export type Option = 'flag' | ValueKind | `${ValueKind}?`
+
+export type Grammar = {
+  /** Where it is from: `ls(1), coreutils 9.1`. */
+  manual: string
+  /**
+   * `posix`: short flags cluster (`-la`, `-n5`), long options have two dashes and `=`; options and operands may mix; `--` ends
+   * options. `word`: long names with one dash (`-name x`), nothing clusters (find, openssl, java tools).
+   */
+  style?: 'posix' | 'word'
+  /** Options that only look, by exact spelling with their dashes. Abbreviated long options are unknown on purpose. */
+  options?: Readonly<Record<string, Option>>
+  /** A number may be an option: `head -20`. */
+  digits?: true
+  /** Letters allowed in a first operand without a dash: `ps aux`, `tar tvf`. */
+  bsd?: string
+  operands?: {
+    /** Kinds by position. */
+    first?: readonly ValueKind[]
+    /** Kind of every further one; absent: there may be none. */
+    rest?: ValueKind
+    /** Fewer make it something else (an interactive session, a shell): not a read. */
+    min?: number
+    /** An option that takes the place of the first positional operand: `grep -e pattern file`. */
+    unlessOption?: readonly string[]
+  }
+  /** Exact words that may stand among operands: `(`, `!`, `-a` of test, `dev` of ip. */
+  keywords?: readonly string[]
+  /** Sub-commands with their own grammars; options of the outer level may stand on either side. No other word may come first. */
+  commands?: Readonly<Record<string, Grammar>>
+  /** The program may be called without any sub-command. */
+  bare?: true
+  /** One of these must be present, or it is not a read: `sed -n`, `tar -t`. */
+  requires?: readonly string[]
+  /** Does not end by itself. */
+  endless?: {
+    /** Always, with one of these options, or (`interval`) with exactly one numeric operand as in `vmstat 1`. */
+    when: 'always' | 'interval' | readonly string[]
+    /** Options that bound it all the same: `-c`, `--count`. */
+    unless?: readonly string[]
+    /** The bounded form: options to drop and words to put in, told to the model and tried once. `null`: there is none. */
+    instead: { drop: readonly string[]; add: readonly string[] } | null
+  }
+  /** Environment that the executor must set for the verdict to be true: `PGOPTIONS` for a read-only session. */
+  environment?: Readonly<Record<string, string>>
+}
+
+/** Grammars by the program's base name. Several names may share one grammar. */
+export type Grammars = Readonly<Record<string, Grammar>>
