@@ -15,7 +15,8 @@ export type Language = 'awk' | 'sed' | 'jq' | 'sql:postgres' | 'sql:mysql' | 'sq
  * - `name`    a unit, container, package, process or user: no path, no blank
  * - `file`    a path that is read: normalised, then held against the sensitive ones
  * - `sink`    a path that is written: only `/dev/null` (or `-`) is a read
- * - `host`    a name that leaves this machine in a packet: only one already resolved
+ * - `host`    a name that leaves this machine in a packet: only one already resolved (a leading `@`, as dig has it, is not
+ *             part of the name)
  * - `url`     the same for an address; scheme http or https, no user, known host
  */
 export type ValueKind = 'text' | 'number' | 'name' | 'file' | 'sink' | 'host' | 'url' | Language
@@ -28,15 +29,18 @@ export type Grammar = {
   manual: string
   /**
    * `posix`: short flags cluster (`-la`, `-n5`), long options have two dashes and `=`; options and operands may mix; `--` ends
-   * options. `word`: long names with one dash (`-name x`), nothing clusters (find, openssl, java tools).
+   * options. `word`: long names with one dash (`-name x`), nothing clusters (find, openssl, java tools). `plain`: no word is
+   * an option unless `options` names it, so `echo '--- disk ---'` has one operand.
    */
-  style?: 'posix' | 'word'
+  style?: 'posix' | 'word' | 'plain'
   /** Options that only look, by exact spelling with their dashes. Abbreviated long options are unknown on purpose. */
   options?: Readonly<Record<string, Option>>
   /** A number may be an option: `head -20`. */
   digits?: true
   /** Letters allowed in a first operand without a dash: `ps aux`, `tar tvf`. */
   bsd?: string
+  /** Those of the `bsd` letters that take the next word, in the order of the letters: `tar tf x`, `ps axo pid`. */
+  bsdValues?: Readonly<Record<string, ValueKind>>
   operands?: {
     /** Kinds by position. */
     first?: readonly ValueKind[]
@@ -53,8 +57,18 @@ export type Grammar = {
   commands?: Readonly<Record<string, Grammar>>
   /** The program may be called without any sub-command. */
   bare?: true
-  /** One of these must be present, or it is not a read: `sed -n`, `tar -t`. */
+  /** One of these must be present, or it is not a read: `sed -n`, `tar -t`. The `bsd` letter `t` counts as `-t`. */
   requires?: readonly string[]
+  /**
+   * Regular expressions that no operand and no option value may match, anywhere in it and in either case: `kubectl get
+   * secrets`, `sysctl a=b`. Of this grammar alone: sub-commands have their own. Only ever narrows what the kinds allow.
+   */
+  refuses?: readonly string[]
+  /**
+   * Reads whatever lies below its file operands, always or with one of these options, so that `grep -r x /etc` reads the
+   * password hashes: an operand above a sensitive path is as sensitive. Without a file operand it is the working directory.
+   */
+  recursive?: true | readonly string[]
   /** Does not end by itself. */
   endless?: {
     /** Always, with one of these options, or (`interval`) with exactly one numeric operand as in `vmstat 1`. */
