@@ -1,0 +1,44 @@
+import type { Grammars } from '../grammar.ts'
+import { each, gnu, spell } from './spell.ts'
+
+/** Archives and compressed files, listed, tested and printed. */
+export const archives: Grammars = {
+  ...each('gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd', {
+    // Without one of these they replace the file.
+    manual: 'gzip(1), bzip2(1), xz(1), zstd(1)',
+    options: spell({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
+    operands: { rest: 'file', min: 1 },
+    requires: ['-c', '--stdout', '-l', '--list', '-t', '--test'],
+  }),
+  tar: {
+    // An archive `host:file` is fetched with rsh; -I, -F, --to-command and --checkpoint-action run programs.
+    manual: 'tar(1), GNU tar 1.34',
+    options: spell({
+      flag: `-a -j -J -t -v -z --bzip2 --full-time --gzip --list --numeric-owner --utc --verbose --wildcards --xz --zstd
+        ${gnu}`,
+      file: '-f --file',
+      text: '--exclude --occurrence',
+    }),
+    bsd: 'tvfzjJa',
+    bsdValues: { f: 'file' },
+    operands: { rest: 'text' },
+    requires: ['-t', '--list'],
+    refuses: [':'],
+  },
+  unzip: {
+    manual: 'unzip(1), Info-ZIP 6.0',
+    options: spell({ flag: '-C -l -p -q -t -v -z' }),
+    operands: { first: ['file'], rest: 'text', min: 1 },
+    requires: ['-l', '-p', '-t', '-v', '-z'],
+  },
+  ...each('zcat bzcat xzcat zstdcat lz4cat gzcat', {
+    manual: 'zcat(1), bzcat(1), xzcat(1), zstdcat(1)',
+    options: spell({ flag: '-f -q -v --help --version' }),
+    operands: { rest: 'file' },
+  }),
+  zipinfo: {
+    manual: 'zipinfo(1), Info-ZIP 3.0',
+    options: spell({ flag: '-1 -2 -C -h -l -m -s -t -T -v -z' }),
+    operands: { first: ['file'], rest: 'text', min: 1 },
+  },
+}

@@ -1,0 +1,154 @@
+import type { Grammars } from '../grammar.ts'
+import { each, gnu, spell } from './spell.ts'
+
+/** Looking at files from outside: names, sizes, owners, kinds. */
+export const files: Grammars = {
+  ...each('basename dirname', {
+    manual: 'basename(1), dirname(1), coreutils 9.1',
+    options: spell({ flag: `-a -z --multiple --zero ${gnu}`, text: '-s --suffix' }),
+    operands: { rest: 'text', min: 1 },
+  }),
+  df: {
+    // --sync flushes file systems to disk: left out.
+    manual: 'df(1), coreutils 9.1',
+    options: spell({
+      flag: `-a -h -H -i -k -l -P -T -v --all --human-readable --si --inodes --local --no-sync --portability --print-type
+        --total ${gnu}`,
+      text: '-B --block-size -t --type -x --exclude-type',
+      'text?': '--output',
+    }),
+    operands: { rest: 'file' },
+  },
+  du: {
+    // -X reads patterns from a file; it prints none of them, but nothing asks for it either.
+    manual: 'du(1), coreutils 9.1',
+    options: spell({
+      flag: `-0 -a -b -c -D -h -H -k -l -L -m -P -s -S -x --null --all --apparent-size --bytes --total --dereference-args
+        --human-readable --inodes --dereference --count-links --no-dereference --separate-dirs --si --summarize
+        --one-file-system ${gnu}`,
+      number: '-d --max-depth',
+      text: '-B --block-size -t --threshold --time-style --exclude',
+      'text?': '--time',
+    }),
+    operands: { rest: 'file' },
+  },
+  file: {
+    // -f reads names from a file and echoes them; -m and -C read and write magic; -S takes off the sandbox; -z runs programs.
+    manual: 'file(1), file 5.44',
+    options: spell({
+      flag: `-0 -b -h -i -k -L -N -n -p -r -s -v --brief --mime --mime-type --mime-encoding --extension --keep-going
+        --dereference --no-dereference --no-pad --print0 --special-files --raw ${gnu}`,
+      text: '-e -F --exclude --separator',
+    }),
+    operands: { rest: 'file', min: 1 },
+  },
+  find: {
+    // -exec and kin run programs and are unwrapped elsewhere; -delete, -fls, -fprint, -fprint0, -fprintf write.
+    manual: 'find(1), findutils 4.9',
+    style: 'word',
+    options: spell({
+      flag: `-H -L -P -daystart -depth -d -empty -executable -readable -writable -false -true -follow -ignore_readdir_race
+        -noignore_readdir_race -ls -mount -xdev -noleaf -nogroup -nouser -nowarn -warn -print -print0 -prune -quit
+        -a -and -o -or -not -help --help -version --version`,
+      number: '-amin -atime -cmin -ctime -mmin -mtime -maxdepth -mindepth -inum -links -used -gid -uid',
+      text: `-fstype -group -user -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname
+        -perm -printf -size -type -xtype -newermt -newerct -newerat`,
+      file: '-anewer -cnewer -newer -samefile',
+    }),
+    operands: { rest: 'file' },
+    keywords: ['(', ')', '!', ','],
+  },
+  getfacl: {
+    manual: 'getfacl(1), acl 2.3',
+    options: spell({
+      flag: `-a -c -d -e -E -L -n -p -P -R -s -t --access --absolute-names --default --omit-header --all-effective
+        --no-effective --skip-base --recursive --logical --physical --tabular --numeric ${gnu}`,
+    }),
+    operands: { rest: 'file', min: 1 },
+  },
+  getfattr: {
+    manual: 'getfattr(1), attr 2.5',
+    options: spell({
+      flag: '-d -h -L -P -R --absolute-names --dump --no-dereference --only-values --recursive --help --version',
+      text: '-e -m -n --encoding --match --name',
+    }),
+    operands: { rest: 'file', min: 1 },
+  },
+  ...each('locate plocate mlocate', {
+    // -S of mlocate only counts; -d reads other data bases: left out.
+    manual: 'locate(1), plocate 1.1',
+    options: spell({
+      flag: '-A -b -c -e -i -w -0 --all --basename --count --existing --ignore-case --wholename --null --help --version',
+      number: '-l -n --limit',
+      text: '-r --regexp',
+    }),
+    operands: { rest: 'text' },
+  }),
+  ls: {
+    manual: 'ls(1), coreutils 9.1',
+    options: spell({
+      flag: `-1 -a -A -b -B -c -C -d -D -f -F -g -G -h -H -i -k -l -L -m -n -N -o -p -q -Q -r -R -s -S -t -u -U -v -x -X -Z --all
+        --almost-all --author --escape --ignore-backups --directory --dired --no-group --human-readable --si --inode
+        --kibibytes --dereference --dereference-command-line --numeric-uid-gid --literal --file-type --hide-control-chars
+        --show-control-chars --quote-name --reverse --recursive --size --context --full-time --group-directories-first
+        --zero ${gnu}`,
+      number: '-T -w --tabsize --width',
+      text: '-I --block-size --format --hide --ignore --indicator-style --quoting-style --sort --time --time-style',
+      'text?': '--color --classify --hyperlink',
+    }),
+    operands: { rest: 'file' },
+  },
+  lsattr: {
+    manual: 'lsattr(1), e2fsprogs 1.47',
+    options: spell({ flag: '-a -d -l -p -R -v -V' }),
+    operands: { rest: 'file' },
+  },
+  namei: {
+    manual: 'namei(1), util-linux 2.38',
+    options: spell({
+      flag: `-l -m -n -o -v -x --long --modes --nosymlinks --owners --vertical --mountpoints ${gnu}`,
+    }),
+    operands: { rest: 'file', min: 1 },
+  },
+  ...each('readlink realpath', {
+    manual: 'readlink(1), realpath(1), coreutils 9.1',
+    options: spell({
+      flag: `-e -f -L -m -n -P -q -s -v -z --canonicalize --canonicalize-existing --canonicalize-missing --logical --physical
+        --quiet --silent --strip --no-symlinks --no-newline --verbose --zero ${gnu}`,
+      file: '--relative-to --relative-base',
+    }),
+    operands: { rest: 'file', min: 1 },
+  }),
+  stat: {
+    manual: 'stat(1), coreutils 9.1',
+    options: spell({
+      flag: `-f -L -t --dereference --file-system --terse ${gnu}`,
+      text: '-c --format --printf --cached',
+    }),
+    operands: { rest: 'file', min: 1 },
+  },
+  ...each('test [', {
+    // -v and -R of bash evaluate a subscript, which can run a command.
+    manual: 'test(1), coreutils 9.1',
+    style: 'word',
+    options: spell({
+      file: '-b -c -d -e -f -g -G -h -k -L -N -O -p -r -s -S -u -w -x -nt -ot -ef',
+      text: '-n -z',
+      number: '-eq -ne -lt -le -gt -ge',
+      flag: '-a -o',
+    }),
+    operands: { rest: 'file' },
+    keywords: ['!', '(', ')', '=', '==', '!=', ']'],
+  }),
+  tree: {
+    // -o writes; -R with -H and -o writes pages; --fromfile and --gitfile read lists.
+    manual: 'tree(1), tree 2.1',
+    options: spell({
+      flag: `-a -A -C -d -D -f -F -g -h -i -l -n -N -p -q -Q -r -s -t -u -U -v -x -c -J -X --dirsfirst --du --si --inodes --device
+        --noreport --prune --gitignore --matchdirs --ignore-case --metafirst --help --version`,
+      number: '-L --filelimit',
+      text: '-I -P --sort --charset --timefmt',
+    }),
+    operands: { rest: 'file' },
+  },
+}
