@@ -1,0 +1,271 @@
+import { forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode, type Word as BashWord } from 'unbash'
+
+/**
+ * The shell parser behind our own interface. Everything after this file sees plain data: pipelines of simple commands, and a
+ * list of words for whatever else was in the text. A node type that the parser may grow one day is `unknown`, which asks.
+ */
+
+/** What stands in a text besides simple commands joined by `|`, `&&`, `||`, `;` and newlines. Each asks. */
+export type Shape =
+  | 'substitution'
+  | 'process substitution'
+  | 'expansion'
+  | 'arithmetic'
+  | 'glob'
+  | 'brace'
+  | 'ANSI-C quoting'
+  | 'locale quoting'
+  | 'tilde'
+  | 'group'
+  | 'control flow'
+  | 'function'
+  | 'fork bomb'
+  | 'background'
+  | 'coproc'
+  | 'here-document'
+  | 'here-string'
+  | 'test'
+  | 'array'
+  | 'unknown'
+
+export type Word = {
+  /** The word after quote removal; what could not be known stands as it was written. */
+  text: string
+  /** True when the text is exactly what the program receives. */
+  literal: boolean
+  /** `bare`: no quotes; `whole`: one pair of quotes round the word; `split`: quotes or backslashes inside it. */
+  quoting: 'bare' | 'whole' | 'split'
+  /** The word as a glob pattern, when globbing is all that happens to it; else null. */
+  pattern: string | null
+}
+
+export type Redirection = { operator: string; target: Word }
+
+export type Simple = {
+  words: Word[]
+  assignments: { name: string; value: Word; plain: boolean }[]
+  redirections: Redirection[]
+  /** Literal text that arrives on standard input, where it can be known: a here-document, a here-string. */
+  input: string | null
+  /** Where it stands in the source. Meaningless for nested ones. */
+  start: number
+  end: number
+}
+
+export type Tree = {
+  /** Commands that the text runs as it stands, in order, grouped by pipe. */
+  pipelines: Simple[][]
+  /** Commands inside substitutions, groups, loops and functions. They are held against the hard list, never run. */
+  nested: Simple[][]
+  shapes: { shape: Shape; text: string }[]
+  /** The parser's first complaint. */
+  error: string | null
+}
+
+const plainNodes = new Set(['Script', 'CompoundList', 'Word', 'Assignment', 'Redirect', 'Literal', 'SingleQuoted', 'DoubleQuoted'])
+const innerNodes = new Set([
+  'FileDescriptor',
+  'FileDescriptorVariable',
+  'HereDocDelimiter',
+  'HereDocBody',
+  'CaseItem',
+  'Elif',
+  'Time',
+  'Negation',
+  'ArithmeticBinary',
+  'ArithmeticUnary',
+  'ArithmeticTernary',
+  'ArithmeticGroup',
+  'ArithmeticWord',
+  'TestUnary',
+  'TestBinary',
+  'TestLogical',
+  'TestNot',
+  'TestGroup',
+  'Default',
+  'Remove',
+  'Replace',
+  'Slice',
+  'CaseModification',
+  'Transform',
+  'Names',
+])
+
+const shapeOf: Readonly<Record<string, Shape>> = {
+  CommandExpansion: 'substitution',
+  ArithmeticCommandExpansion: 'substitution',
+  ProcessSubstitution: 'process substitution',
+  SimpleExpansion: 'expansion',
+  ParameterExpansion: 'expansion',
+  ArithmeticExpansion: 'arithmetic',
+  ArithmeticCommand: 'arithmetic',
+  Glob: 'glob',
+  ExtendedGlob: 'glob',
+  BraceExpansion: 'brace',
+  AnsiCQuoted: 'ANSI-C quoting',
+  LocaleString: 'locale quoting',
+  Subshell: 'group',
+  BraceGroup: 'group',
+  Redirected: 'group',
+  If: 'control flow',
+  For: 'control flow',
+  ArithmeticFor: 'control flow',
+  While: 'control flow',
+  Select: 'control flow',
+  Case: 'control flow',
+  Function: 'function',
+  Coproc: 'coproc',
+  HereDoc: 'here-document',
+  HereString: 'here-string',
+  TestCommand: 'test',
+  ArrayValue: 'array',
+}
+
+/** Reads bash text. Total: what the parser cannot read comes back as an error beside everything it could. */
+export function parse(source: string): Tree {
+  const tree: Tree = { pipelines: [], nested: [], shapes: [], error: null }
+  visit(parseBash(source), source, tree, false)
+  return tree
+}
+
+function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): void {
+  switch (node.type) {
+    case 'Script': {
+      const errors = (node as ParsedScript).errors
+      if (errors && errors.length > 0) tree.error ??= errors[0]!.message
+      // A script in old-style backticks has decoded text of its own, which its positions count in.
+      const text = node.source ?? source
+      for (const statement of node.commands) visit(statement, text, tree, nested)
+      return
+    }
+    case 'Statement':
+      if (node.background) mark(tree, 'background', '&')
+      return visit(node.command, source, tree, nested)
+    case 'AndOr':
+      for (const part of node.commands) visit(part, source, tree, nested)
+      return
+    case 'Pipeline': {
+      const simples: Simple[] = []
+      for (const command of node.commands) {
+        if (command.type === 'Command') simples.push(simple(command, source, tree))
+        else visit(command, source, tree, nested)
+      }
+      if (simples.length > 0) (nested ? tree.nested : tree.pipelines).push(simples)
+      return
+    }
+    case 'Command':
+      ;(nested ? tree.nested : tree.pipelines).push([simple(node, source, tree)])
+      return
+    default:
+      return visitOther(node, source, tree)
+  }
+}
+
+/** Marks what is not a simple command, and looks for commands inside it. */
+function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
+  const shape = shapeOf[node.type]
+  if (shape) mark(tree, shape, source.slice(node.pos, node.end))
+  else if (!plainNodes.has(node.type) && !innerNodes.has(node.type)) mark(tree, 'unknown', node.type)
+  if ((node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution') && !node.script) {
+    tree.error ??= 'a substitution that cannot be read'
+  }
+  if (node.type === 'Function' && callsItself(node, node.name.value)) mark(tree, 'fork bomb', node.name.value)
+  forEachChild(node, (child) => visit(child, source, tree, true))
+}
+
+function mark(tree: Tree, shape: Shape, text: string): void {
+  tree.shapes.push({ shape, text: text.length > 80 ? `${text.slice(0, 77)}...` : text })
+}
+
+/** A function that starts itself through a pipe or in the background doubles with each call. */
+function callsItself(node: SyntaxNode, name: string, multiplied = false): boolean {
+  if (node.type === 'Command') return multiplied && node.name?.value === name
+  const more = multiplied || node.type === 'Pipeline' || (node.type === 'Statement' && node.background === true)
+  let found = false
+  forEachChild(node, (child) => {
+    found ||= callsItself(child, name, more)
+  })
+  return found
+}
+
+type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
+
+function simple(node: CommandNode, source: string, tree: Tree): Simple {
+  const made: Simple = { words: [], assignments: [], redirections: [], input: null, start: node.pos, end: node.end }
+  if (node.name) made.words.push(word(node.name, source, tree))
+  for (const part of [...node.prefix, ...node.suffix]) {
+    switch (part.type) {
+      case 'Word':
+        made.words.push(word(part, source, tree))
+        break
+      case 'Assignment':
+        if (node.suffix.includes(part)) made.words.push(argumentAssignment(part, source, tree))
+        else made.assignments.push(assignment(part, source, tree))
+        break
+      case 'Redirect':
+        made.redirections.push({ operator: part.operator, target: part.target ? word(part.target, source, tree) : nothing })
+        if (part.descriptor?.type === 'FileDescriptorVariable') mark(tree, 'expansion', part.descriptor.name)
+        break
+      case 'HereString':
+        made.input = part.target ? word(part.target, source, tree).text : ''
+        mark(tree, 'here-string', '<<<')
+        break
+      case 'HereDoc':
+        made.input = part.body.text
+        visitOther(part, source, tree)
+        break
+      default:
+        mark(tree, 'unknown', (part as SyntaxNode).type)
+    }
+  }
+  return made
+}
+
+const nothing: Word = { text: '', literal: false, quoting: 'bare', pattern: null }
+
+function assignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, source: string, tree: Tree) {
+  const plain = node.value.type === 'Word' && !node.append && !node.index
+  if (node.index) visit(node.index, source, tree, true)
+  if (node.value.type === 'Word') return { name: node.name, value: word(node.value, source, tree), plain }
+  visitOther(node.value, source, tree)
+  return { name: node.name, value: nothing, plain: false }
+}
+
+/** `export A=b`, `env A=b`: an argument of the form of an assignment is a word all the same. */
+function argumentAssignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, source: string, tree: Tree): Word {
+  const { name, value, plain } = assignment(node, source, tree)
+  if (!plain) return { ...nothing, text: node.text }
+  return { text: `${name}=${value.text}`, literal: value.literal, quoting: value.quoting, pattern: null }
+}
+
+function word(node: BashWord, source: string, tree: Tree): Word {
+  const parts = node.parts
+  const tilde = /^~[^/]/.test(node.text) && !/^~[a-z_][\w-]*(\/|$)/.test(node.text)
+  // `~+`, `~-` and `~3` are variables of the shell under another name.
+  if (tilde) mark(tree, 'tilde', node.text)
+  if (!parts) {
+    return { text: node.value, literal: !tilde, quoting: node.text === node.value ? 'bare' : 'split', pattern: null }
+  }
+  let literal = !tilde
+  let pattern: string | null = ''
+  for (const part of parts) {
+    const quoted = part.type === 'SingleQuoted' || part.type === 'DoubleQuoted'
+    const known = part.type === 'Literal' || part.type === 'SingleQuoted' || onlyLiterals(part)
+    if (!known) literal = false
+    if (part.type === 'Glob') pattern = pattern === null ? null : pattern + part.text
+    else if (known && !quoted && part.type === 'Literal') pattern = pattern === null ? null : pattern + part.value
+    else pattern = null
+    if (!known && part.type !== 'Glob') visitOther(part, source, tree)
+  }
+  const whole = parts.length === 1 && (parts[0]!.type === 'SingleQuoted' || parts[0]!.type === 'DoubleQuoted')
+  const bare = parts.every((part) => part.type !== 'SingleQuoted' && part.type !== 'DoubleQuoted') && !node.text.includes('\\')
+  return {
+    text: node.value,
+    literal,
+    quoting: whole ? 'whole' : bare ? 'bare' : 'split',
+    pattern: literal || tilde || !bare ? null : pattern,
+  }
+}
+
+const onlyLiterals = (part: SyntaxNode): boolean =>
+  part.type === 'DoubleQuoted' && part.parts.every((inner) => inner.type === 'Literal')
