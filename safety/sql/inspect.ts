@@ -1,0 +1,47 @@
+import { inspectMysql } from './mysql.ts'
+import { inspectPostgres, loadPostgresParser } from './postgres.ts'
+import { inspectSqlite } from './sqlite.ts'
+
+export type Dialect = 'postgres' | 'mysql' | 'sqlite'
+
+/** What is known of an SQL text, and the token, node or function that decided it. */
+export type SqlFinding = { readOnly: boolean; reason: string }
+
+/** One entry per dialect: text of at most `longest` characters in, a finding out. */
+const inspectors: Record<Dialect, (text: string) => SqlFinding> = {
+  postgres: inspectPostgres,
+  mysql: inspectMysql,
+  sqlite: inspectSqlite,
+}
+
+/** Longer texts are nobody's diagnosis, and a parser's stack is not ours to try. */
+const longest = 20_000
+
+/**
+ * Says whether a text can only read. Total, and closed: what is not on a list (a statement, a node, a function, an
+ * operator, a character) is not a read, and neither is what makes a parser fail. It knows no catalogue, so a view or
+ * an overloaded function may still write: whoever runs the text does so in a read-only transaction and as a role that
+ * cannot write.
+ */
+export function inspectSql(dialect: Dialect, text: string): SqlFinding {
+  if (typeof text !== 'string') return { readOnly: false, reason: 'no text' }
+  if (!Object.hasOwn(inspectors, dialect)) return { readOnly: false, reason: `no inspector for ${String(dialect)}` }
+  if (text.length > longest) return { readOnly: false, reason: `longer than ${longest} characters` }
+  // PostgreSQL's parser stops at U+0000 and reads nothing behind it, and line endings differ between servers.
+  const odd = /[^\t\n\x20-\x7e\u00a0-\u{10ffff}]|\p{Cf}|\p{Cs}/u.exec(text)
+  if (odd) return { readOnly: false, reason: `character U+${odd[0].codePointAt(0)?.toString(16).padStart(4, '0')}` }
+  try {
+    return inspectors[dialect](text)
+  } catch (error) {
+    // Depth beyond the stack, or a parser that gave up: neither proves a read.
+    return {
+      readOnly: false,
+      reason: `not parsed: ${error instanceof Error ? error.message.slice(0, 200) : 'unknown'}`,
+    }
+  }
+}
+
+/** Loads PostgreSQL's parser, once. Before that no text of that dialect is known to be a read. */
+export async function loadSql(): Promise<void> {
+  await loadPostgresParser()
+}

@@ -1,0 +1,249 @@
+import { loadModule, parseSync } from 'libpg-query'
+import type { SqlFinding } from './inspect.ts'
+import { functionColumns, operators, readFunctions, secretRelations, secretSettings, types } from './postgres-words.ts'
+
+let loaded = false
+
+export async function loadPostgresParser(): Promise<void> {
+  await loadModule()
+  loaded = true
+}
+
+type Node = Record<string, unknown>
+class NotARead extends Error {}
+
+/**
+ * The nodes of a read and the fields each may have, after PostgreSQL 18's parsenodes.h. What is absent decides: INTO,
+ * FOR UPDATE, TABLESAMPLE, cursors, every statement that is no SELECT, SHOW or EXPLAIN. `location` fields carry no meaning.
+ */
+const shapes: Record<string, string> = {
+  SelectStmt: `distinctClause targetList fromClause whereClause groupClause groupDistinct havingClause windowClause
+    valuesLists sortClause limitOffset limitCount limitOption withClause op all larg rarg groupByAll`,
+  ExplainStmt: 'query options',
+  DefElem: 'defname arg defaction',
+  VariableShowStmt: 'name',
+  WithClause: 'ctes recursive',
+  CommonTableExpr: 'ctename aliascolnames ctematerialized ctequery',
+  ResTarget: 'name val',
+  ColumnRef: 'fields',
+  A_Star: '',
+  A_Const: 'ival fval boolval sval bsval isnull',
+  A_Expr: 'kind name lexpr rexpr rexpr_list_start rexpr_list_end',
+  BoolExpr: 'boolop args',
+  NullTest: 'arg nulltesttype argisrow',
+  BooleanTest: 'arg booltesttype',
+  CaseExpr: 'arg args defresult',
+  CaseWhen: 'expr result',
+  CoalesceExpr: 'args',
+  MinMaxExpr: 'op args',
+  SubLink: 'subLinkType testexpr operName subselect',
+  RowExpr: 'args row_format',
+  A_ArrayExpr: 'elements list_start list_end',
+  A_Indirection: 'arg indirection',
+  A_Indices: 'uidx',
+  TypeCast: 'arg typeName',
+  TypeName: 'names typmods typemod arrayBounds',
+  CollateClause: 'arg collname',
+  SQLValueFunction: 'op typmod',
+  FuncCall: `funcname args agg_order agg_filter over agg_within_group agg_star agg_distinct func_variadic funcformat`,
+  NamedArgExpr: 'name arg argnumber',
+  GroupingFunc: 'args refs',
+  GroupingSet: 'kind content',
+  WindowDef: 'name refname partitionClause orderClause frameOptions startOffset endOffset',
+  SortBy: 'node sortby_dir sortby_nulls',
+  RangeVar: 'catalogname schemaname relname inh relpersistence alias',
+  RangeSubselect: 'lateral subquery alias',
+  RangeFunction: 'lateral ordinality functions alias coldeflist',
+  ColumnDef: 'colname typeName is_local',
+  JoinExpr: 'jointype isNatural larg rarg usingClause quals alias join_using_alias',
+  Alias: 'aliasname colnames',
+  ParamRef: 'number',
+  List: 'items',
+  String: 'sval',
+  Integer: 'ival',
+  Float: 'fval',
+  Boolean: 'boolval',
+}
+const fieldsOf = new Map(
+  Object.entries(shapes).map(([node, fields]) => [node, new Set(`${fields} location`.trim().split(/\s+/))]),
+)
+
+/** Fields whose node the parser prints without its name. */
+const untagged: Record<string, string> = {
+  withClause: 'WithClause',
+  typeName: 'TypeName',
+  alias: 'Alias',
+  join_using_alias: 'Alias',
+  over: 'WindowDef',
+}
+
+const explainOptions = new Set([
+  'verbose',
+  'costs',
+  'settings',
+  'buffers',
+  'format',
+  'summary',
+  'memory',
+  'generic_plan',
+])
+
+/** PostgreSQL: the server's own grammar, then every node, function, operator, type and relation by list. */
+export function inspectPostgres(text: string): SqlFinding {
+  if (!loaded) return { readOnly: false, reason: 'the parser is not loaded' }
+  // Outside a literal it is a command of psql; inside, standard_conforming_strings decides where the literal ends.
+  if (text.includes('\\')) return { readOnly: false, reason: 'a backslash' }
+  if (text.trim() === '') return { readOnly: false, reason: 'no statement' }
+  let statements: { stmt?: Node }[]
+  try {
+    statements = (parseSync(text) as { stmts?: { stmt?: Node }[] }).stmts ?? []
+  } catch (error) {
+    return { readOnly: false, reason: `not parsed: ${(error as Error).message}` }
+  }
+  if (statements.length === 0) return { readOnly: false, reason: 'no statement' }
+  try {
+    for (const { stmt } of statements) {
+      const aliases = new Map<string, Set<string>>()
+      collectFunctionAliases(stmt, aliases)
+      const kind = tagOf(stmt)
+      if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new NotARead(kind)
+      walkTagged(stmt as Node, aliases)
+    }
+  } catch (error) {
+    if (error instanceof NotARead) return { readOnly: false, reason: error.message }
+    throw error
+  }
+  return { readOnly: true, reason: statements.map(({ stmt }) => tagOf(stmt)).join(', ') }
+}
+
+function tagOf(node: unknown): string {
+  const keys = node !== null && typeof node === 'object' ? Object.keys(node) : []
+  return keys.length === 1 ? keys[0]! : 'unknown node'
+}
+
+function walkTagged(node: Node, aliases: Map<string, Set<string>>): void {
+  const tag = tagOf(node)
+  if (!fieldsOf.has(tag)) throw new NotARead(`node ${tag}`)
+  walk(tag, (node[tag] ?? {}) as Node, aliases)
+}
+
+function walk(tag: string, node: Node, aliases: Map<string, Set<string>>): void {
+  checks[tag]?.(node, aliases)
+  for (const [field, value] of Object.entries(node)) {
+    if (!fieldsOf.get(tag)!.has(field)) throw new NotARead(`${tag}.${field}`)
+    if (tag === 'A_Const' || value === null || typeof value !== 'object') continue
+    if ((field === 'larg' || field === 'rarg') && tag === 'SelectStmt') walk('SelectStmt', value as Node, aliases)
+    else if (untagged[field] && !Array.isArray(value)) walk(untagged[field], value as Node, aliases)
+    else for (const entry of Array.isArray(value) ? value : [value]) walkItem(entry, aliases)
+  }
+}
+
+function walkItem(entry: unknown, aliases: Map<string, Set<string>>): void {
+  // `DISTINCT` without ON is a list of one empty node.
+  if (entry === null || typeof entry !== 'object' || Object.keys(entry).length === 0) return
+  walkTagged(entry as Node, aliases)
+}
+
+/** What a node's fields must say, beyond which fields they are. */
+const checks: Record<string, (node: Node, aliases: Map<string, Set<string>>) => void> = {
+  FuncCall: checkFunction,
+  RangeVar(node) {
+    const name = String(node.relname)
+    if (secretRelations.has(name)) throw new NotARead(`relation ${name}`)
+  },
+  VariableShowStmt(node) {
+    if (secretSettings.has(String(node.name).toLowerCase())) throw new NotARead(`setting ${String(node.name)}`)
+  },
+  ExplainStmt(node) {
+    if (tagOf(node.query) !== 'SelectStmt') throw new NotARead(`EXPLAIN of ${tagOf(node.query)}`)
+    for (const option of (node.options ?? []) as { DefElem?: Node }[]) {
+      const name = String(option.DefElem?.defname).toLowerCase()
+      if (!explainOptions.has(name)) throw new NotARead(`EXPLAIN ${name}`)
+    }
+  },
+  CommonTableExpr(node) {
+    if (tagOf(node.ctequery) !== 'SelectStmt') throw new NotARead(`WITH ${tagOf(node.ctequery)}`)
+  },
+  A_Expr: (node) => checkOperator(strings(node.name)),
+  SubLink: (node) => node.operName !== undefined && checkOperator(strings(node.operName)),
+  TypeName(node) {
+    const name = unqualified(strings(node.names), 'type')
+    if (!types.has(name)) throw new NotARead(`type ${name}`)
+  },
+  CollateClause: (node) => void unqualified(strings(node.collname), 'collation'),
+  /** `alias.name` calls the function `name` where the alias is a function in FROM and has no such column. */
+  ColumnRef(node, aliases) {
+    const fields = strings(node.fields)
+    const known = aliases.get(fields.at(-2) ?? '')
+    const name = fields.at(-1)
+    if (known && name !== undefined && !known.has(name)) throw new NotARead(`${fields.join('.')} may call ${name}`)
+  },
+  /** `(value).name` calls the function `name` where the value is no row. */
+  A_Indirection(node) {
+    for (const name of strings(node.indirection)) {
+      if (!functionColumns.has(name)) throw new NotARead(`( ).${name} may call ${name}`)
+    }
+  },
+}
+
+function checkFunction(node: Node): void {
+  const name = unqualified(strings(node.funcname), 'function')
+  const family = name.startsWith('pg_stat_get_')
+  if (!family && !readFunctions.has(name)) throw new NotARead(`function ${name}`)
+  if (name !== 'current_setting') return
+  const setting = ((node.args as Node[] | undefined)?.[0] as { A_Const?: { sval?: { sval?: string } } })?.A_Const?.sval
+  if (setting?.sval === undefined) throw new NotARead('current_setting of a computed name')
+  if (secretSettings.has(setting.sval.toLowerCase())) throw new NotARead(`setting ${setting.sval}`)
+}
+
+function checkOperator(names: string[]): void {
+  const name = unqualified(names, 'operator')
+  if (!operators.has(name)) throw new NotARead(`operator ${name}`)
+}
+
+/** A name without its schema, which may only be the built-in one. */
+function unqualified(names: string[], noun: string): string {
+  const builtIn = names.length === 1 || (names.length === 2 && names[0] === 'pg_catalog')
+  if (!builtIn) throw new NotARead(`${noun} ${names.join('.')}`)
+  return names.at(-1)!
+}
+
+function strings(list: unknown): string[] {
+  const found: string[] = []
+  for (const entry of Array.isArray(list) ? list : []) {
+    const text = (entry as { String?: { sval?: string } }).String?.sval
+    if (text !== undefined) found.push(text)
+  }
+  return found
+}
+
+/** The names under which functions in FROM are known, with the columns each surely has. */
+function collectFunctionAliases(node: unknown, aliases: Map<string, Set<string>>): void {
+  if (node === null || typeof node !== 'object') return
+  for (const [key, value] of Object.entries(node)) {
+    if (key === 'RangeFunction') addFunctionAlias(value as Node, aliases)
+    collectFunctionAliases(value, aliases)
+  }
+}
+
+/** Functions whose one column surely bears the alias's own name: they have no named result. */
+const selfNamed = new Set(['generate_series', 'generate_subscripts', 'string_to_table', 'regexp_split_to_table'])
+
+function addFunctionAlias(node: Node, aliases: Map<string, Set<string>>): void {
+  const alias = node.alias as { aliasname?: string; colnames?: unknown } | undefined
+  const called = [...JSON.stringify(node.functions ?? '').matchAll(/"sval":"([^"]*)"/g)].map((match) => match[1]!)
+  const renamed = [...strings(alias?.colnames), ...columnNames(node.coldeflist)]
+  for (const name of alias?.aliasname ? [alias.aliasname] : called) {
+    const columns = new Set([...functionColumns, ...renamed])
+    const first = called.find((word) => word !== 'pg_catalog') ?? ''
+    if (renamed.length === 0 && selfNamed.has(first)) columns.add(name)
+    // The same alias may stand for two functions, in two scopes: only what both have is surely a column.
+    const before = aliases.get(name)
+    aliases.set(name, before ? new Set([...columns].filter((column) => before.has(column))) : columns)
+  }
+}
+
+function columnNames(definitions: unknown): string[] {
+  const list = (definitions ?? []) as { ColumnDef?: { colname?: string } }[]
+  return list.map((column) => column.ColumnDef?.colname ?? '')
+}

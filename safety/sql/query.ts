@@ -1,0 +1,155 @@
+import type { Cursor } from './cursor.ts'
+import { expression, expressions, ordered, windowAndClose } from './expression.ts'
+import { Problem } from './tokens.ts'
+
+const joinWords = ['NATURAL', 'LEFT', 'RIGHT', 'FULL', 'INNER', 'CROSS', 'OUTER', 'JOIN', 'STRAIGHT_JOIN']
+
+/**
+ * A whole query: WITH, SELECT, VALUES or TABLE, set operations, ORDER BY, LIMIT. The grammar may accept what a server
+ * will not parse; it never passes a token whose meaning it does not know, so there is no place for INTO or FOR UPDATE.
+ */
+export function query(c: Cursor): void {
+  c.nested(() => {
+    if (c.takeWord('WITH')) withTables(c)
+    core(c)
+    while (c.takeWord('UNION', 'INTERSECT', 'EXCEPT')) {
+      c.takeWord('ALL', 'DISTINCT')
+      core(c)
+    }
+    if (c.takeWord('ORDER')) {
+      c.needWord('BY')
+      ordered(c)
+    }
+    if (c.takeWord('LIMIT')) {
+      expression(c)
+      if (c.takeSign(',') || c.takeWord('OFFSET')) expression(c)
+    }
+  })
+}
+
+function withTables(c: Cursor): void {
+  c.takeWord('RECURSIVE')
+  do {
+    c.name()
+    if (c.takeSign('(')) c.namesAndClose()
+    c.needWord('AS')
+    if (!c.takeWords('NOT', 'MATERIALIZED')) c.takeWord('MATERIALIZED')
+    c.needSign('(')
+    query(c)
+    c.needSign(')')
+  } while (c.takeSign(','))
+}
+
+function core(c: Cursor): void {
+  if (c.takeSign('(')) {
+    query(c)
+    c.needSign(')')
+  } else if (c.takeWord('VALUES')) {
+    do {
+      c.takeWord('ROW')
+      c.needSign('(')
+      expressions(c)
+      c.needSign(')')
+    } while (c.takeSign(','))
+  } else if (c.takeWord('TABLE')) table(c)
+  else select(c)
+}
+
+function select(c: Cursor): void {
+  c.needWord('SELECT')
+  while (c.takeWord('DISTINCT', 'ALL', 'DISTINCTROW', 'STRAIGHT_JOIN', 'SQL_NO_CACHE'));
+  do item(c)
+  while (c.takeSign(','))
+  if (c.takeWord('FROM')) tables(c)
+  if (c.takeWord('WHERE')) expression(c)
+  if (c.takeWord('GROUP')) {
+    c.needWord('BY')
+    ordered(c)
+    if (c.takeWord('WITH')) c.needWord('ROLLUP')
+  }
+  if (c.takeWord('HAVING')) expression(c)
+  if (!c.takeWord('WINDOW')) return
+  do {
+    c.name()
+    c.needWord('AS')
+    c.needSign('(')
+    windowAndClose(c)
+  } while (c.takeSign(','))
+}
+
+function item(c: Cursor): void {
+  if (c.takeSign('*')) return
+  let dots = 0
+  while (c.isName(dots) && c.isSign('.', dots + 1)) dots += 2
+  if (dots > 0 && c.isSign('*', dots)) {
+    for (let i = 0; i <= dots; i++) c.take()
+    return
+  }
+  expression(c)
+  alias(c)
+}
+
+function alias(c: Cursor): void {
+  if (c.takeWord('AS')) {
+    if (!c.takeKind('string')) c.name()
+  } else if (c.isName()) c.take()
+  else c.takeKind('string')
+}
+
+function tables(c: Cursor): void {
+  tableFactor(c)
+  for (;;) {
+    if (c.takeSign(',')) tableFactor(c)
+    else if (c.isWord(...joinWords)) {
+      while (c.takeWord(...joinWords));
+      tableFactor(c)
+      if (c.takeWord('ON')) expression(c)
+      else if (c.takeWord('USING')) {
+        c.needSign('(')
+        c.namesAndClose()
+      }
+    } else return
+  }
+}
+
+function tableFactor(c: Cursor): void {
+  c.nested(() => {
+    c.takeWord('LATERAL')
+    if (c.takeSign('(')) {
+      if (c.isWord('SELECT', 'WITH', 'VALUES', 'TABLE')) query(c)
+      else tables(c)
+      c.needSign(')')
+    } else if (c.isName() && c.isSign('(', 1)) {
+      const called = c.take().text.toLowerCase()
+      if (!c.words.tableFunctions.has(called)) throw new Problem(`function ${called}`)
+      c.needSign('(')
+      if (!c.isSign(')')) expressions(c)
+      c.needSign(')')
+    } else table(c)
+    if (!c.isWord('INDEXED')) alias(c)
+    if (c.takeSign('(')) c.namesAndClose()
+    indexHints(c)
+  })
+}
+
+/** `name`, `schema.name`: checked against what may not be read. */
+export function table(c: Cursor): void {
+  if (c.takeWord('DUAL')) return
+  const parts = [c.name()]
+  while (c.takeSign('.')) parts.push(c.name())
+  if (parts.length > 3) c.fail()
+  c.words.checkTable(parts.map((part) => part.toLowerCase()))
+}
+
+function indexHints(c: Cursor): void {
+  if (c.takeWords('INDEXED', 'BY')) c.name()
+  else c.takeWords('NOT', 'INDEXED')
+  while (c.takeWord('USE', 'FORCE', 'IGNORE')) {
+    c.needWord('INDEX', 'KEY')
+    c.needSign('(')
+    do {
+      if (!c.takeWord('PRIMARY')) c.name()
+    } while (c.takeSign(','))
+    c.needSign(')')
+  }
+}
