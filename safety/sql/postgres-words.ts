@@ -3,17 +3,17 @@ const words = (text: string) => new Set(text.trim().split(/\s+/))
 
 /**
  * Functions of PostgreSQL 18 (chapter 9 of its manual and the functions behind the pg_stat views) that read, compute
- * and change nothing, not even the session. A name with a `*` stands for its family.
+ * and change nothing, not even the session. Words that are grammar (COALESCE) are nodes, not functions.
  */
 export const readFunctions = words(`
   count sum avg min max stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope
   regr_intercept regr_r2 bool_and bool_or every bit_and bit_or bit_xor array_agg string_agg json_agg jsonb_agg
-  json_object_agg jsonb_object_agg percentile_cont percentile_disc mode any_value grouping
+  json_object_agg jsonb_object_agg percentile_cont percentile_disc mode any_value
   row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
-  abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log log10 power mod div gcd lcm greatest least random pi
+  abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log log10 power mod div gcd lcm random pi
   width_bucket degrees radians sin cos tan
   length char_length character_length octet_length bit_length lower upper initcap concat concat_ws format left right
-  substr substring trim btrim ltrim rtrim lpad rpad replace translate position strpos split_part reverse overlay
+  substr substring btrim ltrim rtrim lpad rpad replace translate position strpos split_part reverse overlay
   starts_with ascii chr md5 sha224 sha256 sha384 sha512 encode decode to_hex quote_ident quote_literal quote_nullable
   regexp_match regexp_matches regexp_replace regexp_count regexp_instr regexp_like regexp_substr
   regexp_split_to_array regexp_split_to_table string_to_array string_to_table similar_to_escape like_escape
@@ -21,7 +21,7 @@ export const readFunctions = words(`
   now age date_trunc date_part date_bin extract timezone make_date make_time make_timestamp make_timestamptz
   make_interval clock_timestamp statement_timestamp transaction_timestamp timeofday isfinite justify_days
   justify_hours justify_interval overlaps
-  coalesce nullif num_nonnulls num_nulls
+    num_nonnulls num_nulls
   to_json to_jsonb row_to_json array_to_json json_build_object jsonb_build_object json_build_array jsonb_build_array
   json_object jsonb_object json_array_length jsonb_array_length json_extract_path json_extract_path_text
   jsonb_extract_path jsonb_extract_path_text json_typeof jsonb_typeof jsonb_pretty json_strip_nulls jsonb_strip_nulls
@@ -31,14 +31,14 @@ export const readFunctions = words(`
   unnest generate_series generate_subscripts array_length array_position array_positions array_to_string array_lower
   array_upper array_ndims array_dims array_append array_prepend array_cat array_remove cardinality
   lower_inc upper_inc isempty host hostmask netmask masklen family text abbrev broadcast network
-  version current_database current_schema current_schemas current_catalog current_query inet_client_addr
+  version current_database current_schema current_schemas current_query inet_client_addr
   inet_client_port inet_server_addr inet_server_port pg_backend_pid pg_postmaster_start_time pg_conf_load_time
   pg_is_in_recovery pg_is_wal_replay_paused pg_get_wal_replay_pause_state pg_last_wal_receive_lsn
   pg_last_wal_replay_lsn pg_last_xact_replay_timestamp pg_current_wal_lsn pg_current_wal_insert_lsn
   pg_current_wal_flush_lsn pg_wal_lsn_diff pg_walfile_name pg_walfile_name_offset pg_current_snapshot
   pg_snapshot_xmin pg_snapshot_xmax pg_xact_status pg_current_xact_id_if_assigned txid_current_if_assigned
   txid_current_snapshot txid_snapshot_xmin txid_snapshot_xmax mxid_age pg_last_committed_xact
-  pg_xact_commit_timestamp pg_blocking_pids pg_safe_snapshot_blocking_pids pg_isolation_test_session_is_blocked
+  pg_xact_commit_timestamp pg_blocking_pids pg_safe_snapshot_blocking_pids
   pg_size_pretty pg_size_bytes pg_database_size pg_tablespace_size pg_relation_size pg_table_size pg_indexes_size
   pg_total_relation_size pg_column_size pg_column_compression pg_relation_filenode pg_relation_filepath
   pg_get_indexdef pg_get_constraintdef pg_get_viewdef pg_get_functiondef pg_get_triggerdef pg_get_ruledef pg_get_expr
@@ -50,8 +50,8 @@ export const readFunctions = words(`
   pg_function_is_visible has_table_privilege has_database_privilege has_schema_privilege has_column_privilege
   has_any_column_privilege has_function_privilege has_sequence_privilege has_tablespace_privilege pg_has_role
   row_security_active pg_index_column_has_property pg_index_has_property pg_indexam_has_property
-  pg_lock_status pg_show_all_settings pg_prepared_xact pg_timezone_names pg_timezone_abbrevs
-  pg_stat_get_* current_setting
+  pg_lock_status pg_show_all_settings pg_prepared_xact pg_timezone_names
+  current_setting
 `)
 
 /** Settings that may hold a password or the command that prints one. */

@@ -1,5 +1,6 @@
 import { loadModule, parseSync } from 'libpg-query'
 import type { SqlFinding } from './inspect.ts'
+import { type FunctionColumns, functionColumnsOf, mayCall, Refused, strings } from './postgres-columns.ts'
 import { functionColumns, operators, readFunctions, secretRelations, secretSettings, types } from './postgres-words.ts'
 
 let loaded = false
@@ -10,7 +11,6 @@ export async function loadPostgresParser(): Promise<void> {
 }
 
 type Node = Record<string, unknown>
-class NotARead extends Error {}
 
 /**
  * The nodes of a read and the fields each may have, after PostgreSQL 18's parsenodes.h. What is absent decides: INTO,
@@ -103,14 +103,12 @@ export function inspectPostgres(text: string): SqlFinding {
   if (statements.length === 0) return { readOnly: false, reason: 'no statement' }
   try {
     for (const { stmt } of statements) {
-      const aliases = new Map<string, Set<string>>()
-      collectFunctionAliases(stmt, aliases)
       const kind = tagOf(stmt)
-      if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new NotARead(kind)
-      walkTagged(stmt as Node, aliases)
+      if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new Refused(kind)
+      walkTagged(stmt as Node, functionColumnsOf(stmt))
     }
   } catch (error) {
-    if (error instanceof NotARead) return { readOnly: false, reason: error.message }
+    if (error instanceof Refused) return { readOnly: false, reason: error.message }
     throw error
   }
   return { readOnly: true, reason: statements.map(({ stmt }) => tagOf(stmt)).join(', ') }
@@ -121,16 +119,16 @@ function tagOf(node: unknown): string {
   return keys.length === 1 ? keys[0]! : 'unknown node'
 }
 
-function walkTagged(node: Node, aliases: Map<string, Set<string>>): void {
+function walkTagged(node: Node, aliases: FunctionColumns): void {
   const tag = tagOf(node)
-  if (!fieldsOf.has(tag)) throw new NotARead(`node ${tag}`)
+  if (!fieldsOf.has(tag)) throw new Refused(`node ${tag}`)
   walk(tag, (node[tag] ?? {}) as Node, aliases)
 }
 
-function walk(tag: string, node: Node, aliases: Map<string, Set<string>>): void {
+function walk(tag: string, node: Node, aliases: FunctionColumns): void {
   checks[tag]?.(node, aliases)
   for (const [field, value] of Object.entries(node)) {
-    if (!fieldsOf.get(tag)!.has(field)) throw new NotARead(`${tag}.${field}`)
+    if (!fieldsOf.get(tag)!.has(field)) throw new Refused(`${tag}.${field}`)
     if (tag === 'A_Const' || value === null || typeof value !== 'object') continue
     if ((field === 'larg' || field === 'rarg') && tag === 'SelectStmt') walk('SelectStmt', value as Node, aliases)
     else if (untagged[field] && !Array.isArray(value)) walk(untagged[field], value as Node, aliases)
@@ -138,50 +136,47 @@ function walk(tag: string, node: Node, aliases: Map<string, Set<string>>): void 
   }
 }
 
-function walkItem(entry: unknown, aliases: Map<string, Set<string>>): void {
+function walkItem(entry: unknown, aliases: FunctionColumns): void {
   // `DISTINCT` without ON is a list of one empty node.
   if (entry === null || typeof entry !== 'object' || Object.keys(entry).length === 0) return
   walkTagged(entry as Node, aliases)
 }
 
 /** What a node's fields must say, beyond which fields they are. */
-const checks: Record<string, (node: Node, aliases: Map<string, Set<string>>) => void> = {
+const checks: Record<string, (node: Node, aliases: FunctionColumns) => void> = {
   FuncCall: checkFunction,
   RangeVar(node) {
     const name = String(node.relname)
-    if (secretRelations.has(name)) throw new NotARead(`relation ${name}`)
+    if (secretRelations.has(name)) throw new Refused(`relation ${name}`)
   },
   VariableShowStmt(node) {
-    if (secretSettings.has(String(node.name).toLowerCase())) throw new NotARead(`setting ${String(node.name)}`)
+    if (secretSettings.has(String(node.name).toLowerCase())) throw new Refused(`setting ${String(node.name)}`)
   },
   ExplainStmt(node) {
-    if (tagOf(node.query) !== 'SelectStmt') throw new NotARead(`EXPLAIN of ${tagOf(node.query)}`)
+    if (tagOf(node.query) !== 'SelectStmt') throw new Refused(`EXPLAIN of ${tagOf(node.query)}`)
     for (const option of (node.options ?? []) as { DefElem?: Node }[]) {
       const name = String(option.DefElem?.defname).toLowerCase()
-      if (!explainOptions.has(name)) throw new NotARead(`EXPLAIN ${name}`)
+      if (!explainOptions.has(name)) throw new Refused(`EXPLAIN ${name}`)
     }
   },
   CommonTableExpr(node) {
-    if (tagOf(node.ctequery) !== 'SelectStmt') throw new NotARead(`WITH ${tagOf(node.ctequery)}`)
+    if (tagOf(node.ctequery) !== 'SelectStmt') throw new Refused(`WITH ${tagOf(node.ctequery)}`)
   },
   A_Expr: (node) => checkOperator(strings(node.name)),
   SubLink: (node) => node.operName !== undefined && checkOperator(strings(node.operName)),
   TypeName(node) {
     const name = unqualified(strings(node.names), 'type')
-    if (!types.has(name)) throw new NotARead(`type ${name}`)
+    if (!types.has(name)) throw new Refused(`type ${name}`)
   },
   CollateClause: (node) => void unqualified(strings(node.collname), 'collation'),
-  /** `alias.name` calls the function `name` where the alias is a function in FROM and has no such column. */
   ColumnRef(node, aliases) {
-    const fields = strings(node.fields)
-    const known = aliases.get(fields.at(-2) ?? '')
-    const name = fields.at(-1)
-    if (known && name !== undefined && !known.has(name)) throw new NotARead(`${fields.join('.')} may call ${name}`)
+    const name = mayCall(strings(node.fields), aliases)
+    if (name !== null) throw new Refused(`column ${strings(node.fields).join('.')} may call ${name}`)
   },
   /** `(value).name` calls the function `name` where the value is no row. */
   A_Indirection(node) {
     for (const name of strings(node.indirection)) {
-      if (!functionColumns.has(name)) throw new NotARead(`( ).${name} may call ${name}`)
+      if (!functionColumns.has(name)) throw new Refused(`( ).${name} may call ${name}`)
     }
   },
 }
@@ -189,61 +184,21 @@ const checks: Record<string, (node: Node, aliases: Map<string, Set<string>>) => 
 function checkFunction(node: Node): void {
   const name = unqualified(strings(node.funcname), 'function')
   const family = name.startsWith('pg_stat_get_')
-  if (!family && !readFunctions.has(name)) throw new NotARead(`function ${name}`)
+  if (!family && !readFunctions.has(name)) throw new Refused(`function ${name}`)
   if (name !== 'current_setting') return
   const setting = ((node.args as Node[] | undefined)?.[0] as { A_Const?: { sval?: { sval?: string } } })?.A_Const?.sval
-  if (setting?.sval === undefined) throw new NotARead('current_setting of a computed name')
-  if (secretSettings.has(setting.sval.toLowerCase())) throw new NotARead(`setting ${setting.sval}`)
+  if (setting?.sval === undefined) throw new Refused('current_setting of a computed name')
+  if (secretSettings.has(setting.sval.toLowerCase())) throw new Refused(`setting ${setting.sval}`)
 }
 
 function checkOperator(names: string[]): void {
   const name = unqualified(names, 'operator')
-  if (!operators.has(name)) throw new NotARead(`operator ${name}`)
+  if (!operators.has(name)) throw new Refused(`operator ${name}`)
 }
 
 /** A name without its schema, which may only be the built-in one. */
 function unqualified(names: string[], noun: string): string {
   const builtIn = names.length === 1 || (names.length === 2 && names[0] === 'pg_catalog')
-  if (!builtIn) throw new NotARead(`${noun} ${names.join('.')}`)
+  if (!builtIn) throw new Refused(`${noun} ${names.join('.')}`)
   return names.at(-1)!
-}
-
-function strings(list: unknown): string[] {
-  const found: string[] = []
-  for (const entry of Array.isArray(list) ? list : []) {
-    const text = (entry as { String?: { sval?: string } }).String?.sval
-    if (text !== undefined) found.push(text)
-  }
-  return found
-}
-
-/** The names under which functions in FROM are known, with the columns each surely has. */
-function collectFunctionAliases(node: unknown, aliases: Map<string, Set<string>>): void {
-  if (node === null || typeof node !== 'object') return
-  for (const [key, value] of Object.entries(node)) {
-    if (key === 'RangeFunction') addFunctionAlias(value as Node, aliases)
-    collectFunctionAliases(value, aliases)
-  }
-}
-
-/** Functions whose one column surely bears the alias's own name: they have no named result. */
-const selfNamed = new Set(['generate_series', 'generate_subscripts', 'string_to_table', 'regexp_split_to_table'])
-
-function addFunctionAlias(node: Node, aliases: Map<string, Set<string>>): void {
-  const alias = node.alias as { aliasname?: string; colnames?: unknown } | undefined
-  const called = [...JSON.stringify(node.functions ?? '').matchAll(/"sval":"([^"]*)"/g)].map((match) => match[1]!)
-  const renamed = [...strings(alias?.colnames), ...columnNames(node.coldeflist)]
-  for (const name of alias?.aliasname ? [alias.aliasname] : called) {
-    const columns = new Set([...functionColumns, ...renamed])
-    const first = called.find((word) => word !== 'pg_catalog') ?? ''
-    if (renamed.length === 0 && selfNamed.has(first)) columns.add(name)
-    // The same alias may stand for two functions, in two scopes: only what both have is surely a column.
-    const before = aliases.get(name)
-    aliases.set(name, before ? new Set([...columns].filter((column) => before.has(column))) : columns)
-  }
-}
-
-function columnNames(definitions: unknown): string[] {
-  const list = (definitions ?? []) as { ColumnDef?: { colname?: string } }[]
-  return list.map((column) => column.ColumnDef?.colname ?? '')
 }

@@ -1,0 +1,381 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { inspectSql, loadSql } from '../../../safety/sql/inspect.ts'
+
+const reads = `
+select 1
+SELECT version()
+SELECT now()
+select current_user, session_user, current_database()
+TABLE pg_stat_activity
+VALUES (1), (2)
+show all
+SHOW max_connections
+show server_version
+SHOW TIME ZONE
+select 1; select 2
+select 1;
+explain select * from orders where id = 1
+EXPLAIN (COSTS, VERBOSE, FORMAT JSON) SELECT 1
+explain (settings, summary off) select 1
+SELECT * FROM pg_stat_activity
+SELECT pid, state, wait_event_type, left(query, 80) FROM pg_stat_activity WHERE state <> 'idle' ORDER BY query_start LIMIT 20
+SELECT count(*) FROM pg_stat_activity WHERE state = 'active'
+SELECT state, count(*) FROM pg_stat_activity GROUP BY state HAVING count(*) > 1 ORDER BY 2 DESC
+SELECT now() - pg_last_xact_replay_timestamp() AS lag
+SELECT extract(epoch FROM now() - pg_last_xact_replay_timestamp())
+SELECT pg_is_in_recovery()
+SELECT pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()
+SELECT client_addr, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) AS bytes FROM pg_stat_replication
+SELECT slot_name, active, pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)) FROM pg_replication_slots
+SELECT pg_size_pretty(pg_database_size(current_database()))
+SELECT datname, pg_size_pretty(pg_database_size(datname)) FROM pg_database
+SELECT relname, pg_size_pretty(pg_total_relation_size(relid)) FROM pg_stat_user_tables ORDER BY pg_total_relation_size(relid) DESC LIMIT 10
+SELECT schemaname, relname, n_dead_tup, n_live_tup, last_autovacuum FROM pg_stat_user_tables ORDER BY n_dead_tup DESC
+SELECT round(100.0 * n_dead_tup / greatest(n_live_tup, 1), 2) FROM pg_stat_user_tables
+SELECT datname, age(datfrozenxid) FROM pg_database
+SELECT c.oid::regclass, age(c.relfrozenxid) FROM pg_class c WHERE c.relkind = 'r'
+SELECT * FROM pg_locks WHERE NOT granted
+SELECT pg_blocking_pids(pid) FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0
+SELECT a.pid, b FROM pg_stat_activity a CROSS JOIN LATERAL unnest(pg_blocking_pids(a.pid)) AS b
+SELECT a.pid, b.pid FROM pg_stat_activity a CROSS JOIN LATERAL unnest(pg_blocking_pids(a.pid)) AS b(pid)
+SELECT name, setting, unit FROM pg_settings WHERE name LIKE '%wal%'
+SELECT current_setting('max_connections')::int
+SELECT current_setting('max_connections', true)
+SELECT * FROM pg_stat_bgwriter
+SELECT * FROM pg_stat_database WHERE datname = 'app'
+SELECT * FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 5
+SELECT sum(blks_hit)::float8 / nullif(sum(blks_hit + blks_read), 0) FROM pg_stat_database
+SELECT date_trunc('hour', created_at) AS h, count(*) FROM orders GROUP BY 1
+SELECT count(*) FILTER (WHERE status = 'failed') FROM jobs
+SELECT count(DISTINCT user_id) FROM sessions
+SELECT row_number() OVER (PARTITION BY shard ORDER BY at DESC) FROM events
+SELECT sum(x) OVER w FROM t WINDOW w AS (ORDER BY y ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
+WITH a AS (SELECT 1 AS x) SELECT x FROM a
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r
+WITH a AS MATERIALIZED (SELECT 1) SELECT * FROM a
+SELECT * FROM a JOIN b USING (id) LEFT JOIN c ON c.id = b.id
+SELECT * FROM a NATURAL JOIN b
+SELECT * FROM ONLY parent
+SELECT (SELECT max(id) FROM orders)
+SELECT EXISTS (SELECT 1 FROM orders)
+SELECT id FROM orders WHERE id IN (SELECT order_id FROM items)
+SELECT id FROM orders WHERE id = ANY (ARRAY[1, 2, 3])
+SELECT id FROM orders WHERE total BETWEEN 1 AND 2 AND note IS NOT NULL AND paid IS TRUE
+SELECT CASE WHEN a > 1 THEN 'x' ELSE 'y' END FROM t
+SELECT coalesce(a, b), nullif(a, 0), greatest(a, b) FROM t
+SELECT a::text, CAST(b AS integer), c::numeric(10, 2) FROM t
+SELECT interval '1 day', timestamp '2026-01-01', date '2026-01-01'
+SELECT now() AT TIME ZONE 'UTC'
+SELECT trim(both ' ' from a), substring(a from 1 for 2), position('x' in a) FROM t
+SELECT a ~ '^x', a !~* 'y', a ILIKE 'z%', a SIMILAR TO 'b' FROM t
+SELECT a -> 'b' ->> 'c', a #>> '{x,y}', a ? 'k', a @> '{}'::jsonb FROM t
+SELECT json_build_object('a', 1), jsonb_agg(x) FROM t
+SELECT to_json(t) FROM t
+SELECT key, value FROM jsonb_each('{"a":1}'::jsonb)
+SELECT e.key, e.value FROM jsonb_each('{"a":1}'::jsonb) e
+SELECT g FROM generate_series(1, 10) g
+SELECT g.g FROM generate_series(1, 10) g
+SELECT a[1] FROM t
+SELECT string_agg(name, ', ' ORDER BY name) FROM t
+SELECT percentile_cont(0.95) WITHIN GROUP (ORDER BY ms) FROM requests
+SELECT DISTINCT a FROM t
+SELECT DISTINCT ON (a) a, b FROM t ORDER BY a, b DESC NULLS LAST
+SELECT a FROM t UNION ALL SELECT b FROM u
+SELECT a FROM t EXCEPT (SELECT b FROM u)
+SELECT a FROM t GROUP BY GROUPING SETS ((a), ())
+SELECT a FROM t OFFSET 5 LIMIT 5
+SELECT a FROM t FETCH FIRST 5 ROWS ONLY
+SELECT pg_catalog.pg_size_pretty(1::bigint)
+SELECT 1 OPERATOR(pg_catalog.+) 2
+SELECT $$a 'quoted' ; text$$
+SELECT 'DROP TABLE users'
+SELECT 'pg_terminate_backend(1)' AS text
+SELECT "drop" FROM "Table"
+SELECT pg_get_viewdef('v'::regclass), pg_get_indexdef(1)
+SELECT has_table_privilege('app', 'orders', 'SELECT')
+SELECT * FROM information_schema.columns WHERE table_name = 'orders'
+SELECT rolname, rolsuper FROM pg_roles
+SELECT usename FROM pg_user
+SELECT indexrelname, idx_scan FROM pg_stat_user_indexes WHERE idx_scan = 0
+SELECT * FROM pg_stat_progress_vacuum
+SELECT * FROM pg_prepared_xacts
+SELECT pg_stat_get_backend_activity(1)
+SELECT pg_postmaster_start_time()
+SELECT 1 -- a comment
+SELECT /* nested /* comment */ here */ 1
+SELECT row(1, 2) = row(1, 2)
+SELECT NOT a OR b AND c FROM t
+SELECT 'ärger', '日本語'
+SELECT format('%s-%s', a, b) FROM t
+SELECT md5('x'), encode(sha256('x'::bytea), 'hex')
+SELECT x.a FROM (SELECT 1 AS a) x
+SELECT * FROM a, b WHERE a.id = b.id
+SELECT * FROM (VALUES (1, 'a'), (2, 'b')) AS v(id, name)
+SELECT * FROM unnest(ARRAY[1, 2]) WITH ORDINALITY AS u(x, n)
+SELECT to_char(now(), 'YYYY-MM-DD')
+SELECT pg_table_size('orders'), pg_indexes_size('orders')
+`
+
+const writes = String.raw`
+insert into t values (1)
+UPDATE t SET a = 1
+DELETE FROM t
+TRUNCATE t
+DROP TABLE t
+DROP DATABASE production
+CREATE TABLE t (a int)
+CREATE TABLE t AS SELECT 1
+CREATE INDEX CONCURRENTLY i ON t (a)
+CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'select 1'
+CREATE VIEW v AS SELECT 1
+ALTER TABLE t ADD b int
+ALTER SYSTEM SET max_connections = 10
+ALTER ROLE app SUPERUSER
+GRANT ALL ON t TO public
+MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE
+VACUUM
+VACUUM FULL t
+ANALYZE t
+REINDEX TABLE t
+CLUSTER t
+CHECKPOINT
+LOCK TABLE t
+COPY t TO '/tmp/x'
+COPY (SELECT 1) TO PROGRAM 'sh'
+COPY t FROM '/etc/passwd'
+COPY (SELECT 1) TO STDOUT
+DO $$ BEGIN PERFORM 1; END $$
+CALL p()
+PREPARE p AS SELECT 1
+EXECUTE p
+DEALLOCATE p
+DECLARE c CURSOR FOR SELECT 1
+FETCH c
+LISTEN x
+NOTIFY x
+LOAD 'x'
+DISCARD ALL
+SET work_mem = '1GB'
+SET ROLE postgres
+SET SESSION AUTHORIZATION postgres
+RESET ALL
+BEGIN
+COMMIT
+ROLLBACK
+COMMIT; SELECT 1
+SELECT 1; DROP TABLE t
+SELECT 1; COMMIT; SELECT 2
+BEGIN READ WRITE
+SET TRANSACTION READ WRITE
+SAVEPOINT a
+REFRESH MATERIALIZED VIEW v
+COMMENT ON TABLE t IS 'x'
+SECURITY LABEL ON TABLE t IS 'x'
+IMPORT FOREIGN SCHEMA s FROM SERVER x INTO y
+REASSIGN OWNED BY a TO b
+SELECT * INTO t2 FROM t
+SELECT 1 INTO TEMP t2
+SELECT * FROM t FOR UPDATE
+SELECT * FROM t FOR SHARE
+SELECT * FROM t FOR NO KEY UPDATE SKIP LOCKED
+SELECT * FROM (SELECT * FROM t FOR UPDATE) x
+WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d
+WITH d AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM d
+WITH d AS (UPDATE t SET a = 1 RETURNING *) SELECT * FROM d
+WITH d AS (SELECT 1) DELETE FROM t
+SELECT * FROM (WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d) x
+EXPLAIN ANALYZE SELECT 1
+EXPLAIN ANALYZE DELETE FROM t
+EXPLAIN (ANALYZE) SELECT 1
+EXPLAIN (ANALYZE false) SELECT 1
+EXPLAIN (VERBOSE, ANALYZE true) DELETE FROM t
+EXPLAIN DELETE FROM t
+EXPLAIN EXECUTE p
+EXPLAIN CREATE TABLE t AS SELECT 1
+SELECT pg_terminate_backend(1)
+SELECT pg_cancel_backend(1)
+select PG_TERMINATE_BACKEND(1)
+SELECT "pg_terminate_backend"(1)
+SELECT pg_catalog.pg_terminate_backend(1)
+SELECT pg_terminate_backend /* x */ (1)
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+SELECT 1 WHERE pg_terminate_backend(1)
+SELECT 1 ORDER BY pg_sleep(1)
+SELECT 1 LIMIT pg_sleep(1)
+SELECT CASE WHEN pg_reload_conf() THEN 1 END
+SELECT * FROM a JOIN b ON pg_terminate_backend(1)
+SELECT count(*) FILTER (WHERE pg_terminate_backend(1)) FROM t
+SELECT sum(x) OVER (ORDER BY pg_sleep(1)) FROM t
+SELECT pg_read_file('/etc/passwd')
+SELECT pg_read_binary_file('/etc/passwd')
+SELECT pg_ls_dir('/')
+SELECT * FROM pg_ls_dir('/')
+SELECT * FROM pg_ls_logdir()
+SELECT pg_stat_file('/etc/passwd')
+SELECT pg_reload_conf()
+SELECT pg_rotate_logfile()
+SELECT pg_promote()
+SELECT pg_switch_wal()
+SELECT pg_create_restore_point('x')
+SELECT pg_backup_start('x')
+SELECT pg_wal_replay_pause()
+SELECT pg_wal_replay_resume()
+SELECT pg_sleep(10)
+SELECT pg_sleep_for('1 hour')
+SELECT pg_advisory_lock(1)
+SELECT pg_try_advisory_lock(1)
+SELECT pg_advisory_unlock_all()
+SELECT pg_create_physical_replication_slot('x')
+SELECT pg_drop_replication_slot('x')
+SELECT pg_replication_slot_advance('x', '0/0')
+SELECT pg_logical_emit_message(true, 'a', 'b')
+SELECT * FROM pg_logical_slot_get_changes('x', NULL, NULL)
+SELECT * FROM pg_logical_slot_peek_changes('x', NULL, NULL)
+SELECT set_config('role', 'postgres', false)
+SELECT nextval('s')
+SELECT setval('s', 1)
+SELECT currval('s')
+SELECT lo_import('/etc/passwd')
+SELECT lo_export(1, '/tmp/x')
+SELECT lo_unlink(1)
+SELECT dblink('host=x', 'select 1')
+SELECT dblink_exec('drop table t')
+SELECT query_to_xml('delete from t returning *', true, true, '')
+SELECT database_to_xml(true, true, '')
+SELECT table_to_xml('t', true, true, '')
+SELECT ts_stat('delete from t returning a')
+SELECT * FROM ts_stat('select 1')
+SELECT pg_notify('a', 'b')
+SELECT pg_export_snapshot()
+SELECT pg_stat_reset()
+SELECT pg_stat_statements_reset()
+SELECT pg_stat_reset_shared('io')
+SELECT pg_stat_clear_snapshot()
+SELECT pg_file_write('/tmp/x', 'a', false)
+SELECT pg_prewarm('t')
+SELECT pg_extension_config_dump('t', '')
+SELECT pg_import_system_collations('x')
+SELECT pg_restore_relation_stats('relation', 'x')
+SELECT pg_log_backend_memory_contexts(1)
+SELECT txid_current()
+SELECT pg_current_xact_id()
+SELECT my_function(1)
+SELECT public.count(1)
+SELECT public.now()
+SELECT app.refresh()
+SELECT t.refresh() FROM t
+SELECT current_setting('primary_conninfo')
+SELECT current_setting(a) FROM t
+SHOW primary_conninfo
+SELECT 1 OPERATOR(public.+) 2
+SELECT a <<->> b FROM t
+SELECT 'x'::my_domain
+SELECT 'x'::public.text
+SELECT * FROM t TABLESAMPLE evil(1)
+SELECT * FROM pg_authid
+SELECT rolpassword FROM pg_catalog.pg_authid
+SELECT * FROM pg_shadow
+SELECT * FROM "pg_shadow"
+SELECT * FROM pg_user_mapping
+SELECT * FROM pg_user_mappings
+SELECT * FROM pg_hba_file_rules
+SELECT * FROM pg_file_settings
+SELECT subconninfo FROM pg_subscription
+SELECT * FROM information_schema.user_mapping_options
+SELECT data FROM pg_largeobject
+SELECT 1 WHERE EXISTS (SELECT 1 FROM pg_shadow)
+TABLE pg_authid
+SELECT f.pg_read_file FROM unnest(ARRAY['/etc/passwd']) f
+SELECT f.pg_terminate_backend FROM unnest(ARRAY[1]) AS f
+SELECT f.pg_terminate_backend FROM unnest(ARRAY[1]) AS f(pid)
+SELECT f.my_function FROM generate_series(1, 2) f
+SELECT generate_series.pg_sleep FROM generate_series(1, 2)
+SELECT unnest.pg_sleep FROM unnest(ARRAY[1])
+SELECT x FROM unnest(ARRAY[1]) f ORDER BY f.pg_sleep
+SELECT pg_read_file.pg_read_file FROM json_array_elements_text('["/etc/passwd"]') pg_read_file
+SELECT pg_sleep.pg_sleep FROM unnest(ARRAY[1]) pg_sleep(x)
+SELECT f.g FROM unnest(ARRAY[1]) f, (SELECT 1 FROM unnest(ARRAY[2]) f(g)) y
+SELECT coalesce.pg_read_file FROM coalesce('/etc/passwd'::text)
+SELECT text.pg_read_file FROM CAST('/etc/passwd' AS text)
+SELECT (1).pg_sleep
+SELECT ('/etc/passwd'::text).pg_read_file
+SELECT t.pg_restore_relation_stats FROM pg_class t
+SELECT a[1:x] FROM t
+SELECT :x
+SELECT :'x'
+\! reboot
+\copy t to '/tmp/x'
+\o |sh
+\i /tmp/x.sql
+\l
+SELECT 1 \g |sh
+SELECT 1 \! reboot
+SELECT 1; \! reboot
+SELECT 'a\'; DROP TABLE t; --'
+SELECT E'a\'b'
+SELECT U&"pg!005fsleep" UESCAPE '!' (1)
+SELECT 1 FROM
+SELEC 1
+select 1 from t where
+;
+-- nothing
+/* nothing */
+DROP TABLE t -- SELECT
+`
+
+const table = (text: string) => text.trim().split('\n')
+const readTable = table(reads)
+const writeTable = table(writes)
+
+describe('PostgreSQL', () => {
+  test('nothing is a read before the parser is loaded', () => {
+    // Only this file's first test can see that state: the module is loaded once.
+    expect(inspectSql('postgres', 'SELECT 1')).toEqual({ readOnly: false, reason: 'the parser is not loaded' })
+  })
+
+  describe('loaded', () => {
+    beforeAll(() => loadSql())
+
+    test.each(readTable)('read: %s', (text) => {
+      expect(inspectSql('postgres', text)).toMatchObject({ readOnly: true })
+    })
+
+    test.each(writeTable)('not a read: %s', (text) => {
+      expect(inspectSql('postgres', text)).toMatchObject({ readOnly: false })
+    })
+
+    test.each([
+      ['SELECT pg_terminate_backend(1)', 'function pg_terminate_backend'],
+      ['WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d', 'WITH DeleteStmt'],
+      ['SELECT * FROM t FOR UPDATE', 'SelectStmt.lockingClause'],
+      ['SELECT 1 INTO t', 'SelectStmt.intoClause'],
+      ['EXPLAIN ANALYZE SELECT 1', 'EXPLAIN analyze'],
+      ['SELECT * FROM pg_shadow', 'relation pg_shadow'],
+      ['DROP TABLE t', 'DropStmt'],
+      ['SELECT 1 \\! reboot', 'a backslash'],
+      ['SELECT f.pg_read_file FROM unnest(ARRAY[1]) f', 'column f.pg_read_file may call pg_read_file'],
+    ])('the reason for %s names what decided', (text, reason) => {
+      expect(inspectSql('postgres', text).reason).toBe(reason)
+    })
+
+    test.each([
+      ['U+0000, where the parser stops reading', 'SELECT 1\u0000; DROP TABLE t'],
+      ['a carriage return', 'SELECT 1 -- x\rDROP TABLE t'],
+      ['a bidi override', "SELECT '\u202e'"],
+      ['a zero-width space', 'SELECT\u200b 1'],
+      ['a tag character', 'SELECT 1 \u{e0041}'],
+      ['a lone surrogate', "SELECT '\ud800'"],
+      ['more than anybody types', `SELECT 1 -- ${'x'.repeat(20_001)}`],
+      ['a nest nobody closed', `SELECT ${'('.repeat(9000)}1`],
+      ['a nest of calls', `SELECT ${'abs('.repeat(3000)}1${')'.repeat(3000)}`],
+      ['empty text', ''],
+    ])('%s is not a read', (_, text) => {
+      expect(inspectSql('postgres', text).readOnly).toBe(false)
+    })
+
+    test('after a text that exhausts the parser it still reads the next one', () => {
+      inspectSql('postgres', `SELECT ${'- '.repeat(9000)}1`)
+      expect(inspectSql('postgres', 'SELECT 1').readOnly).toBe(true)
+    })
+  })
+})
