@@ -187,6 +187,7 @@ export const text: Grammars = {
       flag: '-C -e -M -N -P -r --colors --exit-status --no-colors --no-doc --prettyPrint --help --version',
     }),
     operands: { first: ['jq'], rest: 'file', min: 1 },
+    refuses: ['(^|[^.\\w])(load\\w*|strenv|env|envsubst|eval|system)\\b'],
   },
   ...each('zgrep zegrep zfgrep bzgrep xzgrep zstdgrep', {
     ...grep,

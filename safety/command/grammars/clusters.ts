@@ -1,0 +1,192 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { each, spell } from './spell.ts'
+
+const text = { rest: 'text' } as const
+const some = { rest: 'text', min: 1 } as const
+const one = (manual: string, flag: string, values = '', operands: Grammar['operands'] = text): Grammar => ({
+  manual,
+  options: spell({ flag: `${flag} --help`, ...(values ? { text: values } : {}) }),
+  operands,
+})
+
+/** Secrets by any name of theirs; a list of kinds may hold one. */
+const noSecrets = ['secret', 'credential', 'token', '^all$']
+/** --kubeconfig may run a program, -s, --token and --as are another's rights, --raw and -f read anything: left out. */
+const kubectl: Grammar = {
+  manual: 'kubectl reference, Kubernetes 1.29',
+  options: spell({ flag: '--help', text: '-n --namespace --context --cluster --request-timeout' }),
+  commands: {
+    'api-resources': one(
+      'kubectl api-resources',
+      '--namespaced --no-headers --cached',
+      '-o --output --api-group --verbs --sort-by',
+      {},
+    ),
+    'api-versions': one('kubectl api-versions', '', '', {}),
+    'cluster-info': one('kubectl cluster-info', '', '', {}),
+    describe: {
+      ...one('kubectl describe', '-A --all-namespaces --show-events', '-l --selector', some),
+      refuses: noSecrets,
+    },
+    ...each('events', one('kubectl events', '-A --all-namespaces --no-headers', '--for --types -o --output', {})),
+    explain: one('kubectl explain', '--recursive', '--api-version', some),
+    get: {
+      ...one(
+        'kubectl get',
+        '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found',
+        '-l -L -o --field-selector --label-columns --output --selector --sort-by --chunk-size',
+        some,
+      ),
+      // Templates and paths only choose among what was got; those from files read them.
+      refuses: ['secret', 'credential', 'token', '-file'],
+      endless: {
+        when: ['-w', '--watch', '--watch-only'],
+        instead: { drop: ['-w', '--watch', '--watch-only'], add: [] },
+      },
+    },
+    logs: {
+      manual: 'kubectl logs',
+      options: spell({
+        flag: '-f -p --all-containers --follow --ignore-errors --prefix --previous --timestamps',
+        text: '-c -l --container --limit-bytes --max-log-requests --selector --since --since-time --tail',
+      }),
+      operands: text,
+      endless: {
+        when: ['-f', '--follow'],
+        unless: ['--since', '--since-time', '--tail'],
+        instead: { drop: ['-f', '--follow'], add: ['--tail=200', '--since=10m'] },
+      },
+    },
+    rollout: {
+      manual: 'kubectl rollout',
+      commands: { history: { ...one('kubectl rollout history', '', '--revision', some), refuses: noSecrets } },
+    },
+    top: {
+      manual: 'kubectl top',
+      commands: each(
+        'no node nodes po pod pods',
+        one('kubectl top', '-A --all-namespaces --containers --no-headers --sum', '-l --selector --sort-by'),
+      ),
+    },
+    version: one('kubectl version', '--client --short', '-o --output', {}),
+    config: {
+      manual: 'kubectl config',
+      commands: each('current-context get-clusters get-contexts', one('kubectl config', '--no-headers', '-o --output')),
+    },
+  },
+}
+
+const virsh =
+  '--all --inactive --details --title --name --uuid --persistent --transient --table --managed-save --bytes --pretty'
+
+/** What schedules containers and virtual machines. */
+export const clusters: Grammars = {
+  consul: {
+    manual: 'consul(1), 1.17',
+    commands: {
+      members: one('consul members', '-detailed -wan', '', {}),
+      operator: {
+        manual: 'consul operator',
+        commands: {
+          raft: { manual: 'consul operator raft', commands: each('list-peers', { manual: 'consul operator raft' }) },
+        },
+      },
+      info: one('consul info', '', '', {}),
+      version: one('consul version', '', '', {}),
+    },
+  },
+  helm: {
+    // get prints values and manifests with their secrets: left out.
+    manual: 'helm(1), Helm 3.14',
+    options: spell({ text: '-n --namespace --kube-context' }),
+    commands: {
+      ...each(
+        'list ls',
+        one(
+          'helm list',
+          '-a -A -d -q -r --all --all-namespaces --deployed --failed --pending --short',
+          '-f -o --filter --output -l --selector -m --max',
+          {},
+        ),
+      ),
+      ...each('hist history', one('helm history', '', '--max -o --output', some)),
+      version: one('helm version', '--short', '', {}),
+    },
+  },
+  ...each('k3s minikube kind', {
+    manual: 'k3s(1), minikube(1), kind(1)',
+    options: spell({ flag: '--version' }),
+    commands: each('version', { manual: 'minikube version' }),
+  }),
+  kubectl,
+  nomad: {
+    manual: 'nomad(1), 1.7',
+    commands: {
+      ...each('status', one('nomad status', '-verbose', '')),
+      node: {
+        manual: 'nomad node',
+        commands: {
+          status: { ...one('nomad node status', '-self -stats -short -verbose -allocs -json'), style: 'word' },
+        },
+      },
+      job: {
+        manual: 'nomad job',
+        commands: each('status', { ...one('nomad job status', '-short -verbose -json'), style: 'word' }),
+      },
+      alloc: {
+        manual: 'nomad alloc',
+        commands: each('status', { ...one('nomad alloc status', '-short -verbose -stats -json'), style: 'word' }),
+      },
+      server: {
+        manual: 'nomad server',
+        commands: { members: { ...one('nomad server members', '-verbose -detailed'), style: 'word' } },
+      },
+    },
+  },
+  ...each('pct qm', {
+    manual: 'pct(1), qm(1), Proxmox VE 8',
+    commands: {
+      list: one('pct(1)', '--full', '', {}),
+      ...each(
+        'config listsnapshot pending status',
+        one('pct(1), qm(1)', '-verbose --verbose --current', '', { first: ['number'], min: 1 }),
+      ),
+    },
+  }),
+  pveam: {
+    manual: 'pveam(1)',
+    commands: {
+      available: one('pveam(1)', '', '--section', {}),
+      list: one('pveam(1)', '', '', { first: ['name'], min: 1 }),
+    },
+  },
+  pvecm: { manual: 'pvecm(1)', commands: each('nodes status', { manual: 'pvecm(1)' }) },
+  pvesh: {
+    manual: 'pvesh(1)',
+    commands: each('get ls', {
+      ...one('pvesh(1)', '--noborder --noheader --human-readable', '--output-format', { first: ['text'], min: 1 }),
+      refuses: ['access', 'token', 'password', 'vncproxy', 'termproxy'],
+    }),
+  },
+  pvesm: {
+    manual: 'pvesm(1)',
+    commands: {
+      status: one('pvesm(1)', '', '--storage --content --enabled', {}),
+      list: one('pvesm(1)', '', '--vmid --content', { first: ['name'], min: 1 }),
+    },
+  },
+  pveversion: { manual: 'pveversion(1)', options: spell({ flag: '-v --verbose' }) },
+  virsh: {
+    // -c goes to another hypervisor; a command string with a semicolon would be several.
+    manual: 'virsh(1), libvirt 9.0',
+    options: spell({ flag: '-q -r --quiet --readonly --version' }),
+    commands: {
+      ...each(
+        `capabilities cpu-stats domblkinfo domblklist domblkerror domfsinfo domid domifaddr domiflist domifstat domblkstat dominfo
+        domjobinfo dommemstat domname domstate domstats domuuid list net-dhcp-leases net-info net-list nodecpustats
+        nodedev-list nodeinfo nodememstats pool-info pool-list snapshot-list version vcpucount vcpuinfo vol-list vol-info`,
+        one('virsh(1)', virsh),
+      ),
+    },
+  },
+}

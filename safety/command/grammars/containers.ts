@@ -1,0 +1,189 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { each, spell } from './spell.ts'
+
+const text = { rest: 'text' } as const
+const some = { rest: 'text', min: 1 } as const
+const one = (manual: string, flag: string, values = '', operands: Grammar['operands'] = text): Grammar => ({
+  manual,
+  options: spell({ flag: `${flag} --help`, ...(values ? { text: values } : {}) }),
+  operands,
+})
+
+const logs: Grammar = {
+  manual: 'docker-logs(1), podman-logs(1)',
+  options: spell({
+    flag: '-f -t --color --details --follow --names --no-color --no-log-prefix --timestamps --help',
+    text: '-n --since --tail --until',
+  }),
+  operands: text,
+  endless: {
+    when: ['-f', '--follow'],
+    unless: ['-n', '--since', '--tail', '--until'],
+    instead: { drop: ['-f', '--follow'], add: ['--tail=200'] },
+  },
+}
+const inspect = one('docker-inspect(1)', '-s --size', '-f --format --type', some)
+const list = one(
+  'docker-ps(1), docker-images(1)',
+  '-a -l -q -s --all --latest --no-trunc --quiet --size --digests --ns',
+  '-f -n --filter --format --last --sort',
+)
+const top = one('docker-top(1)', '', '', { first: ['text'], rest: 'text', min: 1 })
+const stats: Grammar = {
+  manual: 'docker-stats(1)',
+  options: spell({ flag: '-a --all --no-stream --no-trunc --no-reset', text: '--format' }),
+  operands: text,
+  endless: { when: 'always', unless: ['--no-stream'], instead: { drop: [], add: ['--no-stream'] } },
+}
+const events: Grammar = {
+  manual: 'docker-events(1)',
+  options: spell({ text: '-f --filter --format --since --until' }),
+  endless: { when: 'always', unless: ['--until'], instead: { drop: [], add: ['--since=10m', '--until=0s'] } },
+}
+
+/** -H, --context, --config and kin go to another daemon: left out. */
+const docker: Grammar = {
+  manual: 'docker(1), Docker 24; podman(1), Podman 4.3',
+  options: spell({ flag: '-v --version --help' }),
+  bare: true,
+  commands: {
+    ...each('diff', one('docker-diff(1)', '', '', some)),
+    events,
+    history: one('docker-history(1)', '-H -q --human --no-trunc --quiet', '--format', some),
+    ...each('images', list),
+    info: one('docker-info(1)', '', '-f --format', {}),
+    inspect,
+    logs,
+    port: one('docker-port(1)', '', '', some),
+    ps: list,
+    stats,
+    top,
+    version: one('docker-version(1)', '', '-f --format', {}),
+    compose: {
+      // -f and --env-file read files that may interpolate; a project's name is enough.
+      manual: 'docker-compose(1)',
+      options: spell({ name: '-p --project-name' }),
+      commands: {
+        ...each('images ls port top version', one('docker-compose(1)', '-a -q --all --quiet', '--filter --format')),
+        logs,
+        ps: one(
+          'docker-compose-ps(1)',
+          '-a -q --all --quiet --services --no-trunc --orphans',
+          '--filter --format --status',
+        ),
+      },
+    },
+    container: {
+      manual: 'docker-container(1)',
+      commands: {
+        ...each('list ls ps', list),
+        diff: inspect,
+        inspect,
+        logs,
+        port: one('docker-port(1)', ''),
+        stats,
+        top,
+      },
+    },
+    image: {
+      manual: 'docker-image(1)',
+      commands: { ...each('list ls', list), history: one('docker-history(1)', '-q --no-trunc'), inspect },
+    },
+    node: { manual: 'docker-node(1)', commands: { ls: list, inspect, ps: list } },
+    ...each('network volume', {
+      manual: 'docker-network(1), docker-volume(1)',
+      commands: { ...each('list ls', list), inspect },
+    }),
+    pod: { manual: 'podman-pod(1)', commands: { ...each('list ls ps', list), inspect } },
+    service: {
+      manual: 'docker-service(1)',
+      commands: {
+        ls: list,
+        ps: one('docker-service-ps(1)', '-q --no-trunc --no-resolve', '-f --filter --format'),
+        logs,
+        inspect: one('docker-service-inspect(1)', '--pretty', '-f --format'),
+      },
+    },
+    stack: {
+      manual: 'docker-stack(1)',
+      commands: { ls: list, ps: one('docker-stack-ps(1)', '--no-trunc'), services: list },
+    },
+    system: {
+      manual: 'docker-system(1)',
+      commands: {
+        df: one('docker-system-df(1)', '-v --verbose', '--format', {}),
+        events,
+        info: one('docker-info(1)', '', '-f --format', {}),
+      },
+    },
+  },
+}
+
+/** Containers on this machine. */
+export const containers: Grammars = {
+  crictl: {
+    manual: 'crictl, cri-tools 1.29',
+    commands: {
+      ...each(
+        'image images img pods ps',
+        one(
+          'crictl ps',
+          '-a -q -v --all --no-trunc --quiet --verbose --digests',
+          '-o --output --name --namespace --state --label --pod',
+        ),
+      ),
+      ...each('inspect inspecti inspectp', one('crictl inspect', '-q', '-o --output', some)),
+      ...each('imagefsinfo info version', one('crictl info', '', '-o --output', {})),
+      logs,
+      ...each('stats statsp', one('crictl stats', '-a --all', '-o --output')),
+    },
+  },
+  ctr: {
+    manual: 'ctr, containerd 1.6',
+    options: spell({ name: '-n --namespace' }),
+    commands: {
+      ...each('c container containers', {
+        manual: 'ctr containers',
+        commands: {
+          ...each('list ls', one('ctr containers list', '-q --quiet', '', {})),
+          info: one('ctr containers info', '', '', some),
+        },
+      }),
+      ...each('i image images', {
+        manual: 'ctr images',
+        commands: each('list ls', one('ctr images list', '-q --quiet')),
+      }),
+      ...each('t task tasks', {
+        manual: 'ctr tasks',
+        commands: {
+          ...each('list ls', one('ctr tasks list', '-q --quiet', '', {})),
+          ps: one('ctr tasks ps', '', '', some),
+        },
+      }),
+      ...each('ns namespace namespaces', {
+        manual: 'ctr namespaces',
+        commands: each('list ls', one('ctr namespaces list', '-q --quiet', '', {})),
+      }),
+      version: one('ctr version', '', '', {}),
+    },
+  },
+  docker,
+  'docker-compose': docker.commands!.compose!,
+  ...each('incus lxc', {
+    manual: 'lxc(1), LXD 5.0',
+    commands: {
+      ...each('list ls', one('lxc list', '', '-c -f --columns --format')),
+      ...each('info', one('lxc info', '--resources', '', { first: ['name'] })),
+      version: one('lxc version', '', '', {}),
+    },
+  }),
+  ...each('lxc-info lxc-ls', {
+    manual: 'lxc-info(1), lxc-ls(1), LXC 5.0',
+    options: spell({
+      flag: '-1 -a -f -H -i -p -s -S --active --fancy --running --stopped --frozen',
+      name: '-n --name',
+    }),
+    operands: { first: ['name'] },
+  }),
+  podman: docker,
+}

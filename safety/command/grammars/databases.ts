@@ -1,0 +1,211 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { each, spell } from './spell.ts'
+
+const mysqlConnection = {
+  // -p with a value shows a password to everybody; --defaults-file and --plugin-dir read and load: left out.
+  host: '-h --host',
+  number: '-P --port --connect-timeout --connect_timeout',
+  name: '-u --user --protocol',
+}
+
+const admin: Grammar = { manual: 'mysqladmin(1)' }
+
+/** redis-cli reads the words of a command in either case. */
+const redis = (names: string, grammar: Grammar) => ({ ...each(names, grammar), ...each(names.toUpperCase(), grammar) })
+const plain = (operands?: Grammar['operands']): Grammar => ({
+  manual: 'Redis 7 commands',
+  ...(operands ? { operands } : {}),
+})
+
+/** Clients of databases. What is asked is held against the language; a session without a question is not a read. */
+export const databases: Grammars = {
+  etcdctl: {
+    manual: 'etcdctl(1), etcd 3.5',
+    options: spell({
+      flag: '--debug=false -w=json -w=table --write-out=table --write-out=json',
+      name: '-w --write-out',
+      text: '--command-timeout --dial-timeout',
+      url: '--endpoints',
+      file: '--cacert --cert',
+    }),
+    commands: {
+      alarm: { manual: 'etcdctl alarm', commands: each('list', { manual: 'etcdctl alarm list' }) },
+      endpoint: {
+        manual: 'etcdctl endpoint',
+        commands: each('hashkv health status', { manual: 'etcdctl endpoint', options: spell({ flag: '--cluster' }) }),
+      },
+      member: { manual: 'etcdctl member', commands: each('list', { manual: 'etcdctl member list' }) },
+      version: { manual: 'etcdctl version' },
+    },
+  },
+  ...each('kafka-topics kafka-topics.sh', {
+    // --command-config reads properties that may load classes.
+    manual: 'kafka-topics, Apache Kafka 3.6',
+    style: 'word',
+    options: spell({
+      flag: '--at-min-isr-partitions --describe --exclude-internal --list --unavailable-partitions --under-min-isr-partitions --under-replicated-partitions --version',
+      host: '--bootstrap-server',
+      text: '--topic',
+    }),
+    requires: ['--list', '--describe', '--version'],
+  }),
+  ...each('kafka-consumer-groups kafka-consumer-groups.sh', {
+    manual: 'kafka-consumer-groups, Apache Kafka 3.6',
+    style: 'word',
+    options: spell({
+      flag: '--all-groups --describe --list --members --offsets --state --verbose',
+      host: '--bootstrap-server',
+      text: '--group',
+    }),
+    requires: ['--list', '--describe'],
+  }),
+  ...each('mysql mariadb', {
+    // Bare it is a session, --init-command and --pager run, --tee writes, -D may be an operand as well.
+    manual: 'mysql(1), MySQL 8.0; mariadb(1), MariaDB 10.11',
+    options: spell({
+      flag: '-B -C -E -H -N -r -s -t -v -X --batch --column-names --compress --html --no-beep --raw --silent --skip-column-names --table --verbose --vertical --xml',
+      ...mysqlConnection,
+      name: `${mysqlConnection.name} -D --database`,
+      'sql:mysql': '-e --execute',
+    }),
+    operands: { first: ['name'] },
+    requires: ['-e', '--execute'],
+  }),
+  ...each('mysqladmin mariadb-admin', {
+    // -i repeats for ever without -c.
+    manual: 'mysqladmin(1), MySQL 8.0; mariadb-admin(1)',
+    options: spell({
+      flag: '-E -r -s -v --relative --silent --verbose --vertical',
+      ...mysqlConnection,
+      number: '-c -i -P --count --port --sleep --connect-timeout',
+    }),
+    commands: each('extended-status ping processlist proc status stat var variables ver version', {
+      ...admin,
+      endless: { when: ['-i', '--sleep'], unless: ['-c', '--count'], instead: { drop: [], add: ['-c', '2'] } },
+    }),
+  }),
+  ...each('mysqlshow mariadb-show', {
+    manual: 'mysqlshow(1), MySQL 8.0',
+    options: spell({ flag: '-i -k -t -v --count --keys --status --verbose', ...mysqlConnection }),
+    operands: { first: ['name', 'name', 'name'] },
+  }),
+  patronictl: {
+    // edit-config, failover and the rest act; -w and -W repeat.
+    manual: 'patronictl, Patroni 3.2',
+    options: spell({ file: '-c --config-file' }),
+    commands: {
+      ...each('list topology', {
+        manual: 'patronictl list',
+        options: spell({ flag: '-e -t --extended --timestamp', name: '-f --format --group' }),
+        operands: { rest: 'name' },
+      }),
+      history: { manual: 'patronictl history', options: spell({ name: '-f --format' }), operands: { first: ['name'] } },
+      version: { manual: 'patronictl version', operands: { rest: 'name' } },
+    },
+  },
+  pg_isready: {
+    manual: 'pg_isready(1), PostgreSQL 15',
+    options: spell({
+      flag: '-q --quiet -V --version',
+      host: '-h --host',
+      number: '-p -t --port --timeout',
+      name: '-d -U --dbname --username',
+    }),
+    refuses: ['=', '://'],
+  },
+  ...each('pg_controldata', {
+    manual: 'pg_controldata(1), PostgreSQL 15',
+    options: spell({ file: '-D' }),
+    operands: { first: ['file'] },
+  }),
+  pg_lsclusters: {
+    manual: 'pg_lsclusters(1), postgresql-common 248',
+    options: spell({ flag: '-h -j --no-header --json' }),
+  },
+  psql: {
+    // -f and a backslash read files and run programs, -o and -L write, -v feeds the scripts; a name with = or :// is a connection.
+    manual: 'psql(1), PostgreSQL 15',
+    options: spell({
+      flag: `-a -A -b -e -E -H -l -n -q -t -V -w -x -X -z -0 --csv --echo-all --echo-errors --echo-hidden --echo-queries --expanded --html
+        --list --no-align --no-password --no-psqlrc --no-readline --quiet --tuples-only --version`,
+      'sql:postgres': '-c --command',
+      host: '-h --host',
+      number: '-p --port',
+      name: '-d -U --dbname --username',
+      text: '-F -P -R -T --field-separator --pset --record-separator --table-attr',
+    }),
+    operands: { first: ['name', 'name'] },
+    requires: ['-c', '--command', '-l', '--list', '-V', '--version'],
+    refuses: ['^\\s*(?!(border|expanded|footer|format|linestyle|null|pager|tuples_only|x)=)\\w+\\s*=', '^\\w+://'],
+    environment: { PGOPTIONS: '-c default_transaction_read_only=on' },
+  },
+  'rabbitmq-diagnostics': {
+    manual: 'rabbitmq-diagnostics(8), RabbitMQ 3.12',
+    options: spell({ flag: '-q -s --quiet --silent', name: '-p -t --formatter --timeout --unit' }),
+    commands: each(
+      `alarms check_alarms check_local_alarms check_port_connectivity check_running check_virtual_hosts cluster_status is_booting is_running
+      listeners maybe_stuck memory_breakdown ping runtime_thread_stats server_version status`,
+      { manual: 'rabbitmq-diagnostics(8)' },
+    ),
+  },
+  rabbitmqctl: {
+    // eval, rpc and node names lead elsewhere: left out; list_parameters and environment may show passwords.
+    manual: 'rabbitmqctl(8), RabbitMQ 3.12',
+    options: spell({
+      flag: '-q -s --quiet --silent --offline --online --local --no-table-headers',
+      name: '-p -t --formatter --timeout --vhost',
+    }),
+    commands: each(
+      `cluster_status list_bindings list_channels list_ciphers list_connections list_consumers list_exchanges list_feature_flags
+      list_permissions list_policies list_queues list_unresponsive_queues list_users list_vhosts ping status version`,
+      { manual: 'rabbitmqctl(8)', operands: { rest: 'name' } },
+    ),
+  },
+  'redis-cli': {
+    // Values are left out with every command that returns them, so is CONFIG, which holds the password; -a shows it to everybody,
+    // --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go on.
+    manual: 'redis-cli, Redis 7',
+    options: spell({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
+    commands: {
+      ...redis('info', plain({ rest: 'name' })),
+      ...redis('dbsize lastsave ping role time', plain()),
+      ...redis('exists hlen llen pttl scard strlen ttl type xlen zcard', plain({ rest: 'text', min: 1 })),
+      ...redis('keys', plain({ first: ['text'], min: 1 })),
+      ...redis('scan', plain({ rest: 'text', min: 1 })),
+      ...redis('client', {
+        manual: 'Redis 7 commands',
+        commands: { ...redis('list', plain({ rest: 'name' })), ...redis('getname id info', plain()) },
+      }),
+      ...redis('cluster', { manual: 'Redis 7 commands', commands: redis('info myid nodes shards slots', plain()) }),
+      ...redis('latency', {
+        manual: 'Redis 7 commands',
+        commands: redis('doctor history latest', plain({ rest: 'name' })),
+      }),
+      ...redis('memory', {
+        manual: 'Redis 7 commands',
+        commands: { ...redis('doctor stats', plain()), ...redis('usage', plain({ rest: 'text', min: 1 })) },
+      }),
+      ...redis('slowlog', { manual: 'Redis 7 commands', commands: redis('get len', plain({ first: ['number'] })) }),
+    },
+  },
+  repmgr: {
+    manual: 'repmgr(1), repmgr 5.4',
+    options: spell({ flag: '--compact --csv --verbose', file: '-f --config-file' }),
+    commands: {
+      cluster: { manual: 'repmgr cluster', commands: each('crosscheck matrix show', { manual: 'repmgr cluster' }) },
+      node: { manual: 'repmgr node', commands: each('status', { manual: 'repmgr node status' }) },
+    },
+  },
+  sqlite3: {
+    // Without -readonly it makes the file that is not there, and a file can matter by being there: /etc/nologin.
+    manual: 'sqlite3(1), SQLite 3.40',
+    style: 'word',
+    options: spell({
+      flag: '-ascii -bail -batch -box -column -csv -header -html -json -line -list -markdown -noheader -quote -readonly -safe -table -tabs -version',
+      text: '-newline -nullvalue -separator',
+    }),
+    operands: { first: ['file', 'sql:sqlite'], min: 2 },
+    requires: ['-readonly'],
+    refuses: ['^file:', '^\\s*\\.'],
+  },
+}

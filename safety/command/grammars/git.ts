@@ -1,0 +1,176 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { spell } from './spell.ts'
+
+// --ext-diff and --textconv run programs, --output and -O write and read, --no-index reads any file: left out.
+const diff = {
+  flag: `-a -b -p -q -R -s -u -w -z --abbrev --cached --cc --check --color --exit-code --full-index --ignore-all-space
+    --ignore-blank-lines --ignore-space-change --merge-base --minimal --name-only --name-status --no-color --no-ext-diff
+    --no-patch --no-prefix --no-renames --no-textconv --numstat --oneline --patch --quiet --raw --shortstat --staged --summary
+    --text -M -C`,
+  text: '-G -S --diff-filter --word-diff-regex',
+  number: '-U --unified',
+  'text?': '--stat --word-diff --dirstat --submodule --color --find-renames --ignore-submodules',
+} as const
+const log = {
+  ...diff,
+  flag: `${diff.flag} -i -E -F --abbrev-commit --all --all-match --author-date-order --branches --cherry-pick --date-order
+    --first-parent --follow --full-history --graph --left-right --merges --no-abbrev-commit --no-decorate --no-merges
+    --no-notes --reflog --remotes --reverse --tags --topo-order`,
+  text: `${diff.text} -L --after --author --before --committer --date --format --grep --pretty --since --until --skip`,
+  number: `${diff.number} -n --max-count`,
+  'text?': `${diff['text?']} --decorate`,
+}
+const one = (manual: string, flag = '', values = '', operands?: Grammar['operands']): Grammar => ({
+  manual,
+  options: spell({ ...(flag ? { flag } : {}), ...(values ? { text: values } : {}) }),
+  ...(operands ? { operands } : {}),
+})
+const text = { rest: 'text' } as const
+// Outside a work tree git compares any two files, so what it is given is held against the sensitive paths.
+const paths = { rest: 'file' } as const
+
+/** -c and --config-env set what may run a program, --exec-path, --git-dir and --work-tree lead elsewhere: left out. */
+export const git: Grammars = {
+  git: {
+    manual: 'git(1), git 2.39',
+    options: spell({ flag: '-P --no-pager --no-optional-locks --version -v', file: '-C' }),
+    bare: true,
+    commands: {
+      blame: {
+        ...one(
+          'git-blame(1)',
+          '-b -c -e -f -l -M -C -n -p -s -t -w --root --show-email --show-name',
+          '-L --since --date',
+          paths,
+        ),
+      },
+      // Without a word of these it would make a branch or a tag.
+      branch: {
+        ...one(
+          'git-branch(1)',
+          '-a -i -l -q -r -v -vv --all --list --no-color --remotes --show-current --verbose',
+          '--contains --no-contains --merged --no-merged --format --points-at --sort',
+        ),
+        operands: {},
+      },
+      'cat-file': one('git-cat-file(1)', '-e -p -s -t', '', text),
+      config: {
+        ...one(
+          'git-config(1)',
+          '--global --local --system --worktree --show-origin --show-scope --bool --int --path',
+          '--get --get-all --type',
+        ),
+        // The values of these may be credentials, and listing shows all of them.
+        requires: ['--get', '--get-all'],
+        refuses: ['credential', 'extraheader', 'token', 'password', 'url', 'smtp', 'proxy', 'helper'],
+      },
+      'count-objects': one('git-count-objects(1)', '-v -H --verbose --human-readable'),
+      describe: one(
+        'git-describe(1)',
+        '--abbrev --all --always --contains --dirty --exact-match --long --tags',
+        '--match --exclude',
+        text,
+      ),
+      diff: { manual: 'git-diff(1)', options: spell(diff), operands: paths },
+      'for-each-ref': one('git-for-each-ref(1)', '', '--count --format --sort --contains --merged', text),
+      fsck: one(
+        'git-fsck(1)',
+        '--no-progress --connectivity-only --no-dangling --no-reflogs --full --unreachable',
+        '',
+        text,
+      ),
+      grep: {
+        // -O opens files with a program, -f reads patterns from one.
+        manual: 'git-grep(1)',
+        options: spell({
+          flag: '-a -c -E -F -h -H -i -I -l -L -n -o -P -v -w --cached --count --heading --ignore-case --line-number --name-only',
+          text: '-e',
+          number: '-A -B -C -m --max-count --max-depth',
+        }),
+        operands: { first: ['text'], rest: 'file', min: 1, unlessOption: ['-e'] },
+      },
+      log: { manual: 'git-log(1)', options: spell(log), digits: true, operands: paths },
+      'ls-files': one(
+        'git-ls-files(1)',
+        '-c -d -i -k -m -o -s -t -u -v -z --cached --deleted --modified --others --stage --unmerged --exclude-standard --error-unmatch',
+        '-x',
+        text,
+      ),
+      'ls-tree': one(
+        'git-ls-tree(1)',
+        '-d -l -r -t -z --full-name --full-tree --long --name-only --name-status',
+        '--format',
+        text,
+      ),
+      'merge-base': one('git-merge-base(1)', '-a --all --is-ancestor --octopus', '', text),
+      'name-rev': one('git-name-rev(1)', '--all --always --name-only --tags', '', text),
+      reflog: {
+        manual: 'git-reflog(1)',
+        options: spell(log),
+        bare: true,
+        commands: { show: { manual: 'git-reflog(1)', operands: text } },
+      },
+      // show -n asks nobody; without it the remote is asked.
+      remote: {
+        ...one('git-remote(1)', '-v --verbose'),
+        bare: true,
+        commands: {
+          'get-url': one('git-remote(1)', '--all --push', '', { first: ['name'], min: 1 }),
+          show: { ...one('git-remote(1)', '-n', '', { rest: 'name' }), requires: ['-n'] },
+        },
+      },
+      'rev-list': {
+        manual: 'git-rev-list(1)',
+        options: spell({ ...log, flag: `${log.flag} --count --objects` }),
+        operands: paths,
+      },
+      'rev-parse': one(
+        'git-rev-parse(1)',
+        `-q --abbrev-ref --absolute-git-dir --all --branches --git-dir --is-bare-repository --is-inside-work-tree
+        --is-shallow-repository --quiet --remotes --show-cdup --show-prefix --show-toplevel --symbolic --symbolic-full-name --tags
+        --verify`,
+        '',
+        text,
+      ),
+      shortlog: {
+        manual: 'git-shortlog(1)',
+        options: spell({ ...log, flag: `${log.flag} -e -s --email --numbered --summary`, number: '--max-count' }),
+        digits: true,
+        operands: paths,
+      },
+      show: { manual: 'git-show(1)', options: spell(log), operands: paths },
+      'show-ref': one('git-show-ref(1)', '-d -q -s --head --heads --tags --dereference --verify', '', text),
+      stash: {
+        manual: 'git-stash(1)',
+        commands: {
+          list: { manual: 'git-stash(1)', options: spell(log) },
+          show: { manual: 'git-stash(1)', options: spell(diff), operands: text },
+        },
+      },
+      status: {
+        manual: 'git-status(1)',
+        options: spell({
+          flag: '-b -s -u -v -z --branch --long --short --show-stash --verbose --ahead-behind --no-ahead-behind --no-renames',
+          'text?': '--ignored --porcelain --untracked-files --column --ignore-submodules',
+        }),
+        operands: paths,
+      },
+      submodule: {
+        manual: 'git-submodule(1)',
+        bare: true,
+        commands: { status: one('git-submodule(1)', '--cached --recursive', '', text) },
+      },
+      tag: {
+        ...one(
+          'git-tag(1)',
+          '-l -n --list',
+          '--contains --no-contains --merged --no-merged --points-at --sort --format',
+          text,
+        ),
+        requires: ['-l', '--list', '-n', '--contains', '--merged', '--points-at'],
+      },
+      version: one('git-version(1)', '--build-options'),
+      worktree: { manual: 'git-worktree(1)', commands: { list: one('git-worktree(1)', '-v --porcelain') } },
+    },
+  },
+}

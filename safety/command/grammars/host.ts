@@ -1,0 +1,153 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { each, gnu, spell } from './spell.ts'
+
+const user: Grammar = {
+  manual: 'id(1), who(1), groups(1), coreutils 9.1',
+  options: spell({ flag: `-a -b -d -g -G -H -l -m -n -p -q -r -s -t -u -w -z --all --boot --count --heading ${gnu}` }),
+  operands: { rest: 'name' },
+}
+
+/** Users, clock, kernel and names of this machine. */
+export const host: Grammars = {
+  arch: { manual: 'arch(1), coreutils 9.1', options: spell({ flag: gnu }) },
+  cal: {
+    manual: 'cal(1), bsdmainutils 12',
+    options: spell({ flag: '-1 -3 -h -j -m -w -y' }),
+    operands: { rest: 'number' },
+  },
+  date: {
+    // An operand without + sets the clock, and so does -s; -f reads a list and echoes it.
+    manual: 'date(1), coreutils 9.1',
+    options: spell({
+      flag: `-R -u --debug --rfc-email --utc --universal ${gnu}`,
+      text: '-d --date --rfc-3339',
+      'text?': '-I --iso-8601',
+      file: '-r --reference',
+    }),
+    operands: { first: ['text'] },
+    // Any other operand without + is an invalid date.
+    refuses: ['^[0-9.:]+$'],
+  },
+  dmesg: {
+    // -c, -C, -D, -E and -n change the ring buffer or the console; -F and -K read another file.
+    manual: 'dmesg(1), util-linux 2.38',
+    options: spell({
+      flag: `-d -e -H -J -k -L -P -p -r -S -T -t -u -V -w -W -x --ctime --reltime --human --json --kernel --nopager --notime --raw
+        --decode --show-delta --userspace --follow --follow-new --force-prefix ${gnu}`,
+      text: '-f -l --facility --level --since --until --time-format',
+      'text?': '--color',
+    }),
+    endless: {
+      when: ['-w', '-W', '--follow', '--follow-new'],
+      instead: { drop: ['-w', '-W', '--follow', '--follow-new'], add: [] },
+    },
+  },
+  getconf: { manual: 'getconf(1), glibc 2.36', options: spell({ flag: '-a' }), operands: { first: ['text', 'file'] } },
+  getent: {
+    // shadow and gshadow are hashes. Without a key, hosts reads files alone; with one it may ask a name server.
+    manual: 'getent(1), glibc 2.36',
+    commands: {
+      ...each('group initgroups netgroup networks passwd protocols rpc services', {
+        manual: 'getent(1), glibc 2.36',
+        operands: { rest: 'name' },
+      }),
+      ...each('ahosts ahostsv4 ahostsv6 hosts', { manual: 'getent(1), glibc 2.36', operands: { rest: 'host' } }),
+    },
+  },
+  groups: user,
+  hostid: { manual: 'hostid(1), coreutils 9.1' },
+  hostname: {
+    // An operand, -b or -F sets the name.
+    manual: 'hostname(1), hostname 3.23',
+    options: spell({
+      flag: '-A -d -f -i -I -s -V --all-fqdns --all-ip-addresses --domain --fqdn --ip-address --long --short',
+    }),
+  },
+  id: user,
+  ...each('last lastlog', {
+    // lastb shows what was typed as a name, passwords among it: left out.
+    // -f reads another file of the same kind, and it need not be one; -C and -S of lastlog write.
+    manual: 'last(1), util-linux 2.38; lastlog(8), shadow 4.13',
+    options: spell({
+      flag: '-a -d -F -i -R -w -x --dns --fullnames --fulltimes --hostlast --ip --nohostname --system --help --version',
+      text: '-b -p -s -t -u --present --since --until --time-format --time --user',
+      number: '-n --limit',
+    }),
+    digits: true,
+    operands: { rest: 'name' },
+  }),
+  locale: { manual: 'locale(1), glibc 2.36', options: spell({ flag: '-a -c -k -m -v' }), operands: { rest: 'name' } },
+  logname: { manual: 'logname(1), coreutils 9.1' },
+  lscpu: {
+    manual: 'lscpu(1), util-linux 2.38',
+    options: spell({
+      flag: '-a -b -B -c -C -e -h -J -p -V -x -y --all --bytes --hex --json --offline --online',
+      'text?': '--caches --extended --parse',
+    }),
+  },
+  ...each('lsipc lslocks lslogins lsns', {
+    manual: 'lsipc(1), lslocks(8), lslogins(1), lsns(8), util-linux 2.38',
+    options: spell({
+      flag: '-a -b -e -f -g -h -i -J -l -m -n -p -q -r -s -S -u -V --bytes --json --noheadings --raw --notruncate',
+      text: '-o --output',
+    }),
+  }),
+  lsmem: {
+    manual: 'lsmem(1), util-linux 2.38',
+    options: spell({
+      flag: '-a -b -J -n -P -r --all --bytes --json --noheadings --pairs --raw',
+      text: '-o -S --output --summary',
+    }),
+  },
+  lsmod: { manual: 'lsmod(8), kmod 30' },
+  modinfo: {
+    manual: 'modinfo(8), kmod 30',
+    options: spell({
+      flag: '-0 -a -d -l -n -p -V --author --description --license --parameters --filename',
+      text: '-F -k --field',
+    }),
+    operands: { rest: 'name', min: 1 },
+  },
+  nproc: { manual: 'nproc(1), coreutils 9.1', options: spell({ flag: `--all ${gnu}`, number: '--ignore' }) },
+  pwd: { manual: 'pwd(1), coreutils 9.1', options: spell({ flag: '-L -P' }) },
+  sysctl: {
+    // name=value and -w set, -p and --system load files.
+    manual: 'sysctl(8), procps-ng 4.0',
+    options: spell({
+      flag: '-A -a -b -d -e -N -n -r -V --all --binary --names --values --deprecated --ignore',
+      text: '--pattern',
+    }),
+    operands: { rest: 'text' },
+    refuses: ['='],
+  },
+  tty: { manual: 'tty(1), coreutils 9.1', options: spell({ flag: '-s --silent --quiet' }) },
+  ulimit: {
+    // A value sets the limit, of the shell that ends with the command; an option alone prints.
+    manual: 'bash(1), ulimit',
+    options: spell({ flag: '-a -c -d -e -f -H -i -l -m -n -p -q -r -s -S -t -u -v -x' }),
+  },
+  uname: {
+    manual: 'uname(1), coreutils 9.1',
+    options: spell({
+      flag: `-a -i -m -n -o -p -r -s -v --all --kernel-name --kernel-release --machine --nodename ${gnu}`,
+    }),
+  },
+  users: { manual: 'users(1), coreutils 9.1' },
+  w: {
+    manual: 'w(1), procps-ng 4.0',
+    options: spell({ flag: '-f -h -i -o -s -u -V --from --ip-addr --no-header --no-current --old-style --short' }),
+    operands: { first: ['name'] },
+  },
+  whereis: {
+    manual: 'whereis(1), util-linux 2.38',
+    options: spell({ flag: '-b -m -s -u' }),
+    operands: { rest: 'name', min: 1 },
+  },
+  which: {
+    manual: 'which(1), debianutils 5.7',
+    options: spell({ flag: '-a -s --all' }),
+    operands: { rest: 'name', min: 1 },
+  },
+  who: user,
+  whoami: { manual: 'whoami(1), coreutils 9.1', options: spell({ flag: gnu }) },
+}

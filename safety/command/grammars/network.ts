@@ -1,0 +1,199 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { each, spell } from './spell.ts'
+
+const ip8 = 'ip(8), iproute2 6.1'
+
+/**
+ * `show` in the spellings that are used; the abbreviations that ip(8) would take besides are unknown on purpose, as is every
+ * verb that changes. Operands are names, prefixes and the key words of the selector, none of which can act after `show`.
+ */
+const show = each('list lst ls l show sh', { manual: ip8, operands: { rest: 'text' } })
+/** `ip link s` and `ip netns s` set; with addresses, neighbours and routes it is short for show. */
+const shortShow = { ...show, ...each('s', { manual: ip8, operands: { rest: 'text' } }) } as const
+const get: Grammar = { manual: ip8, operands: { rest: 'text', min: 1 } }
+const object: Grammar = { manual: ip8, bare: true, commands: show }
+
+/** The words of ss(8)'s filters. */
+const filter =
+  `all|and|or|not|state|exclude|dport|sport|dst|src|eq|ne|neq|ge|geq|le|leq|gt|lt|connected|synchronized|bucket|big|
+established|syn-sent|syn-recv|fin-wait-1|fin-wait-2|time-wait|closed|close-wait|last-ack|listening|listen|closing|inet|inet6|unix|
+tcp|udp|raw|netlink|packet`.replaceAll('\n', '')
+
+/** Links, addresses, routes and sockets of this machine. */
+export const network: Grammars = {
+  arp: {
+    // -s, -d and -f change the table.
+    manual: 'arp(8), net-tools 2.10',
+    options: spell({ flag: '-a -D -e -n -v --device --numeric --verbose', name: '-H -i' }),
+    operands: { first: ['host'] },
+  },
+  bridge: {
+    manual: 'bridge(8), iproute2 6.1',
+    options: spell({ flag: '-c -d -j -o -p -s -4 -6 -details -json -oneline -pretty -statistics -color' }),
+    style: 'word',
+    commands: each('fdb link mdb vlan', { ...object, manual: 'bridge(8), iproute2 6.1' }),
+  },
+  conntrack: {
+    // -L and friends look unless -z zeroes counters; -D, -F, -I, -U change; -E never ends.
+    manual: 'conntrack(8), conntrack-tools 1.4',
+    options: spell({
+      flag: '-C -L -n -g -S --any-nat --count --dump --src-nat --dst-nat --stats',
+      text: '-d -f -m -o -p -q -r -s --dst --family --mark --orig-dst --orig-src --output --proto --src --sport --dport --state --zone -w',
+    }),
+    operands: { first: ['name'] },
+    requires: ['-C', '-L', '-S', '--count', '--dump', '--stats'],
+  },
+  ethtool: {
+    // Capital letters and --set-*, -r, -t, -p, -f and --flash act.
+    manual: 'ethtool(8), ethtool 6.1',
+    options: spell({
+      flag: `-a -c -g -i -k -l -m -n -P -S -T -u -x --driver --module-info --show-channels --show-coalesce --show-eee --show-features
+        --show-fec --show-nfc --show-offload --show-pause --show-permaddr --show-priv-flags --show-ring --show-rxfh
+        --show-time-stamping --statistics --json -h --help --version`,
+    }),
+    operands: { first: ['name'], min: 1 },
+  },
+  ifconfig: {
+    // A second operand sets.
+    manual: 'ifconfig(8), net-tools 2.10',
+    options: spell({ flag: '-a -s -v' }),
+    operands: { first: ['name'] },
+  },
+  ip: {
+    // -batch reads commands, -netns enters another space, -force goes on.
+    manual: ip8,
+    style: 'word',
+    options: spell({
+      flag: `-0 -4 -6 -B -V -a -br -brief -c -color -d -details -h -human -iec -j -json -M -N -Numeric -o -oneline -p -pretty -r
+        -resolve -s -stats -statistics -ss -t -timestamp -ts -c=never -color=never`,
+      text: '-f -family',
+    }),
+    commands: {
+      ...each(
+        'a addr address l link maddr maddress mroute n neigh neighbor neighbour ntable ru rule token tunnel',
+        object,
+      ),
+      ...each('netns', {
+        manual: 'ip-netns(8)',
+        bare: true,
+        commands: { ...each('list ls l show', { manual: ip8 }), identify: get, pids: get },
+      }),
+      ...each('r ro route', { manual: 'ip-route(8)', bare: true, commands: { ...shortShow, ...each('get g', get) } }),
+      // xfrm state shows keys, monitor never ends: left out.
+    },
+  },
+  ...each('ipset', {
+    manual: 'ipset(8), ipset 7.17',
+    options: spell({ flag: '-n -q -s -t -name -quiet -sorted -terse', text: '-o -output' }),
+    style: 'word',
+    commands: each('list -L', { manual: 'ipset(8)', operands: { first: ['name'] } }),
+  }),
+  ...each('iptables ip6tables iptables-legacy iptables-nft ip6tables-legacy ip6tables-nft', {
+    // -L with -Z zeroes the counters it prints; -M runs a program.
+    manual: 'iptables(8), iptables 1.8',
+    options: spell({
+      flag: '-L -n -S -v -x --exact --line-numbers --list --list-rules --numeric --verbose',
+      name: '-t --table',
+      number: '-w',
+    }),
+    operands: { first: ['name', 'number'] },
+    requires: ['-L', '--list', '-S', '--list-rules'],
+  }),
+  ...each('iptables-save ip6tables-save', {
+    // -f writes, -M runs a program.
+    manual: 'iptables-save(8), iptables 1.8',
+    options: spell({ flag: '-c --counters', name: '-t --table' }),
+  }),
+  iw: {
+    // scan without dump transmits.
+    manual: 'iw(8), iw 5.19',
+    commands: {
+      ...each('dev', {
+        manual: 'iw(8)',
+        bare: true,
+        operands: { first: ['name', 'name', 'name'] },
+        refuses: ['^(?!(info|link|station|dump|survey|interface|get|power_save|wl[a-z0-9]*)$)'],
+      }),
+      ...each('list phy reg', {
+        manual: 'iw(8)',
+        bare: true,
+        operands: { first: ['name'] },
+        refuses: ['^(?!(get|info|phy[0-9]+)$)'],
+      }),
+    },
+  },
+  netstat: {
+    manual: 'netstat(8), net-tools 2.10',
+    options: spell({
+      flag: `-4 -6 -A -a -c -C -e -F -g -i -l -M -n -N -o -p -r -s -t -u -U -v -w -W -x --all --continuous --extend --groups
+        --interfaces --listening --numeric --numeric-hosts --numeric-ports --program --route --statistics --tcp --timers --udp
+        --unix --verbose --wide`,
+    }),
+    endless: { when: ['-c', '--continuous'], instead: { drop: ['-c', '--continuous'], add: [] } },
+  },
+  nft: {
+    // -f reads commands, -i is a session, -D defines; reset counters are verbs of their own.
+    manual: 'nft(8), nftables 1.0',
+    options: spell({ flag: '-a -j -n -N -p -s -S -t -T -u -y --handle --json --numeric --stateless --terse' }),
+    // The words are joined and read as commands: a semicolon begins another one.
+    commands: { list: { manual: 'nft(8)', operands: { rest: 'text', min: 1 }, refuses: ['[^a-z0-9_.-]'] } },
+  },
+  nmcli: {
+    // A connection without -s hides its secrets; -a asks.
+    manual: 'nmcli(1), NetworkManager 1.42',
+    options: spell({
+      flag: '-o -p -t --overview --pretty --terse -h --help --version',
+      text: '-c -e -f -g -m -w --colors --escape --fields --get-values --mode',
+    }),
+    bare: true,
+    commands: {
+      ...each('g general', {
+        manual: 'nmcli(1)',
+        bare: true,
+        commands: each('status permissions', { manual: 'nmcli(1)' }),
+      }),
+      ...each('c con connection d dev device', {
+        manual: 'nmcli(1)',
+        bare: true,
+        commands: {
+          ...each('status', { manual: 'nmcli(1)' }),
+          ...each('show', { manual: 'nmcli(1)', options: spell({ flag: '--active' }), operands: { rest: 'text' } }),
+        },
+      }),
+      ...each('n networking r radio', { manual: 'nmcli(1)', bare: true }),
+    },
+  },
+  route: {
+    manual: 'route(8), net-tools 2.10',
+    options: spell({ flag: '-4 -6 -C -e -ee -F -n -v --numeric --extend' }),
+  },
+  ss: {
+    // -K kills sockets, -E never ends, -D writes and -F reads a filter.
+    manual: 'ss(8), iproute2 6.1',
+    options: spell({
+      flag: `-0 -4 -6 -a -b -B -d -e -H -i -l -m -M -n -o -O -p -Q -r -s -S -t -T -u -V -w -W -x -Z -z --all --context --dccp --extended
+        --info --inet-sockopt --ipv4 --ipv6 --listening --memory --mptcp --no-header --no-queues --numeric --oneline --options
+        --packet --processes --raw --resolve --sctp --summary --tcp --threads --tipc --tos --udp --unix --vsock --xdp -h --help
+        --version`,
+      text: '-A -f --family --query',
+    }),
+    // A filter: `state established '( dport = :5432 )'`. Host names in it are looked up: words are its own or none.
+    operands: { rest: 'text' },
+    refuses: [
+      `(^|[\\s(!=<>&|])(?!(${filter})(?![\\w.-]))[a-z_.-]`,
+      '(^|[\\s(!=<>&|])[0-9][0-9.-]*[a-z_]',
+      '[^\\x00-\\x7f]',
+    ],
+  },
+  tc: {
+    manual: 'tc(8), iproute2 6.1',
+    style: 'word',
+    options: spell({
+      flag: '-d -details -g -graph -iec -j -json -o -oneline -p -pretty -r -raw -s -statistics -stats -nm',
+    }),
+    commands: each('action actions chain class filter qdisc', {
+      manual: 'tc(8)',
+      commands: each('list ls show', { manual: 'tc(8)', operands: { rest: 'text' } }),
+    }),
+  },
+}

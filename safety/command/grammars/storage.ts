@@ -1,0 +1,251 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { each, gnu, spell } from './spell.ts'
+
+// --config takes a setting that may run a program, --test and the like belong to verbs: left out.
+const lvm: Grammar = {
+  manual: 'lvs(8), pvs(8), vgs(8), lvm2 2.03',
+  options: spell({
+    flag: `-a -c -C -h -m -P -q -v --all --aligned --columns --colon --foreign --maps --nameprefixes --noheadings --nosuffix --partial
+      --readonly --rows --segments --short --unbuffered --unquoted --verbose --help --version`,
+    text: '-o -O -S --options --reportformat --select --separator --sort --units',
+  }),
+  operands: { rest: 'text' },
+}
+const pools: Grammar['operands'] = { rest: 'text' }
+
+/** Disks, volumes and file systems. A device is text here: these print labels and states, never blocks. */
+export const storage: Grammars = {
+  blkid: {
+    // -g and -w write the cache, -c reads another.
+    manual: 'blkid(8), util-linux 2.38',
+    options: spell({
+      flag: '-d -D -i -k -l -p -V -h --probe --list-filesystems',
+      text: '-L -n -o -s -t -u -U --label --match-tag --match-token --output --uuid',
+    }),
+    operands: { rest: 'text' },
+  },
+  btrfs: {
+    manual: 'btrfs(8), btrfs-progs 6.2',
+    commands: {
+      ...each('filesystem fi', {
+        manual: 'btrfs-filesystem(8)',
+        commands: each('df du show usage', {
+          manual: 'btrfs-filesystem(8)',
+          options: spell({
+            flag: '-b -h -H -k -m -g -t -T -d -s -v --raw --human-readable --summarize --all-devices --mounted',
+          }),
+          operands: pools,
+        }),
+      }),
+      ...each('device', {
+        manual: 'btrfs-device(8)',
+        commands: {
+          ...each('usage', { manual: 'btrfs-device(8)', operands: pools }),
+          stats: { manual: 'btrfs-device(8)', options: spell({ flag: '-c -T --check' }), operands: pools },
+        },
+      }),
+      ...each('scrub balance', {
+        manual: 'btrfs-scrub(8)',
+        commands: each('status', { manual: 'btrfs-scrub(8)', options: spell({ flag: '-d -R -v' }), operands: pools }),
+      }),
+      ...each('subvolume', {
+        manual: 'btrfs-subvolume(8)',
+        commands: each('list show get-default', {
+          manual: 'btrfs-subvolume(8)',
+          options: spell({ flag: '-a -c -d -g -o -p -q -r -R -s -t -u' }),
+          operands: pools,
+        }),
+      }),
+    },
+  },
+  drbdadm: {
+    manual: 'drbdadm(8), drbd-utils 9.22',
+    commands: each('cstate dstate role sh-resources status', { manual: 'drbdadm(8)', operands: { rest: 'name' } }),
+  },
+  drbdsetup: {
+    manual: 'drbdsetup(8)',
+    commands: each('status', {
+      manual: 'drbdsetup(8)',
+      options: spell({ flag: '--verbose --statistics --json' }),
+      operands: { rest: 'name' },
+    }),
+  },
+  dumpe2fs: {
+    manual: 'dumpe2fs(8), e2fsprogs 1.47',
+    options: spell({ flag: '-b -f -g -h -x -V' }),
+    operands: { first: ['text'], min: 1 },
+    requires: ['-h'],
+  },
+  exportfs: {
+    // -r, -u, -a and an operand change the table.
+    manual: 'exportfs(8), nfs-utils 2.6',
+    options: spell({ flag: '-s -v' }),
+  },
+  findmnt: {
+    // -F reads another table, -p waits for ever.
+    manual: 'findmnt(8), util-linux 2.38',
+    options: spell({
+      flag: `-a -A -b -c -C -d -D -e -f -h -i -J -k -l -m -n -P -r -R -s -u -U -v -V -x --all --ascii --bytes --df --evaluate --fstab
+        --first-only --json --kernel --list --mtab --noheadings --pairs --raw --real --pseudo --submounts --verify ${gnu}`,
+      text: '-M -N -o -O -S -t -T --mountpoint --options --output --source --target --types',
+    }),
+    operands: { rest: 'text' },
+  },
+  hdparm: {
+    // Nearly every letter sets something; these print.
+    manual: 'hdparm(8), hdparm 9.65',
+    options: spell({ flag: '-C -g -i -I -v' }),
+    operands: { rest: 'text', min: 1 },
+    requires: ['-C', '-g', '-i', '-I', '-v'],
+  },
+  iscsiadm: {
+    // Mode and nothing else lists; --op, --login, --logout and -R change.
+    manual: 'iscsiadm(8), open-iscsi 2.1',
+    options: spell({ name: '-m --mode', number: '-P --print' }),
+    requires: ['-m', '--mode'],
+    refuses: ['^(discovery|discoverydb|fw|host)$'],
+  },
+  losetup: {
+    manual: 'losetup(8), util-linux 2.38',
+    options: spell({ flag: '-a -l -n -J --all --json --list --noheadings --raw', text: '-O --output' }),
+    requires: ['-a', '-l', '--all', '--list'],
+  },
+  lsblk: {
+    manual: 'lsblk(8), util-linux 2.38',
+    options: spell({
+      flag: `-a -A -b -d -D -f -h -i -J -l -m -M -n -N -O -p -P -r -s -S -t -T -v -V -z --all --ascii --bytes --discard --fs --inverse
+        --json --list --nodeps --noheadings --nvme --output-all --pairs --paths --perms --raw --scsi --topology --tree --zoned ${gnu}`,
+      text: '-E -e -I -o -w -x --dedup --exclude --include --output --sort --width',
+    }),
+    operands: { rest: 'text' },
+  },
+  ...each('lvs pvs vgs lvdisplay pvdisplay vgdisplay', lvm),
+  mdadm: {
+    manual: 'mdadm(8), mdadm 4.2',
+    options: spell({
+      flag: '-D -E -Q -v -Y -b -t --detail --examine --examine-bitmap --export --query --scan --test --verbose --brief',
+    }),
+    operands: { rest: 'text' },
+    requires: ['-D', '-E', '-Q', '--detail', '--examine', '--query'],
+  },
+  mount: {
+    // Any operand mounts.
+    manual: 'mount(8), util-linux 2.38',
+    options: spell({ flag: '-l -h -V --help --version --show-labels', text: '-t --types' }),
+  },
+  mountpoint: {
+    manual: 'mountpoint(1), util-linux 2.38',
+    options: spell({ flag: '-d -q -x --quiet --fs-devno --devno --nofollow' }),
+    operands: { rest: 'text', min: 1 },
+  },
+  multipath: {
+    manual: 'multipath(8), multipath-tools 0.9',
+    options: spell({ flag: '-l -ll', number: '-v' }),
+    style: 'word',
+    operands: { rest: 'text' },
+    requires: ['-l', '-ll'],
+  },
+  nfsstat: {
+    manual: 'nfsstat(8), nfs-utils 2.6',
+    options: spell({ flag: '-2 -3 -4 -c -l -m -n -r -s -v --all --client --mounts --nfs --rpc --server' }),
+  },
+  nvme: {
+    manual: 'nvme(1), nvme-cli 2.4',
+    commands: each(
+      `ana-log effects-log endurance-log error-log fw-log id-ctrl id-ns list list-ns list-subsys smart-log`,
+      {
+        manual: 'nvme(1)',
+        options: spell({
+          flag: '-H -v --human-readable --verbose --all -a',
+          text: '-n -o -e --namespace-id --output-format --log-entries',
+        }),
+        operands: { rest: 'text' },
+      },
+    ),
+  },
+  repquota: {
+    manual: 'repquota(8), quota 4.06',
+    options: spell({ flag: '-a -c -g -i -n -p -s -t -u -v' }),
+    operands: { rest: 'text' },
+  },
+  quota: {
+    manual: 'quota(1), quota 4.06',
+    options: spell({ flag: '-g -l -p -q -s -u -v -w' }),
+    operands: { rest: 'name' },
+  },
+  showmount: {
+    manual: 'showmount(8), nfs-utils 2.6',
+    options: spell({ flag: '-a -d -e --all --directories --exports --no-headers' }),
+    operands: { first: ['host'] },
+  },
+  smartctl: {
+    // -s, -o, -S and -t change or test; -B reads another data base.
+    manual: 'smartctl(8), smartmontools 7.3',
+    options: spell({
+      flag: '-a -A -c -h -H -i -j -V -x --all --attributes --capabilities --health --info --json --scan --scan-open --xall',
+      text: '-d -f -F -g -l -n -q -r -T -v --device --format --get --log --nocheck --quietmode --tolerance',
+    }),
+    operands: { first: ['text'] },
+    // `scttempint,N` sets the interval, `-l` of other kinds print.
+    refuses: ['scttempint', 'scterc,', 'reset'],
+  },
+  swapon: {
+    manual: 'swapon(8), util-linux 2.38',
+    options: spell({ flag: '-s --bytes --noheadings --raw --summary', 'text?': '--show' }),
+    requires: ['-s', '--summary', '--show'],
+  },
+  tune2fs: {
+    manual: 'tune2fs(8), e2fsprogs 1.47',
+    options: spell({ flag: '-l' }),
+    operands: { first: ['text'], min: 1 },
+    requires: ['-l'],
+  },
+  xfs_info: { manual: 'xfs_info(8), xfsprogs 6.1', operands: { first: ['text'], min: 1 } },
+  zfs: {
+    manual: 'zfs(8), OpenZFS 2.1',
+    commands: {
+      ...each('get', {
+        manual: 'zfs-get(8)',
+        options: spell({ flag: '-H -p -r', text: '-d -o -s -t' }),
+        operands: { rest: 'text', min: 1 },
+      }),
+      ...each('list', {
+        manual: 'zfs-list(8)',
+        options: spell({ flag: '-H -p -r', text: '-d -o -s -S -t' }),
+        operands: pools,
+      }),
+      ...each('groupspace userspace', {
+        manual: 'zfs-userspace(8)',
+        options: spell({ flag: '-H -i -n -p', text: '-o -s -S -t' }),
+        operands: pools,
+      }),
+      ...each('holds', { manual: 'zfs-hold(8)', options: spell({ flag: '-H -r' }), operands: pools }),
+    },
+  },
+  zpool: {
+    manual: 'zpool(8), OpenZFS 2.1',
+    commands: {
+      ...each('list status', {
+        // -c runs scripts; a number repeats.
+        manual: 'zpool-list(8), zpool-status(8)',
+        options: spell({ flag: '-D -e -g -H -i -L -p -P -s -t -v -x', text: '-o -T' }),
+        operands: pools,
+        endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
+      }),
+      ...each('get', { manual: 'zpool-get(8)', options: spell({ flag: '-H -p', text: '-o' }), operands: pools }),
+      ...each('history', { manual: 'zpool-history(8)', options: spell({ flag: '-i -l' }), operands: pools }),
+      ...each('events', {
+        manual: 'zpool-events(8)',
+        options: spell({ flag: '-f -H -v' }),
+        operands: pools,
+        endless: { when: ['-f'], instead: { drop: ['-f'], add: [] } },
+      }),
+      ...each('iostat', {
+        manual: 'zpool-iostat(8)',
+        options: spell({ flag: '-g -H -l -L -n -p -P -q -r -v -w -y', text: '-T' }),
+        operands: pools,
+        endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
+      }),
+    },
+  },
+}

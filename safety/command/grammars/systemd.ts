@@ -1,0 +1,174 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { each, spell } from './spell.ts'
+
+// -H and -M go to another machine and --root to another tree: left out everywhere.
+const common = '-l -q --full --no-ask-password --no-legend --no-pager --quiet -h --help --version'
+
+const look = (manual: string, operands?: Grammar['operands']): Grammar => ({
+  manual,
+  ...(operands ? { operands } : {}),
+})
+const names = { rest: 'text' } as const
+const someNames = { rest: 'text', min: 1 } as const
+
+/** systemd 252. Actions that change state are simply not among the commands. */
+export const systemd: Grammars = {
+  bootctl: {
+    manual: 'bootctl(1), systemd 252',
+    options: spell({ flag: common }),
+    bare: true,
+    commands: each('is-installed list status', look('bootctl(1)')),
+  },
+  busctl: {
+    // call, set-property and emit act; monitor and capture never end; introspect and get-property may start a service.
+    manual: 'busctl(1), systemd 252',
+    options: spell({
+      flag: `${common} --system --user --unique --acquired --activatable --show-machine --list -j --json=short`,
+    }),
+    bare: true,
+    commands: { ...each('list', look('busctl(1)')), ...each('status tree', look('busctl(1)', names)) },
+  },
+  coredumpctl: {
+    // dump writes and debug runs a program.
+    manual: 'coredumpctl(1), systemd 252',
+    options: spell({
+      flag: `${common} -1 -r --reverse --all`,
+      number: '-n',
+      text: '-F -S -U --field --since --until --json',
+    }),
+    bare: true,
+    commands: each('info list', look('coredumpctl(1)', names)),
+  },
+  hostnamectl: {
+    // With an operand the old words set; `hostname` without one prints.
+    manual: 'hostnamectl(1), systemd 252',
+    options: spell({ flag: `${common} --static --transient --pretty -j`, text: '--json' }),
+    bare: true,
+    commands: each('hostname status', look('hostnamectl(1)')),
+  },
+  journalctl: {
+    // --vacuum-*, --rotate, --flush, --sync, --relinquish-var, --smart-relinquish-var, --update-catalog and --setup-keys act;
+    // --file, --root and --image read elsewhere; --cursor-file writes.
+    manual: 'journalctl(1), systemd 252',
+    options: spell({
+      flag: `${common} -a -b -e -f -k -m -N -r -x -W --all --catalog --disk-usage --dmesg --fields --follow --header --list-boots
+        --list-catalog --local --merge --no-full --no-hostname --no-tail --pager-end --reverse --show-cursor --system --user
+        --utc --verify`,
+      text: `-c -F -g -o -p -S -t -u -U --after-cursor --case-sensitive --cursor --facility --field --grep --identifier --namespace
+        --output --output-fields --priority --since --unit --until --user-unit`,
+      number: '-n --lines',
+      'text?': '--boot',
+    }),
+    // FIELD=value, `+`, a program's or device's path, and the offset of -b.
+    operands: names,
+    digits: true,
+    endless: {
+      when: ['-f', '--follow'],
+      unless: ['-n', '--lines', '-S', '--since', '-U', '--until'],
+      instead: { drop: ['-f', '--follow'], add: ['-n', '200', '--since', '10 min ago'] },
+    },
+  },
+  localectl: {
+    manual: 'localectl(1), systemd 252',
+    options: spell({ flag: common }),
+    bare: true,
+    commands: each('list-keymaps list-locales status', look('localectl(1)')),
+  },
+  loginctl: {
+    manual: 'loginctl(1), systemd 252',
+    options: spell({ flag: `${common} -a --all --value`, text: '-n -o -p --lines --output --property' }),
+    bare: true,
+    commands: {
+      ...each('list-seats list-sessions list-users', look('loginctl(1)')),
+      ...each('seat-status session-status show-seat show-session show-user user-status', look('loginctl(1)', names)),
+    },
+  },
+  machinectl: {
+    manual: 'machinectl(1), systemd 252',
+    options: spell({ flag: `${common} -a --all --value`, text: '-n -o -p --lines --output --property' }),
+    bare: true,
+    commands: {
+      ...each('list list-images', look('machinectl(1)')),
+      ...each('image-status show show-image status', look('machinectl(1)', names)),
+    },
+  },
+  networkctl: {
+    manual: 'networkctl(1), systemd 252',
+    options: spell({ flag: `${common} -a -s --all --stats`, number: '-n --lines', text: '--json' }),
+    bare: true,
+    commands: each('label list lldp status', look('networkctl(1)', names)),
+  },
+  resolvectl: {
+    manual: 'resolvectl(1), systemd 252',
+    options: spell({
+      flag: `${common} -4 -6 --cache=no --cname=no --legend=no --search=no --zone=no`,
+      text: '-c -i -p -t --class --interface --protocol --type',
+    }),
+    bare: true,
+    commands: {
+      // A second operand of these sets; the first is a link.
+      ...each('default-route dns dnsovertls dnssec domain llmnr mdns nta', look('resolvectl(1)', { first: ['name'] })),
+      ...each('statistics', look('resolvectl(1)')),
+      ...each('status', look('resolvectl(1)', { rest: 'name' })),
+      ...each('query', look('resolvectl(1)', { rest: 'host', min: 1 })),
+    },
+  },
+  systemctl: {
+    // show-environment may hold secrets; `-p Environment` of show does too, but units are configuration, not processes.
+    manual: 'systemctl(1), systemd 252',
+    options: spell({
+      flag: `${common} -a -r --after --all --before --failed --plain --recursive --reverse
+        --show-types --system --user --value --with-dependencies -T`,
+      text: '-n -o -p -P -t --lines --output --property --state --timestamp --type --what',
+    }),
+    bare: true,
+    commands: {
+      ...each('get-default is-system-running list-jobs list-machines', look('systemctl(1)')),
+      ...each(
+        'list-automounts list-dependencies list-paths list-sockets list-timers list-unit-files list-units',
+        look('systemctl(1)', names),
+      ),
+      ...each('show status', look('systemctl(1)', names)),
+      ...each('cat is-active is-enabled is-failed', look('systemctl(1)', someNames)),
+    },
+  },
+  'systemd-analyze': {
+    // verify loads generators, dump is long but looks; set-* words of old releases set.
+    manual: 'systemd-analyze(1), systemd 252',
+    options: spell({
+      flag: `${common} --system --user --order --require`,
+      text: '--fuzz --from-pattern --to-pattern --iterations',
+    }),
+    bare: true,
+    commands: {
+      ...each('blame dump time unit-paths', look('systemd-analyze(1)')),
+      ...each('calendar timespan timestamp', look('systemd-analyze(1)', someNames)),
+      ...each('critical-chain dot exit-status security syscall-filter', look('systemd-analyze(1)', names)),
+    },
+  },
+  'systemd-cgls': {
+    manual: 'systemd-cgls(1), systemd 252',
+    options: spell({ flag: `${common} -a -k --all`, text: '-u --unit --user-unit -x -c' }),
+    operands: { rest: 'text' },
+  },
+  'systemd-cgtop': {
+    manual: 'systemd-cgtop(1), systemd 252',
+    options: spell({
+      flag: '-1 -b -c -i -k -m -p -P -r -t --batch --raw -h --help --version',
+      number: '-d -n --delay --iterations --depth',
+      text: '--cpu --order --recursive',
+    }),
+    operands: { first: ['text'] },
+    endless: { when: 'always', unless: ['-1', '-n', '--iterations'], instead: { drop: [], add: ['-b', '-n', '1'] } },
+  },
+  ...each('systemd-detect-virt', {
+    manual: 'systemd-detect-virt(1), systemd 252',
+    options: spell({ flag: '-c -v -q -r --container --vm --chroot --private-users --list -h --help --version' }),
+  }),
+  timedatectl: {
+    manual: 'timedatectl(1), systemd 252',
+    options: spell({ flag: `${common} -a --all --value`, text: '-p --property' }),
+    bare: true,
+    commands: each('list-timezones show show-timesync status timesync-status', look('timedatectl(1)')),
+  },
+}

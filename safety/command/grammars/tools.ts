@@ -1,0 +1,146 @@
+import type { Grammar, Grammars } from '../grammar.ts'
+import { each, spell } from './spell.ts'
+
+const text = { rest: 'text' } as const
+const one = (manual: string, flag = '', values = '', operands?: Grammar['operands']): Grammar => ({
+  manual,
+  options: spell({ ...(flag ? { flag } : {}), ...(values ? { text: values } : {}) }),
+  ...(operands ? { operands } : {}),
+})
+const version = (manual: string, flag: string): Grammar => ({
+  manual,
+  options: spell({ flag }),
+  requires: flag.split(' '),
+})
+
+/** Schedulers, services, mail, time, web servers, locks on the door: each in the forms that only look. */
+export const tools: Grammars = {
+  'aa-status': one(
+    'aa-status(8), AppArmor 3.0',
+    '--enabled --enforced --complaining --profiled --json --pretty-json --verbose',
+  ),
+  ...each('ansible ansible-playbook ansible-galaxy', version('ansible(1)', '--version')),
+  // -t reads the configuration and opens its logs; it is what every restart does first.
+  ...each('apachectl apache2ctl httpd', {
+    ...one('apachectl(8), Apache 2.4', '-l -M -S -t -v -V'),
+    requires: ['-l', '-M', '-S', '-t', '-v', '-V'],
+  }),
+  ...each('atq', one('atq(1), at 3.2')),
+  auditctl: { ...one('auditctl(8), audit 3.0', '-l -s'), requires: ['-l', '-s'] },
+  ausearch: {
+    manual: 'ausearch(8), audit 3.0',
+    options: spell({
+      flag: '-i --interpret -l --raw',
+      text: '-k -m -ts -te -x -c -ui -p -sv --key --message --start --end --executable --success',
+    }),
+    style: 'word',
+  },
+  chronyc: {
+    // -h goes to another machine; add, delete, makestep and the rest act.
+    manual: 'chronyc(1), chrony 4.3',
+    options: spell({ flag: '-4 -6 -a -c -e -m -n -N -v' }),
+    commands: each('activity ntpdata rtcdata serverstats sources sourcestats tracking', one('chronyc(1)', '-a -v')),
+  },
+  crontab: { ...one('crontab(1), cron 3.0', '-l', '-u'), requires: ['-l'] },
+  doveconf: one('doveconf(1), Dovecot 2.3', '-n -N'),
+  'fail2ban-client': {
+    manual: 'fail2ban-client(1), 1.0',
+    commands: {
+      ...each('banned ping version', one('fail2ban-client(1)')),
+      status: one('fail2ban-client(1)', '', '', { first: ['name'] }),
+    },
+  },
+  'firewall-cmd': {
+    // --add-*, --remove-*, --set-*, --reload and --direct act.
+    manual: 'firewall-cmd(1), firewalld 1.3',
+    options: spell({
+      flag: `--get-active-zones --get-default-zone --get-icmptypes --get-log-denied --get-services --get-zones --list-all --list-all-zones
+        --list-forward-ports --list-icmp-blocks --list-interfaces --list-ports --list-protocols --list-rich-rules --list-services
+        --list-sources --permanent --state --version`,
+      text: '--zone --info-service --info-zone',
+    }),
+  },
+  getenforce: one('getenforce(8)'),
+  haproxy: {
+    manual: 'haproxy(1), HAProxy 2.6',
+    options: spell({ flag: '-c -q -v -vv -V', file: '-f' }),
+    requires: ['-c', '-v', '-vv'],
+  },
+  ...each('java javac', { ...version('java(1)', '-version --version'), style: 'word' }),
+  logrotate: {
+    manual: 'logrotate(8), 3.21',
+    options: spell({ flag: '-d -v --debug --verbose --version' }),
+    operands: { rest: 'file' },
+    requires: ['-d', '--debug', '--version'],
+  },
+  mailq: one('mailq(1)'),
+  monit: {
+    manual: 'monit(1), 5.33',
+    options: spell({ flag: '-V' }),
+    commands: each('status summary', one('monit(1)', '', '', { rest: 'name' })),
+  },
+  'named-checkconf': {
+    manual: 'named-checkconf(1), BIND 9.18',
+    options: spell({ flag: '-h -j -v -z' }),
+    operands: { first: ['file'] },
+  },
+  'named-checkzone': {
+    manual: 'named-checkzone(1), BIND 9.18',
+    options: spell({ flag: '-h -j -q -v' }),
+    operands: { first: ['text', 'file'], min: 2 },
+  },
+  nginx: {
+    // -T prints the whole configuration; -c and -p would read another, -g takes directives, -s signals.
+    manual: 'nginx(8), nginx 1.22',
+    options: spell({ flag: '-h -q -t -T -v -V -?' }),
+    requires: ['-h', '-t', '-T', '-v', '-V', '-?'],
+  },
+  ntpq: { ...one('ntpq(1), ntp 4.2', '-4 -6 -n -p -w --numeric --peers --wide'), requires: ['-p', '--peers'] },
+  // pm2 is left out: any word of it starts its daemon.
+  // -n and no name: the settings; with name=value and -e it edits, with -M runs.
+  postconf: { ...one('postconf(1), Postfix 3.7', '-d -h -n -x', '', { rest: 'name' }), refuses: ['='] },
+  postqueue: { ...one('postqueue(1), Postfix 3.7', '-j -p'), requires: ['-j', '-p'] },
+  sestatus: one('sestatus(8)', '-b -v'),
+  ...each('sshd', { ...one('sshd(8), OpenSSH 9.2', '-t -T'), requires: ['-t', '-T'] }),
+  supervisorctl: {
+    // -c reads another configuration, -s goes elsewhere; tail may follow.
+    manual: 'supervisorctl, Supervisor 4.2',
+    commands: {
+      ...each('avail pid version', one('supervisorctl', '', '', { first: ['name'] })),
+      status: one('supervisorctl', '', '', { rest: 'text' }),
+    },
+  },
+  terraform: {
+    // show and state print secrets, plan runs providers: left out.
+    manual: 'terraform(1), 1.7',
+    options: spell({ flag: '-v -version --version' }),
+    style: 'word',
+    bare: true,
+    commands: {
+      ...each('version', one('terraform version', '-json')),
+      state: { manual: 'terraform state', commands: each('list', one('terraform state list', '', '', text)) },
+    },
+  },
+  ...each('bash cargo gcc g++ make', version('the manual of each', '--version')),
+  ...each('node perl php ruby', version('the manual of each', '-v --version')),
+  ...each('python python2 python3 rustc', version('the manual of each', '-V --version')),
+  go: { manual: 'go, 1.21', commands: { version: one('go version') } },
+  ...each('type', {
+    manual: 'bash(1), type',
+    options: spell({ flag: '-a -f -p -P -t' }),
+    operands: { rest: 'name', min: 1 },
+  }),
+  ufw: {
+    manual: 'ufw(8), ufw 0.36',
+    commands: {
+      status: one('ufw(8)', '', '', { first: ['name'] }),
+      ...each('version', one('ufw(8)')),
+      app: {
+        manual: 'ufw(8)',
+        commands: { list: one('ufw(8)'), info: one('ufw(8)', '', '', { first: ['text'], min: 1 }) },
+      },
+    },
+  },
+  varnishadm: version('varnishadm(1)', '-V'),
+  visudo: { ...one('visudo(8), sudo 1.9', '-c -q'), requires: ['-c'] },
+}
