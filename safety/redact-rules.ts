@@ -151,7 +151,7 @@ export const rules: Rule[] = [
   {
     kind: 'url',
     hints: ['@tcp(', '@unix('],
-    pattern: /(?<head>[\w.-]:)(?<value>[^\s@/"'\\:]{1,128})(?<tail>@(?:tcp|unix)\()/g,
+    pattern: /(?<head>(?<!\[redacte)[\w.-]:)(?<value>[^\s@/"'\\:]{1,128})(?<tail>@(?:tcp|unix)\()/g,
     replace: behindHead('url'),
   },
   {

@@ -68,6 +68,9 @@ type Each = (text: string) => string
 /** Flags whose value is the next element of an argument list. */
 const secretFlag = /^--?[a-z-]{0,30}(?:password|passwd|passphrase|secret|token|api-key|access-key|secret-key)$/i
 
+/** Programs that take a password glued to `-p`. */
+const gluesPassword = /^(?:\S*\/)?(?:mysql|mariadb)[a-z-]*$|^(?:\S*\/)?sshpass$/
+
 /**
  * The same value without its secrets: texts in it, keys, whatever stands under a name that promises a secret, the values
  * of `{ name, value }` pairs and of flags in argument lists. What holds none is answered as the same object.
@@ -81,14 +84,22 @@ function deep(value: unknown, each: Each, depth: number): unknown {
   if (value === null || typeof value !== 'object' || raw.isRawJSON(value)) return value
   if (depth > deepest) return '[nested too deep]'
   if (Array.isArray(value)) {
-    const clean = value.map((entry, index) => {
-      const flag: unknown = index > 0 ? value[index - 1] : null
-      const secret = typeof entry === 'string' && typeof flag === 'string' && secretFlag.test(flag)
-      return secret && !entry.startsWith('-') ? hide(each(entry), 'password') : deep(entry, each, depth + 1)
-    })
+    const clean = value.map((entry, index) => element(value, entry, index, each, depth))
     return clean.some((entry, index) => entry !== value[index]) ? clean : value
   }
   return deepObject(value as Record<string, unknown>, each, depth)
+}
+
+/** One entry of a list, which may be the arguments of a program. */
+function element(list: unknown[], entry: unknown, index: number, each: Each, depth: number): unknown {
+  if (typeof entry === 'string' && index > 0) {
+    const flag = list[index - 1]
+    if (typeof flag === 'string' && secretFlag.test(each(flag)) && !entry.startsWith('-'))
+      return hide(each(entry), 'password')
+    const glued = typeof list[0] === 'string' && /^-p[^[]/.test(entry) && gluesPassword.test(each(list[0]))
+    if (glued) return `-p${mark('password')}`
+  }
+  return deep(entry, each, depth + 1)
 }
 
 function deepObject(value: Record<string, unknown>, each: Each, depth: number): unknown {
@@ -100,9 +111,10 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
       changed = true
       continue
     }
-    const pair = typeof label === 'string' && /^value$/i.test(key) ? kindOfName(label) : null
-    const kind = kindOfName(key) ?? pair
-    const name = redact(each(key))
+    const pair = typeof label === 'string' && /^value$/i.test(key) ? kindOfName(each(label)) : null
+    const shown = each(key)
+    const kind = kindOfName(shown) ?? pair
+    const name = redact(shown)
     const kept = kind === null ? deep(entry, each, depth + 1) : hidden(entry, kind, each, depth)
     if (name !== key || kept !== entry) changed = true
     clean.push([name, kept])
