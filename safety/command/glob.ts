@@ -9,8 +9,10 @@ export function globsMeet(left: string, right: string): boolean {
 }
 
 function segmentsMeet(left: readonly string[], i: number, right: readonly string[], j: number): boolean {
-  if (left[i] === '**') return segmentsMeet(left, i + 1, right, j) || (j < right.length && segmentsMeet(left, i, right, j + 1))
-  if (right[j] === '**') return segmentsMeet(left, i, right, j + 1) || (i < left.length && segmentsMeet(left, i + 1, right, j))
+  if (left[i] === '**')
+    return segmentsMeet(left, i + 1, right, j) || (j < right.length && segmentsMeet(left, i, right, j + 1))
+  if (right[j] === '**')
+    return segmentsMeet(left, i, right, j + 1) || (i < left.length && segmentsMeet(left, i + 1, right, j))
   if (i === left.length || j === right.length) return i === left.length && j === right.length
   return segmentMeets(left[i]!, right[j]!) && segmentsMeet(left, i + 1, right, j + 1)
 }
@@ -26,8 +28,10 @@ function segmentMeets(left: string, right: string): boolean {
 const anyForSets = (segment: string) => segment.replace(/\[[^\]]*\]/g, '?')
 
 function charactersMeet(left: string, i: number, right: string, j: number): boolean {
-  if (left[i] === '*') return charactersMeet(left, i + 1, right, j) || (j < right.length && charactersMeet(left, i, right, j + 1))
-  if (right[j] === '*') return charactersMeet(left, i, right, j + 1) || (i < left.length && charactersMeet(left, i + 1, right, j))
+  if (left[i] === '*')
+    return charactersMeet(left, i + 1, right, j) || (j < right.length && charactersMeet(left, i, right, j + 1))
+  if (right[j] === '*')
+    return charactersMeet(left, i, right, j + 1) || (i < left.length && charactersMeet(left, i + 1, right, j))
   if (i === left.length || j === right.length) return i === left.length && j === right.length
   const same = left[i] === right[j] || left[i] === '?' || right[j] === '?'
   return same && charactersMeet(left, i + 1, right, j + 1)

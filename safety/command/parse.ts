@@ -1,4 +1,4 @@
-import { forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode, type Word as BashWord } from 'unbash'
+import { type Word as BashWord, forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode } from 'unbash'
 
 /**
  * The shell parser behind our own interface. Everything after this file sees plain data: pipelines of simple commands, and a
@@ -39,7 +39,7 @@ export type Word = {
   pattern: string | null
 }
 
-export type Redirection = { operator: string; target: Word }
+export type Redirection = { operator: string; target: Word; source: string }
 
 export type Simple = {
   words: Word[]
@@ -62,7 +62,16 @@ export type Tree = {
   error: string | null
 }
 
-const plainNodes = new Set(['Script', 'CompoundList', 'Word', 'Assignment', 'Redirect', 'Literal', 'SingleQuoted', 'DoubleQuoted'])
+const plainNodes = new Set([
+  'Script',
+  'CompoundList',
+  'Word',
+  'Assignment',
+  'Redirect',
+  'Literal',
+  'SingleQuoted',
+  'DoubleQuoted',
+])
 const innerNodes = new Set([
   'FileDescriptor',
   'FileDescriptorVariable',
@@ -140,7 +149,8 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     }
     case 'Statement':
       if (node.background) mark(tree, 'background', '&')
-      return visit(node.command, source, tree, nested)
+      visit(node.command, source, tree, nested)
+      return
     case 'AndOr':
       for (const part of node.commands) visit(part, source, tree, nested)
       return
@@ -157,7 +167,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       ;(nested ? tree.nested : tree.pipelines).push([simple(node, source, tree)])
       return
     default:
-      return visitOther(node, source, tree)
+      visitOther(node, source, tree)
   }
 }
 
@@ -203,7 +213,11 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
         else made.assignments.push(assignment(part, source, tree))
         break
       case 'Redirect':
-        made.redirections.push({ operator: part.operator, target: part.target ? word(part.target, source, tree) : nothing })
+        made.redirections.push({
+          operator: part.operator,
+          target: part.target ? word(part.target, source, tree) : nothing,
+          source: source.slice(part.pos, part.end),
+        })
         if (part.descriptor?.type === 'FileDescriptorVariable') mark(tree, 'expansion', part.descriptor.name)
         break
       case 'HereString':
@@ -258,7 +272,8 @@ function word(node: BashWord, source: string, tree: Tree): Word {
     if (!known && part.type !== 'Glob') visitOther(part, source, tree)
   }
   const whole = parts.length === 1 && (parts[0]!.type === 'SingleQuoted' || parts[0]!.type === 'DoubleQuoted')
-  const bare = parts.every((part) => part.type !== 'SingleQuoted' && part.type !== 'DoubleQuoted') && !node.text.includes('\\')
+  const bare =
+    parts.every((part) => part.type !== 'SingleQuoted' && part.type !== 'DoubleQuoted') && !node.text.includes('\\')
   return {
     text: node.value,
     literal,

@@ -19,7 +19,8 @@ export function normalise(text: string, directories: readonly string[] = []): st
 function homeFor(text: string): string {
   if (/^(?:\$HOME|\$\{HOME\})(?=\/|$)/.test(text)) return `/root${text.slice(text.startsWith('${') ? 7 : 5)}`
   if (/^(?:\$PWD|\$\{PWD\})(?=\/|$)/.test(text)) return `.${text.slice(text.startsWith('${') ? 6 : 4)}`
-  if (text === '~' || text.startsWith('~/') || text.startsWith('~root')) return `/root${text.replace(/^~(?:root)?/, '')}`
+  if (text === '~' || text.startsWith('~/') || text.startsWith('~root'))
+    return `/root${text.replace(/^~(?:root)?/, '')}`
   if (/^~[a-z_]/.test(text)) return `/home/${text.slice(1)}`
   return text
 }

@@ -211,17 +211,3 @@ export const attributesOnly: ReadonlySet<string> = new Set(
    swapon tune2fs dumpe2fs xfs_info btrfs udevadm fuser lsof getfacl lsattr dmsetup losetup cryptsetup multipath sg_inq quota
    lvmdiskscan zpool zfs xfs_quota e2label findfs which whereis type command locate plocate`.split(/\s+/),
 )
-
-/** Programs that read all files below a directory: always, or with one of these options. */
-export const treeReaders: ReadonlyMap<string, 'always' | readonly string[]> = new Map<string, 'always' | readonly string[]>([
-  ...['grep', 'egrep', 'fgrep', 'zgrep', 'bzgrep', 'xzgrep'].map(
-    (name): [string, readonly string[]] => [
-      name,
-      ['-r', '-R', '--recursive', '--dereference-recursive', '-d', '--directories'],
-    ],
-  ),
-  ['rg', 'always'],
-  ['ag', 'always'],
-  ['ack', 'always'],
-  ['diff', ['-r', '--recursive']],
-])

@@ -1,0 +1,219 @@
+import { forbiddenRedirection } from './blocklist.ts'
+import { hiddenCharacter } from './characters.ts'
+import { parse, type Redirection, type Simple, type Word } from './parse.ts'
+import { quote } from './quote.ts'
+import { type Docket, type Ending, inertNames, judgeWords, type Place } from './simple.ts'
+import { type CommandVerdict, decide, type Finding } from './verdict.ts'
+
+export type { CommandCode, CommandVerdict } from './verdict.ts'
+
+export type CommandContext = {
+  /** Host names and addresses that were looked up, in lower case. */
+  knownHosts: ReadonlySet<string>
+  /** Containers, pods and the like that were looked up. */
+  knownNames?: ReadonlySet<string>
+  /** Where it will run, when that is known. */
+  directory?: string
+}
+
+/** Nobody reviews more than this; a longer script belongs into a file that somebody reads. */
+const longestText = 16_384
+
+/**
+ * Decides about a text that bash is to run. Pure and total: the same text and context give the same verdict, and nothing that
+ * goes wrong in here makes a command run.
+ */
+export function judgeCommand(text: string, context: CommandContext): CommandVerdict {
+  return guarded(() => judgeText(text, context, true))
+}
+
+/** Decides about an argv that is executed without a shell: nothing in it expands. */
+export function judgeArgv(argv: readonly string[], context: CommandContext): CommandVerdict {
+  return guarded(() => {
+    const docket = open(context)
+    seeCharacters(argv.join(' '), docket)
+    const words = argv.map((text): Word => ({ text, literal: true, quoting: 'bare', pattern: null }))
+    if (words.length === 0 || argv[0] === '') empty(docket)
+    const ending = judgeWords(words, docket, place)
+    return close(docket, rewriteOf(ending, context))
+  })
+}
+
+const place: Place = {
+  runs: true,
+  bounded: false,
+  piped: false,
+  input: null,
+  depth: 0,
+  mounts: [],
+  script: judgeScript,
+}
+
+function judgeText(text: string, context: CommandContext, rewriting: boolean): CommandVerdict {
+  const docket = open(context)
+  seeCharacters(text, docket)
+  const ending = text.length > longestText ? tooLong(docket) : judgeScript(text, docket, place)
+  return close(docket, rewriting ? rewriteOf(ending, context) : null)
+}
+
+function tooLong(docket: Docket): Ending {
+  docket.findings.push({ code: 'TOO_LONG', reason: `longer than ${longestText} characters`, token: null })
+  return { ends: true }
+}
+
+function open(context: CommandContext): Docket {
+  return {
+    knownHosts: context.knownHosts,
+    knownNames: context.knownNames ?? new Set(),
+    findings: [],
+    commands: new Set(),
+    environment: {},
+    needsRoot: false,
+    bound: null,
+    directories: context.directory?.startsWith('/') ? [context.directory] : [],
+  }
+}
+
+function seeCharacters(text: string, docket: Docket): void {
+  const hidden = hiddenCharacter(text)
+  if (hidden) docket.findings.push({ code: 'HIDDEN_CHARACTER', reason: `holds ${hidden}`, token: hidden })
+}
+
+function empty(docket: Docket): void {
+  docket.findings.push({ code: 'EMPTY', reason: 'there is no command', token: null })
+}
+
+function close(docket: Docket, rewrite: string | null): CommandVerdict {
+  const ruling = decide(docket.findings)
+  return {
+    ...ruling,
+    bound: docket.bound,
+    rewrite,
+    needsRoot: docket.needsRoot,
+    environment: docket.environment,
+    commands: [...docket.commands],
+  }
+}
+
+/** A bounded form is only offered when it would run as it is. */
+function rewriteOf(ending: Ending, context: CommandContext): string | null {
+  if (ending.ends || !ending.text) return null
+  return judgeText(ending.text, context, false).verdict === 'run' ? ending.text : null
+}
+
+function guarded(judge: () => CommandVerdict): CommandVerdict {
+  try {
+    return judge()
+  } catch (error) {
+    const reason = `the judge failed: ${error instanceof Error ? error.message : String(error)}`
+    return {
+      verdict: 'ask',
+      effect: 'write',
+      code: 'INTERNAL',
+      reason,
+      token: null,
+      bound: null,
+      rewrite: null,
+      needsRoot: false,
+      environment: {},
+      commands: [],
+    }
+  }
+}
+
+/** One text for a shell, at the top or inside a wrapper. */
+function judgeScript(text: string, docket: Docket, at: Place): Ending {
+  const tree = parse(text)
+  const add = (finding: Finding) => {
+    if (at.runs || finding.code === 'FORBIDDEN') docket.findings.push(finding)
+  }
+  for (const { shape, text } of tree.shapes) {
+    if (shape === 'fork bomb') add({ code: 'FORBIDDEN', reason: `${text} starts itself twice`, token: text })
+    else add({ code: 'SHAPE', reason: `${shape}: ${text}`, token: text })
+  }
+  if (tree.error) add({ code: 'SYNTAX', reason: `bash cannot read it: ${tree.error}`, token: null })
+  if (tree.pipelines.length === 0 && tree.nested.length === 0)
+    add({ code: 'EMPTY', reason: 'there is no command', token: null })
+
+  const changes: Change[] = []
+  let ends = true
+  let hopeless = false
+  for (const pipeline of tree.pipelines) {
+    for (const [index, simple] of pipeline.entries()) {
+      const previous = pipeline[index - 1]
+      const ending = judgeSimple(simple, previous, docket, at)
+      if (ending.ends) continue
+      ends = false
+      const change = changeFor(simple, previous, ending.text)
+      if (change) changes.push(change)
+      else hopeless = true
+    }
+  }
+  for (const pipeline of tree.nested) {
+    for (const [index, simple] of pipeline.entries())
+      judgeSimple(simple, pipeline[index - 1], docket, { ...at, runs: false })
+  }
+  if (ends) return { ends: true }
+  return { ends: false, text: hopeless ? null : replaced(text, changes) }
+}
+
+type Change = { start: number; end: number; text: string }
+
+function changeFor(simple: Simple, previous: Simple | undefined, text: string | null): Change | null {
+  if (text === null) return null
+  if (text !== '') return { start: simple.start, end: simple.end, text: written(simple, text) }
+  // A pager at the end of a pipe is left out, with its bar.
+  return previous ? { start: previous.end, end: simple.end, text: '' } : null
+}
+
+function written({ assignments, redirections }: Simple, text: string): string {
+  return [
+    ...assignments.map(({ name, value }) => `${name}=${quote(value.text)}`),
+    text,
+    ...redirections.map(({ source }) => source),
+  ].join(' ')
+}
+
+function replaced(text: string, changes: readonly Change[]): string {
+  let result = text
+  for (const change of [...changes].reverse())
+    result = result.slice(0, change.start) + change.text + result.slice(change.end)
+  return result.trim()
+}
+
+function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docket, at: Place): Ending {
+  for (const { name, plain } of simple.assignments) {
+    if (at.runs && !(plain && inertNames.test(name))) {
+      docket.findings.push({ code: 'ASSIGNMENT', reason: `${name} is set`, token: name })
+    }
+  }
+  for (const redirection of simple.redirections) {
+    const never = forbiddenRedirection(redirection, docket.directories)
+    if (never) docket.findings.push({ code: 'FORBIDDEN', ...never })
+    else if (at.runs && !isHarmless(redirection)) {
+      const token = `${redirection.operator} ${redirection.target.text}`
+      docket.findings.push({ code: 'REDIRECTION', reason: `${token} is more than /dev/null`, token })
+    }
+  }
+  const input = simple.input ?? (previous ? printed(previous) : null)
+  const piped = previous !== undefined || simple.redirections.some(({ operator }) => operator === '<') || at.piped
+  return judgeWords(simple.words, docket, { ...at, input: input ?? at.input, piped })
+}
+
+/** To and from /dev/null, and one stream into another. */
+function isHarmless({ operator, target }: Redirection): boolean {
+  if (!target.literal) return false
+  if (operator === '>&' || operator === '<&') return /^(?:[0-9]|-)$/.test(target.text)
+  return target.text === '/dev/null' && operator !== '<>'
+}
+
+/** What `echo` or `printf` will write, where that is plain. */
+function printed({ words }: Simple): string | null {
+  const [first, ...rest] = words
+  if (first?.text !== 'echo' && first?.text !== 'printf') return null
+  return rest
+    .map(({ text }) => text)
+    .filter((text, index) => index > 0 || !/^-[neE]+$/.test(text))
+    .join(' ')
+    .replace(/\\n/g, '\n')
+}

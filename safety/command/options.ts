@@ -1,0 +1,225 @@
+import type { Grammar, Grammars, Option, ValueKind } from './grammar.ts'
+import type { Word } from './parse.ts'
+
+/** Reads the words of one command by its grammar into values of known kinds, or names the word that does not fit. */
+
+export type Value = { kind: ValueKind; word: Word }
+
+/** An option as it was found, so that a bounded form can be written without it. */
+export type Found = { name: string; at: number; clustered: boolean; valueAt: number | null }
+
+export type Reading = {
+  values: Value[]
+  found: Found[]
+  operands: Word[]
+  /** Grammars from the program down to the sub-command that was called. */
+  grammars: Grammar[]
+  /** Index of the last word that chose a grammar: 0, or that of the sub-command. */
+  chosenAt: number
+  /** The word that did not fit and why; without a word, what is missing. */
+  problem: { word: Word | null; why: string; missing: boolean } | null
+}
+
+/** A grammar with its options and those of the levels above in one map. */
+export type Compiled = {
+  grammar: Grammar
+  style: NonNullable<Grammar['style']>
+  options: Map<string, Option>
+  commands: Map<string, Compiled>
+  refuses: RegExp[]
+}
+
+export function compile(grammars: Grammars): Map<string, Compiled> {
+  const seen = new Map<Grammar, Compiled>()
+  const compiled = new Map<string, Compiled>()
+  for (const [name, grammar] of Object.entries(grammars)) {
+    const made = seen.get(grammar) ?? compileOne(grammar, 'posix', new Map())
+    seen.set(grammar, made)
+    compiled.set(name, made)
+  }
+  return compiled
+}
+
+function compileOne(grammar: Grammar, outerStyle: Compiled['style'], outer: Map<string, Option>): Compiled {
+  const style = grammar.style ?? outerStyle
+  const options = new Map([...outer, ...Object.entries(grammar.options ?? {})])
+  const commands = new Map(
+    Object.entries(grammar.commands ?? {}).map(([name, inner]) => [name, compileOne(inner, style, options)]),
+  )
+  const refuses = (grammar.refuses ?? []).map((pattern) => new RegExp(pattern, 'i'))
+  return { grammar, style, options, commands, refuses }
+}
+
+export function read(words: readonly Word[], program: Compiled): Reading {
+  const reading: Reading = {
+    values: [],
+    found: [],
+    operands: [],
+    grammars: [program.grammar],
+    chosenAt: 0,
+    problem: null,
+  }
+  let level = program
+  let ended = false
+  let at = 1
+  while (at < words.length) {
+    const word = words[at]!
+    const text = word.text
+    if (!ended && text === '--' && !level.grammar.keywords?.includes('--')) {
+      ended = true
+      at += 1
+    } else if (!ended && isOption(text, level)) {
+      const next = readOption(words, at, level, reading)
+      if (next === null) return fail(reading, word, 'is not an option that is known to only look')
+      at = next
+    } else if (level.commands.size > 0) {
+      const inner = word.literal ? level.commands.get(text) : undefined
+      if (!inner) return fail(reading, word, 'is not a sub-command that is known to only look')
+      level = inner
+      reading.grammars.push(inner.grammar)
+      reading.chosenAt = at
+      at += 1
+    } else if (level.grammar.keywords?.includes(text)) {
+      at += 1
+    } else if (at === 1 && isLetters(text, level.grammar)) {
+      const next = readLetters(words, level.grammar, reading)
+      if (next === null) return fail(reading, word, 'lacks a value')
+      at = next
+    } else {
+      reading.operands.push(word)
+      at += 1
+    }
+  }
+  return finish(reading, level)
+}
+
+function isOption(text: string, level: Compiled): boolean {
+  if (level.grammar.keywords?.includes(text)) return false
+  if (level.options.has(text)) return true
+  if (level.style === 'plain') return readsAttached(text, level)
+  return text.startsWith('-') && text.length > 1
+}
+
+/** In plain style an option takes no value by `=` but where it says so. */
+const readsAttached = (text: string, level: Compiled): boolean =>
+  text.startsWith('--') && text.includes('=') && level.options.has(text.slice(0, text.indexOf('=')))
+
+const isLetters = (text: string, grammar: Grammar): boolean =>
+  grammar.bsd !== undefined && [...text].every((letter) => grammar.bsd!.includes(letter))
+
+/** Letters of options without a dash: `ps aux`, `tar tf x`. Their values follow in the order of the letters. */
+function readLetters(words: readonly Word[], grammar: Grammar, reading: Reading): number | null {
+  let next = 2
+  for (const letter of words[1]!.text) {
+    const kind = grammar.bsdValues?.[letter]
+    reading.found.push({ name: `-${letter}`, at: 1, clustered: true, valueAt: kind ? next : null })
+    if (!kind) continue
+    const word = words[next]
+    if (!word) return null
+    reading.values.push({ kind, word })
+    next += 1
+  }
+  return next
+}
+
+/** Index of the word after the option; null when it does not fit. */
+function readOption(words: readonly Word[], at: number, level: Compiled, reading: Reading): number | null {
+  const word = words[at]!
+  const text = word.text
+  if (!word.literal) return null
+  const whole = level.options.get(text)
+  if (whole !== undefined) return takeNext(words, at, text, whole, false, reading)
+  const equals = text.indexOf('=')
+  if (equals > 1 && (text.startsWith('--') || level.style === 'word')) {
+    const name = text.slice(0, equals)
+    const option = level.options.get(name)
+    if (option === undefined || option === 'flag') return null
+    return takeAttached(word, at, name, option, text.slice(equals + 1), false, reading)
+  }
+  if (level.grammar.digits && /^-[0-9]+$/.test(text)) return at + 1
+  if (text.startsWith('--') || level.style === 'word') return null
+  return readCluster(words, at, level, reading)
+}
+
+function readCluster(words: readonly Word[], at: number, level: Compiled, reading: Reading): number | null {
+  const word = words[at]!
+  const text = word.text
+  for (let index = 1; index < text.length; index += 1) {
+    const name = `-${text[index]}`
+    const option = level.options.get(name)
+    if (option === undefined) return null
+    const rest = text.slice(index + 1)
+    const clustered = text.length > 2
+    if (option === 'flag') {
+      reading.found.push({ name, at, clustered, valueAt: null })
+      continue
+    }
+    if (rest === '') return takeNext(words, at, name, option, clustered, reading)
+    // Programs differ on `-o=x`: some take the sign for the value. Without it the value is held against more.
+    return takeAttached(word, at, name, option, rest.replace(/^=/, ''), clustered, reading)
+  }
+  return at + 1
+}
+
+function takeNext(
+  words: readonly Word[],
+  at: number,
+  name: string,
+  option: Option,
+  clustered: boolean,
+  reading: Reading,
+): number | null {
+  if (option === 'flag' || option.endsWith('?')) {
+    reading.found.push({ name, at, clustered, valueAt: null })
+    return at + 1
+  }
+  const value = words[at + 1]
+  if (!value) return null
+  reading.found.push({ name, at, clustered, valueAt: at + 1 })
+  reading.values.push({ kind: option as ValueKind, word: value })
+  return at + 2
+}
+
+function takeAttached(
+  word: Word,
+  at: number,
+  name: string,
+  option: Option,
+  text: string,
+  clustered: boolean,
+  reading: Reading,
+): number {
+  const kind = (option.endsWith('?') ? option.slice(0, -1) : option) as ValueKind
+  reading.found.push({ name, at, clustered, valueAt: null })
+  reading.values.push({ kind, word: { ...word, text, pattern: null } })
+  return at + 1
+}
+
+function finish(reading: Reading, level: Compiled): Reading {
+  const { grammar } = level
+  const named = new Set(reading.found.map(({ name }) => name))
+  if (level.commands.size > 0 && !grammar.bare) return lack(reading, 'a sub-command is missing')
+  for (const { requires } of reading.grammars) {
+    if (requires && !requires.some((name) => named.has(name)))
+      return lack(reading, `one of ${requires.join(', ')} is missing`)
+  }
+  const { first = [], rest, min = 0, unlessOption = [] } = grammar.operands ?? {}
+  const skipped = unlessOption.some((name) => named.has(name)) ? 1 : 0
+  for (const [index, word] of reading.operands.entries()) {
+    const kind = first[index + skipped] ?? rest
+    if (!kind) return fail(reading, word, 'is one operand too many')
+    reading.values.push({ kind, word })
+  }
+  const refused = reading.values.find(({ word }) => level.refuses.some((pattern) => pattern.test(word.text)))
+  if (refused) return fail(reading, refused.word, 'does more than look here, or shows what is secret')
+  if (reading.operands.length + skipped < min) return lack(reading, 'an operand is missing')
+  return reading
+}
+
+function fail(reading: Reading, word: Word, why: string): Reading {
+  return { ...reading, problem: { word, why, missing: false } }
+}
+
+function lack(reading: Reading, why: string): Reading {
+  return { ...reading, problem: { word: null, why, missing: true } }
+}

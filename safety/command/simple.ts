@@ -1,0 +1,221 @@
+import { forbidden } from './blocklist.ts'
+import { type Unbounded, unboundedByGrammar, unboundedByName } from './bounds.ts'
+import { foreignCharacter } from './characters.ts'
+import { codeCommands } from './code.ts'
+import { grammars } from './grammars/index.ts'
+import { hostOf, isKnownHost } from './hosts.ts'
+import { compile, read } from './options.ts'
+import type { Word } from './parse.ts'
+import { normalise } from './paths.ts'
+import { quote } from './quote.ts'
+import { type Inner, type Unwrapped, unwrap } from './unwrap.ts'
+import { valueFindings } from './values.ts'
+import type { Bound, CommandCode, Finding } from './verdict.ts'
+
+/** Everything that is found out about one text. */
+export type Docket = {
+  knownHosts: ReadonlySet<string>
+  knownNames: ReadonlySet<string>
+  findings: Finding[]
+  commands: Set<string>
+  environment: Record<string, string>
+  needsRoot: boolean
+  bound: Bound | null
+  /** Where a relative path may lead, by the `cd` seen so far. */
+  directories: string[]
+}
+
+/** Where a command stands. */
+export type Place = {
+  /** False inside a substitution and the like: held against the hard list, and nothing else is asked. */
+  runs: boolean
+  /** Something outside ends it. */
+  bounded: boolean
+  /** It reads another command's output, or its known text. */
+  piped: boolean
+  input: string | null
+  depth: number
+  mounts: Unwrapped['mounts']
+  script: JudgeScript
+}
+
+/** Judges a text for a shell: handed in, since scripts hold commands and commands hold scripts. */
+export type JudgeScript = (text: string, docket: Docket, place: Place) => Ending
+
+/** `ends`: nothing to do. Else the text in a form that ends; null when there is none, empty when it is best left out. */
+export type Ending = { ends: true } | { ends: false; text: string | null }
+
+const ends: Ending = { ends: true }
+const programs = compile(grammars)
+const trusted = /^(?:\/usr(?:\/local)?)?\/s?bin\/[^/]+$/
+
+export function judgeWords(words: readonly Word[], docket: Docket, place: Place): Ending {
+  const first = words[0]
+  if (!first) return ends
+  const name = first.text.slice(first.text.lastIndexOf('/') + 1)
+  docket.commands.add(name)
+  const add = (code: CommandCode, word: Word | null, why: string) => {
+    if (place.runs || code === 'FORBIDDEN' || code === 'FOREIGN_CHARACTER') {
+      docket.findings.push({ code, reason: word ? `${word.text} ${why}` : why, token: word?.text ?? null })
+    }
+  }
+  const foreign = foreignCharacter(first.text)
+  if (foreign && first.literal) add('FOREIGN_CHARACTER', first, `is not a command's name: ${foreign}`)
+  const never = forbidden(outside(words, place.mounts), docket.directories)
+  if (never) docket.findings.push({ code: 'FORBIDDEN', ...never })
+  for (const text of codeCommands(name, words)) place.script(text, docket, { ...place, runs: false })
+  if (!first.literal || first.quoting === 'split') add('COMMAND_WORD', first, 'is not a plain command word')
+  else if (first.text.includes('/') && !trusted.test(first.text))
+    add('UNKNOWN_COMMAND', first, 'is a program of an unusual place')
+
+  if (name === 'cd' || name === 'pushd') enter(words[1], docket)
+
+  const unwrapped = unwrap(name, words, place.input, place.piped)
+  if (unwrapped) return judgeWrapper(words, unwrapped, docket, place, add)
+  if (place.runs) return judgeProgram(name, words, docket, place, add)
+  return ends
+}
+
+type Add = (code: CommandCode, word: Word | null, why: string) => void
+
+/** Paths of a container as the host knows them. */
+function outside(words: readonly Word[], mounts: Unwrapped['mounts']): readonly Word[] {
+  const mount = mounts.find(({ inside }) => words.some(({ text }) => text === inside || text.startsWith(`${inside}/`)))
+  if (!mount) return words
+  return words.map((word) =>
+    word.text === mount.inside || word.text.startsWith(`${mount.inside}/`)
+      ? { ...word, text: `${mount.outside}/${word.text.slice(mount.inside.length)}` }
+      : word,
+  )
+}
+
+function judgeProgram(name: string, words: readonly Word[], docket: Docket, place: Place, add: Add): Ending {
+  const program = programs.get(name)
+  if (!program) {
+    const unbounded = unboundedByName(name, words, place.piped)
+    if (!unbounded) add('UNKNOWN_COMMAND', words[0]!, 'is not a program that is known to only look')
+    return unbounded ? endless(unbounded, docket, place, add) : ends
+  }
+  const reading = read(words, program)
+  const unbounded = unboundedByGrammar(name, reading, words, place.piped)
+  if (reading.problem && !unbounded) {
+    const { word, why } = reading.problem
+    if (word) add('ARGUMENT', word, why)
+    else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`)
+  }
+  docket.findings.push(...valueFindings(reading, { name, ...docket }))
+  for (const finding of docket.findings) if (finding.code === 'UNBOUNDED') docket.bound ??= 'unbounded_stream'
+  for (const { environment } of reading.grammars) Object.assign(docket.environment, environment)
+  return unbounded ? endless(unbounded, docket, place, add) : ends
+}
+
+/** More directories than this are not followed. */
+const mostDirectories = 6
+
+/** A `cd` may fail or be in a subshell, so the directories before it stay possible. */
+function enter(target: Word | undefined, docket: Docket): void {
+  const paths = target ? normalise(target.text, docket.directories) : ['/root']
+  for (const path of paths) {
+    if (path.startsWith('/') && docket.directories.length < mostDirectories) docket.directories.push(path)
+  }
+}
+
+function endless({ bound, words }: Unbounded, docket: Docket, place: Place, add: Add): Ending {
+  if (place.bounded && bound === 'unbounded_stream') return ends
+  docket.bound ??= bound
+  add('UNBOUNDED', null, `does not end by itself (${bound})`)
+  return { ends: false, text: words?.map(quote).join(' ') ?? null }
+}
+
+/** Names in an environment that change how text looks, and nothing else. */
+export const inertNames = /^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ|COLUMNS|LINES|TERM|NO_COLOR)$/
+
+function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, place: Place, add: Add): Ending {
+  const name = words[0]!
+  if (found.root) {
+    docket.needsRoot = true
+    add('ROOT', name, "runs with another user's rights")
+  } else if (found.why && !found.interactive) add('WRAPPER', found.why.word, found.why.text)
+  for (const assignment of found.assignments) {
+    if (!inertNames.test(assignment.name)) add('ASSIGNMENT', name, `sets ${assignment.name}`)
+  }
+  for (const word of found.hosts) {
+    const host = word.literal ? hostOf(word.text) : null
+    if (!host || !isKnownHost(host, docket.knownHosts)) add('EXFILTRATION', word, 'is a host that was not looked up')
+  }
+  for (const word of found.names) {
+    if (!word.literal || !docket.knownNames.has(word.text))
+      add('UNKNOWN_NAME', word, 'is a name that was not looked up')
+  }
+  const shown = found.inner.flatMap((inner) => (inner.kind === 'script' ? words : inner.before))
+  const unknown = shown.find((word) => !word.literal)
+  if (unknown) add('ARGUMENT', unknown, 'is not known before it runs')
+  for (const guess of found.guesses) judgeWords(guess, docket, { ...place, runs: false, mounts: found.mounts })
+
+  const inside: Place = {
+    ...place,
+    bounded: place.bounded || found.bounds,
+    mounts: [...place.mounts, ...found.mounts],
+    depth: place.depth + 1,
+  }
+  const endings = found.inner.map((inner) => ({ inner, ending: judgeInner(inner, docket, inside) }))
+  return endingOf(words, found, endings, docket, place, add)
+}
+
+/** Each layer is somebody's intention; nobody intends this many, and the stack is finite. */
+const deepest = 40
+
+function judgeInner(inner: Inner, docket: Docket, place: Place): Ending {
+  if (place.depth > deepest) {
+    docket.findings.push({
+      code: 'TOO_LONG',
+      reason: 'more commands inside one another than anybody can review',
+      token: null,
+    })
+    return ends
+  }
+  return inner.kind === 'argv' ? judgeWords(inner.words, docket, place) : place.script(inner.text, docket, place)
+}
+
+type Judged = { inner: Inner; ending: Ending }
+
+function endingOf(
+  words: readonly Word[],
+  found: Unwrapped,
+  judged: Judged[],
+  docket: Docket,
+  place: Place,
+  add: Add,
+): Ending {
+  const terminal = found.tty.some((at) => /^(?:-[a-z]*t[a-z]*|--tty)$/.test(words[at]!.text))
+  if (terminal) {
+    docket.bound ??= 'tty_flag'
+    add('UNBOUNDED', null, 'waits for a terminal')
+  }
+  if (found.interactive) return endless({ bound: 'interactive_repl', words: null }, docket, place, add)
+  const repeats = found.endless && !place.bounded
+  if (repeats) {
+    docket.bound ??= 'unbounded_stream'
+    add('UNBOUNDED', words[0]!, 'does not end by itself')
+  }
+  if (!terminal && !repeats && judged.every(({ ending }) => ending.ends)) return ends
+  const only = judged.length === 1 ? judged[0]! : null
+  if (!only || (!only.ending.ends && !only.ending.text)) return { ends: false, text: null }
+  const text = only.ending.ends ? textOf(only.inner) : only.ending.text!
+  if (found.endless) return { ends: false, text }
+  const before = only.inner.before.filter(
+    (word, at) => !(terminal && found.tty.includes(at) && isOnlyTerminal(word.text)),
+  )
+  const inner = only.inner.kind === 'argv' ? text : quote(text)
+  return {
+    ends: false,
+    text: [...before.map(({ text }) => quote(text)), inner, ...only.inner.after.map(({ text }) => quote(text))].join(
+      ' ',
+    ),
+  }
+}
+
+const isOnlyTerminal = (option: string): boolean => /^(?:-[it]+|--tty|--interactive|--stdin)$/.test(option)
+
+const textOf = (inner: Inner): string =>
+  inner.kind === 'script' ? inner.text : inner.words.map(({ text }) => quote(text)).join(' ')

@@ -1,0 +1,65 @@
+/** Why a command was judged as it was: a closed word for tests, metrics and the workflow. */
+export type CommandCode =
+  | 'READ'
+  | 'EMPTY'
+  | 'HIDDEN_CHARACTER'
+  | 'FOREIGN_CHARACTER'
+  | 'TOO_LONG'
+  | 'FORBIDDEN'
+  | 'SYNTAX'
+  | 'SHAPE'
+  | 'COMMAND_WORD'
+  | 'UNKNOWN_COMMAND'
+  | 'ARGUMENT'
+  | 'SENSITIVE_PATH'
+  | 'EXFILTRATION'
+  | 'UNKNOWN_NAME'
+  | 'LANGUAGE'
+  | 'REDIRECTION'
+  | 'ASSIGNMENT'
+  | 'WRAPPER'
+  | 'ROOT'
+  | 'UNBOUNDED'
+  | 'INTERNAL'
+
+export type Bound = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
+
+export type CommandVerdict = {
+  verdict: 'run' | 'ask' | 'refuse'
+  effect: 'read' | 'write' | 'forbidden'
+  code: CommandCode
+  reason: string
+  /** The word that decided. */
+  token: string | null
+  /** Why it does not end by itself. Apart from the verdict: a write may be endless too. */
+  bound: Bound | null
+  /** The same command in a form that ends and may run; null when there is none. */
+  rewrite: string | null
+  needsRoot: boolean
+  /** What the executor must set for the verdict to be true. */
+  environment: Record<string, string>
+  /** Base names of all commands in the text, nested ones included. */
+  commands: string[]
+}
+
+/** One thing that speaks against running unasked. */
+export type Finding = { code: CommandCode; reason: string; token: string | null }
+
+const refusing: ReadonlySet<CommandCode> = new Set(['HIDDEN_CHARACTER', 'FOREIGN_CHARACTER', 'TOO_LONG', 'FORBIDDEN'])
+const reading: ReadonlySet<CommandCode> = new Set(['SENSITIVE_PATH', 'EXFILTRATION', 'UNKNOWN_NAME', 'UNBOUNDED'])
+
+type Ruling = Pick<CommandVerdict, 'verdict' | 'effect' | 'code' | 'reason' | 'token'>
+
+/**
+ * The strictest finding decides: one that refuses before one that asks. That a read does not end comes last, since it is only
+ * told to the model, and a person must be asked about anything else first.
+ */
+export function decide(findings: readonly Finding[]): Ruling {
+  const refused = findings.find(({ code }) => refusing.has(code))
+  if (refused) return { verdict: 'refuse', effect: 'forbidden', ...refused }
+  const decisive = findings.find(({ code }) => code !== 'UNBOUNDED') ?? findings[0]
+  if (!decisive)
+    return { verdict: 'run', effect: 'read', code: 'READ', reason: 'every command only looks', token: null }
+  const effect = findings.every(({ code }) => reading.has(code)) ? 'read' : 'write'
+  return { verdict: 'ask', effect, ...decisive }
+}

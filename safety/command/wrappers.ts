@@ -1,0 +1,355 @@
+/**
+ * Commands that run another command. Each has an option grammar of its own, so that the command inside is found however it is
+ * called; what the table does not know makes it ask.
+ */
+export type Wrapper = {
+  /** Options without and with a value. Anything else is unknown. */
+  flags?: string
+  values?: string
+  /** Options whose value is a script for a shell. */
+  scripts?: string
+  /** Known options that make an inert wrapper more than that. */
+  alters?: string
+  /** Options that ask for a terminal. */
+  tty?: string
+  /** `NAME=value` may stand before the command. */
+  assignments?: true
+  /** Operands before the command: a duration, a directory, a host. */
+  before?: number
+  /** Options may also stand after these operands. */
+  interspersed?: true
+  /** What follows is the command's argv, text that a shell reads, or nothing. */
+  rest?: 'argv' | 'shell' | 'none'
+  /**
+   * `inert`: adds nothing, so a read inside stays one. `root`: another user's rights. `place`: a read inside stays one if the
+   * place was looked up. Without it, it asks.
+   */
+  adds?: 'inert' | 'root' | 'place'
+  /** The kind of place that the first operand names. */
+  place?: 'host' | 'name'
+  /** Sub-commands that run something; called with another one, it is no wrapper. */
+  commands?: Readonly<Record<string, Wrapper>>
+}
+
+const loginShell: Wrapper = {
+  flags: '- -l -m -p -f -P --login --preserve-environment --fast --pty',
+  values: '-g -G -s -w -u --group --supp-group --shell --whitelist-environment --user',
+  scripts: '-c --command --session-command',
+  before: 1,
+  interspersed: true,
+  rest: 'argv',
+  adds: 'root',
+}
+
+const containerExec: Wrapper = {
+  flags: '-i -d --interactive --detach --privileged -T --no-TTY -l --latest --sync -s',
+  values: '-u -w -e --user --workdir --env --env-file --detach-keys --index --preserve-fds --cidfile',
+  tty: '-t -i --tty --interactive',
+  alters: '-d --detach --privileged -l --latest -e --env --env-file -w --workdir',
+  before: 1,
+  rest: 'argv',
+  adds: 'place',
+  place: 'name',
+}
+
+const containerRun: Wrapper = {
+  flags: `-d -i -t -P --rm --detach --interactive --tty --privileged --init --read-only --publish-all --no-healthcheck
+    --oom-kill-disable --quiet -q --replace --service-ports`,
+  values: `-v --volume --mount -e --env --env-file --name -p --publish --network --net --network-alias --pid --ipc --uts -u --user
+    -w --workdir --entrypoint -h --hostname --cap-add --cap-drop --security-opt --device -m --memory --memory-swap --cpus -c
+    --cpu-shares --cpuset-cpus --restart -l --label --label-file --add-host --dns --dns-search --gpus --ulimit --tmpfs --userns
+    --cgroupns --cgroup-parent --platform --pull --log-driver --log-opt --shm-size --volumes-from --ip --mac-address --runtime
+    --stop-signal --stop-timeout --sysctl --isolation --group-add --cidfile --annotation --attach -a --link --expose`,
+  before: 1,
+  rest: 'argv',
+}
+
+const compose: Wrapper = {
+  values: '-f --file -p --project-name --profile --project-directory --env-file --ansi --parallel --progress',
+  flags: '--compatibility --dry-run --all-resources',
+  commands: { exec: containerExec, run: containerRun },
+}
+
+const docker: Wrapper = {
+  flags: '-D --debug --tls --tlsverify --remote -r --syslog',
+  values: '-c --context --config -H --host -l --log-level --url --identity --connection --namespace -n --address -a',
+  alters: '-c --context --config -H --host --url --connection --remote -r --address -a',
+  commands: {
+    exec: containerExec,
+    run: containerRun,
+    create: containerRun,
+    container: { commands: { exec: containerExec, run: containerRun, create: containerRun } },
+    compose,
+  },
+}
+
+const kubectlExec: Wrapper = {
+  flags: '-i -q --stdin --quiet',
+  values: '-c --container -f --filename --pod-running-timeout --image --target --profile --copy-to --share-processes',
+  tty: '-t -i --tty --stdin',
+  alters: '-f --filename --image --copy-to',
+  before: 1,
+  interspersed: true,
+  rest: 'argv',
+  adds: 'place',
+  place: 'name',
+}
+
+const kubectl: Wrapper = {
+  flags: '--insecure-skip-tls-verify --warnings-as-errors --match-server-version',
+  values: `-n --namespace --context --cluster --kubeconfig --user --as --as-group --request-timeout -s --server --token -v
+    --certificate-authority --client-certificate --client-key --cache-dir --tls-server-name`,
+  alters: '--kubeconfig --as --as-group -s --server --token --cache-dir --insecure-skip-tls-verify',
+  commands: { exec: kubectlExec, debug: { ...kubectlExec, adds: undefined }, run: { ...kubectlExec, adds: undefined } },
+}
+
+const ssh: Wrapper = {
+  flags: '-4 -6 -C -n -q -T -x -a -A -f -g -G -k -K -M -N -s -t -tt -v -V -X -Y -y',
+  values: '-p -l -o -i -F -J -L -R -D -W -b -B -c -E -e -I -m -O -P -Q -S -w',
+  alters: '-A -f -g -k -K -M -N -s -X -Y -o -i -F -J -L -R -D -W -b -B -E -I -O -S -w',
+  tty: '-t -tt',
+  before: 1,
+  interspersed: true,
+  rest: 'shell',
+  adds: 'place',
+  place: 'host',
+}
+
+const nameThenArgv: Wrapper = {
+  flags: '-T --force-noninteractive --force-interactive --pass-stdin --clear-env --keep-env -i -t -s -q',
+  values:
+    '-n --name --cwd --env --mode --user --group --timeout --synchronous -u -e --exec-id --keep-var --set-var -v -P --rcfile',
+  before: 1,
+  interspersed: true,
+  rest: 'argv',
+}
+
+const plain: Wrapper = { rest: 'argv' }
+
+const byName: Readonly<Record<string, Wrapper>> = {
+  // Another user's rights.
+  sudo: {
+    flags: `-A -b -B -E -e -H -i -K -k -l -n -N -P -S -s -V -v --askpass --background --bell --edit --list --login --non-interactive
+        --preserve-env --preserve-groups --remove-timestamp --reset-timestamp --set-home --shell --stdin --validate`,
+    values: `-C -D -g -h -p -R -r -T -t -U -u --chdir --chroot --close-from --command-timeout --group --host --other-user --prompt
+        --role --type --user`,
+    assignments: true,
+    rest: 'argv',
+    adds: 'root',
+  },
+  doas: { flags: '-L -n -s', values: '-a -C -u', assignments: true, rest: 'argv', adds: 'root' },
+  pkexec: { flags: '--disable-internal-agent --keep-cwd', values: '--user', rest: 'argv', adds: 'root' },
+  gosu: { before: 1, rest: 'argv', adds: 'root' },
+  'su-exec': { before: 1, rest: 'argv', adds: 'root' },
+  su: loginShell,
+  runuser: { ...loginShell, before: 0 },
+  // How long, how urgent, how buffered.
+  timeout: {
+    flags: '-f -p -v --foreground --preserve-status --verbose',
+    values: '-k -s --kill-after --signal',
+    before: 1,
+    rest: 'argv',
+    adds: 'inert',
+  },
+  nice: { flags: '-[0-9]', values: '-n --adjustment', rest: 'argv', adds: 'inert' },
+  ionice: {
+    flags: '-t --ignore',
+    values: '-c -n -p -P -u --class --classdata --pid',
+    alters: '-p -P -u --pid',
+    rest: 'argv',
+    adds: 'inert',
+  },
+  stdbuf: { values: '-i -o -e --input --output --error', rest: 'argv', adds: 'inert' },
+  time: {
+    flags: '-p -v -a -q -V --portability --verbose --append --quiet',
+    values: '-o -f --output --format',
+    alters: '-o -a --output --append',
+    rest: 'argv',
+    adds: 'inert',
+  },
+  env: {
+    flags: '-i - -0 -v --ignore-environment --null --debug',
+    values: '-u -C -P -a --unset --chdir --argv0',
+    scripts: '-S --split-string',
+    alters: '-u -C -P -a --unset --chdir --argv0',
+    assignments: true,
+    rest: 'argv',
+    adds: 'inert',
+  },
+  command: { flags: '-p', rest: 'argv', adds: 'inert' },
+  busybox: { rest: 'argv', adds: 'inert' },
+  toybox: { rest: 'argv', adds: 'inert' },
+  chrt: {
+    flags:
+      '-a -b -d -f -i -o -r -R -m -v -p --all-tasks --batch --deadline --fifo --idle --other --rr --reset-on-fork --verbose --pid',
+    values: '-T -P -D --sched-runtime --sched-period --sched-deadline',
+    before: 1,
+    rest: 'argv',
+  },
+  taskset: { flags: '-a -c -p --all-tasks --cpu-list --pid', before: 1, rest: 'argv' },
+  numactl: {
+    flags: '-l -s -H --localalloc --show --hardware',
+    values: '-N -m -C -p -i --cpunodebind --membind --physcpubind --preferred --interleave',
+    rest: 'argv',
+  },
+  // Outlive who started them.
+  nohup: plain,
+  setsid: { flags: '-c -f -w --ctty --fork --wait', rest: 'argv' },
+  'systemd-run': {
+    flags: `-r -d -P -q -G -t -S --scope --user --system --remain-after-exit --send-sighup --no-block --wait --pty --pipe --quiet
+        --collect --shell --same-dir --no-ask-password`,
+    values: `-u -p -E -H -M --unit --property --description --slice --service-type --uid --gid --nice --working-directory --setenv
+        --host --machine --on-active --on-boot --on-startup --on-unit-active --on-calendar --timer-property --path-property`,
+    rest: 'argv',
+  },
+  'systemd-inhibit': { values: '--what --who --why --mode', rest: 'argv' },
+  // The shell's own.
+  builtin: plain,
+  exec: { flags: '-c -l', values: '-a', rest: 'argv' },
+  eval: { rest: 'shell' },
+  // Another root, another name space, another host.
+  chroot: { flags: '--skip-chdir', values: '--userspec --groups', before: 1, rest: 'argv' },
+  unshare: {
+    flags: `-m -u -i -n -p -U -C -T -f -r -c --mount --uts --ipc --net --pid --user --cgroup --time --fork --map-root-user
+        --map-current-user --mount-proc --kill-child --keep-caps`,
+    values:
+      '-R -w -S -G --root --wd --setuid --setgid --propagation --setgroups --map-user --map-group --monotonic --boottime',
+    rest: 'argv',
+  },
+  nsenter: {
+    flags: `-a -m -u -i -n -p -C -U -T -F -Z -e --all --mount --uts --ipc --net --pid --cgroup --user --time --no-fork
+        --preserve-credentials --follow-context --root --wd`,
+    values: '-t -S -G -r -w --target --setuid --setgid',
+    rest: 'argv',
+  },
+  setpriv: {
+    flags: '--clear-groups --keep-groups --init-groups --no-new-privs --reset-env --dump -d',
+    values: `--reuid --regid --ruid --euid --rgid --egid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig
+        --selinux-label --apparmor-profile`,
+    rest: 'argv',
+  },
+  capsh: { values: '--user --uid --gid --drop', rest: 'none' },
+  ip: {
+    flags: '-4 -6 -0 -a -b -br -brief -c -d -details -h -j -json -o -oneline -p -r -s -stats -statistics -t -V',
+    values: '-n -netns -f -family -l -rc',
+    commands: { netns: { commands: { exec: { before: 1, rest: 'argv' } } } },
+  },
+  ssh,
+  rsh: { ...ssh, adds: undefined },
+  mosh: { ...ssh, adds: undefined },
+  sshpass: { flags: '-e -v', values: '-p -f -d -P', rest: 'argv' },
+  pdsh: { flags: '-S -N -b', values: '-w -x -l -f -u -R -g', rest: 'shell' },
+  clush: { flags: '-a -b -B -q -S', values: '-w -x -g -l -f -u', rest: 'shell' },
+  salt: { flags: '-v -b', values: '-t -b --out', before: 2, rest: 'shell' },
+  ansible: {
+    flags: '-b --become -K -k -v -C',
+    values: '-m -i -u -f -e -l --become-user',
+    scripts: '-a --args',
+    before: 1,
+    interspersed: true,
+    rest: 'none',
+  },
+  docker,
+  podman: docker,
+  nerdctl: docker,
+  'docker-compose': compose,
+  'podman-compose': compose,
+  kubectl,
+  oc: kubectl,
+  k3s: { commands: { kubectl } },
+  microk8s: { commands: { kubectl } },
+  crictl: { values: '-r -i -c -t', commands: { exec: containerExec } },
+  lxc: { commands: { exec: nameThenArgv } },
+  incus: { commands: { exec: nameThenArgv } },
+  'lxc-attach': { ...nameThenArgv, before: 0 },
+  pct: { commands: { exec: nameThenArgv } },
+  qm: { commands: { guest: { commands: { exec: nameThenArgv } } } },
+  ctr: {
+    values: '-n -a --namespace',
+    commands: { task: { commands: { exec: nameThenArgv } }, tasks: { commands: { exec: nameThenArgv } } },
+  },
+  machinectl: { values: '-M --uid --setenv', commands: { shell: { before: 1, rest: 'argv' } } },
+  // Repeat, hold a lock, look on.
+  watch: {
+    flags: `-b -c -C -d -e -g -p -r -t -w -x --beep --color --no-color --differences --errexit --chgexit --precise --no-rerun
+        --no-title --no-wrap --exec`,
+    values: '-n -q --interval --equexit',
+    rest: 'shell',
+    adds: 'inert',
+  },
+  script: {
+    flags: '-a -e -f -q --append --return --flush --quiet',
+    values: '-E -I -O -B -T -m -o --log-out --log-in --log-io',
+    scripts: '-c --command',
+    rest: 'none',
+  },
+  flock: {
+    flags: '-s -x -e -u -n -o -v -F --shared --exclusive --unlock --nonblock --close --verbose --no-fork',
+    values: '-w -E --timeout --wait --conflict-exit-code',
+    scripts: '-c --command',
+    before: 1,
+    interspersed: true,
+    rest: 'argv',
+  },
+  strace: {
+    flags: '-c -C -d -f -ff -h -i -k -n -N -q -qq -r -t -tt -ttt -T -v -V -w -x -xx -y -yy -z -Z',
+    values: '-a -b -e -E -I -o -O -p -P -s -S -u -U -X',
+    rest: 'argv',
+  },
+  ltrace: { flags: '-c -f -i -r -S -t -T', values: '-a -e -l -n -o -p -s -u', rest: 'argv' },
+  gdb: {
+    flags: '-batch --batch -q -quiet -nx -n --args -args',
+    values: '-p -x -ix -cd',
+    scripts: '-ex -iex --eval-command',
+    rest: 'argv',
+  },
+  perf: {
+    commands: {
+      stat: { flags: '-a -d', values: '-e -p -C -o', rest: 'argv' },
+      record: { flags: '-a -g', values: '-e -p -C -o -F', rest: 'argv' },
+    },
+  },
+  fakeroot: plain,
+  eatmydata: plain,
+  unbuffer: plain,
+  proxychains: { flags: '-q', values: '-f', rest: 'argv' },
+  proxychains4: { flags: '-q', values: '-f', rest: 'argv' },
+  firejail: plain,
+  faketime: { before: 1, rest: 'argv' },
+  cgexec: { values: '-g', rest: 'argv' },
+  'start-stop-daemon': {
+    flags: '-S -K -b -m -q --start --stop --background --make-pidfile',
+    values: '-p -u -c -d --pidfile --user --chuid --chdir',
+    scripts: '-x -a --exec --startas',
+    rest: 'none',
+  },
+  screen: { flags: '-d -m -dm -dmS -D -R', values: '-S -c -t', rest: 'argv' },
+  tmux: {
+    values: '-L -S -f',
+    commands: {
+      new: { flags: '-d -A', values: '-s -n -c', rest: 'shell' },
+      'new-session': { flags: '-d -A', values: '-s -n -c', rest: 'shell' },
+      'run-shell': { flags: '-b', rest: 'shell' },
+    },
+  },
+}
+
+export const wrappers: ReadonlyMap<string, Wrapper> = new Map(Object.entries(byName))
+
+/** Shells: `-c` gives them a script; without a file they read one from their input. */
+export const shells: ReadonlySet<string> = new Set([
+  'sh',
+  'bash',
+  'dash',
+  'ash',
+  'zsh',
+  'ksh',
+  'mksh',
+  'rbash',
+  'fish',
+  'csh',
+  'tcsh',
+])
+
+/** Programs that run what they read from their input. */
+export const inputRunners: ReadonlySet<string> = new Set([...shells, 'at', 'batch', 'source', '.'])
