@@ -2,11 +2,14 @@ import { cancellationSignal } from '@temporalio/activity'
 import { HttpError } from '../clients/http.ts'
 import { StaleRunError } from '../db/append.ts'
 import type { Db } from '../db/connect.ts'
-import { eventByStepKey } from '../db/events.ts'
+import { eventByStepKey, eventsOf } from '../db/events.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
+import { databaseTime } from '../db/time.ts'
 import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
 import type { CorePort } from '../domain/tool.ts'
+import { fold } from '../safety/fold.ts'
 import type { Call } from '../safety/judge.ts'
+import { settle } from '../safety/settle.ts'
 import { ProposalError } from '../tools/placement.ts'
 import { tools } from '../tools/registry.ts'
 import type { Act, Interruption } from '../workflows/outcome.ts'
@@ -123,11 +126,14 @@ async function prepare(
   signal: AbortSignal,
 ): Promise<Call['prepared']> {
   const tool = tools.get(call.tool)
-  if (!tool?.prepare || call.arguments === null) return null
+  if (!tool?.prepare || call.arguments === null || call.secret) return null
   const parsed = tool.input.safeParse(call.arguments)
   if (!parsed.success) return null
+  // Prepared is what will be judged: names stand for what was looked up under them.
+  const state = fold(await eventsOf(deps.db, place.incidentId, { attempt: place.attempt }), place.attempt)
+  const settled = settle(tool, parsed.data, state, Date.parse(await databaseTime(deps.db)))
   try {
-    const preparation = await tool.prepare(parsed.data, toolContext(deps, place, signal))
+    const preparation = await tool.prepare(settled.arguments, toolContext(deps, place, signal))
     return { ok: true, preparation }
   } catch (error) {
     if (error instanceof HttpError) throw error

@@ -1,4 +1,7 @@
 import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
+import { byteBudget } from '../safety/budget.ts'
+import { fold, type State } from '../safety/fold.ts'
+import { loopLimit } from '../safety/loop.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 
 const sentence: Record<EscalationCode, string> = {
@@ -7,6 +10,8 @@ const sentence: Record<EscalationCode, string> = {
   TURN_LIMIT: 'The limit of turns was reached without a resolution',
   TIME_BUDGET: 'The time budget was used up without a resolution',
   TOKEN_BUDGET: 'The token budget was used up without a resolution',
+  BYTE_BUDGET: 'The limit of bytes read from tools was reached without a resolution',
+  LOOP: 'The model kept proposing what it had done already',
   CORRECTION_LIMIT: 'The model kept answering in a form that could not be used',
   UNPROVEN_ANSWER: 'The model answered in prose and proved nothing by tool calls',
   APPROVAL_EXPIRED: 'An approval was asked and nobody decided in time',
@@ -14,6 +19,16 @@ const sentence: Record<EscalationCode, string> = {
   INDETERMINATE: 'It could not be told whether a write took effect',
   ACT_FAILED: 'A tool call could not be carried out for an hour',
   UNKNOWN_OUTCOME: 'The run met an outcome it does not know, probably from another version',
+}
+
+const unit: Record<EventMetadata['budget_ended']['budget'], string> = {
+  turns: 'turns',
+  tokens: 'tokens',
+  time: 'seconds',
+  bytes: 'bytes',
+  loops: 'repetitions',
+  corrections: 'corrections',
+  model: 'tries',
 }
 
 /**
@@ -25,7 +40,9 @@ export function escalationReason(
   events: readonly IncidentEvent[],
 ): { reason: string; budget: EventMetadata['budget_ended'] | null } {
   const budget = budgetOf(code, events)
-  const parts = [budget ? `${sentence[code]} (${budget.used} of ${budget.limit} ${budget.budget})` : sentence[code]]
+  const parts = [
+    budget ? `${sentence[code]} (${budget.used} of ${budget.limit} ${unit[budget.budget]})` : sentence[code],
+  ]
   const denial = events.findLast((event) => event.kind === 'approval_decided' && event.metadata.decision === 'deny')
   if (denial?.kind === 'approval_decided') parts.push(`A person denied an action: ${denial.metadata.reason}`)
   const asked = events.findLast((event) => event.kind === 'approval_requested')
@@ -37,6 +54,10 @@ export function escalationReason(
   if (said?.kind === 'model_answered')
     parts.push(`The model last said: ${said.metadata.content.slice(0, 600).toWellFormed()}`)
   return { reason: parts.join('. '), budget }
+}
+
+function state(events: readonly IncidentEvent[]): State {
+  return fold(events, events.at(-1)?.attempt ?? 0)
 }
 
 function budgetOf(code: EscalationCode, events: readonly IncidentEvent[]): EventMetadata['budget_ended'] | null {
@@ -58,6 +79,12 @@ function budgetOf(code: EscalationCode, events: readonly IncidentEvent[]): Event
     const used = events.filter((event) => event.kind === 'correction_sent').length
     return { budget: 'corrections', limit: used, used }
   }
-  if (code === 'TIME_BUDGET') return { budget: 'time', limit: 0, used: 0 }
+  if (code === 'LOOP') return { budget: 'loops', limit: loopLimit, used: loopLimit }
+  if (code === 'BYTE_BUDGET') return { budget: 'bytes', limit: byteBudget, used: state(events).bytes }
+  if (code === 'TIME_BUDGET') {
+    const claimed = events.findLast((event) => event.kind === 'claimed')
+    const limit = claimed?.kind === 'claimed' ? Number(claimed.metadata.config['agent.time_budget']?.value ?? 0) : 0
+    return { budget: 'time', limit, used: Math.round(state(events).workedMs / 1000) }
+  }
   return null
 }

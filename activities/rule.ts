@@ -4,16 +4,19 @@ import type { Trx } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
 import { lockIncident, setWaiting, toIncident } from '../db/incidents.ts'
 import { takeLeases } from '../db/leases.ts'
+import { readPolicy } from '../db/policy.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
-import { actionOf, agentActor, type IncidentEvent, type ProposedCall } from '../domain/event.ts'
+import { databaseTime } from '../db/time.ts'
+import { actionOf, agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
+import { refusalOf } from '../domain/refusal.ts'
 import { requiredApprovals } from '../domain/tool.ts'
 import { fold, type State } from '../safety/fold.ts'
-import { type Call, judge, policyVersion, type Ruling } from '../safety/judge.ts'
+import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
+import { loopLimit } from '../safety/loop.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { recordHint } from './hint.ts'
-import { readPolicy } from './policy.ts'
 import { type CallPlace, callId, stepKey } from './step-key.ts'
 
 type Ruled = Exclude<Act, { kind: 'verify' }> | { kind: 'run'; started: IncidentEvent<'tool_started'> }
@@ -41,17 +44,13 @@ export async function rule(
   const known = await knownAnswer(trx, judged.at(-1))
   if (known) return known
 
-  const state = fold(events, place.attempt)
+  const incident = toIncident(row)
+  const state = fold(events, place.attempt, incident.resource)
   const settings = await readSettings(trx, deps.environment)
   const targets = prepared?.ok ? prepared.preparation.targets : []
-  const policy = await readPolicy(trx, toIncident(row), settings, { targets, approvalId: place.approvalId })
-  const judgement = judge(
-    { callId: id, tool: call.tool, arguments: call.arguments, problem: call.problem, prepared },
-    toolFacts,
-    state,
-    policy,
-    Date.parse(await databaseTime(trx)),
-  )
+  const policy = await readPolicy(trx, incident, settings, { targets, approvalId: place.approvalId })
+  const at = await databaseTime(trx)
+  const judgement = judge({ ...call, callId: id, prepared }, toolFacts, state, policy, Date.parse(at))
   const elsewhere = await decidedElsewhere(trx, judged.at(-1))
   const ruling: Ruling = elsewhere ? { ...judgement, ...elsewhere } : judgement
   const joined = ruling.verdict === 'ask' ? await pendingOfAction(trx, ruling.actionDigest, place.incidentId) : null
@@ -70,18 +69,23 @@ export async function rule(
       code: ruling.code,
       reason: ruling.reason,
       hint: ruling.hint,
+      details: ruling.details,
+      phase: ruling.phase,
+      corrected: ruling.corrected,
       effect: ruling.effect,
       risk: ruling.risk,
       targets: ruling.targets,
       actionDigest: ruling.actionDigest,
       policyVersion,
       foldedSeq: state.lastSeq,
+      basis: basisOf(at, policy, prepared),
       approvalId: policy.approval?.id ?? joined,
     },
   })
   if (ruling.verdict === 'refuse' || ruling.arguments === null) {
     await setWaiting(trx, place.incidentId, false)
-    return { kind: 'next' }
+    const isLooping = refusalOf(ruling.code).loop === true && state.loops + 1 >= loopLimit
+    return { kind: isLooping ? 'looping' : 'next' }
   }
   if (ruling.verdict === 'ask') {
     if (joined) return await joinApproval(trx, place.incidentId, joined)
@@ -125,9 +129,11 @@ async function decidedElsewhere(
   }
 }
 
-async function databaseTime(trx: Trx): Promise<string> {
-  const { now } = await trx.selectNoFrom(({ fn }) => fn<string>('nightshift_now').as('now')).executeTakeFirstOrThrow()
-  return now
+/** Enough to judge the same call again later. The texts of a dry run are left out: no rule reads them. */
+function basisOf(at: string, policy: Policy, prepared: Call['prepared']): JudgedBasis {
+  if (!prepared?.ok) return { at, policy: { ...policy }, prepared }
+  const { targets, identity, stateFingerprint } = prepared.preparation
+  return { at, policy: { ...policy }, prepared: { ok: true, targets, identity, stateFingerprint } }
 }
 
 async function remainingMs(trx: Trx, approvalId: string): Promise<number> {

@@ -5,9 +5,9 @@ import { HttpError } from '../clients/http.ts'
 import { append } from '../db/append.ts'
 import { inlineLimitBytes, storeBody } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
+import { blockedEnvelope, failedEnvelope, toEnvelope } from '../domain/envelope.ts'
 import { actionOf, agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
 import type { CoreAnswer, CorePort, Envelope, Tool } from '../domain/tool.ts'
-import { blockedEnvelope, toEnvelope } from '../tools/answer.ts'
 import { tools } from '../tools/registry.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { type CallPlace, stepKey } from './step-key.ts'
@@ -37,13 +37,13 @@ export async function send(
   const tool = tools.get(started.metadata.tool)
   if (!tool) throw new GiveUp('TOOL_REMOVED')
   const beganAt = performance.now()
+  const { effect } = started.metadata
   const sent =
-    tool.effect === 'write'
+    effect === 'write'
       ? await sendWrite(deps, place, started, tool, options)
       : await sendOther(deps, place, started, tool, options.signal)
   const finished = await finish(deps.db, place, started, tool, sent, Math.round(performance.now() - beganAt))
-  if (sent.envelope.ok && (tool.effect === 'read' || tool.effect === 'resolve'))
-    await closeByReading(deps, place, finished)
+  if (sent.envelope.ok && (effect === 'read' || effect === 'resolve')) await closeByReading(deps, place, finished)
   return finished
 }
 
@@ -61,7 +61,7 @@ async function sendOther(
     throw new RetryLater(`CORE_API_${answer.status}`)
   } catch (error) {
     const unanswered = error instanceof RetryLater || (error instanceof HttpError && error.code !== 'aborted')
-    if (!unanswered || activityInfo().attempt < readTries || tool.effect === 'terminal') throw error
+    if (!unanswered || activityInfo().attempt < readTries || started.metadata.effect === 'terminal') throw error
     return { envelope: failedEnvelope('UNANSWERED', `the core API gave no answer (${error.code})`), outcome: 'failed' }
   }
 }
@@ -130,22 +130,14 @@ async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): 
   }
 }
 
-function failedEnvelope(code: string, message: string): Envelope {
-  return {
-    ok: false,
-    error: { code, message, blocked: false, failed: true, retryable: false, details: {} },
-    meta: {},
-  }
-}
-
 function sentOf(answer: CoreAnswer): Sent {
   if (!answer.ok && answer.status === 403 && answer.problem.code === 'UNJUDGED') {
     return {
-      envelope: blockedEnvelope({ code: 'UNJUDGED', message: answer.problem.detail, details: {} }, {}),
+      envelope: blockedEnvelope('POLICY_BLOCKED', 'UNJUDGED', answer.problem.detail),
       outcome: 'failed',
     }
   }
-  return { envelope: toEnvelope(answer, {}), outcome: answer.ok ? 'done' : 'failed' }
+  return { envelope: toEnvelope(answer), outcome: answer.ok ? 'done' : 'failed' }
 }
 
 async function finish(
@@ -168,13 +160,13 @@ async function finish(
       actor: agentActor,
       turn: place.turn,
       stepKey: stepKey(place, place.turn, 'tool_finished', place.call),
-      action: actionOf('tool_finished', { effect: tool.effect }),
+      action: actionOf('tool_finished', { effect: started.metadata.effect }),
       detail: `Called tool: ${tool.name}`,
       metadata: {
         callId: started.metadata.callId,
         tool: tool.name,
         arguments: started.metadata.arguments,
-        effect: tool.effect,
+        effect: started.metadata.effect,
         targets: started.metadata.targets,
         outcome: sent.outcome,
         result,
@@ -192,7 +184,7 @@ function checked(tool: Tool, started: Started, { envelope }: Sent) {
   if (!envelope.ok) return { envelope, discovered: [] }
   const parsed = tool.output.safeParse(envelope.data)
   if (parsed.success) return { envelope, discovered: tool.discovers(parsed.data, started.metadata.arguments) }
-  if (tool.effect === 'write') return { envelope, discovered: [] }
+  if (started.metadata.effect === 'write') return { envelope, discovered: [] }
   return {
     envelope: failedEnvelope('BAD_ANSWER', `${tool.name} answered in a shape it should not have`),
     discovered: [],

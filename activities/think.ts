@@ -12,7 +12,10 @@ import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/ev
 import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint } from '../prompts/render.ts'
+import { type Budgets, nearBudget, spentBudget } from '../safety/budget.ts'
 import { fold, type State } from '../safety/fold.ts'
+import { phantomOf } from '../safety/phantom.ts'
+import { isSecretive } from '../safety/redact.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
 import { GiveUp, RetryLater } from './failure.ts'
@@ -51,8 +54,12 @@ export function thinkActivities(deps: ThinkDeps) {
         const events = await eventsOf(db, turn.incidentId)
         const state = fold(events, turn.attempt)
         const opening = contextOf(events, turn.attempt)
-        if (state.tokens >= opening.tokenBudget) return { kind: 'over_budget' }
-        const answer = await ask(deps, turn, events, opening, signal)
+        const budgets = budgetsOf(events, turn.attempt, opening)
+        const spent = spentBudget(state, budgets)
+        if (spent) return { kind: 'over_budget', budget: spent }
+        const warning = nearBudget(state, turn.turn, budgets)
+        const told = warning ? [...events, await warn(db, turn, warning)] : events
+        const answer = await ask(deps, turn, told, opening, signal)
         const answered = await write(db, turn, opening.protocol, answer)
         return await conclude(db, turn, answered)
       } catch (error) {
@@ -71,6 +78,35 @@ function contextOf(events: readonly IncidentEvent[], attempt: number): EventMeta
   const row = events.find((event) => event.kind === 'context_assembled' && event.attempt === attempt)
   if (row?.kind !== 'context_assembled') throw new GiveUp('CONTEXT_MISSING')
   return row.metadata
+}
+
+function budgetsOf(
+  events: readonly IncidentEvent[],
+  attempt: number,
+  opening: EventMetadata['context_assembled'],
+): Budgets {
+  const claimed = events.find((event) => event.kind === 'claimed' && event.attempt === attempt)
+  const seconds = claimed?.kind === 'claimed' ? claimed.metadata.config['agent.time_budget']?.value : null
+  return {
+    turns: opening.maxTurns,
+    tokens: opening.tokenBudget,
+    seconds: typeof seconds === 'number' ? seconds : Number.POSITIVE_INFINITY,
+  }
+}
+
+/** Says that a limit is near: a row like any other, so that what the model was told is on record. */
+async function warn(db: Db, turn: Turn, warning: { code: string; text: string }): Promise<IncidentEvent> {
+  return await db.transaction().execute(async (trx) => {
+    const { event } = await append(trx, turn.incidentId, turn.attempt, {
+      kind: 'correction_sent',
+      actor: agentActor,
+      turn: turn.turn,
+      stepKey: stepKey(turn, turn.turn, 'correction_sent', 0, 1),
+      detail: `Told the model that a limit is near: ${warning.code}`,
+      metadata: warning,
+    })
+    return event
+  })
 }
 
 type Answered = { answer: ChatAnswer; parsed: ParsedAnswer }
@@ -188,6 +224,8 @@ async function write(
           tool: call.tool,
           arguments: call.arguments,
           problem: call.problem,
+          // The row keeps the arguments without the secret; that there was one is what the judge must know.
+          ...(isSecretive(call.arguments) && { secret: true }),
         })),
         final: parsed.kind === 'final' ? { text: parsed.text, confidence: parsed.confidence } : null,
         problem: parsed.kind === 'correction' ? { code: parsed.code, text: parsed.text } : null,
@@ -253,7 +291,8 @@ async function concludeProse(
   })
   const state: State = fold(await eventsOf(trx, turn.incidentId), turn.attempt)
   const incident = await incidentById(trx, turn.incidentId)
-  if (incident?.type === 'question' && !state.open) {
+  const phantom = phantomOf(final.text, { writes: state.writes.length, reads: state.reads })
+  if (incident?.type === 'question' && !state.open && (!phantom || state.corrected.has('phantom_claim'))) {
     await closeIncident(
       trx,
       turn.incidentId,
@@ -265,12 +304,24 @@ async function concludeProse(
   }
   const corrected = await eventByStepKey(trx, stepKey(turn, turn.turn, 'correction_sent', 0))
   if (!inserted && corrected) return { kind: 'correction' }
-  if (state.proseCorrected) return { kind: 'unproven' }
-  await correct(trx, turn, {
+  if (state.corrected.has('prose_without_proof') || state.corrected.has('phantom_claim')) return { kind: 'unproven' }
+  await correct(trx, turn, proseCorrection(final.text, state))
+  return { kind: 'correction' }
+}
+
+/** What is wrong with ending in prose; claims of what no row shows are named, and counted, as such (seed 001, section 8). */
+function proseCorrection(text: string, state: State): { code: string; text: string } {
+  const phantom = phantomOf(text, { writes: state.writes.length, reads: state.reads })
+  if (phantom) {
+    return {
+      code: 'phantom_claim',
+      text: `No row shows what you claim (${phantom.category}). Nothing was run by your text. Call tools, and cite their results.`,
+    }
+  }
+  return {
     code: 'prose_without_proof',
     text: state.open
       ? 'A write is not verified yet. Read its target, then call resolve_incident with evidence, or escalate_incident.'
       : 'Prose resolves nothing. Call resolve_incident with claims that cite meta.seq of results, or escalate_incident.',
-  })
-  return { kind: 'correction' }
+  }
 }

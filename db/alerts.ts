@@ -3,6 +3,7 @@ import type { Alert, IngestOutcome } from '../domain/alert.ts'
 import { systemActor } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
+import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { closeIncident, lockIncident, openIncident, reopenIncident } from './incidents.ts'
@@ -23,7 +24,9 @@ export type Ingested = {
 }
 
 /** Takes one alert in, in one transaction of its own: stored, counted, joined to or opening its incident. */
-export async function ingestAlert(db: Db, alert: Alert): Promise<Ingested> {
+export async function ingestAlert(db: Db, received: Alert): Promise<Ingested> {
+  // Whoever can raise an alert can write anything into it.
+  const alert = cleanse(received)
   return await db.transaction().execute(async (trx) => {
     // Two deliveries of one fingerprint at once (an HA pair of senders) must come one after the other.
     await sql`select pg_advisory_xact_lock(hashtextextended(${`${alert.source}/${alert.fingerprint}`}, 0))`.execute(trx)

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { cleanJson, digestOf } from '../domain/digest.ts'
+import { digestOf } from '../domain/digest.ts'
 import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../domain/event.ts'
+import { cleanse } from '../safety/cleanse.ts'
 import type { Trx } from './connect.ts'
 import type { IncidentEventRow } from './tables.ts'
 
@@ -29,6 +30,9 @@ export type Appended<K extends EventKind = EventKind> = { event: IncidentEvent<K
  *
  * `attempt` fences: a run that is no longer the incident's current one gets StaleRunError. People, ingest and the watchdog
  * speak for no run and pass null; their rows carry the current attempt.
+ *
+ * Whatever an alert, a tool or a model said passes here: what could act on a terminal, hide text or open a door is taken out
+ * before it is stored, so that nothing that reads rows has to.
  *
  * Needs a transaction that does no network I/O. Lock order: incident, approval, append.
  */
@@ -60,8 +64,8 @@ export async function append<K extends EventKind>(
     kind: event.kind as string,
     action: event.action ?? actionOf(event.kind),
     actor: event.actor,
-    detail: cleanJson(event.detail),
-    metadata: cleanJson(event.metadata) as Record<string, unknown>,
+    detail: cleanse(event.detail),
+    metadata: cleanse(event.metadata) as Record<string, unknown>,
     at: head.now,
     prevHash: head.headHash,
   }

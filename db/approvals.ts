@@ -8,6 +8,7 @@ import { newId } from '../domain/id.ts'
 import { type Principal, permissions } from '../domain/operator.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { Preparation, Risk } from '../domain/tool.ts'
+import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import type { ApprovalRow } from './tables.ts'
@@ -45,13 +46,13 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
       tool: request.tool,
       args: JSON.stringify(request.args),
       targets: JSON.stringify(request.targets),
-      reason: request.reason,
+      reason: cleanse(request.reason),
       actionDigest: request.actionDigest,
       stateFingerprint: request.stateFingerprint,
       risk: request.risk,
       reversible: request.reversible,
       required: request.required,
-      dryRun: JSON.stringify(request.dryRun),
+      dryRun: JSON.stringify(cleanse(request.dryRun)),
       expiresAt: sql`nightshift_now() + make_interval(secs => ${request.expirySeconds})`,
     })
     .returning(['id', 'expiresAt'])
@@ -212,7 +213,7 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       await suspect(trx, incidentId, request, 'ROLE_LOST', token.name)
       return { outcome: 'forbidden', code: 'ROLE_LOST', message: `${token.name} may no longer decide approvals` }
     }
-    const reason = request.reason?.trim() || null
+    const reason = cleanse(request.reason?.trim()) || null
     if (request.decision === 'deny' && !reason) {
       return { outcome: 'invalid', message: 'a denial needs a reason: the model reads it' }
     }

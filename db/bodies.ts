@@ -1,5 +1,6 @@
-import { cleanJson, sha256 } from '../domain/digest.ts'
+import { sha256 } from '../domain/digest.ts'
 import type { BodyRef } from '../domain/event.ts'
+import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
 
 /** Bodies above this live in `result_body`; a row stays small enough that a whole incident folds in milliseconds. */
@@ -9,7 +10,7 @@ const tailCharacters = 600
 
 /** Stores text under its digest (once, however often it comes) and answers what a row keeps of it. */
 export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
-  const clean = cleanJson(text)
+  const clean = cleanse(text)
   const bytes = Buffer.from(clean, 'utf8')
   const digest = sha256(bytes)
   await db

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { newId } from '../domain/id.ts'
 import type { ResourceKind } from '../domain/resource.ts'
+import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
 import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
@@ -96,7 +97,7 @@ export async function finishDelivery(db: Db, delivery: DueDelivery, result: Deli
       .set({
         status: result.status,
         responseStatus: result.responseStatus,
-        response: result.response,
+        response: cleanse(result.response),
         leasedUntil: null,
         finishedAt: sql`nightshift_now()` as never,
       })

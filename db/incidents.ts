@@ -11,6 +11,7 @@ import {
   type Severity,
 } from '../domain/incident.ts'
 import type { ResourceRef } from '../domain/resource.ts'
+import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
 import { withdrawPending } from './approvals.ts'
 import type { Db, Trx } from './connect.ts'
@@ -70,7 +71,7 @@ export async function openIncident(trx: Trx, incident: NewIncident): Promise<Inc
       type: incident.type,
       severity: incident.severity,
       severitySource: incident.severitySource,
-      title: incident.title,
+      title: cleanse(incident.title),
       resourceKind: incident.resource?.kind ?? null,
       resourceId: incident.resource?.id ?? null,
       requestedBy: incident.requestedBy,
@@ -213,14 +214,15 @@ export async function closeIncident(
     .set({
       status: closing.status,
       assignedTo: null,
-      resolution: closing.status === 'resolved' ? closing.resolution : closing.reason,
+      // As the row has it: cleansed.
+      resolution: event.detail,
       closedAt: event.at,
       updatedAt: event.at,
     })
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
-  if (closing.status === 'escalated') await enqueueNotification(trx, closed, 'escalated', closing.reason)
+  if (closing.status === 'escalated') await enqueueNotification(trx, closed, 'escalated', event.detail)
   return true
 }
 

@@ -105,12 +105,24 @@ export type ProposedCall = {
   tool: string
   arguments: Record<string, unknown> | null
   problem: string | null
+  /** A secret was taken out of the arguments before they were stored: such a call is refused. */
+  secret?: boolean
 }
 
 /** A body too large for its row: the whole is in `result_body` under its digest. */
 export type BodyRef = { digest: string; bytes: number; head: string; tail: string }
 
 export type ConfigInForce = Record<string, { value: unknown; source: string }>
+
+/** What a ruling rested on besides the log. Shapes are the kernel's own (`Policy`, `Call`); stored as plain data. */
+export type JudgedBasis = {
+  at: string
+  policy: Record<string, unknown>
+  prepared:
+    | { ok: true; targets: ResourceRef[]; identity: Record<string, unknown>; stateFingerprint: string }
+    | { ok: false; reason: string }
+    | null
+}
 
 export type EventMetadata = {
   alert_received: {
@@ -159,12 +171,19 @@ export type EventMetadata = {
     code: string
     reason: string
     hint: string | null
+    /** Closed data for whoever recovers by program. */
+    details?: Record<string, unknown>
+    phase?: string
+    /** What code put right before it judged: a guest instead of its host, a bounded form instead of an endless one. */
+    corrected?: { code: string; field: string; from: unknown; to: unknown }[]
     effect: Effect
     risk: Risk
     targets: ResourceRef[]
     actionDigest: string
     policyVersion: string
     foldedSeq: number
+    /** Everything else the judge weighed: with the rows up to `foldedSeq`, the ruling can be repeated (`policy replay`). */
+    basis?: JudgedBasis
     approvalId: string | null
   }
   tool_started: {
@@ -227,7 +246,11 @@ export type EventMetadata = {
   grant_used: { approvalId: string }
   hint_confirmed: { leader: string }
   hint_diverged: { leader: string; why: string }
-  budget_ended: { budget: 'turns' | 'tokens' | 'time' | 'corrections' | 'model'; limit: number; used: number }
+  budget_ended: {
+    budget: 'turns' | 'tokens' | 'time' | 'bytes' | 'loops' | 'corrections' | 'model'
+    limit: number
+    used: number
+  }
   security_event: { code: string; door: string; subject: string; detail: string }
   resolved: {
     resolution: string

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ResourceRef } from './resource.ts'
+import type { ResourceKind, ResourceRef } from './resource.ts'
 
 /**
  * What a call does to the world. `resolve` finds out what a name means, `read` looks, `record` writes to the incident's own
@@ -34,8 +34,14 @@ export type Envelope = {
   meta: Record<string, unknown>
 }
 
-/** A thing that a look-up made known: writes may name it from now on. */
-export type Discovered = ResourceRef & { name: string; aliases: string[] }
+/** A thing that a look-up made known: writes may name it from now on. `host` is what it runs on, where it runs on something. */
+export type Discovered = ResourceRef & { name: string; aliases: string[]; host?: string | null }
+
+/** Where a command-carrying call holds what it would execute: words for no shell at all, or a text for bash. */
+export type CommandField = { field: string; form: 'argv' | 'bash' }
+
+/** Fields of a tool's input that name resources, with the kinds each may be of. */
+export type NamedFields = Readonly<Record<string, ResourceKind | readonly ResourceKind[]>>
 
 /** The core API as tools see it. `ok: false` is an answer; a fault of the network is thrown and may be retried. */
 export type CoreAnswer =
@@ -84,8 +90,12 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   risk: Risk
   /** A reversible low-risk write near the incident's resource runs unasked. */
   reversible: boolean
-  /** What the arguments name. Reads that look at a target close its verification. */
-  targets(input: Input, incidentId: string): ResourceRef[]
+  /** What the arguments name. Reads that look at a target close its verification; writes need it looked up. */
+  names: NamedFields
+  /** Runs inside what it names, so that naming a host where a guest on it is meant would hit the wrong file system. */
+  inside?: boolean
+  /** Tools that carry a command: what it is decides effect and verdict, not the tool's name. */
+  command?: CommandField
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
@@ -106,5 +116,7 @@ export type ToolFacts = {
   risk: Risk
   reversible: boolean
   input: z.ZodType
-  targets(input: Record<string, unknown>, incidentId: string): ResourceRef[]
+  names: NamedFields
+  inside?: boolean
+  command?: CommandField
 }

@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../domain/chat.ts'
+import { refusedEnvelope } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { fence, inertJson } from '../domain/fence.ts'
 import type { Envelope } from '../domain/tool.ts'
@@ -21,6 +22,7 @@ const stubCharacters = 200
 export function conversation(events: readonly IncidentEvent[], attempt: number): Entry[] {
   const entries: Entry[] = []
   const results = new Map<string, Extract<Entry, { kind: 'result' }>>()
+  const corrections = new Map<string, unknown[]>()
   const settle = (callId: string, envelope: Envelope, body: BodyRef | null = null) => {
     const result = results.get(callId)
     if (!result) return
@@ -42,10 +44,14 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
       }
       case 'call_judged':
         if (event.metadata.verdict === 'refuse') settle(event.metadata.callId, refused(event))
+        else corrections.set(event.metadata.callId, event.metadata.corrected ?? [])
         break
       case 'tool_finished': {
         const { callId, result, body, tool } = event.metadata
-        settle(callId, { ...result, meta: { ...result.meta, seq: event.seq, tool } }, body)
+        // What code put right is told, or the model would take the answer for one to what it had asked.
+        const corrected = corrections.get(callId) ?? []
+        const meta = { ...result.meta, seq: event.seq, tool, ...(corrected.length > 0 && { corrected }) }
+        settle(callId, { ...result, meta }, body)
         break
       }
       case 'verification': {
@@ -69,40 +75,25 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
 
 function notRun(tool: string): Envelope {
   return {
-    ok: false,
-    error: {
-      code: 'NOT_RUN',
-      message: 'this call was not run',
-      blocked: true,
-      failed: false,
-      retryable: true,
-      details: {},
-    },
+    ...refusedEnvelope({ code: 'NOT_RUN', reason: 'this call was not run', hint: null }),
     meta: { tool },
   }
 }
 
 function refused(event: IncidentEvent<'call_judged'>): Envelope {
-  const { code, reason, hint, tool } = event.metadata
-  const message = hint ? `${reason}. ${hint}` : reason
-  return {
-    ok: false,
-    error: { code, message, blocked: true, failed: false, retryable: false, details: {} },
-    meta: { seq: event.seq, tool },
-  }
+  const { tool } = event.metadata
+  return { ...refusedEnvelope(event.metadata), meta: { seq: event.seq, tool } }
 }
 
 function denied(event: IncidentEvent<'approval_decided'>): Envelope {
+  const reason = event.metadata.reason ?? 'denied without a reason'
   return {
-    ok: false,
-    error: {
+    ...refusedEnvelope({
       code: 'DENIED',
-      message: event.metadata.reason ?? 'denied without a reason',
-      blocked: true,
-      failed: false,
-      retryable: false,
-      details: { by: event.actor, advice: 'do not propose the same action again' },
-    },
+      reason,
+      hint: 'Do not propose the same action again: propose one that respects the reason, or escalate quoting it.',
+      details: { by: event.actor },
+    }),
     meta: { seq: event.seq },
   }
 }

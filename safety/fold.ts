@@ -1,25 +1,18 @@
 import { actionDigest } from '../domain/digest.ts'
 import type { IncidentEvent } from '../domain/event.ts'
+import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
-import type { Discovered } from '../domain/tool.ts'
-
-/** A look-up older than this no longer lets a write name its target. Waiting for a person does not age it. */
-export const resolvedForMs = 45 * 60_000
-/** More names than an investigation can need; the oldest are forgotten first. */
-export const resolvedLimit = 500
-
-export type ResolvedEntry = { ref: ResourceRef; seq: number; atMs: number }
+import { emptyResolved, type Resolved, remember, shift } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
+
+export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
 
 export type State = {
   attempt: number
   /** Number of the newest row folded: goes into `call_judged`, so that a judgement can be repeated later. */
   lastSeq: number
-  /** What this attempt has looked up, by resource key. */
-  resolved: Map<string, ResolvedEntry>
-  /** Keys by every name and alias a look-up told, for hints. */
-  names: Map<string, Set<string>>
+  resolved: Resolved
   /** A write that was started and whose verification has not closed: nothing else may be written meanwhile. */
   open: OpenWrite | null
   /** Writes in order, with what their verification said. */
@@ -28,58 +21,108 @@ export type State = {
   evidence: Set<number>
   /** Look-ups that were made, whether they succeeded or not: an escalation needs one, and a platform that is down is a finding. */
   diagnostics: number
+  /** Look-ups that answered. */
+  reads: number
   /** Resources that a successful read of this attempt looked at. */
   lookedAt: Set<string>
-  /** The call judged last, to refuse its exact repetition. */
-  lastCall: { callId: string; digest: string } | null
+  /** The calls judged last, oldest first, to refuse their repetition. A write in between ends a pattern. */
+  recent: { callId: string; digest: string }[]
   /** Actions a person denied in this attempt. */
   denied: Set<string>
+  /** Refusals for going round in circles. */
+  loops: number
+  /** Claims refused for their wording: it happens once. */
+  phantoms: number
   corrections: number
   correctionsInARow: number
+  /** Codes of corrections already sent: each kind of warning comes once. */
+  corrected: Set<string>
   tokens: number
   modelTurns: number
-  /** Answered prose that was already corrected once. */
-  proseCorrected: boolean
+  /** Bytes of results. */
+  bytes: number
+  /** From the claim to the newest row, without waiting for people. */
+  workedMs: number
+  /** Refusals the model could get past by itself, by tool, until the same tool succeeds. */
+  recovering: Map<string, string>
+  recoveries: { attempted: number; succeeded: number }
   hintFrom: string | null
+}
+
+/** RESOLVING: nothing looked up. READING: something is. VERIFYING: a write waits to be looked at (seed 001, section 7). */
+export function phaseOf(state: State): Phase {
+  if (state.open) return 'VERIFYING'
+  return state.resolved.entries.size === 0 ? 'RESOLVING' : 'READING'
 }
 
 /**
  * Folds the rows of one attempt into the state that judging needs. Pure and total: any prefix of a log folds, and equal rows
- * give equal states. Rows of other attempts are ignored, so that a new run starts with nothing looked up.
+ * give equal states. Rows of other attempts are ignored, so that a new run starts with nothing looked up. `pinned` is the
+ * incident's own resource.
  */
-export function fold(events: readonly IncidentEvent[], attempt: number): State {
-  const state: State = {
+export function fold(events: readonly IncidentEvent[], attempt: number, pinned: ResourceRef | null = null): State {
+  const state = emptyState(attempt, pinned)
+  const clock: Clock = { beganMs: null, waitedMs: 0, waitingSinceMs: null }
+  for (const event of events) {
+    state.lastSeq = Math.max(state.lastSeq, event.seq)
+    // An alert belongs to the incident, not to an attempt: it may be cited in each.
+    if (event.kind === 'alert_received') state.evidence.add(event.seq)
+    if (event.attempt !== attempt) continue
+    passTime(state, clock, event)
+    apply(state, event)
+  }
+  return state
+}
+
+function emptyState(attempt: number, pinned: ResourceRef | null): State {
+  return {
     attempt,
     lastSeq: 0,
-    resolved: new Map(),
-    names: new Map(),
+    resolved: emptyResolved(pinned),
     open: null,
     writes: [],
     evidence: new Set(),
     diagnostics: 0,
+    reads: 0,
     lookedAt: new Set(),
-    lastCall: null,
+    recent: [],
     denied: new Set(),
+    loops: 0,
+    phantoms: 0,
     corrections: 0,
     correctionsInARow: 0,
+    corrected: new Set(),
     tokens: 0,
     modelTurns: 0,
-    proseCorrected: false,
+    bytes: 0,
+    workedMs: 0,
+    recovering: new Map(),
+    recoveries: { attempted: 0, succeeded: 0 },
     hintFrom: null,
   }
-  let waitingSinceMs: number | null = null
-  for (const event of events) {
-    state.lastSeq = Math.max(state.lastSeq, event.seq)
-    if (event.kind === 'alert_received') state.evidence.add(event.seq)
-    if (event.attempt !== attempt) continue
-    if (event.kind === 'approval_requested') waitingSinceMs = Date.parse(event.at)
-    if (waitingSinceMs !== null && endsWaiting(event)) {
-      shiftLookUps(state, Date.parse(event.at) - waitingSinceMs)
-      waitingSinceMs = null
-    }
-    apply(state, event)
+}
+
+type Clock = { beganMs: number | null; waitedMs: number; waitingSinceMs: number | null }
+
+function passTime(state: State, clock: Clock, event: IncidentEvent): void {
+  const atMs = Date.parse(event.at)
+  if (event.kind === 'claimed') clock.beganMs ??= atMs
+  if (event.kind === 'approval_requested') clock.waitingSinceMs ??= atMs
+  if (clock.waitingSinceMs !== null && endsWaiting(event)) {
+    const waitedMs = Math.max(0, atMs - clock.waitingSinceMs)
+    clock.waitedMs += waitedMs
+    clock.waitingSinceMs = null
+    shift(state.resolved, waitedMs)
   }
-  return state
+  if (clock.beganMs !== null) state.workedMs = Math.max(0, atMs - clock.beganMs - clock.waitedMs)
+}
+
+function endsWaiting(event: IncidentEvent): boolean {
+  return (
+    event.kind === 'approval_expired' ||
+    event.kind === 'approval_withdrawn' ||
+    (event.kind === 'approval_decided' && event.metadata.status !== 'pending')
+  )
 }
 
 function apply(state: State, event: IncidentEvent): void {
@@ -92,16 +135,13 @@ function apply(state: State, event: IncidentEvent): void {
       state.tokens += event.metadata.usage.promptTokens + event.metadata.usage.completionTokens
       break
     case 'correction_sent':
+      state.corrected.add(event.metadata.code)
+      if (isWarning(event.metadata.code)) break
       state.corrections += 1
       state.correctionsInARow += 1
-      if (event.metadata.code === 'prose_without_proof') state.proseCorrected = true
       break
     case 'call_judged':
-      state.correctionsInARow = 0
-      state.lastCall = {
-        callId: event.metadata.callId,
-        digest: actionDigest(event.metadata.tool, event.metadata.arguments ?? {}),
-      }
+      judged(state, event)
       break
     case 'tool_started':
       if (event.metadata.effect === 'write') startWrite(state, event)
@@ -120,21 +160,55 @@ function apply(state: State, event: IncidentEvent): void {
   }
 }
 
+/** A word that a limit is near asks for nothing to be said again, so it is no correction. */
+export function isWarning(code: string): boolean {
+  return code.startsWith('budget_')
+}
+
+const recentLimit = 4
+
+function judged(state: State, event: IncidentEvent<'call_judged'>): void {
+  const { callId, tool, verdict, code } = event.metadata
+  state.correctionsInARow = 0
+  if (state.recent.at(-1)?.callId !== callId) {
+    state.recent.push({ callId, digest: actionDigest(tool, event.metadata.arguments ?? {}) })
+    if (state.recent.length > recentLimit) state.recent.shift()
+  }
+  if (event.metadata.corrected?.length) recovering(state, tool, event.metadata.corrected[0]?.code ?? code)
+  if (verdict !== 'refuse') return
+  const { recoverable, loop } = refusalOf(code)
+  if (loop) state.loops += 1
+  if (code === 'PHANTOM_CLAIM') state.phantoms += 1
+  if (recoverable) recovering(state, tool, code)
+}
+
+function recovering(state: State, tool: string, code: string): void {
+  state.recovering.set(tool, code)
+  state.recoveries.attempted += 1
+}
+
 function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
   const { callId, tool, targets } = event.metadata
   state.open = { callId, tool, targets, startedSeq: event.seq }
   state.writes.push({ callId, tool, startedSeq: event.seq, verified: 'open' })
+  // What was read before means something else now; only the write itself must not come again at once.
+  state.recent = state.recent.slice(-1)
 }
 
 function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
-  const { effect, result, targets, discovered } = event.metadata
+  const { tool, effect, result, body, targets, discovered } = event.metadata
   const looks = effect === 'read' || effect === 'resolve'
   if (looks) state.diagnostics += 1
+  state.bytes += body?.bytes ?? JSON.stringify(result.data ?? null).length
   if (!result.ok) return
   state.evidence.add(event.seq)
+  if (state.recovering.delete(tool)) state.recoveries.succeeded += 1
   if (!looks) return
-  for (const target of targets) state.lookedAt.add(resourceKey(target))
-  for (const thing of discovered) remember(state, thing, event)
+  state.reads += 1
+  const named = new Set(targets.map(resourceKey))
+  for (const key of named) state.lookedAt.add(key)
+  const atMs = Date.parse(event.at)
+  for (const thing of discovered) remember(state.resolved, thing, event.seq, atMs, named.has(resourceKey(thing)))
 }
 
 function verify(state: State, event: IncidentEvent<'verification'>): void {
@@ -143,31 +217,4 @@ function verify(state: State, event: IncidentEvent<'verification'>): void {
   state.evidence.add(event.seq)
   for (const write of state.writes) if (write.callId === callId) write.verified = outcome
   if (state.open?.callId === callId) state.open = null
-}
-
-function remember(state: State, thing: Discovered, event: IncidentEvent): void {
-  const key = resourceKey(thing)
-  state.resolved.delete(key)
-  state.resolved.set(key, { ref: { kind: thing.kind, id: thing.id }, seq: event.seq, atMs: Date.parse(event.at) })
-  for (const name of [thing.id, thing.name, ...thing.aliases]) {
-    const keys = state.names.get(name) ?? new Set()
-    keys.add(key)
-    state.names.set(name, keys)
-  }
-  if (state.resolved.size > resolvedLimit) {
-    const oldest = state.resolved.keys().next().value
-    if (oldest !== undefined) state.resolved.delete(oldest)
-  }
-}
-
-function endsWaiting(event: IncidentEvent): boolean {
-  return (
-    event.kind === 'approval_expired' ||
-    event.kind === 'approval_withdrawn' ||
-    (event.kind === 'approval_decided' && event.metadata.status !== 'pending')
-  )
-}
-
-function shiftLookUps(state: State, waitedMs: number): void {
-  for (const entry of state.resolved.values()) entry.atMs += waitedMs
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { recordableAction } from '../domain/event.ts'
 import { resolveOutcome } from '../domain/incident.ts'
-import { defineTool, incidentId, ref } from './define.ts'
+import { defineTool, incidentId } from './define.ts'
 
 /** `get_incident`: the incident as it stands. */
 export const getIncident = defineTool({
@@ -12,7 +12,7 @@ export const getIncident = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ id }) => [ref('incident', id)],
+  names: { id: 'incident' },
   discovers: () => [],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/incidents/${id}`, { signal }),
 })
@@ -25,7 +25,7 @@ export const listIncidentEvents = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ incident_id }) => [ref('incident', incident_id)],
+  names: { incident_id: 'incident' },
   discovers: () => [],
   run: ({ incident_id, limit }, { core, signal }) =>
     core.get(`/api/v1/incidents/${incident_id}/events?limit=${limit}`, { signal }),
@@ -39,7 +39,7 @@ export const addIncidentEvent = defineTool({
   effect: 'record',
   risk: 'none',
   reversible: true,
-  targets: ({ incident_id }) => [ref('incident', incident_id)],
+  names: { incident_id: 'incident' },
   discovers: () => [],
   run: ({ incident_id, action, detail }, { core, stepKey, signal }) =>
     core.post(`/api/v1/incidents/${incident_id}/events`, { action, detail }, { idempotencyKey: stepKey, signal }),
@@ -57,7 +57,7 @@ export const reportCapabilityGap = defineTool({
   effect: 'record',
   risk: 'none',
   reversible: true,
-  targets: ({ incident_id }) => [ref('incident', incident_id)],
+  names: { incident_id: 'incident' },
   discovers: () => [],
   run: ({ incident_id, category, description }, { core, stepKey, signal }) =>
     core.post('/api/v1/capability-gaps', { incident_id, category, description }, { idempotencyKey: stepKey, signal }),
@@ -83,7 +83,7 @@ export const resolveIncident = defineTool({
   effect: 'terminal',
   risk: 'none',
   reversible: true,
-  targets: ({ id }) => [ref('incident', id)],
+  names: { id: 'incident' },
   discovers: () => [],
   run: ({ id, ...body }, { core, stepKey, signal }) =>
     core.post(`/api/v1/incidents/${id}/resolve`, body, { idempotencyKey: stepKey, signal }),
@@ -98,7 +98,7 @@ export const escalateIncident = defineTool({
   effect: 'terminal',
   risk: 'none',
   reversible: true,
-  targets: ({ id }) => [ref('incident', id)],
+  names: { id: 'incident' },
   discovers: () => [],
   run: ({ id, reason: why }, { core, stepKey, signal }) =>
     core.post(`/api/v1/incidents/${id}/escalate`, { reason: why }, { idempotencyKey: stepKey, signal }),

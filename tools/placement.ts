@@ -22,7 +22,7 @@ export const scheduleHaProposal = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ host_ids }) => host_ids.map((id) => ref('host', id)),
+  names: { host_ids: 'host', vm_ids: 'vm' },
   discovers: (output) => [
     discovered('proposal', output.proposal_id),
     ...output.steps.map((step) => discovered('vm', step.vm)),
@@ -108,7 +108,7 @@ export const executeMigration = defineTool({
   effect: 'write',
   risk: 'high',
   reversible: true,
-  targets: ({ proposal_id }) => [ref('proposal', proposal_id)],
+  names: { proposal_id: 'proposal' },
   discovers: () => [],
   async prepare({ proposal_id }, { core, signal }) {
     const plan = await readProposal(core, proposal_id, signal)

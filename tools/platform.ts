@@ -19,7 +19,7 @@ export const getShard = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ id }) => [ref('shard', id)],
+  names: { id: 'shard' },
   discovers: (output) => [discovered('shard', output.id)],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/shards/${id}`, { signal }),
 })
@@ -32,7 +32,7 @@ export const listNodesByShard = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ shard_id }) => [ref('shard', shard_id)],
+  names: { shard_id: 'shard' },
   discovers: ({ items }, { shard_id }) => [
     discovered('shard', shard_id as string),
     ...items.map((item) => discovered('node', item.id, item.hostname, [item.ip])),
@@ -48,7 +48,7 @@ export const getNode = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ id }) => [ref('node', id)],
+  names: { id: 'node' },
   discovers: (output) => [
     discovered('node', output.id, output.hostname, [output.ip]),
     discovered('shard', output.shard),
@@ -64,7 +64,7 @@ export const getTenant = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ id }) => [ref('tenant', id)],
+  names: { id: 'tenant' },
   discovers: (output) => [discovered('tenant', output.id, output.name), discovered('shard', output.shard)],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/tenants/${id}`, { signal }),
 })
@@ -77,7 +77,7 @@ export const findResource = defineTool({
   effect: 'resolve',
   risk: 'none',
   reversible: true,
-  targets: () => [],
+  names: {},
   discovers: ({ items }) => items.map((item) => discovered(item.kind, item.id, item.name)),
   run: ({ kind, text }, { core, signal }) =>
     core.get(`/api/v1/resources?q=${encodeURIComponent(text)}${kind ? `&kind=${kind}` : ''}`, { signal }),
@@ -106,7 +106,7 @@ export const convergeShard = defineTool({
   effect: 'write',
   risk: 'low',
   reversible: true,
-  targets: ({ id }) => [ref('shard', id)],
+  names: { id: 'shard' },
   discovers: () => [],
   async prepare({ id }, { core, signal }) {
     const answer = await core.get(`/api/v1/shards/${id}/nodes`, { signal })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { health } from '../domain/platform.ts'
-import { defineTool, discovered, ref, resourceId } from './define.ts'
+import { defineTool, discovered, resourceId } from './define.ts'
 
 /** The five read-only predicates of seed 000, section 32.1.2. */
 
@@ -12,7 +12,7 @@ export const nodeHealth = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ node }) => [ref('node', node), ref('host', node)],
+  names: { node: ['node', 'host'] },
   discovers: (output) => [discovered(output.kind, output.node)],
   run: ({ node }, { core, signal }) => core.get(`/api/v1/nodes/${node}/health`, { signal }),
 })
@@ -25,7 +25,7 @@ export const liveLink = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ a, b }) => [ref('host', a), ref('host', b)],
+  names: { a: 'host', b: 'host' },
   discovers: () => [],
   run: ({ a, b }, { core, signal }) => core.get(`/api/v1/links?a=${a}&b=${b}`, { signal }),
 })
@@ -38,7 +38,7 @@ export const canReach = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ from, to }) => [ref('host', from), ref('host', to)],
+  names: { from: 'host', to: 'host' },
   discovers: () => [],
   run: ({ from, to }, { core, signal }) => core.get(`/api/v1/reachability?from=${from}&to=${to}`, { signal }),
 })
@@ -51,7 +51,7 @@ export const activeAlerts = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: () => [],
+  names: {},
   discovers: () => [],
   run: ({ resource }, { core, signal }) => core.get(`/api/v1/active-alerts?resource=${resource}`, { signal }),
 })
@@ -64,7 +64,7 @@ export const currentVmHost = defineTool({
   effect: 'read',
   risk: 'none',
   reversible: true,
-  targets: ({ vm }) => [ref('vm', vm)],
+  names: { vm: 'vm' },
   discovers: (output) => [
     discovered('vm', output.id),
     ...(output.host === null ? [] : [discovered('host', output.host)]),

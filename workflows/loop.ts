@@ -66,7 +66,7 @@ export async function runLoop(ports: Ports, limits: Limits, resume: Progress = f
       case 'unproven':
         return escalate('UNPROVEN_ANSWER')
       case 'over_budget':
-        return escalate('TOKEN_BUDGET')
+        return escalate(thought.budget === 'bytes' ? 'BYTE_BUDGET' : 'TOKEN_BUDGET')
       case 'interrupted':
         // The question was put off, not answered: the turn begins again unless the run has ended.
         progress.turn -= 1
@@ -119,6 +119,8 @@ async function runCall(
         return { end: 'fenced' }
       case 'indeterminate':
         return escalate('INDETERMINATE')
+      case 'looping':
+        return escalate('LOOP')
       case 'failed':
         return escalate('ACT_FAILED')
       case 'ask': {

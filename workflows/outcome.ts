@@ -9,7 +9,7 @@ export type Thought =
   | { kind: 'correction' }
   | { kind: 'closed' }
   | { kind: 'unproven' }
-  | { kind: 'over_budget' }
+  | { kind: 'over_budget'; budget?: 'tokens' | 'bytes' }
   | { kind: 'fenced' }
   | { kind: 'interrupted' }
   | { kind: 'failed' }
@@ -21,6 +21,7 @@ export type Act =
   | { kind: 'ask'; approvalId: string; expiresInMs: number }
   | { kind: 'closed' }
   | { kind: 'indeterminate' }
+  | { kind: 'looping' }
   | { kind: 'fenced' }
   | { kind: 'failed' }
 
@@ -33,6 +34,8 @@ export type EscalationCode =
   | 'TURN_LIMIT'
   | 'TIME_BUDGET'
   | 'TOKEN_BUDGET'
+  | 'BYTE_BUDGET'
+  | 'LOOP'
   | 'CORRECTION_LIMIT'
   | 'UNPROVEN_ANSWER'
   | 'APPROVAL_EXPIRED'

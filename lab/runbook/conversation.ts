@@ -61,6 +61,12 @@ const envelope = z.object({
 })
 export type Result = z.infer<typeof envelope>
 
+/** The finer word of an error where it has one: nine codes tell the kind, the rule tells which. */
+export function ruleOf(result: Result | null): string | null {
+  const rule = result?.error?.details?.rule
+  return typeof rule === 'string' ? rule : (result?.error?.code ?? null)
+}
+
 /** A call that was made and what came back; `turn` counts the model's answers, several calls may share one. */
 export type Step = { turn: number; tool: string; args: Record<string, unknown>; result: Result | null }
 

@@ -1,4 +1,4 @@
-import type { Conversation, Step } from './conversation.ts'
+import { type Conversation, ruleOf, type Step } from './conversation.ts'
 import { type Call, call, type Decision, escalate } from './decision.ts'
 import { done, object, subject } from './facts.ts'
 import { diskPressure } from './playbooks/disk.ts'
@@ -48,14 +48,15 @@ function trouble(conversation: Conversation): Decision | null {
   const failed = steps.find((step) => step.turn === turn && step.result?.ok === false)
   const error = failed?.result?.error
   if (!failed || !error) return null
-  const before = steps.filter(({ tool, result }) => tool === failed.tool && result?.error?.code === error.code).length
+  const rule = ruleOf(failed.result) ?? error.code
+  const before = steps.filter(({ tool, result }) => tool === failed.tool && ruleOf(result) === rule).length
 
   if (failed.tool === 'escalate_incident') {
     return before >= 2
       ? giveUp(String(failed.args.reason))
       : readIncident(conversation, 'I look once more before I hand over.')
   }
-  switch (error.code) {
+  switch (rule) {
     case 'DENIED':
       // The host's playbook knows how to make another plan; nothing else has a second way.
       return failed.tool === 'execute_migration' ? null : escalate(conversation, `Denied: "${error.message}"`)
@@ -74,11 +75,11 @@ function trouble(conversation: Conversation): Decision | null {
       if (before >= busyAtMost) return escalate(conversation, `${error.message}, three times; a person must look.`)
       return { say: 'Somebody else is writing there; I look again first.', calls: verifyingReads(conversation, failed) }
   }
-  const unexpected = steps.filter(({ result }) => result?.error && !expected.has(result.error.code)).length
+  const unexpected = steps.filter(({ result }) => result?.error && !expected.has(ruleOf(result) ?? '')).length
   if (unexpected >= unexpectedAtMost) {
-    return escalate(conversation, `${failed.tool} failed: ${error.code}, ${error.message}`)
+    return escalate(conversation, `${failed.tool} failed: ${rule}, ${error.message}`)
   }
-  return readIncident(conversation, `${failed.tool} failed (${error.code}); I look again before I try once more.`)
+  return readIncident(conversation, `${failed.tool} failed (${rule}); I look again before I try once more.`)
 }
 
 const expected = new Set(['DENIED', 'PAUSED', 'STRICT_RESOLUTION', 'FSM_BLOCKED', 'TARGET_BUSY'])

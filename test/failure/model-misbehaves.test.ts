@@ -58,7 +58,7 @@ test.each([
   ['phantom_claim', null],
   ['unknown_tool', 'TURN_LIMIT'],
   ['wrong_types', 'TURN_LIMIT'],
-  ['repeats', 'TURN_LIMIT'],
+  ['repeats', 'LOOP'],
 ])(
   'a model that is %s for ever ends in an escalation that says why, and writes nothing',
   async (name, code) => {

@@ -1,4 +1,4 @@
-import type { Conversation, Result, Step } from '../conversation.ts'
+import { type Conversation, type Result, ruleOf, type Step } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
 import { after, done, type Facts, lastVerification, object, rows, seqs, subject, text } from '../facts.ts'
 
@@ -79,7 +79,7 @@ function verifyMoves(conversation: Conversation, host: string, moved: Step & { r
 /** What a person said no to: the plan's moves, by which another proposal of the same plan is known, and why. */
 function deniedPlans(steps: Step[]): { moves: string | null; reason: string }[] {
   return steps
-    .filter(({ tool, result }) => tool === 'execute_migration' && result?.error?.code === 'DENIED')
+    .filter(({ tool, result }) => tool === 'execute_migration' && ruleOf(result) === 'DENIED')
     .map(({ args, result }) => {
       const proposed = done(steps, 'schedule_ha_proposal').find(
         (step) => proposalId(object(step.result.data)) === args.proposal_id,

@@ -1,11 +1,11 @@
-import { deniedDigests, usableApproval as usable } from '../db/approvals.ts'
-import type { Trx } from '../db/connect.ts'
-import { neighboursOf } from '../db/inventory.ts'
-import { leasesOfOthers } from '../db/leases.ts'
-import type { SettingsReader } from '../db/settings.ts'
 import type { Incident } from '../domain/incident.ts'
+import type { Policy } from '../domain/policy.ts'
 import type { ResourceRef } from '../domain/resource.ts'
-import type { Policy } from '../safety/judge.ts'
+import { deniedDigests, usableApproval as usable } from './approvals.ts'
+import type { Trx } from './connect.ts'
+import { neighboursOf } from './inventory.ts'
+import { leasesOfOthers } from './leases.ts'
+import type { SettingsReader } from './settings.ts'
 
 /**
  * Everything the judge weighs besides the log, read in the transaction that will write its ruling. Throws when a store cannot

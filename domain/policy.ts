@@ -1,0 +1,19 @@
+import type { ResourceRef } from './resource.ts'
+
+/** What the judge weighs besides the log: read in the transaction that writes its ruling, and stored on that row. */
+export type Policy = {
+  incidentId: string
+  resource: ResourceRef | null
+  role: 'leader' | 'follower'
+  paused: boolean
+  /** Names offered for this type of incident; null means all. */
+  offered: readonly string[] | null
+  /** The incident's resource and its direct neighbours. */
+  vicinity: readonly ResourceRef[]
+  /** Digests a person denied anywhere in the group. */
+  denied: readonly string[]
+  /** Targets another incident is writing to now. */
+  busy: readonly { target: string; incidentId: string }[]
+  /** An approval that a person gave for this call and that is still in time; binding is checked here. */
+  approval: { id: string; callId: string; actionDigest: string; stateFingerprint: string } | null
+}

@@ -1,0 +1,76 @@
+import type { IncidentEvent, Verdict } from '../domain/event.ts'
+import type { Policy } from '../domain/policy.ts'
+import type { ResourceRef } from '../domain/resource.ts'
+import type { ToolFacts } from '../domain/tool.ts'
+import { fold } from './fold.ts'
+import { type Call, judge } from './judge.ts'
+
+export type Difference = {
+  seq: number
+  turn: number | null
+  tool: string
+  was: { verdict: Verdict; code: string; policyVersion: string }
+  is: { verdict: Verdict; code: string; reason: string }
+}
+
+export type Replay = {
+  /** Rulings that were repeated with everything they rested on. */
+  judged: number
+  differences: Difference[]
+  /** Rulings of an older version that did not store what they rested on: they cannot be repeated. */
+  unrepeatable: number
+}
+
+/**
+ * Judges every stored ruling of one incident again with today's kernel: the rows before it are folded, and what it weighed
+ * besides is on its own row. No model, no network, no clock. A difference in the code alone is one too: somebody reads it.
+ */
+export function replay(
+  events: readonly IncidentEvent[],
+  tools: ReadonlyMap<string, ToolFacts>,
+  resource: ResourceRef | null,
+): Replay {
+  const report: Replay = { judged: 0, differences: [], unrepeatable: 0 }
+  for (const event of events) {
+    if (event.kind !== 'call_judged') continue
+    const { basis, code, verdict, policyVersion, tool } = event.metadata
+    // Decided by what another incident's people said, not by the judge.
+    if (code === 'DECIDED_ELSEWHERE') continue
+    if (!basis) {
+      report.unrepeatable += 1
+      continue
+    }
+    report.judged += 1
+    const before = events.filter((each) => each.seq <= event.metadata.foldedSeq)
+    const state = fold(before, event.attempt, resource)
+    const now = judge(callOf(events, event), tools, state, basis.policy as unknown as Policy, Date.parse(basis.at))
+    if (now.verdict === verdict && now.code === code) continue
+    report.differences.push({
+      seq: event.seq,
+      turn: event.turn,
+      tool,
+      was: { verdict, code, policyVersion },
+      is: { verdict: now.verdict, code: now.code, reason: now.reason },
+    })
+  }
+  return report
+}
+
+/** The call as it was judged: proposed in the model's answer, with what was found out about it on the ruling's row. */
+function callOf(events: readonly IncidentEvent[], judged: IncidentEvent<'call_judged'>): Call {
+  const { callId, tool, basis } = judged.metadata
+  const proposed = events
+    .filter((event) => event.kind === 'model_answered' && event.attempt === judged.attempt)
+    .flatMap((event) => (event.kind === 'model_answered' ? event.metadata.calls : []))
+    .find((call) => call.id === callId)
+  const dryRun = { possible: true, summary: '', details: {} }
+  const prepared = basis?.prepared ?? null
+  return {
+    callId,
+    tool,
+    arguments: proposed ? proposed.arguments : judged.metadata.arguments,
+    problem: proposed?.problem ?? null,
+    ...(proposed?.secret && { secret: true }),
+    prepared: prepared?.ok ? { ok: true, preparation: { ...prepared, dryRun } } : prepared,
+  }
+}

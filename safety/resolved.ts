@@ -1,0 +1,122 @@
+import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
+import { resourceKey } from '../domain/resource.ts'
+import type { Discovered } from '../domain/tool.ts'
+
+/**
+ * The resolved context of seed 001, section 5: what this attempt has looked up. Folded from rows, never stored by itself, and
+ * empty when an attempt begins: platforms change between attempts.
+ */
+
+/** A look-up older than this no longer lets a write name its target. Waiting for a person does not age it. */
+export const resolvedForMs = 45 * 60_000
+/** More names than an investigation can need; the one looked up longest ago is forgotten first, the pinned one never. */
+export const resolvedLimit = 500
+
+export type ResolvedEntry = {
+  ref: ResourceRef
+  /** `{kind}:{host}:{uid}` for what runs on a host, else `{kind}:{uid}`. */
+  canonical: string
+  host: string | null
+  names: readonly string[]
+  seq: number
+  atMs: number
+  /** When a call last named it by itself. Bulk look-ups set `atMs` only: they say nothing about what is meant. */
+  explicitAtMs: number | null
+}
+
+export type Resolved = {
+  /** By `{kind}:{id}`, looked up longest ago first. */
+  entries: Map<string, ResolvedEntry>
+  /** Keys by every id, name and alias. */
+  byName: Map<string, Set<string>>
+  /** The incident's own resource: never evicted. */
+  pinned: string | null
+}
+
+export function emptyResolved(pinned: ResourceRef | null): Resolved {
+  return { entries: new Map(), byName: new Map(), pinned: pinned ? resourceKey(pinned) : null }
+}
+
+/** Registers what a successful look-up told. `explicit`: the call named this thing, rather than finding it among others. */
+export function remember(resolved: Resolved, thing: Discovered, seq: number, atMs: number, explicit: boolean): void {
+  const key = resourceKey(thing)
+  const known = resolved.entries.get(key)
+  const host = thing.host ?? known?.host ?? null
+  const names = [...new Set([thing.id, thing.name, ...thing.aliases, ...(known?.names ?? [])])]
+  // Taken out and put back: a Map's order is then the order of the last look-ups.
+  resolved.entries.delete(key)
+  resolved.entries.set(key, {
+    ref: { kind: thing.kind, id: thing.id },
+    canonical: host === null ? key : `${thing.kind}:${host}:${thing.id}`,
+    host,
+    names,
+    seq,
+    atMs,
+    explicitAtMs: explicit ? atMs : (known?.explicitAtMs ?? null),
+  })
+  for (const name of names) {
+    const keys = resolved.byName.get(name) ?? new Set()
+    keys.add(key)
+    resolved.byName.set(name, keys)
+  }
+  if (resolved.entries.size > resolvedLimit) forgetOldest(resolved)
+}
+
+function forgetOldest(resolved: Resolved): void {
+  for (const [key, entry] of resolved.entries) {
+    if (key === resolved.pinned) continue
+    resolved.entries.delete(key)
+    for (const name of entry.names) resolved.byName.get(name)?.delete(key)
+    return
+  }
+}
+
+/** Waiting for a person ages nothing: every time moves on by what was waited. */
+export function shift(resolved: Resolved, waitedMs: number): void {
+  for (const entry of resolved.entries.values()) {
+    entry.atMs += waitedMs
+    if (entry.explicitAtMs !== null) entry.explicitAtMs += waitedMs
+  }
+}
+
+export function isFresh(atMs: number, nowMs: number): boolean {
+  return nowMs - atMs <= resolvedForMs
+}
+
+export type Meant =
+  | { kind: 'known'; entry: ResolvedEntry }
+  | { kind: 'ambiguous'; candidates: ResolvedEntry[] }
+  | { kind: 'unknown' }
+
+/** What a name in a call means: the id itself, else the one fresh thing of those kinds that goes by this name. */
+export function meantBy(resolved: Resolved, kinds: readonly ResourceKind[], name: string, nowMs: number): Meant {
+  const fresh = (entry: ResolvedEntry | undefined): entry is ResolvedEntry =>
+    entry !== undefined && isFresh(entry.atMs, nowMs)
+  const exact = kinds.map((kind) => resolved.entries.get(resourceKey({ kind, id: name }))).filter(fresh)
+  if (exact[0]) return { kind: 'known', entry: exact[0] }
+  const candidates = [...(resolved.byName.get(name) ?? [])]
+    .map((key) => resolved.entries.get(key))
+    .filter(fresh)
+    .filter((entry) => kinds.includes(entry.ref.kind))
+  if (candidates.length > 1) return { kind: 'ambiguous', candidates }
+  return candidates[0] ? { kind: 'known', entry: candidates[0] } : { kind: 'unknown' }
+}
+
+/** Things on this host that calls named by themselves lately: whoever now names the host may well mean one of them. */
+export function guestsMeantOn(resolved: Resolved, hostId: string, nowMs: number): ResolvedEntry[] {
+  return [...resolved.entries.values()].filter(
+    (entry) => entry.host === hostId && entry.explicitAtMs !== null && isFresh(entry.explicitAtMs, nowMs),
+  )
+}
+
+/** Names and addresses that were looked up, lower case: a packet to one of them tells nobody anything new. */
+export function knownHosts(resolved: Resolved, nowMs: number): Set<string> {
+  const hosts = new Set<string>()
+  for (const entry of resolved.entries.values()) {
+    if (!isFresh(entry.atMs, nowMs) || !addressable.has(entry.ref.kind)) continue
+    for (const name of entry.names) hosts.add(name.toLowerCase())
+  }
+  return hosts
+}
+
+const addressable: ReadonlySet<ResourceKind> = new Set(['node', 'host', 'vm'])

@@ -1,0 +1,63 @@
+import type { Verdict } from '../domain/event.ts'
+import type { Policy } from '../domain/policy.ts'
+import type { AllowCode, RefusalCode, RulingCode } from '../domain/refusal.ts'
+import type { ResourceRef } from '../domain/resource.ts'
+import type { Effect, Preparation, Risk } from '../domain/tool.ts'
+import type { Phase } from './fold.ts'
+
+export type { Policy }
+
+export type Call = {
+  callId: string
+  tool: string
+  arguments: Record<string, unknown> | null
+  /** Why the arguments could not be read, where they could not. */
+  problem: string | null
+  /** A secret stood in the arguments and was taken out before they were stored. */
+  secret?: boolean
+  /** Writes: what the world says now about what the call would do, or why it could not be asked. */
+  prepared: { ok: true; preparation: Preparation } | { ok: false; reason: string } | null
+}
+
+/** A call that code put right before judging it: what it was told is in `code`, and the record shows both. */
+export type Corrected = { code: RefusalCode; field: string; from: unknown; to: unknown }
+
+export type Ruling = {
+  verdict: Verdict
+  /** A closed word: tests, metrics and the workflow read this, never the text. */
+  code: RulingCode
+  reason: string
+  /** What the model may do instead; null when nothing helps. */
+  hint: string | null
+  /** Closed data for whoever recovers by program: what to look at, what was meant. */
+  details: Record<string, unknown>
+  phase: Phase
+  effect: Effect
+  risk: Risk
+  targets: ResourceRef[]
+  actionDigest: string
+  /** The arguments as the schema reads them, names settled; null when it cannot. */
+  arguments: Record<string, unknown> | null
+  corrected: Corrected[]
+}
+
+export type Rule = {
+  verdict: Verdict
+  code: RulingCode
+  reason: string
+  hint?: string
+  details?: Record<string, unknown>
+}
+
+export const run = (code: AllowCode, reason: string): Rule => ({ verdict: 'run', code, reason })
+export const ask = (code: AllowCode, reason: string): Rule => ({ verdict: 'ask', code, reason })
+
+export function refuse(code: RefusalCode, reason: string, hint?: string, details?: Record<string, unknown>): Rule {
+  return { verdict: 'refuse', code, reason, ...(hint && { hint }), ...(details && { details }) }
+}
+
+/** A piece of what the model said, short and without anything a terminal or a log would act on. */
+export function quote(text: string): string {
+  const inert = text.replace(/[^\p{L}\p{N}\p{P}\p{S} ]/gu, '\uFFFD')
+  return JSON.stringify(inert.length > 80 ? `${inert.slice(0, 80).toWellFormed()}…` : inert)
+}

@@ -1,0 +1,131 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { IncidentEvent } from '../../domain/event.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+import { fold, phaseOf } from '../../safety/fold.ts'
+import { logOf, looked, row, verified, wrote } from '../support/events.ts'
+
+const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
+const judged = (callId: string, code: string, more: Record<string, unknown> = {}) =>
+  row('call_judged', {
+    callId,
+    tool: 'converge_shard',
+    arguments: { id: callId },
+    verdict: 'refuse',
+    code,
+    ...more,
+  } as never)
+
+describe('the phase', () => {
+  test.each<[string, IncidentEvent[], string]>([
+    ['begins with nothing known', [], 'RESOLVING'],
+    ['is reading once something was looked up', [looked('c1_0', [shard])], 'READING'],
+    [
+      'is verifying from the moment a write may have left',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard])],
+      'VERIFYING',
+    ],
+    [
+      'stays so while its target cannot be read',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'open')],
+      'VERIFYING',
+    ],
+    [
+      "stays so when another call's verification closes",
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c1_0', 'held')],
+      'VERIFYING',
+    ],
+    [
+      'is reading again when it held',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'held')],
+      'READING',
+    ],
+    [
+      'is reading again when it did not',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'not_held')],
+      'READING',
+    ],
+  ])('%s', (_title, rows, expected) => {
+    expect(phaseOf(fold(logOf(...rows), 1))).toBe(expected)
+  })
+
+  test('a hundred blocked tries never wear the gate down', () => {
+    const tries = Array.from({ length: 100 }, (_, n) => judged(`c${n + 3}_0`, 'FSM_BLOCKED'))
+    const state = fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), ...tries), 1)
+    expect(phaseOf(state)).toBe('VERIFYING')
+  })
+
+  test('a write that failed waits to be looked at like any other', () => {
+    const failed = row('tool_finished', {
+      callId: 'c2_0',
+      tool: 'converge_shard',
+      effect: 'write',
+      outcome: 'failed',
+      targets: [shard],
+      result: { ok: false, meta: {} },
+      discovered: [],
+      body: null,
+    })
+    expect(phaseOf(fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), failed), 1))).toBe('VERIFYING')
+  })
+})
+
+test('an error that the same tool got past is counted as recovered, one it did not stays pending', () => {
+  const done = row('tool_finished', {
+    callId: 'c4_0',
+    tool: 'converge_shard',
+    effect: 'write',
+    outcome: 'done',
+    targets: [],
+    result: { ok: true, meta: {} },
+    discovered: [],
+    body: null,
+  })
+  const state = fold(logOf(judged('c1_0', 'STRICT_RESOLUTION'), done, judged('c5_0', 'FSM_BLOCKED')), 1)
+  expect(state.recoveries).toEqual({ attempted: 2, succeeded: 1 })
+  expect([...state.recovering]).toEqual([['converge_shard', 'FSM_BLOCKED']])
+})
+
+test('a word that a limit is near is no correction, and comes once', () => {
+  const near = row('correction_sent', { code: 'budget_turns', text: '' })
+  const real = row('correction_sent', { code: 'malformed_json', text: '' })
+  const state = fold(logOf(near, real), 1)
+  expect(state).toMatchObject({ corrections: 1, correctionsInARow: 1 })
+  expect(state.corrected.has('budget_turns')).toBe(true)
+})
+
+test('time spent is time worked: what people took to decide is not in it', () => {
+  const claimed = row('claimed', { config: {} }, { atSeconds: 0 })
+  const asked = row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 })
+  const vote = row('approval_decided', { decision: 'approve', status: 'pending' }, { atSeconds: 500 })
+  const decided = row('approval_decided', { decision: 'approve', status: 'approved' }, { atSeconds: 660 })
+  const after = row('commented', { text: '' }, { atSeconds: 670 })
+  expect(fold(logOf(claimed, asked, vote, decided, after), 1).workedMs).toBe(70_000)
+})
+
+test('bytes are counted from bodies and from rows', () => {
+  const big = { ...looked('c1_0', [shard]) } as IncidentEvent<'tool_finished'>
+  big.metadata = { ...big.metadata, body: { digest: 'd', bytes: 50_000, head: '', tail: '' } }
+  expect(fold(logOf(big, looked('c2_0', [shard])), 1).bytes).toBe(50_002)
+})
+
+test('any prefix of any order of rows folds, and equal rows give equal states', () => {
+  const rows = [
+    looked('c1_0', [shard]),
+    wrote('c2_0', [shard]),
+    verified('c2_0', 'held'),
+    verified('c9_0', 'open'),
+    judged('c3_0', 'REPEATED_CALL'),
+    judged('c4_0', 'A_CODE_OF_TOMORROW'),
+    row('approval_requested', { approvalId: 'a' }),
+    row('approval_decided', { decision: 'deny', status: 'denied', actionDigest: 'd' }),
+    row('correction_sent', { code: 'x', text: '' }),
+    row('resolved', {} as never),
+  ]
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...rows), { maxLength: 30 }), (some) => {
+      expect(fold(logOf(...some), 1)).toEqual(fold(logOf(...some), 1))
+    }),
+    { numRuns: 500 },
+  )
+})

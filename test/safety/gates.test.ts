@@ -1,0 +1,149 @@
+import { describe, expect, test } from '@jest/globals'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { refusals } from '../../domain/refusal.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+import { fold } from '../../safety/fold.ts'
+import { type Call, judge, type Policy } from '../../safety/judge.ts'
+import { toolFacts } from '../../tools/registry.ts'
+import { logOf, looked, row, verified, wrote } from '../support/events.ts'
+
+const incident = 'inc_00000000000000000000000001'
+const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
+const now = Date.parse('2026-11-21T02:10:00Z')
+const policy: Policy = {
+  incidentId: incident,
+  resource: shard,
+  role: 'leader',
+  paused: false,
+  offered: null,
+  vicinity: [shard],
+  denied: [],
+  busy: [],
+  approval: null,
+}
+
+function call(tool: string, args: Record<string, unknown>, more: Partial<Call> = {}): Call {
+  const preparation = { targets: [], identity: args, stateFingerprint: '', dryRun }
+  return { callId: 'c9_0', tool, arguments: args, problem: null, prepared: { ok: true, preparation }, ...more }
+}
+const dryRun = { possible: false, summary: '', details: {} }
+
+const ruled = (asked: Call, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
+  judge(asked, toolFacts, fold(logOf(...rows), 1, shard), { ...policy, ...more }, now)
+
+const judgedRow = (n: number, tool: string, args: Record<string, unknown>, more: Record<string, unknown> = {}) =>
+  row('call_judged', { callId: `c${n}_0`, tool, arguments: args, verdict: 'run', code: 'READ', ...more } as never)
+
+describe('names', () => {
+  const two = row('tool_finished', {
+    ...(looked('c1_0', [shard]) as IncidentEvent<'tool_finished'>).metadata,
+    discovered: [
+      { ...shard, name: 'oslo', aliases: ['db-primary'] },
+      { kind: 'shard', id: 'db-ams-1', name: 'amsterdam', aliases: ['db-primary'] },
+    ],
+  })
+
+  test('a write may use the name a look-up told: it is run and recorded under the id', () => {
+    const ruling = ruled(call('converge_shard', { id: 'oslo', reason: 'it lags' }), [two])
+    expect(ruling).toMatchObject({ verdict: 'run', arguments: { id: 'db-osl-1' } })
+  })
+
+  test('a name that means two things is refused and both are listed, for looks and for writes', () => {
+    for (const tool of ['converge_shard', 'get_shard']) {
+      const args = { id: 'db-primary', ...(tool === 'converge_shard' && { reason: 'it lags' }) }
+      expect(ruled(call(tool, args), [two])).toMatchObject({
+        verdict: 'refuse',
+        code: 'AMBIGUOUS_NAME',
+        details: { candidates: ['shard:db-osl-1', 'shard:db-ams-1'] },
+      })
+    }
+  })
+})
+
+describe('going round in circles', () => {
+  const a = { id: 'db-osl-1' }
+  const b = { id: 'db-ams-1' }
+
+  test('two calls in turns are refused the second time round', () => {
+    const rows = [judgedRow(1, 'get_shard', a), judgedRow(2, 'get_shard', b), judgedRow(3, 'get_shard', a)]
+    expect(ruled(call('get_shard', b), rows).code).toBe('ALTERNATING_CALLS')
+    expect(ruled(call('get_shard', { id: 'db-osl-2' }), rows).code).toBe('READ')
+  })
+
+  test('looking before and after a write is no circle', () => {
+    const rows = [
+      judgedRow(1, 'get_shard', a),
+      judgedRow(2, 'get_shard', b),
+      judgedRow(3, 'get_shard', a),
+      wrote('c3_1', [shard]),
+      verified('c3_1', 'held'),
+    ]
+    expect(ruled(call('get_shard', b), rows).code).toBe('READ')
+  })
+
+  test('each refusal for it counts', () => {
+    const rows = [1, 2, 3].map((n) => judgedRow(n, 'get_shard', a, { verdict: 'refuse', code: 'REPEATED_CALL' }))
+    expect(fold(logOf(...rows), 1).loops).toBe(3)
+  })
+})
+
+describe('what is said at the end', () => {
+  const resolve = (outcome: string, text = 'results show it', resolution = 'see the evidence') =>
+    call('resolve_incident', { id: incident, resolution, outcome, claims: [{ text, evidence: [1] }] })
+
+  test('a resolution needs a look at the resource the incident is about', () => {
+    const elsewhere = looked('c1_0', [{ kind: 'shard', id: 'db-ams-1' }])
+    expect(ruled(resolve('no_fault'), [elsewhere])).toMatchObject({
+      code: 'OWN_TARGET_UNSEEN',
+      details: { target: 'shard:db-osl-1' },
+    })
+    expect(ruled(resolve('no_fault'), [looked('c1_0', [shard])]).verdict).toBe('run')
+  })
+
+  test('no fault is not claimed by whoever wrote', () => {
+    const rows = [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'held')]
+    expect(ruled(resolve('no_fault'), rows).code).toBe('WROTE_SOMETHING')
+  })
+
+  test('an action no row shows is refused once; the second time structure alone decides', () => {
+    const lie = resolve('no_fault', 'I restarted mysql on db-osl-1')
+    const first = ruled(lie, [looked('c1_0', [shard])])
+    expect(first).toMatchObject({ code: 'PHANTOM_CLAIM', details: { category: 'action' } })
+    const told = row('call_judged', {
+      callId: 'c5_0',
+      tool: 'resolve_incident',
+      arguments: {},
+      verdict: 'refuse',
+      code: 'PHANTOM_CLAIM',
+    } as never)
+    expect(ruled(lie, [looked('c1_0', [shard]), told]).verdict).toBe('run')
+  })
+})
+
+test('a call that held a secret is refused, and none of it is in the ruling', () => {
+  const ruling = ruled(
+    call('add_incident_event', { incident_id: incident, action: 'commented', detail: 'x' }, { secret: true }),
+    [],
+  )
+  expect(ruling).toMatchObject({ verdict: 'refuse', code: 'SECRET_IN_ARGUMENTS', arguments: null })
+})
+
+test('a write that names nothing is refused', () => {
+  const nameless = new Map([['w', { ...toolFacts.get('converge_shard')!, name: 'w', names: {} }]])
+  const state = fold(logOf(looked('c1_0', [shard])), 1)
+  const ruling = judge(call('w', { id: 'db-osl-1', reason: 'it lags' }), nameless, state, policy, now)
+  expect(ruling).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
+})
+
+test('a write that declares no risk is asked like any other', () => {
+  const bold = new Map([['w', { ...toolFacts.get('converge_shard')!, name: 'w', risk: 'none' as const }]])
+  const state = fold(logOf(looked('c1_0', [shard])), 1)
+  expect(judge(call('w', { id: 'db-osl-1', reason: 'it lags' }), bold, state, policy, now).verdict).toBe('ask')
+})
+
+test('every refusal has a class of seed 001 and says whether a model gets past it by itself', () => {
+  for (const [code, { class: errorClass, recoverable }] of Object.entries(refusals)) {
+    expect([code, errorClass]).toEqual([code, expect.stringMatching(/^[A-Z_]+$/)])
+    expect(typeof recoverable).toBe('boolean')
+  }
+})

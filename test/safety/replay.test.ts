@@ -1,0 +1,41 @@
+import { expect, test } from '@jest/globals'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { replay } from '../../safety/replay.ts'
+import { live } from '../simulation/life.ts'
+import { facts } from '../simulation/platform.ts'
+
+test('judging stored calls again gives the same rulings, whatever happened in between', async () => {
+  let judged = 0
+  for (let seed = 0; seed < 300; seed += 1) {
+    const { world } = await live(seed)
+    for (const incident of world.incidents.values()) {
+      const report = replay(incident.rows, facts, incident.resource)
+      expect([seed, report.differences, report.unrepeatable]).toEqual([seed, [], 0])
+      judged += report.judged
+    }
+  }
+  expect(judged).toBeGreaterThan(3_000)
+})
+
+test('a rule that changed shows as a difference, with what was decided and what would be', async () => {
+  const { world } = await live(2, { calm: true })
+  const incident = [...world.incidents.values()][0]!
+  const changed = incident.rows.map((row) =>
+    row.kind === 'call_judged' && row.metadata.tool === 'get_shard'
+      ? ({ ...row, metadata: { ...row.metadata, verdict: 'ask', code: 'RISK_HIGH' } } as IncidentEvent)
+      : row,
+  )
+  const { differences } = replay(changed, facts, incident.resource)
+  if (!changed.some((row) => row.kind === 'call_judged' && row.metadata.code === 'RISK_HIGH')) return
+  expect(differences[0]).toMatchObject({ was: { verdict: 'ask' }, is: { verdict: 'run', code: 'READ' } })
+})
+
+test('a ruling of a version that stored too little is counted, not guessed', async () => {
+  const { world } = await live(2, { calm: true })
+  const incident = [...world.incidents.values()][0]!
+  const old = incident.rows.map((row) =>
+    row.kind === 'call_judged' ? ({ ...row, metadata: { ...row.metadata, basis: undefined } } as IncidentEvent) : row,
+  )
+  expect(replay(old, facts, incident.resource)).toMatchObject({ judged: 0, differences: [] })
+  expect(replay(old, facts, incident.resource).unrepeatable).toBeGreaterThan(0)
+})
