@@ -20,6 +20,7 @@ import { incidentEventRoutes } from './incident-events.ts'
 import { incidentExportRoutes } from './incident-export.ts'
 import { incidentRoutes } from './incidents.ts'
 import { ingestRoutes } from './ingest.ts'
+import { judgeRoutes } from './judge.ts'
 import { linkRoutes } from './links.ts'
 import { createMetrics } from './metrics.ts'
 import { nodeRoutes } from './nodes.ts'
@@ -66,6 +67,7 @@ const routers = [
   proposalRoutes,
   capabilityGapRoutes,
   configRoutes,
+  judgeRoutes,
 ]
 
 /** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */

@@ -41,6 +41,8 @@ const { app, deps } = createApi({
 const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOST }, (address) => {
   log.info({ port: address.port, platform: config.PLATFORM_URL ?? null }, 'the API is ready')
 })
+// Counting begins here, not when somebody first asks.
+void deps.metrics.register.metrics().catch(() => {})
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopSync = platform ? deps.state.keepInStep(2_000) : () => {}
 

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from '../db/connect.ts'
 import { openIncidentCounts, pendingApprovalCounts } from '../db/counts.ts'
+import { safetyCounters } from './safety-counters.ts'
 
 /** The counters of one API process; what the database knows is asked when somebody scrapes. */
 export function createMetrics(db: Db) {
@@ -32,6 +33,7 @@ export function createMetrics(db: Db) {
     labelNames: ['version'],
     registers,
   }).set({ version: '0.1.0' }, 1)
+  safetyCounters(db, registers)
   const counter = (name: string, help: string, labelNames: string[]) =>
     new Counter({ name: `nightshift_${name}`, help, labelNames, registers })
   return {

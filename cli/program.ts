@@ -10,6 +10,8 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   ask: async () => (await import('./ask.ts')).askCommand,
   config: async () => (await import('./config/config.ts')).configCommand,
   ingest: async () => (await import('./ingest.ts')).ingestCommand,
+  judge: async () => (await import('./judge.ts')).judgeCommand,
+  policy: async () => (await import('./policy.ts')).policyCommand,
   lab: async () => (await import('./lab/lab.ts')).labCommand,
   help: async () => (await import('./help.ts')).helpCommand,
 }

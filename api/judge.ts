@@ -1,0 +1,65 @@
+import { z } from '@hono/zod-openapi'
+import { eventsOf } from '../db/events.ts'
+import { incidentById } from '../db/incidents.ts'
+import { readPolicy } from '../db/policy.ts'
+import { readSettings } from '../db/settings.ts'
+import { databaseTime } from '../db/time.ts'
+import { fold } from '../safety/fold.ts'
+import { suppose, supposeCall, supposedState } from '../safety/suppose.ts'
+import { toolFacts } from '../tools/registry.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { Problem } from './problem.ts'
+
+const question = z.union([
+  z.strictObject({ command: z.string().min(1).max(16_000), hosts: z.array(z.string()).max(500).optional() }),
+  z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), incident_id: z.string() }),
+  z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), state: supposedState.optional() }),
+])
+
+const answer = z.looseObject({
+  verdict: z.enum(['run', 'ask', 'refuse']),
+  code: z.string(),
+  effect: z.string(),
+  reason: z.string(),
+})
+
+const example: z.input<typeof answer> = {
+  command: 'systemctl restart mysql',
+  verdict: 'ask',
+  code: 'UNKNOWN_SUBCOMMAND',
+  effect: 'write',
+  reason: 'systemctl: "restart" is not among the sub-commands that only look',
+}
+
+/** What would happen if: the judge over a command or a call, with nothing run, written or asked. */
+export function judgeRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/judge',
+    permission: 'read',
+    tag: 'safety',
+    summary: 'What would become of a command or a call',
+    description:
+      'Judges without doing: a `command` by itself, or a `tool` with `args` in the state of a real incident (`incident_id`) or of a supposed one (`state`). The dry run of a write is taken to succeed.',
+    body: question,
+    bodyExample: { command: 'systemctl restart mysql' },
+    answer,
+    example,
+    status: 200,
+    problems: [404],
+    async run({ body }) {
+      const { db } = deps
+      const at = await databaseTime(db)
+      if (!('incident_id' in body)) return suppose(body, toolFacts, Date.parse(at))
+      const incident = await incidentById(db, body.incident_id)
+      if (!incident) throw new Problem(404, 'NOT_FOUND', `There is no incident ${body.incident_id}.`)
+      return await db.transaction().execute(async (trx) => {
+        const settings = await readSettings(trx, deps.environment)
+        const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
+        const policy = await readPolicy(trx, incident, settings, { targets: [], approvalId: null })
+        return supposeCall(body, toolFacts, state, policy, Date.parse(at))
+      })
+    },
+  })
+}

@@ -1,0 +1,76 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { Command } from 'commander'
+import { loadSql } from '../safety/sql/inspect.ts'
+import { type Supposed, type Supposition, suppose, supposition } from '../safety/suppose.ts'
+import { toolFacts } from '../tools/registry.ts'
+import { CommandFailed } from './exit-code.ts'
+import { inert } from './inert.ts'
+import { data, jsonLine, paint } from './terminal.ts'
+
+type Options = { json?: boolean; host: string[] }
+
+export function judgeCommand(program: Command): void {
+  program
+    .command('judge')
+    .description('what would become of commands and calls: run, ask or refuse; nothing is run')
+    .argument('[command...]', 'one command; without it, lines of stdin')
+    .option('--host <name>', 'a host that was looked up, so that a command may name it; repeatable', collect, [])
+    .option('--json', 'one JSON line for each line read, in the same order')
+    .addHelpText(
+      'after',
+      `
+Each line is a command, or JSON: {"command": "…"} or {"tool": "…", "args": {…}, "state": {…}}.
+
+Example:
+  nightshift judge 'journalctl -u mysql -n 100 | grep -i error'
+  nightshift judge --json < commands.txt`,
+    )
+    .action(async (words: string[], options: Options) => {
+      await loadSql()
+      if (words.length > 0)
+        return print(suppose({ command: words.join(' '), hosts: options.host }, toolFacts, Date.now()), options)
+      let line = 0
+      for await (const text of createInterface({
+        input: createReadStream('', { fd: 0 }),
+        crlfDelay: Number.POSITIVE_INFINITY,
+      })) {
+        line += 1
+        if (text.trim() !== '') print(suppose(read(text, line, options), toolFacts, Date.now()), options)
+      }
+    })
+}
+
+function collect(value: string, before: string[]): string[] {
+  return [...before, value]
+}
+
+/** A line that begins as JSON must be one of the known shapes: guessing would judge something else than was meant. */
+function read(text: string, line: number, { host }: Options): Supposition {
+  if (!text.startsWith('{"')) return { command: text, hosts: host }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new CommandFailed('usage', `Line ${line} begins as JSON and is none.`)
+  }
+  const parsed = supposition.safeParse(value)
+  if (!parsed.success) {
+    throw new CommandFailed('usage', `Line ${line} is neither {"command"} nor {"tool", "args", "state"?}.`)
+  }
+  return 'command' in parsed.data ? { hosts: host, ...parsed.data } : parsed.data
+}
+
+const colours = { run: 'green', ask: 'yellow', refuse: 'red' } as const
+
+function print(supposed: Supposed, { json }: Options): void {
+  if (json) {
+    jsonLine(supposed)
+    return
+  }
+  const what = 'command' in supposed ? supposed.command : `${supposed.tool} ${JSON.stringify(supposed.arguments)}`
+  data(`${paint(colours[supposed.verdict], supposed.verdict.padEnd(6))} ${inert(what)}`)
+  data(`       ${supposed.code}: ${inert(supposed.reason)}`)
+  if ('rewrite' in supposed && supposed.rewrite) data(`       instead: ${inert(supposed.rewrite)}`)
+  if ('hint' in supposed && supposed.hint) data(`       hint: ${inert(supposed.hint)}`)
+}

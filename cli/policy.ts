@@ -1,0 +1,84 @@
+import type { Command } from 'commander'
+import type { IncidentEvent } from '../domain/event.ts'
+import { type Difference, replay } from '../safety/replay.ts'
+import { loadSql } from '../safety/sql/inspect.ts'
+import { toolFacts } from '../tools/registry.ts'
+import { type Asking, asking, connected } from './connection.ts'
+import { type AnIncident, anEvent, anIncident, type Core, listAll } from './core.ts'
+import { CommandFailed } from './exit-code.ts'
+import { inert } from './inert.ts'
+import { table } from './table.ts'
+import { data, json, note } from './terminal.ts'
+
+type Options = Asking & { incident?: string; since?: string }
+
+export function policyCommand(program: Command): void {
+  const parent = program.command('policy').description('the rules that decide what a call becomes')
+  asking(
+    parent
+      .command('replay')
+      .description('judge stored calls again with the rules of this version: what would be decided otherwise now?')
+      .option('--incident <id>', 'only this one, as inc_…')
+      .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs.',
+    )
+    .action(async (options: Options) => {
+      const { api } = connected(options)
+      await loadSql()
+      const incidents = await chosen(api, options)
+      const total = { incidents: incidents.length, judged: 0, unrepeatable: 0 }
+      const differences: ({ incidentId: string } & Difference)[] = []
+      for (const incident of incidents) {
+        const report = replay(await eventsOf(api, incident.id), toolFacts, incident.resource)
+        total.judged += report.judged
+        total.unrepeatable += report.unrepeatable
+        differences.push(...report.differences.map((each) => ({ incidentId: incident.id, ...each })))
+      }
+      if (options.json) json({ ...total, differences })
+      else print(total, differences)
+      if (differences.some(({ was, is }) => was.verdict !== is.verdict)) throw new CommandFailed('error', '')
+    })
+}
+
+async function chosen(api: Core, { incident, since }: Options): Promise<AnIncident[]> {
+  if (incident) return [anIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incident)}`))]
+  const all = await listAll(api, '/api/v1/incidents?limit=200', anIncident)
+  if (!since) return all
+  const sinceMs = Date.parse(since)
+  if (Number.isNaN(sinceMs)) throw new CommandFailed('usage', `--since ${inert(since)} is no time: write 2026-11-21.`)
+  return all.filter((each) => Date.parse(each.createdAt) >= sinceMs)
+}
+
+/** The whole log, page by page: half a log folds to another state. */
+async function eventsOf(api: Core, id: string): Promise<IncidentEvent[]> {
+  const events: IncidentEvent[] = []
+  for (;;) {
+    const path = `/api/v1/incidents/${encodeURIComponent(id)}/events?limit=200&after=${events.at(-1)?.seq ?? 0}`
+    const { items } = (await api.get(path)) as { items: unknown[] }
+    if (items.length === 0) return events
+    events.push(...items.map(anEvent))
+  }
+}
+
+function print(
+  total: { incidents: number; judged: number; unrepeatable: number },
+  differences: ({ incidentId: string } & Difference)[],
+): void {
+  if (differences.length > 0) {
+    const rows = differences.map(({ incidentId, seq, tool, was, is }) => [
+      inert(incidentId),
+      String(seq),
+      inert(tool),
+      `${was.verdict} ${was.code}`,
+      `${is.verdict} ${is.code}`,
+    ])
+    data(table(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'NOW'], rows, 2))
+  }
+  note(
+    `${total.judged} rulings of ${total.incidents} incidents judged again: ${differences.length} differ now.` +
+      (total.unrepeatable > 0 ? ` ${total.unrepeatable} are of a version that kept too little to repeat them.` : ''),
+  )
+}
