@@ -1,0 +1,66 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { loadSql } from '../../safety/sql/inspect.ts'
+import { live } from './life.ts'
+import type { Gate } from './world.ts'
+
+beforeAll(loadSql)
+
+test('ten thousand lives with hostile models, lost answers, crashes and races break no invariant', async () => {
+  const broken: string[] = []
+  let effects = 0
+  for (let seed = 0; seed < 10_000 && broken.length < 5; seed += 1) {
+    const { world, violations } = await live(seed)
+    effects += world.effects.size
+    for (const { invariant, what } of violations) broken.push(`seed ${seed}: ${invariant} ${what}`)
+  }
+  expect(broken).toEqual([])
+  // Lives in which nothing happens would prove nothing.
+  expect(effects).toBeGreaterThan(5_000)
+}, 120_000)
+
+test('an honest model that is left in peace is never refused, corrected or asked about a look', async () => {
+  const nagged: string[] = []
+  const ends = new Set<string>()
+  for (let seed = 0; seed < 500; seed += 1) {
+    const { world } = await live(seed, { calm: true })
+    for (const incident of world.incidents.values()) {
+      ends.add(incident.status)
+      for (const row of incident.rows) {
+        if (row.kind === 'correction_sent') nagged.push(`seed ${seed}: ${row.metadata.code}`)
+        if (row.kind !== 'call_judged') continue
+        const { verdict, effect, code } = row.metadata
+        if (verdict === 'refuse' || (verdict === 'ask' && effect !== 'write')) nagged.push(`seed ${seed}: ${code}`)
+      }
+    }
+  }
+  expect(nagged).toEqual([])
+  expect([...ends].sort()).toEqual(['escalated', 'resolved'])
+})
+
+/** Each invariant of the design's safety chapter, and what must notice when its gate is gone. */
+describe('the invariants notice a gate that is switched off', () => {
+  test.each<[string, Gate, string]>([
+    ['discovery before action', 'discovery', '9.1'],
+    ['verification after write', 'verification', '9.2'],
+    ['evidence for claims', 'evidence', '9.3'],
+    ['no call twice in a row', 'repetition', '9.4'],
+    ['nothing again that was denied', 'denial', '9.4'],
+    ['commands are parsed', 'commands', '9.5'],
+    ['untrusted text is cleansed', 'untrusted', '9.6'],
+    ['budgets end a run', 'budgets', '9.7'],
+    ['one writer per target', 'leases', '9.8'],
+    ['authority is a row', 'approval', 'I3'],
+    ['every step happens once', 'step_key', 'I2'],
+  ])('%s', async (_title, without, invariant) => {
+    for (let seed = 0; seed < 3_000; seed += 1) {
+      const { violations } = await live(seed, { without })
+      if (violations.some((each) => each.invariant === invariant)) return
+    }
+    throw new Error(`3,000 lives without the gate ${without} broke nothing of ${invariant}`)
+  })
+})
+
+test('the same seed is the same life', async () => {
+  const rows = async () => [...(await live(4711)).world.incidents.values()].map((incident) => incident.rows)
+  expect(await rows()).toEqual(await rows())
+})

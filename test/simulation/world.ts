@@ -1,0 +1,151 @@
+import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../../domain/event.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+import { cleanse } from '../../safety/cleanse.ts'
+import { type Random, randomOf } from './random.ts'
+import { type Schedule, scheduleOf } from './schedule.ts'
+
+/** What a test may switch off to show that it is needed; see gates.ts. */
+export type Gate =
+  | 'discovery'
+  | 'verification'
+  | 'evidence'
+  | 'repetition'
+  | 'denial'
+  | 'commands'
+  | 'untrusted'
+  | 'budgets'
+  | 'leases'
+  | 'approval'
+  | 'step_key'
+
+export type SimIncident = {
+  id: string
+  type: string
+  resource: ResourceRef
+  status: 'open' | 'investigating' | 'awaiting_approval' | 'resolved' | 'escalated' | 'cancelled'
+  attempt: number
+  rows: IncidentEvent[]
+  byKey: Map<string, IncidentEvent>
+  mood: 'honest' | 'hostile'
+}
+
+export type SimApproval = {
+  id: string
+  incidentId: string
+  callId: string
+  actionDigest: string
+  stateFingerprint: string
+  required: number
+  voters: Set<string>
+  status: 'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'
+  expiresAtMs: number
+  useByMs: number
+  /** Every change of status, to check that there is one outcome. */
+  history: string[]
+}
+
+/** What the platform itself did, by idempotency key: the record that no row can embellish. */
+export type Effect = {
+  key: string
+  incidentId: string
+  tool: string
+  targets: ResourceRef[]
+  atMs: number
+  step: number
+  executions: number
+  status: 'done' | 'failed'
+  ifMatch: string | null
+}
+
+export type World = {
+  seed: number
+  random: Random
+  schedule: Schedule
+  nowMs: number
+  step: number
+  /** How likely each boundary loses, repeats or fails something. */
+  faults: number
+  without: Gate | null
+  incidents: Map<string, SimIncident>
+  approvals: Map<string, SimApproval>
+  leases: Map<string, { incidentId: string; callId: string }>
+  effects: Map<string, Effect>
+  /** Reads that the platform answered: who was told what, when. */
+  reads: { incidentId: string; attempt: number; keys: string[]; step: number }[]
+  /** Command texts that really ran inside something, and how they came to. */
+  executed: { incidentId: string; command: string; as: 'read' | 'write' }[]
+  /** Bumped by whatever changes the platform from outside: what a dry run saw is then stale. */
+  drift: number
+  broken: Set<string>
+  canary: string
+}
+
+export class StaleRun extends Error {}
+/** The worker died, or an activity's answer was lost: whoever waits for it tries again. */
+export class Lost extends Error {}
+
+const began = Date.parse('2026-11-21T02:00:00Z')
+
+export function worldOf(seed: number, without: Gate | null, faults: number): World {
+  const random = randomOf(seed)
+  const world = {
+    seed,
+    random,
+    nowMs: began,
+    step: 0,
+    faults,
+    without,
+    incidents: new Map(),
+    approvals: new Map(),
+    leases: new Map(),
+    effects: new Map(),
+    reads: [],
+    executed: [],
+    drift: 0,
+    broken: new Set<string>(),
+    canary: `hunter2-${seed.toString(36)}-x9`,
+  } as unknown as World
+  world.schedule = scheduleOf(random, () => {
+    world.step += 1
+    world.nowMs += random.int(900)
+  })
+  return world
+}
+
+/** One boundary: something may get lost here. Time passes, somebody else may go on. */
+export async function boundary(world: World): Promise<void> {
+  await world.schedule.turn()
+  if (world.random.chance(world.faults)) throw new Lost('lost at a boundary')
+}
+
+/** As `db/append.ts` promises it: fenced, dense, once by its step key, cleansed before it is stored. */
+export function append<K extends EventKind>(
+  world: World,
+  incident: SimIncident,
+  attempt: number | null,
+  event: NewEvent<K>,
+): { event: IncidentEvent<K>; inserted: boolean } {
+  if (attempt !== null && attempt !== incident.attempt) throw new StaleRun()
+  const stored = event.stepKey ? incident.byKey.get(event.stepKey) : undefined
+  if (stored && world.without !== 'step_key') return { event: stored as IncidentEvent<K>, inserted: false }
+  const clean = world.without === 'untrusted' ? <T>(value: T) => value : cleanse
+  const row = {
+    id: String(incident.rows.length + 1),
+    incidentId: incident.id,
+    attempt: incident.attempt,
+    seq: incident.rows.length + 1,
+    stepKey: event.stepKey ?? null,
+    turn: event.turn ?? null,
+    kind: event.kind,
+    action: event.action ?? actionOf(event.kind),
+    actor: event.actor,
+    detail: clean(event.detail),
+    metadata: clean(event.metadata),
+    at: new Date(world.nowMs).toISOString(),
+    prevHash: '',
+    hash: '',
+  } as unknown as IncidentEvent<K>
+  incident.rows.push(row as IncidentEvent)
+  if (event.stepKey) incident.byKey.set(event.stepKey, row as IncidentEvent)
+  return { event: row, inserted: true }
+}
