@@ -17,7 +17,7 @@ export const archives: Grammars = {
       flag: `-a -j -J -t -v -z --bzip2 --full-time --gzip --list --numeric-owner --utc --verbose --wildcards --xz --zstd
         ${gnu}`,
       file: '-f --file',
-      text: '--exclude --occurrence',
+      text: '--exclude',
     }),
     bsd: 'tvfzjJa',
     bsdValues: { f: 'file' },

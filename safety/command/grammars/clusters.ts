@@ -185,7 +185,7 @@ export const clusters: Grammars = {
         `capabilities cpu-stats domblkinfo domblklist domblkerror domfsinfo domid domifaddr domiflist domifstat domblkstat dominfo
         domjobinfo dommemstat domname domstate domstats domuuid list net-dhcp-leases net-info net-list nodecpustats
         nodedev-list nodeinfo nodememstats pool-info pool-list snapshot-list version vcpucount vcpuinfo vol-list vol-info`,
-        one('virsh(1)', virsh),
+        { ...one('virsh(1)', virsh), refuses: ['^;'] },
       ),
     },
   },

@@ -28,7 +28,8 @@ const list = one(
   '-a -l -q -s --all --latest --no-trunc --quiet --size --digests --ns',
   '-f -n --filter --format --last --sort',
 )
-const top = one('docker-top(1)', '', '', { first: ['text'], rest: 'text', min: 1 })
+// Further words are options of ps, which may show environments.
+const top = one('docker-top(1)', '', '', { first: ['text'], min: 1 })
 const stats: Grammar = {
   manual: 'docker-stats(1)',
   options: spell({ flag: '-a --all --no-stream --no-trunc --no-reset', text: '--format' }),
@@ -119,6 +120,15 @@ const docker: Grammar = {
   },
 }
 
+const { compose, container: _container, service: _service, ...podmanCommands } = docker.commands!
+/** The letter n of podman names containers, where docker's counts lines. */
+const podmanLogs: Grammar = {
+  ...logs,
+  manual: 'podman-logs(1)',
+  options: spell({ flag: '-f -t --color --follow --names --timestamps', text: '--since --tail --until' }),
+  endless: { ...logs.endless!, unless: ['--since', '--tail', '--until'] },
+}
+
 /** Containers on this machine. */
 export const containers: Grammars = {
   crictl: {
@@ -168,7 +178,7 @@ export const containers: Grammars = {
     },
   },
   docker,
-  'docker-compose': docker.commands!.compose!,
+  'docker-compose': compose!,
   ...each('incus lxc', {
     manual: 'lxc(1), LXD 5.0',
     commands: {
@@ -185,5 +195,8 @@ export const containers: Grammars = {
     }),
     operands: { first: ['name'] },
   }),
-  podman: docker,
+  podman: {
+    ...docker,
+    commands: { ...podmanCommands, logs: podmanLogs },
+  },
 }

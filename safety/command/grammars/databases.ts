@@ -22,7 +22,7 @@ export const databases: Grammars = {
   etcdctl: {
     manual: 'etcdctl(1), etcd 3.5',
     options: spell({
-      flag: '--debug=false -w=json -w=table --write-out=table --write-out=json',
+      flag: '-w=json -w=table --write-out=table --write-out=json',
       name: '-w --write-out',
       text: '--command-timeout --dial-timeout',
       url: '--endpoints',
@@ -174,7 +174,7 @@ export const databases: Grammars = {
       ...redis('scan', plain({ rest: 'text', min: 1 })),
       ...redis('client', {
         manual: 'Redis 7 commands',
-        commands: { ...redis('list', plain({ rest: 'name' })), ...redis('getname id info', plain()) },
+        commands: { ...redis('list', plain()), ...redis('getname id info', plain()) },
       }),
       ...redis('cluster', { manual: 'Redis 7 commands', commands: redis('info myid nodes shards slots', plain()) }),
       ...redis('latency', {

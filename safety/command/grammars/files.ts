@@ -146,8 +146,10 @@ export const files: Grammars = {
     options: spell({
       flag: `-a -A -C -d -D -f -F -g -h -i -l -n -N -p -q -Q -r -s -t -u -U -v -x -c -J -X --dirsfirst --du --si --inodes --device
         --noreport --prune --gitignore --matchdirs --ignore-case --metafirst --help --version`,
-      number: '-L --filelimit',
-      text: '-I -P --sort --charset --timefmt',
+      number: '-L',
+      'number?': '--filelimit',
+      text: '-I -P',
+      'text?': '--charset --sort --timefmt',
     }),
     operands: { rest: 'file' },
   },

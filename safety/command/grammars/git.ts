@@ -16,9 +16,9 @@ const log = {
   flag: `${diff.flag} -i -E -F --abbrev-commit --all --all-match --author-date-order --branches --cherry-pick --date-order
     --first-parent --follow --full-history --graph --left-right --merges --no-abbrev-commit --no-decorate --no-merges
     --no-notes --reflog --remotes --reverse --tags --topo-order`,
-  text: `${diff.text} -L --after --author --before --committer --date --format --grep --pretty --since --until --skip`,
+  text: `${diff.text} -L --after --author --before --committer --grep --since --until --skip`,
   number: `${diff.number} -n --max-count`,
-  'text?': `${diff['text?']} --decorate`,
+  'text?': `${diff['text?']} --date --decorate --format --pretty`,
 }
 const one = (manual: string, flag = '', values = '', operands?: Grammar['operands']): Grammar => ({
   manual,
@@ -67,7 +67,7 @@ export const git: Grammars = {
       'count-objects': one('git-count-objects(1)', '-v -H --verbose --human-readable'),
       describe: one(
         'git-describe(1)',
-        '--abbrev --all --always --contains --dirty --exact-match --long --tags',
+        '--abbrev=0 --all --always --contains --dirty --exact-match --long --tags',
         '--match --exclude',
         text,
       ),
@@ -134,7 +134,7 @@ export const git: Grammars = {
       ),
       shortlog: {
         manual: 'git-shortlog(1)',
-        options: spell({ ...log, flag: `${log.flag} -e -s --email --numbered --summary`, number: '--max-count' }),
+        options: spell({ ...log, flag: `${log.flag} -e -n -s --email --numbered --summary`, number: '--max-count' }),
         digits: true,
         operands: paths,
       },

@@ -96,7 +96,8 @@ export const host: Grammars = {
     manual: 'lsmem(1), util-linux 2.38',
     options: spell({
       flag: '-a -b -J -n -P -r --all --bytes --json --noheadings --pairs --raw',
-      text: '-o -S --output --summary',
+      text: '-o -S --output',
+      'text?': '--summary',
     }),
   },
   lsmod: { manual: 'lsmod(8), kmod 30' },

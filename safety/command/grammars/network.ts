@@ -69,10 +69,8 @@ export const network: Grammars = {
       text: '-f -family',
     }),
     commands: {
-      ...each(
-        'a addr address l link maddr maddress mroute n neigh neighbor neighbour ntable ru rule token tunnel',
-        object,
-      ),
+      ...each('a addr address n neigh neighbor neighbour', { ...object, commands: shortShow }),
+      ...each('l link maddr maddress mroute ntable ru rule tcp_metrics token tunnel vrf', object),
       ...each('netns', {
         manual: 'ip-netns(8)',
         bare: true,
@@ -86,7 +84,7 @@ export const network: Grammars = {
     manual: 'ipset(8), ipset 7.17',
     options: spell({ flag: '-n -q -s -t -name -quiet -sorted -terse', text: '-o -output' }),
     style: 'word',
-    commands: each('list -L', { manual: 'ipset(8)', operands: { first: ['name'] } }),
+    commands: each('list', { manual: 'ipset(8)', operands: { first: ['name'] } }),
   }),
   ...each('iptables ip6tables iptables-legacy iptables-nft ip6tables-legacy ip6tables-nft', {
     // -L with -Z zeroes the counters it prints; -M runs a program.

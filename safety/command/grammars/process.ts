@@ -36,11 +36,14 @@ export const processes: Grammars = {
     // -r repeats for ever, -D writes a device cache, -k and -A read a kernel image; a number may be given to few options.
     manual: 'lsof(8), lsof 4.95',
     options: spell({
-      flag: '-a -b -C -h -K -l -M -n -N -O -P -Q -R -t -U -v -V -w -X -Z',
+      flag: '+L1 -a -b -C -h -K -l -M -n -N -O -P -Q -R -t -U -v -V -w -X -Z',
       file: '+D +d',
-      text: '-c -d -F -g -i -p -s -u -S -o',
+      text: '-c -d -p -u',
+      'text?': '-F -g -i -o -S -s',
     }),
     operands: { rest: 'file' },
+    // Its own reading of a value that looks like an option differs from letter to letter.
+    refuses: ['^[-+]'],
   },
   mpstat: {
     manual: 'mpstat(1), sysstat 12.6',
@@ -61,8 +64,9 @@ export const processes: Grammars = {
   pidstat: {
     // -e runs a program.
     manual: 'pidstat(1), sysstat 12.6',
-    options: spell({ flag: '-d -h -H -I -l -R -r -s -t -u -v -V -w --human', text: '-C -G -p -T -U' }),
+    options: spell({ flag: '-d -h -H -I -l -R -r -s -t -u -v -V -w --human', text: '-C -G -p -T', 'text?': '-U' }),
     operands: { rest: 'number' },
+    refuses: ['^-'],
     endless: { when: 'interval', instead: once },
   },
   pmap: {
@@ -71,19 +75,21 @@ export const processes: Grammars = {
     operands: { rest: 'number', min: 1 },
   },
   ps: {
-    // The letter e of BSD shows environments, and so does a format. `-aux` is read as `aux` when there is no user x, and so is
-    // `-auxe`: users made of such letters are refused, and the usual spelling is in as a word of its own.
+    // The letter e of BSD shows environments, and so does a format. A cluster that makes no sense with a dash (`-auxe`) is read
+    // again without it, so nothing clusters here: the usual spellings are words of their own.
     manual: 'ps(1), procps-ng 4.0',
+    style: 'word',
     options: spell({
-      flag: `-A -a -c -d -e -F -f -H -j -L -l -M -m -N -P -T -V -w -y -Z -aux -auxf -auxw -auxww --context --cumulative --deselect --forest --headers
-        --no-headers --noheaders --no-heading --noheading ${gnu}`,
-      text: `-C -G -g -O -o -p -q -s -t -U -u --pid --ppid --quick-pid --cols --columns --format --Group --group --lines --rows --sort --tty --User --user
-        --width`,
+      flag: `-A -a -c -d -e -F -f -H -j -L -l -M -m -N -P -T -V -w -y -Z -AF -Af -AlF -Al -aux -auxf -auxw -auxww -eF -eH -eLF -eLf
+        -eM -eZ -ef -efH -efL -efj -efl -efw -efww -ej -ejH -el -elF -elf -ely -fH -ww --context --cumulative --deselect --forest
+        --headers --no-headers --noheaders --no-heading --noheading ${gnu}`,
+      text: `-C -G -g -O -o -p -q -s -t -U -u -Ao -eLo -eo -efC -fC -fp -fu -Lp -Tp -lp -lu -wwo -ewwo -ewo --cols --columns --format
+        --Group --group --lines --pid --ppid --quick-pid --rows --sort --tty --User --user --width`,
     }),
     bsd: 'aAcfghjlLmnNorsStTuUvwxXZp',
     bsdValues: { o: 'text', p: 'text', U: 'name' },
     operands: { rest: 'number' },
-    refuses: ['environ', '^-?(?!args$)[acefghjlmnrsuvwxLSTVXZ1]+$'],
+    refuses: ['environ'],
   },
   pstree: {
     manual: 'pstree(1), psmisc 23.6',
@@ -100,10 +106,11 @@ export const processes: Grammars = {
     options: spell({
       flag: '-A -B -b -C -D -d -F -H -h -p -q -R -r -S -t -u -V -v -W -w -x -y -z --human --pretty',
       text: '-I -m -n -P -s -e -i',
-      file: '-f',
+      'file?': '-f',
     }),
     operands: { rest: 'text' },
-    refuses: ['/dev/'],
+    // The times may be left out, so that an option may stand where a time is taken.
+    refuses: ['^-', '/dev/'],
     endless: { when: 'interval', instead: once },
   },
   slabtop: {

@@ -163,11 +163,6 @@ export const storage: Grammars = {
       },
     ),
   },
-  repquota: {
-    manual: 'repquota(8), quota 4.06',
-    options: spell({ flag: '-a -c -g -i -n -p -s -t -u -v' }),
-    operands: { rest: 'text' },
-  },
   quota: {
     manual: 'quota(1), quota 4.06',
     options: spell({ flag: '-g -l -p -q -s -u -v -w' }),

@@ -54,10 +54,10 @@ export const systemd: Grammars = {
       flag: `${common} -a -b -e -f -k -m -N -r -x -W --all --catalog --disk-usage --dmesg --fields --follow --header --list-boots
         --list-catalog --local --merge --no-full --no-hostname --no-tail --pager-end --reverse --show-cursor --system --user
         --utc --verify`,
-      text: `-c -F -g -o -p -S -t -u -U --after-cursor --case-sensitive --cursor --facility --field --grep --identifier --namespace
+      text: `-c -F -g -o -p -S -t -u -U --after-cursor --cursor --facility --field --grep --identifier --namespace
         --output --output-fields --priority --since --unit --until --user-unit`,
       number: '-n --lines',
-      'text?': '--boot',
+      'text?': '--boot --case-sensitive',
     }),
     // FIELD=value, `+`, a program's or device's path, and the offset of -b.
     operands: names,
@@ -148,7 +148,7 @@ export const systemd: Grammars = {
   },
   'systemd-cgls': {
     manual: 'systemd-cgls(1), systemd 252',
-    options: spell({ flag: `${common} -a -k --all`, text: '-u --unit --user-unit -x -c' }),
+    options: spell({ flag: `${common} -a -k --all`, text: '-u --unit --user-unit' }),
     operands: { rest: 'text' },
   },
   'systemd-cgtop': {

@@ -197,6 +197,7 @@ export const text: Grammars = {
       number: '-A -B -C -m',
       text: '-e',
     }),
+    operands: { first: ['text'], rest: 'file', min: 1, unlessOption: ['-e'] },
     recursive: undefined,
   }),
 }
