@@ -61,6 +61,8 @@ export type Spine = {
   /** Waits for an incident of the type, in one of the statuses (`a|b`); a closed one has every call of its run finished. */
   incident(type: string, status?: string, timeoutMs?: number): Promise<Incident>
   pendingApproval(timeoutMs?: number): Promise<Approval>
+  /** Everything the parts have printed. */
+  printed(): string
   stop(): Promise<void>
 }
 
@@ -131,6 +133,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     worker2: { entry: 'worker/main.ts', environment: { ...worker, WORKER_PORT: String(ports.worker2) } },
   }
   const running = new Map<PartName, ChildProcess>()
+  const programsStarted = new Set<PartName>()
   const logTails = () =>
     [...running.keys()]
       .map((part) => `--- ${part}\n${readFileSync(join(directory.path, `${part}.log`), 'utf8').slice(-1500)}`)
@@ -168,6 +171,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
         detached: true,
       })
       running.set(part, child)
+      programsStarted.add(part)
       await spine.until(
         `${part} to be ready`,
         async () => {
@@ -240,6 +244,8 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
         async () => (await spine.get<{ items: Approval[] }>('/approvals?status=pending')).items[0],
         timeoutMs,
       ),
+    printed: () =>
+      [...programsStarted].map((part) => readFileSync(join(directory.path, `${part}.log`), 'utf8')).join('\n'),
     async stop() {
       await Promise.all([...running.keys()].map((part) => spine.kill(part, part === 'lab' ? 'SIGTERM' : 'SIGKILL')))
       await connection.close()
