@@ -65,7 +65,10 @@ const unclaimed =
   /\b(?:not|never|nobody|no one|none|neither|nor|no|cannot|without|unable|should|would|could|might|may|must|can|will|shall|recommend\w*|suggest\w*|propos\w*|plan\w*|want\w*|needs?|if|unless|once|until|when|whenever|whether|assuming|suppose|supposing|please|request\w*|asked|ask|approval|to be|expect\w*|unknown|unclear|possibly|perhaps|probably|likely|hypothes\w+|alert\w*|annotations?|runbook|ticket|precedent|hint|operator|someone|somebody|person|people|reported\w*|report|says|said|states|stated|claims?|claimed|according to the (?:alert|ticket|annotation|page|operator|runbook))\b|n't\b/
 /** What behind it does: somebody else, or some other time. */
 const others =
-  /^[^.]{0,80}\b(?:by (?:the |an? )?(?:operator|person|user|admin\w*|engineer|team|on-call|kernel|watchdog|systemd|scheduler|cron|someone|kubernetes|alice|bob|other|previous)|yesterday|last (?:night|week|month)|ago|earlier|in the past|previously|before the alert|(?:on|at) \d|according to the alert|in the alert|the alert (?:says|said)|says the alert|per the alert|threshold|is unknown|would|or not)\b/
+  /^[^.]{0,80}\b(?:by (?:the |an? )?(?:operator|person|user|admin\w*|engineer|team|on-call|kernel|watchdog|systemd|scheduler|cron|someone|kubernetes|other|previous)|yesterday|last (?:night|week|month)|ago|earlier|in the past|previously|before the alert|(?:on|at) \d|according to the alert|in the alert|the alert (?:says|said)|says the alert|per the alert|threshold|is unknown|would|or not)\b/
+/** Objects that make an action's verb harmless: nothing at all, or work on the incident itself. */
+const harmless =
+  /^(?:$|[;.,:]| (?:nothing|none|no\b|by\b|with\b|on to|from\b|over\b|to (?!(?:the )?(?:replica|standby|secondary))|my |investigating|looking|reading|(?:the|an?|this|that|my) (?:investigation|incident|proposal|plan for|report|summary|alert|approval|request|hypothesis)))/
 /** Facts about values that need no look: limits and definitions. */
 const limits =
   /\b(?:threshold|limit|target|slo|sla|budget|default|normally|usually|typically|configured|allowed|maximum|minimum|quota)\b/
@@ -89,7 +92,11 @@ export function phantomOf(text: string, done: Done): Phantom | null {
       if (!found) continue
       const before = clause.slice(0, found.index)
       const behind = clause.slice(found.index + found[0].length)
-      const aside = unclaimed.test(before) || others.test(behind) || (category === 'metrics' && limits.test(clause))
+      const aside =
+        unclaimed.test(before) ||
+        others.test(behind) ||
+        (category === 'metrics' && limits.test(clause)) ||
+        (category === 'action' && /^(?:i|we)\b/.test(found[0]) && harmless.test(behind))
       if (!aside) return { category, phrase: found[0].trim().slice(0, 80) }
     }
   }
@@ -107,7 +114,7 @@ function clausesOf(text: string): string[] {
     .replace(/(?<=\s)'[^'\n]{1,300}'(?=[\s.,;:])/g, ' … ')
     .replace(/[*_#]+/g, ' ')
   return own
-    .split(/(?<=[.!?])\s+|\n+|;\s|,? (?:but|so|and then|however|therefore)[, ] ?|, (?:and )?(?=(?:i|we) )/)
+    .split(/(?<=[.!?])\s+|\n+|;\s|,? (?:but|so|and then|however|therefore)[, ] ?|(?:,| and|, and) (?=(?:i|we) )/)
     .map((clause) => clause.replace(/^[\s\-•\d.)]+/, '').trim())
     .filter((clause) => clause !== '' && !clause.endsWith('?'))
 }

@@ -5,10 +5,10 @@ const sequences =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters this file is about
   /(?:\u001b\[|\u009b)[0-?]{0,64}[ -/]{0,16}[@-~]?|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c\u0018\u001a\n]{0,4096}(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]{0,4}[0-~]?/g
 
-/** Controls but tab and newline; bidi controls; zero-width, tag and filler characters; variation selectors. */
+/** Controls but tab and newline; line separators; what Unicode says is not shown (bidi, zero-width, tags, fillers). */
 const invisible =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex lint/suspicious/noMisleadingCharacterClass: as above
-  /[\u0001-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: as above
+  /[\u0001-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u2800\ufff9-\ufffb\u{13430}-\u{1343f}\p{Default_Ignorable_Code_Point}]/gu
 
 /** One cheap look: plain printable text, which is nearly all, needs nothing. */
 const odd = /[^\t\n\u0020-\u007e\u00a0-\u00ac\u00ae-\u034e]/

@@ -56,7 +56,7 @@ export function tokenise(text: string, scanner: Scanner): Token[] {
       push('string', value, length)
     } else if (/[0-9]/.test(char) || /^\.[0-9]/.test(rest)) push('number', ...number(text, at))
     else if (/[A-Za-z_]/.test(char)) {
-      const word = /^[A-Za-z0-9_$]+/.exec(text.slice(at, at + 130))![0]
+      const word = matchAt(/[A-Za-z0-9_$]+/y, text, at)
       push('word', word, word.length)
     } else if (rest === '@@' && scanner.serverVariables) push('sign', '@@', 2)
     else if (char === '\\' && scanner.backslashEnds && /^\\[gG]$/.test(rest)) push('sign', ';', 2)
@@ -109,8 +109,12 @@ function quoted(text: string, at: number, close: string): [value: string, length
 }
 
 function number(text: string, at: number): [value: string, length: number] {
-  const piece = text.slice(at, at + 80)
-  const value = /^(?:0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)/.exec(piece)![0]
-  if (/^[A-Za-z0-9_$.]/.test(piece.slice(value.length))) throw new Problem(`number ${piece.slice(0, 20)}`)
+  const value = matchAt(/0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/y, text, at)
+  if (/[A-Za-z0-9_$.]/.test(text.charAt(at + value.length))) throw new Problem(`number ${value.slice(0, 40)}`)
   return [value, value.length]
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): string {
+  pattern.lastIndex = at
+  return pattern.exec(text)![0]
 }

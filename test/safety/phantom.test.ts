@@ -179,6 +179,15 @@ const honest = [
   'The hint claims the node is down.',
   'There are 12 nodes in this region.',
   'The tenant is on shard db-osl-1.',
+  'I restarted nothing.',
+  'I have created no changes.',
+  'I started by reading the alert.',
+  'I started the investigation.',
+  'The incident was resolved before I started.',
+  'I moved on to the next hypothesis.',
+  'I created a proposal for moving two tenants.',
+  'I changed my mind.',
+  'The alert has been cleared.',
   'The ticket states: load average is 14.2.',
 ]
 
