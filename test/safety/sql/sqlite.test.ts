@@ -247,6 +247,11 @@ describe('SQLite', () => {
     expect(inspectSql('sqlite', '.tables\n.shell reboot').readOnly).toBe(false)
   })
 
+  test('a long name is one name', () => {
+    expect(inspectSql('sqlite', `SELECT ${'x'.repeat(130)}IN(1)`).readOnly).toBe(false)
+    expect(inspectSql('sqlite', `SELECT ${'1'.repeat(200)}`).readOnly).toBe(true)
+  })
+
   test.each([
     ["SELECT writefile('a', 'b')", 'function writefile'],
     ["ATTACH 'x' AS y", 'statement ATTACH'],
