@@ -3,9 +3,16 @@ import { each, gnu, spell } from './spell.ts'
 
 /** Archives and compressed files, listed, tested and printed. */
 export const archives: Grammars = {
-  ...each('gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd', {
+  ...each('bzip2 bunzip2 unxz unzstd xz zstd', {
+    // The last mode wins, so that -t -d would replace the file: -d is in only with -c in the same word.
+    manual: 'bzip2(1), xz(1), zstd(1)',
+    options: spell({ flag: '-c -k -l -q -t -v -cd -dc --list --stdout --test --verbose' }),
+    operands: { rest: 'file', min: 1 },
+    requires: ['-c', '-cd', '-dc', '--stdout', '-l', '--list', '-t', '--test'],
+  }),
+  ...each('gzip gunzip', {
     // Without one of these they replace the file.
-    manual: 'gzip(1), bzip2(1), xz(1), zstd(1)',
+    manual: 'gzip(1), gzip 1.12',
     options: spell({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
     requires: ['-c', '--stdout', '-l', '--list', '-t', '--test'],

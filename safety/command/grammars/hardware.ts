@@ -80,7 +80,9 @@ export const hardware: Grammars = {
   'nvidia-smi': {
     manual: 'nvidia-smi(1), driver 535',
     style: 'word',
+    endless: { when: ['-l', '--loop'], instead: { drop: ['-l', '--loop'], add: [] } },
     options: spell({
+      number: '-l --loop',
       flag: '-L -q -x --list-gpus --query',
       text: '-d -i --display --format --id',
       'text?': '--query-gpu --query-compute-apps --format --id',

@@ -33,17 +33,19 @@ export const processes: Grammars = {
     endless: { when: 'interval', instead: once },
   },
   lsof: {
-    // -r repeats for ever, -D writes a device cache, -k and -A read a kernel image; a number may be given to few options.
+    // -D writes a device cache, -k and -A read a kernel image; a number may be given to few options.
     manual: 'lsof(8), lsof 4.95',
     options: spell({
       flag: '+L1 -a -b -C -h -K -l -M -n -N -O -P -Q -R -t -U -v -V -w -X -Z',
       file: '+D +d',
       text: '-c -d -p -u',
+      number: '-r',
       'text?': '-F -g -i -o -S -s',
     }),
     operands: { rest: 'file' },
     // Its own reading of a value that looks like an option differs from letter to letter.
     refuses: ['^[-+]'],
+    endless: { when: ['-r'], instead: { drop: ['-r'], add: [] } },
   },
   mpstat: {
     manual: 'mpstat(1), sysstat 12.6',
@@ -116,7 +118,7 @@ export const processes: Grammars = {
   slabtop: {
     manual: 'slabtop(1), procps-ng 4.0',
     options: spell({ flag: '-o -h -V --once', text: '-s --sort' }),
-    requires: ['-o', '--once'],
+    endless: { when: 'always', unless: ['-o', '--once'], instead: { drop: [], add: ['-o'] } },
   },
   top: {
     // The bounded form is in batch mode; anything else wants a terminal.

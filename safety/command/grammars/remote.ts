@@ -59,7 +59,11 @@ export const remote: Grammars = {
       number: '-B -c -f -G -i -m -P -Q -s -U -Z --interval --max-ttl --port --psize --report-cycles --timeout',
     }),
     operands: { first: ['host'], min: 1 },
-    requires: ['-r', '-w', '-j', '--report', '--report-wide', '--json'],
+    endless: {
+      when: 'always',
+      unless: ['-r', '-w', '-j', '--report', '--report-wide', '--json'],
+      instead: { drop: [], add: ['--report', '-c', '5'] },
+    },
   }),
   ...each('nc ncat netcat', {
     // Without -z it carries what it is given; -e and -c run programs, -l listens.

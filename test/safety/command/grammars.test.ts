@@ -49,7 +49,7 @@ const forbidden: Record<string, string> = {
   jq: '-f -L --from-file --slurpfile --rawfile',
   journalctl: '--rotate --flush --sync --setup-keys --vacuum-size --vacuum-time --cursor-file --root --file -D',
   'kubectl get': '-f --filename --raw --kubeconfig -s --server --token --as',
-  lsof: '-r +r -D',
+  lsof: '-D -k -A',
   mdadm: '-A -C -S -f -r -a --stop --fail --remove --add',
   mysql: '--tee --pager --init-command --defaults-file --plugin-dir -p',
   nginx: '-s -g -c -p',
