@@ -1,9 +1,10 @@
 import { history } from './history.ts'
+import { judge } from './judge.ts'
 import { prompt } from './prompt.ts'
 import { queue } from './queue.ts'
 import { turn } from './turn.ts'
 
-const benches: Record<string, () => Promise<void>> = { turn, queue, history, prompt }
+const benches: Record<string, () => Promise<void>> = { turn, queue, history, prompt, judge }
 
 const names = process.argv.slice(2)
 const unknown = names.filter((name) => !(name in benches))
