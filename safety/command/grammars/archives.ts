@@ -30,7 +30,8 @@ export const archives: Grammars = {
     bsdValues: { f: 'file' },
     operands: { rest: 'text' },
     requires: ['-t', '--list'],
-    refuses: [':'],
+    // A first word of letters alone is read as options, whatever follows: `tar If program archive -t`.
+    refuses: [':', '^[a-z0-9]+$'],
   },
   unzip: {
     manual: 'unzip(1), Info-ZIP 6.0',
