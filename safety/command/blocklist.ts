@@ -1,5 +1,5 @@
 import type { Redirection, Word } from './parse.ts'
-import { leadsTo, leadsToDisk, normalise, pathList } from './paths.ts'
+import { leadsTo, leadsToDisk, normalise, type PathList, pathList } from './paths.ts'
 
 /**
  * What is never done, and no approval lifts it: it ends the host, or destroys more than any incident could be worth. Held against
@@ -89,19 +89,13 @@ const wholeOf = (word: Word): Word => {
 }
 
 /** A path that only goes up is the tree above; one that goes up and down again is some project's directory. */
-const isTree = (word: Word, trees: typeof systemTrees, directories: readonly string[]): boolean => {
+function isTree(word: Word, trees: PathList, directories: readonly string[]): boolean {
   const whole = wholeOf(word)
-  const path = normalise(whole.text)[0]!
+  const [path] = normalise(whole.text) as [string]
   if (/^(?:\.\.\/?)+$/.test(path)) return true
-  return path.startsWith('..')
-    ? leadsTo({ ...whole, text: path.replace(/^\.\.\//, './../') }, trees, directories) &&
-        directories.length > 0 &&
-        inDirectories(path, trees, directories)
-    : leadsTo(whole, trees, directories)
+  if (!path.startsWith('..')) return leadsTo(whole, trees, directories)
+  return directories.some((directory) => leadsTo({ ...whole, text: `${directory}/${path}`, pattern: null }, trees, []))
 }
-
-const inDirectories = (path: string, trees: typeof systemTrees, directories: readonly string[]): boolean =>
-  directories.some((directory) => trees.expression.test(normalise(`${directory}/${path}`)[0]!))
 
 const tree = (words: readonly Word[], directories: readonly string[], data: boolean): string | null =>
   words.find((word) => isTree(word, systemTrees, directories) || (data && isTree(word, dataTrees, directories)))
@@ -138,7 +132,9 @@ const remove: Rule = (call) => {
   return systemFile(call, call.operands)
 }
 const systemFile = (call: Call, words: readonly Word[]): string | null =>
-  words.find((word) => word.pattern === null && leadsTo(word, systemFiles, call.directories))?.text ?? null
+  words.find(
+    (word) => word.pattern === null && !/^\.\./.test(word.text) && leadsTo(word, systemFiles, call.directories),
+  )?.text ?? null
 
 const changeTree: Rule = (call) => (has(call, 'R', '--recursive') ? tree(call.operands, call.directories, false) : null)
 

@@ -52,7 +52,9 @@ export function unboundedByGrammar(
   piped: boolean,
 ): Unbounded | null {
   if (reading.problem) {
-    return reading.problem.missing && !piped && prompts.test(name) ? { bound: 'interactive_repl', words: null } : null
+    // One operand names a data base; a second one is what to do with it.
+    const waits = reading.problem.missing && reading.operands.length < 2 && !piped && prompts.test(name)
+    return waits ? { bound: 'interactive_repl', words: null } : null
   }
   const named = new Set(reading.found.map((option) => option.name))
   for (const { endless } of reading.grammars) {

@@ -41,11 +41,11 @@ export type PathList = { expression: RegExp; meeting: readonly string[] }
 
 /**
  * A list in the two forms it is asked in. What the shell expands becomes names that exist: `*.log` could become `id_rsa.log`,
- * but then `id_rsa*` would forbid every `*.log`. So an open end of a name counts for literal paths only.
+ * but then `id_rsa*` would forbid every `*.log`. So the open end of a name does not count for what begins with a wildcard.
  */
 export const pathList = (patterns: readonly string[]): PathList => ({
   expression: globExpression(patterns),
-  meeting: patterns.map((pattern) => (/^\*\*\/.*[^*/]\*$/.test(pattern) ? pattern.slice(0, -1) : pattern)),
+  meeting: patterns.map((pattern) => pattern.replace(/([^*/]{2})\*(?=\/|$)/g, '$1')),
 })
 
 const secrets = pathList(secretPaths)
@@ -71,7 +71,9 @@ function ancestors(pattern: string): string[] {
 /** True when the word leads to a path of the list; a word that the shell expands, when it could. */
 export function leadsTo(word: Word, list: PathList, directories: readonly string[]): boolean {
   if (word.pattern === null) return normalise(word.text, directories).some((path) => list.expression.test(path))
-  return normalise(word.pattern, directories).some((path) => list.meeting.some((pattern) => globsMeet(pattern, path)))
+  return normalise(word.pattern, directories).some(
+    (path) => list.expression.test(path) || list.meeting.some((pattern) => globsMeet(pattern, path)),
+  )
 }
 
 export const leadsToDisk = (word: Word, directories: readonly string[]): boolean => leadsTo(word, disks, directories)

@@ -8,6 +8,7 @@ import { compile, read } from './options.ts'
 import type { Word } from './parse.ts'
 import { normalise } from './paths.ts'
 import { quote } from './quote.ts'
+import { shell } from './shell.ts'
 import { type Inner, type Unwrapped, unwrap } from './unwrap.ts'
 import { valueFindings } from './values.ts'
 import type { Bound, CommandCode, Finding } from './verdict.ts'
@@ -46,7 +47,7 @@ export type JudgeScript = (text: string, docket: Docket, place: Place) => Ending
 export type Ending = { ends: true } | { ends: false; text: string | null }
 
 const ends: Ending = { ends: true }
-const programs = compile(grammars)
+const programs = compile({ ...shell, ...grammars })
 const trusted = /^(?:\/usr(?:\/local)?)?\/s?bin\/[^/]+$/
 
 export function judgeWords(words: readonly Word[], docket: Docket, place: Place): Ending {

@@ -39,7 +39,13 @@ const finding = (code: CommandCode, why: string, word: Word | null): Finding => 
 
 function valueFinding({ kind, word }: Value, tree: boolean, place: Place): Finding | null {
   const mayGlob = kind === 'file' && word.pattern !== null && !/^[*?[]/.test(word.pattern)
-  if (!word.literal && !mayGlob) return finding('ARGUMENT', 'is not known before it runs', word)
+  if (!word.literal && !mayGlob) {
+    return finding(
+      'ARGUMENT',
+      word.pattern === null ? 'is not known before it runs' : 'is a pattern: quote it or spell it out',
+      word,
+    )
+  }
   const { text } = word
   switch (kind) {
     case 'text':
@@ -86,11 +92,18 @@ const looksLikePath = (text: string): boolean => /^[@<]?(?:[/~]|\.\.?\/)\S*$/.te
 
 function sensitive(word: Word, tree: boolean, { name, directories }: Place): Finding | null {
   const bare = word.text.replace(/^[@<]/, '')
-  const path = bare === word.text ? word : { ...word, text: bare }
+  const path = attributesOnly.has(name) ? listed(word) : bare === word.text ? word : { ...word, text: bare }
   const found = pathFinding(path, directories, tree)
   if (found === null) return null
   // Such a program tells about a device without reading it.
   if (attributesOnly.has(name) && /^\/+dev\b/.test(bare) && !bare.includes('..')) return null
   if (found === 'endless') return finding('UNBOUNDED', 'has no end', word)
   return finding('SENSITIVE_PATH', found === 'secret' ? 'is a path that holds secrets' : 'has secrets below it', word)
+}
+
+/** `du /var/log/*` tells about the entries of a directory, so it is the directory that counts. */
+function listed(word: Word): Word {
+  const directory = word.pattern?.replace(/\/\*$/, '')
+  if (!directory || directory === word.pattern) return word
+  return { ...word, text: directory, pattern: /[*?[]/.test(directory) ? directory : null }
 }
