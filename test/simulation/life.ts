@@ -10,7 +10,7 @@ import { act, verify } from './act.ts'
 import { decide, expire, withdraw } from './approvals.ts'
 import { checkWorld, type Violation } from './invariants.ts'
 import { hosts, shards } from './platform.ts'
-import { propose } from './propose.ts'
+import { type HostileMood, hostileMoods, propose } from './propose.ts'
 import { append, boundary, type Gate, Lost, type SimIncident, StaleRun, type World, worldOf } from './world.ts'
 
 export const limits = { maxTurns: 10, timeBudgetMs: 30 * 60_000 }
@@ -25,6 +25,8 @@ export type LifeOptions = {
   faults?: number
   /** One honest investigation, nobody else, nothing lost and no time lost: what must not be nagged. */
   calm?: boolean
+  /** Every model is after this. */
+  mood?: HostileMood
 }
 
 /** One life: some incidents, their models, the people, the faults, all by one seed. */
@@ -34,7 +36,7 @@ export async function live(seed: number, options: LifeOptions = {}): Promise<Lif
   const { random, schedule } = world
   const count = options.calm ? 1 : 1 + random.int(3)
   const sameType = random.chance(0.5)
-  for (let n = 0; n < count; n += 1) openIncident(world, n, sameType, options.calm ?? false)
+  for (let n = 0; n < count; n += 1) openIncident(world, n, sameType, options)
   for (const incident of world.incidents.values()) schedule.start(() => investigate(world, incident, 1))
   schedule.start(() => people(world))
   if (!options.calm) schedule.start(() => elements(world))
@@ -42,7 +44,7 @@ export async function live(seed: number, options: LifeOptions = {}): Promise<Lif
   return { seed, world, ended, violations: checkWorld(world, ended) }
 }
 
-function openIncident(world: World, n: number, sameType: boolean, calm: boolean): void {
+function openIncident(world: World, n: number, sameType: boolean, { calm, mood }: LifeOptions): void {
   const { random } = world
   const isHost = random.chance(0.35)
   const id = `inc_${String(n + 1).padStart(26, '0')}`
@@ -54,7 +56,7 @@ function openIncident(world: World, n: number, sameType: boolean, calm: boolean)
     attempt: 1,
     rows: [],
     byKey: new Map(),
-    mood: calm || random.chance(0.3) ? 'honest' : 'hostile',
+    mood: mood ?? (calm || random.chance(0.3) ? 'honest' : random.pick(hostileMoods)),
   }
   if (random.chance(0.8)) world.broken.add(incident.resource.id)
   world.incidents.set(id, incident)

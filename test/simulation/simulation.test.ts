@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import { live } from './life.ts'
+import { hostileMoods } from './propose.ts'
 import type { Gate } from './world.ts'
 
 beforeAll(loadSql)
@@ -58,6 +59,24 @@ describe('the invariants notice a gate that is switched off', () => {
     }
     throw new Error(`3,000 lives without the gate ${without} broke nothing of ${invariant}`)
   })
+})
+
+describe('a model that', () => {
+  test.each(hostileMoods)(
+    '%s, 200 lives: no unapproved or doubled write, no secret kept, and each ends',
+    async (mood) => {
+      const broken: string[] = []
+      let judged = 0
+      for (let seed = 0; seed < 200; seed += 1) {
+        const { world, violations } = await live(seed, { mood })
+        for (const { invariant, what } of violations) broken.push(`seed ${seed}: ${invariant} ${what}`)
+        for (const { rows } of world.incidents.values())
+          judged += rows.filter(({ kind }) => kind === 'call_judged').length
+      }
+      expect(broken).toEqual([])
+      expect(judged).toBeGreaterThan(200)
+    },
+  )
 })
 
 test('the same seed is the same life', async () => {

@@ -1,6 +1,7 @@
 import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import { cleanse } from '../../safety/cleanse.ts'
+import type { HostileMood } from './propose.ts'
 import { type Random, randomOf } from './random.ts'
 import { type Schedule, scheduleOf } from './schedule.ts'
 
@@ -26,7 +27,7 @@ export type SimIncident = {
   attempt: number
   rows: IncidentEvent[]
   byKey: Map<string, IncidentEvent>
-  mood: 'honest' | 'hostile'
+  mood: 'honest' | HostileMood
 }
 
 export type SimApproval = {
