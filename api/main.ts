@@ -4,6 +4,7 @@ import pino from 'pino'
 import { createPlatformClient } from '../clients/platform.ts'
 import { givenDefaults, readConfig } from '../config.ts'
 import { connect } from '../db/connect.ts'
+import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
 import { temporalRuns } from './runs.ts'
 import { startWatchdog } from './watchdog.ts'
@@ -29,6 +30,7 @@ const platform = config.PLATFORM_URL
   : null
 
 const closing = new AbortController()
+await loadSql()
 const { app, deps } = createApi({
   db,
   locks,

@@ -3,6 +3,7 @@ import { Hono } from 'hono'
 import pino from 'pino'
 import { readConfig } from '../config.ts'
 import { connect } from '../db/connect.ts'
+import { loadSql } from '../safety/sql/inspect.ts'
 import { startDeliveries } from './deliver.ts'
 import { startWorkers } from './workers.ts'
 
@@ -11,6 +12,8 @@ const config = readConfig(process.env, ['DATABASE_URL'])
 const log = pino({ level: config.LOG_LEVEL, name: 'worker' })
 const db = connect(config.DATABASE_URL as string, { name: 'nightshift-worker', max: 20 })
 
+// Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
+await loadSql()
 const workers = await startWorkers(config, db, log)
 const deliveries = startDeliveries(db, log, config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`)
 
