@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from './connect.ts'
+import { releaseAfterEffect } from './leases.ts'
 
 export type Effect = {
   key: string
@@ -44,6 +45,7 @@ export async function finishEffect(
     .where('key', '=', key)
     .where('status', 'in', ['running', 'indeterminate'])
     .execute()
+  await releaseAfterEffect(db, key)
 }
 
 export async function effectByKey(db: Db | Trx, key: string): Promise<(Effect & { actionDigest: string }) | null> {

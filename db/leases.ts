@@ -43,6 +43,30 @@ export async function takeLeases(
   return false
 }
 
+/**
+ * Lets go of everything an incident held. While one of its writes still runs at the platform the targets stay taken, even if
+ * its run is gone: whoever ends that effect lets go (`releaseAfterEffect`).
+ */
 export async function releaseLeases(trx: Db | Trx, incidentId: string): Promise<void> {
-  await trx.deleteFrom('targetLease').where('incidentId', '=', incidentId).execute()
+  await trx
+    .deleteFrom('targetLease')
+    .where('incidentId', '=', incidentId)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(selectFrom('effect').select('key').where('incidentId', '=', incidentId).where('status', '=', 'running')),
+      ),
+    )
+    .execute()
+}
+
+/** A write ended whose incident was closed meanwhile: nobody else will let go of what it held. */
+export async function releaseAfterEffect(db: Db | Trx, effectKey: string): Promise<void> {
+  const closed = await db
+    .selectFrom('effect')
+    .innerJoin('incident', 'incident.id', 'effect.incidentId')
+    .select('incident.id')
+    .where('effect.key', '=', effectKey)
+    .where('incident.status', 'in', ['resolved', 'escalated', 'cancelled'])
+    .executeTakeFirst()
+  if (closed) await releaseLeases(db, closed.id)
 }
