@@ -1,3 +1,4 @@
+import { globsMeet } from './glob.ts'
 import type { Redirection, Word } from './parse.ts'
 import { leadsTo, leadsToDisk, normalise, type PathList, pathList } from './paths.ts'
 
@@ -53,9 +54,8 @@ export function forbidden(words: readonly Word[], directories: readonly string[]
 function namesOf(written: string, first: Word): string[] {
   const name = written.slice(written.lastIndexOf('/') + 1)
   if (first.literal || !/[*?[]/.test(name)) return [name]
-  const pattern = pathList([name]).expression
   // A bare `*` may be anything at all, which says nothing about what was meant.
-  return /[a-z]{2}/i.test(name) ? [...rules.keys()].filter((known) => pattern.test(known)) : []
+  return /[a-z]{2}/i.test(name) ? [...rules.keys()].filter((known) => globsMeet(name, known)) : []
 }
 
 function callOf(name: string, words: readonly Word[], directories: readonly string[]): Call {
@@ -72,14 +72,20 @@ function callOf(name: string, words: readonly Word[], directories: readonly stri
   return { name, words, texts: words.map((word) => word.text), letters, longs, operands, directories }
 }
 
-/** `/{etc,usr}` as the shell will write it out. Bounded: past the limit a word stands as it is. */
+/** More words than these are not written out. */
+const mostWords = 64
+
+/** `/{etc,usr}` as the shell will write it out. Past the limit a word stands as it is. */
 function expandBraces(word: Word): Word[] {
-  const found = /^(.*?)\{([^{}]*,[^{}]*)\}(.*)$/s.exec(word.text)
-  if (word.literal || !found || word.text.length > 200) return [word]
-  return found[2]!
-    .split(',')
-    .slice(0, 8)
-    .flatMap((middle) => expandBraces({ ...word, text: `${found[1]}${middle}${found[3]}` }))
+  const done: Word[] = []
+  const open = [word]
+  while (open.length > 0) {
+    const next = open.pop()!
+    const found = next.literal ? null : /^([^{}]*)\{([^{}]*,[^{}]*)\}(.*)$/s.exec(next.text)
+    if (!found || done.length + open.length >= mostWords) done.push(next)
+    else for (const middle of found[2]!.split(',')) open.push({ ...next, text: `${found[1]}${middle}${found[3]}` })
+  }
+  return done.reverse()
 }
 
 /** `/etc/*` names the same as `/etc`, entry by entry. */

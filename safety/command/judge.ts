@@ -2,7 +2,7 @@ import { forbiddenRedirection } from './blocklist.ts'
 import { hiddenCharacter } from './characters.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
-import { type Docket, type Ending, inertNames, judgeWords, type Place } from './simple.ts'
+import { type Docket, type Ending, isInert, judgeWords, type Place } from './simple.ts'
 import { type CommandVerdict, decide, type Finding } from './verdict.ts'
 
 export type { CommandCode, CommandVerdict } from './verdict.ts'
@@ -124,6 +124,10 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
 /** One text for a shell, at the top or inside a wrapper. */
 function judgeScript(text: string, docket: Docket, at: Place): Ending {
   const tree = parse(text)
+  if (!tree) {
+    docket.findings.push({ code: 'UNREADABLE', reason: 'nobody can say what bash would make of it', token: null })
+    return { ends: true }
+  }
   const add = (finding: Finding) => {
     if (at.runs || finding.code === 'FORBIDDEN') docket.findings.push(finding)
   }
@@ -182,8 +186,8 @@ function replaced(text: string, changes: readonly Change[]): string {
 }
 
 function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docket, at: Place): Ending {
-  for (const { name, plain } of simple.assignments) {
-    if (at.runs && !(plain && inertNames.test(name))) {
+  for (const { name, value, plain } of simple.assignments) {
+    if (at.runs && !(plain && value.literal && isInert(name, value.text))) {
       docket.findings.push({ code: 'ASSIGNMENT', reason: `${name} is set`, token: name })
     }
   }

@@ -130,11 +130,18 @@ const shapeOf: Readonly<Record<string, Shape>> = {
   ArrayValue: 'array',
 }
 
-/** Reads bash text. Total: what the parser cannot read comes back as an error beside everything it could. */
-export function parse(source: string): Tree {
+/**
+ * Reads bash text. What the parser cannot read comes back as an error beside everything it could; null when it gave up, so that
+ * nothing is known of what is inside.
+ */
+export function parse(source: string): Tree | null {
   const tree: Tree = { pipelines: [], nested: [], shapes: [], error: null }
-  visit(parseBash(source), source, tree, false)
-  return tree
+  try {
+    visit(parseBash(source), source, tree, false)
+    return tree
+  } catch {
+    return null
+  }
 }
 
 function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): void {
@@ -278,9 +285,17 @@ function word(node: BashWord, source: string, tree: Tree): Word {
     text: node.value,
     literal,
     quoting: whole ? 'whole' : bare ? 'bare' : 'split',
-    pattern: literal || tilde || !bare ? null : pattern,
+    pattern: literal || tilde || !bare || pattern === null ? null : boundedPattern(pattern),
   }
 }
 
 const onlyLiterals = (part: SyntaxNode): boolean =>
   part.type === 'DoubleQuoted' && part.parts.every((inner) => inner.type === 'Literal')
+
+/** More wildcards than anybody needs cost time without end to compare. */
+const mostWildcards = 6
+
+function boundedPattern(pattern: string): string | null {
+  const short = pattern.replace(/\*+/g, '*')
+  return (short.match(/[*?[]/g)?.length ?? 0) > mostWildcards || short.length > 200 ? null : short
+}

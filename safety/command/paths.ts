@@ -84,6 +84,9 @@ export type PathFinding = 'endless' | 'secret' | 'holds secrets'
 export function pathFinding(word: Word, directories: readonly string[], tree: boolean): PathFinding | null {
   if (normalise(word.pattern ?? word.text, directories).every((path) => open.expression.test(path))) return null
   if (leadsTo(word, endless, directories)) return 'endless'
+  // `..` behind a link goes up from where the link leads, so a way through something secret counts as well.
+  const up = word.text.indexOf('/..')
+  if (up > 0 && leadsTo({ ...word, text: word.text.slice(0, up), pattern: null }, secrets, directories)) return 'secret'
   if (leadsTo(word, secrets, directories)) return 'secret'
   if (tree && (leadsTo(word, above, directories) || isUnknownDirectory(word))) return 'holds secrets'
   return null

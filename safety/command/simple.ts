@@ -9,7 +9,8 @@ import type { Word } from './parse.ts'
 import { normalise } from './paths.ts'
 import { quote } from './quote.ts'
 import { shell } from './shell.ts'
-import { type Inner, type Unwrapped, unwrap } from './unwrap.ts'
+import { unwrap } from './unwrap.ts'
+import type { Inner, Unwrapped } from './unwrapped.ts'
 import { valueFindings } from './values.ts'
 import type { Bound, CommandCode, Finding } from './verdict.ts'
 
@@ -128,8 +129,11 @@ function endless({ bound, words }: Unbounded, docket: Docket, place: Place, add:
   return { ends: false, text: words?.map(quote).join(' ') ?? null }
 }
 
-/** Names in an environment that change how text looks, and nothing else. */
-export const inertNames = /^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ|COLUMNS|LINES|TERM|NO_COLOR)$/
+/** A name in the environment that changes how text looks, and nothing else. A value that leads to a file is something else. */
+export function isInert(name: string, value: string): boolean {
+  const known = /^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ|COLUMNS|LINES|TERM|NO_COLOR)$/.test(name)
+  return known && /^(?:[\w+-][\w.@/+:,-]*)?$/.test(value) && !value.includes('..')
+}
 
 function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, place: Place, add: Add): Ending {
   const name = words[0]!
@@ -138,9 +142,13 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
     add('ROOT', name, "runs with another user's rights")
   } else if (found.why && !found.interactive) add('WRAPPER', found.why.word, found.why.text)
   for (const assignment of found.assignments) {
-    if (!inertNames.test(assignment.name)) add('ASSIGNMENT', name, `sets ${assignment.name}`)
+    if (!isInert(assignment.name, assignment.value)) add('ASSIGNMENT', name, `sets ${assignment.name}`)
   }
   for (const word of found.hosts) {
+    if (word.text.startsWith('root@')) {
+      docket.needsRoot = true
+      add('ROOT', word, 'is root there')
+    }
     const host = word.literal ? hostOf(word.text) : null
     if (!host || !isKnownHost(host, docket.knownHosts)) add('EXFILTRATION', word, 'is a host that was not looked up')
   }

@@ -6,6 +6,7 @@ export type CommandCode =
   | 'FOREIGN_CHARACTER'
   | 'TOO_LONG'
   | 'FORBIDDEN'
+  | 'UNREADABLE'
   | 'SYNTAX'
   | 'SHAPE'
   | 'COMMAND_WORD'
@@ -45,7 +46,13 @@ export type CommandVerdict = {
 /** One thing that speaks against running unasked. */
 export type Finding = { code: CommandCode; reason: string; token: string | null }
 
-const refusing: ReadonlySet<CommandCode> = new Set(['HIDDEN_CHARACTER', 'FOREIGN_CHARACTER', 'TOO_LONG', 'FORBIDDEN'])
+const refusing: ReadonlySet<CommandCode> = new Set([
+  'HIDDEN_CHARACTER',
+  'FOREIGN_CHARACTER',
+  'TOO_LONG',
+  'UNREADABLE',
+  'FORBIDDEN',
+])
 const reading: ReadonlySet<CommandCode> = new Set(['SENSITIVE_PATH', 'EXFILTRATION', 'UNKNOWN_NAME', 'UNBOUNDED'])
 
 type Ruling = Pick<CommandVerdict, 'verdict' | 'effect' | 'code' | 'reason' | 'token'>

@@ -45,7 +45,7 @@ const containerExec: Wrapper = {
   flags: '-i -d --interactive --detach --privileged -T --no-TTY -l --latest --sync -s',
   values: '-u -w -e --user --workdir --env --env-file --detach-keys --index --preserve-fds --cidfile',
   tty: '-t -i --tty --interactive',
-  alters: '-d --detach --privileged -l --latest -e --env --env-file -w --workdir',
+  alters: '-d --detach --privileged -l --latest -e --env --env-file -w --workdir -u --user',
   before: 1,
   rest: 'argv',
   adds: 'place',
@@ -106,7 +106,7 @@ const kubectl: Wrapper = {
 const ssh: Wrapper = {
   flags: '-4 -6 -C -n -q -T -x -a -A -f -g -G -k -K -M -N -s -t -tt -v -V -X -Y -y',
   values: '-p -l -o -i -F -J -L -R -D -W -b -B -c -E -e -I -m -O -P -Q -S -w',
-  alters: '-A -f -g -k -K -M -N -s -X -Y -o -i -F -J -L -R -D -W -b -B -E -I -O -S -w',
+  alters: '-l -A -f -g -k -K -M -N -s -X -Y -o -i -F -J -L -R -D -W -b -B -E -I -O -S -w',
   tty: '-t -tt',
   before: 1,
   interspersed: true,

@@ -107,6 +107,31 @@ test('a text that nobody can review is refused', () => {
   expect(judged(nested).verdict).toBe('refuse')
 })
 
+test('what bash cannot read to its end hides nothing that stands before it', () => {
+  expect(judged('reboot; $([[\\]]')).toMatchObject({ verdict: 'refuse' })
+})
+
+test('no text takes long to judge', () => {
+  const long = [
+    `rm -rf ${'{a,b}'.repeat(40)}`,
+    `cat /etc/${'*a'.repeat(200)}`,
+    `ls ${'$('.repeat(3000)}`,
+    `${'f() { '.repeat(1500)}x${'; }'.repeat(1500)}`,
+    `awk '${'a'.repeat(8000)}${'{print}'.repeat(900)}'`,
+    `sed -n '${'/a/p;'.repeat(3000)}'`,
+    `find / ${'-exec x ; '.repeat(1500)}`,
+    `echo ${'"'.repeat(16_001)}`,
+    `${'sudo '.repeat(3000)}ls`,
+    `ls ${'/..'.repeat(5000)}`,
+    `ls ${'a/../'.repeat(3000)}*`,
+  ]
+  for (const text of long) {
+    const before = performance.now()
+    expect(judged(text).code).not.toBe('INTERNAL')
+    expect(performance.now() - before).toBeLessThan(1000)
+  }
+})
+
 test('an argv is judged without a shell: nothing in it expands', () => {
   expect(judgeArgv(['ls', '$(reboot)', '*', '; reboot'], context)).toMatchObject({ verdict: 'run' })
   expect(judgeArgv(['sh', '-c', 'ls; reboot'], context)).toMatchObject({ verdict: 'refuse', code: 'FORBIDDEN' })

@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals'
-import { parse } from '../../../safety/command/parse.ts'
+import { parse as parseText, type Tree } from '../../../safety/command/parse.ts'
+
+const parse = (text: string): Tree => parseText(text)!
 
 const words = (text: string) =>
   parse(text).pipelines.map((line) => line.map((simple) => simple.words.map((word) => word.text)))

@@ -1,0 +1,51 @@
+import type { Word } from './parse.ts'
+
+export type Inner = ArgvInner | ScriptInner
+export type ArgvInner = { kind: 'argv'; words: Word[]; before: Word[]; after: Word[] }
+export type ScriptInner = { kind: 'script'; text: string; before: Word[]; after: Word[] }
+
+export type Unwrapped = {
+  inner: Inner[]
+  /** Commands that may be inside, since an option is not known: for the hard list only. */
+  guesses: Word[][]
+  /** Why a read inside is not one any more; null when it stays one. */
+  why: { word: Word | null; text: string } | null
+  /** Names of hosts and of containers that the wrapper reaches. */
+  hosts: Word[]
+  names: Word[]
+  root: boolean
+  assignments: { name: string; value: string }[]
+  /** Ends what is inside after a while. */
+  bounds: boolean
+  /** Positions of words that ask for a terminal, and whether it repeats for ever. */
+  tty: number[]
+  endless: boolean
+  /** A shell that waits for somebody to type. */
+  interactive: boolean
+  /** Directories of this machine under their names inside a container. */
+  mounts: { inside: string; outside: string }[]
+}
+
+export const empty = (): Unwrapped => ({
+  inner: [],
+  guesses: [],
+  why: null,
+  hosts: [],
+  names: [],
+  root: false,
+  assignments: [],
+  bounds: false,
+  tty: [],
+  endless: false,
+  interactive: false,
+  mounts: [],
+})
+
+export const script = (text: string, before: Word[] = [], after: Word[] = []): ScriptInner => ({
+  kind: 'script',
+  text,
+  before,
+  after,
+})
+export const argv = (words: Word[], before: Word[] = []): ArgvInner => ({ kind: 'argv', words, before, after: [] })
+export const asks = (word: Word | null, text: string) => ({ word, text })

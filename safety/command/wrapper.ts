@@ -1,0 +1,176 @@
+import type { Word } from './parse.ts'
+import { argv, asks, empty, script, type Unwrapped } from './unwrapped.ts'
+import { type Wrapper, wrappers } from './wrappers.ts'
+
+/** Reads a wrapper's words by its entry in the table. */
+
+export type Compiled = {
+  wrapper: Wrapper
+  flags: Set<string>
+  values: Set<string>
+  scripts: Set<string>
+  alters: Set<string>
+  tty: Set<string>
+  commands: Map<string, Compiled> | null
+}
+
+const list = (text: string | undefined): string[] => text?.split(/\s+/).filter((word) => word !== '') ?? []
+
+export function compile(wrapper: Wrapper, outer?: Compiled): Compiled {
+  const compiled: Compiled = {
+    wrapper,
+    flags: new Set([...(outer?.flags ?? []), ...list(wrapper.flags), ...list(wrapper.tty)]),
+    values: new Set([...(outer?.values ?? []), ...list(wrapper.values)]),
+    scripts: new Set(list(wrapper.scripts)),
+    alters: new Set([...(outer?.alters ?? []), ...list(wrapper.alters)]),
+    tty: new Set(list(wrapper.tty)),
+    commands: null,
+  }
+  for (const flag of list(wrapper.flags)) compiled.values.delete(flag)
+  for (const value of list(wrapper.values)) compiled.flags.delete(value)
+  if (wrapper.commands) {
+    compiled.commands = new Map(
+      Object.entries(wrapper.commands).map(([name, inner]) => [name, compile(inner, compiled)]),
+    )
+  }
+  return compiled
+}
+
+export const table = new Map([...wrappers].map(([name, wrapper]) => [name, compile(wrapper)]))
+
+const joined = (words: readonly Word[]): string => words.map((word) => word.text).join(' ')
+const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
+
+export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrapped | null {
+  const result = empty()
+  const operands: Word[] = []
+  let level = start
+  let unknownAt: number | null = null
+  let scripted = false
+  let at = 1
+  const doubt = (word: Word, text: string) => {
+    result.why ??= asks(word, text)
+  }
+  while (at < words.length) {
+    const word = words[at]!
+    const text = word.text
+    const wanted = level.commands ? 1 : (level.wrapper.before ?? 0) - operands.length
+    if (text === '--') {
+      at += 1
+      if (wanted <= 0) break
+      continue
+    }
+    const optionsAllowed = operands.length === 0 || level.wrapper.interspersed === true
+    if (optionsAllowed && (text.startsWith('-') || level.flags.has(text)) && (text !== '-' || level.flags.has('-'))) {
+      const option = readOption(words, at, level)
+      if (option.unknown) unknownAt ??= at
+      if (option.unknown || option.names.some((name) => level.alters.has(name)))
+        doubt(word, 'changes how the command inside runs')
+      if (option.names.some((name) => level.tty.has(name))) result.tty.push(at)
+      if (option.names.some((name) => level.scripts.has(name)) && option.value !== null) {
+        result.inner.push(script(option.value, words.slice(0, option.next - 1), words.slice(option.next)))
+        doubt(word, 'runs a script')
+        scripted = true
+      }
+      collectMount(option.names, option.value, result)
+      at = option.next
+    } else if (level.wrapper.assignments && /^[A-Za-z_]\w*=/.test(text)) {
+      result.assignments.push({ name: text.slice(0, text.indexOf('=')), value: text.slice(text.indexOf('=') + 1) })
+      if (!word.literal) doubt(word, 'is not known before it runs')
+      at += 1
+    } else if (level.commands) {
+      const inner = level.commands.get(text)
+      if (!inner) return unknownAt === null ? null : guess(words, unknownAt, result)
+      level = inner
+      at += 1
+    } else if (wanted > 0) {
+      operands.push(word)
+      at += 1
+    } else break
+  }
+  if (level.commands) return unknownAt === null ? null : guess(words, unknownAt, result)
+  return finish(words, at, level, operands, scripted, unknownAt, result)
+}
+
+function finish(
+  words: readonly Word[],
+  at: number,
+  level: Compiled,
+  operands: Word[],
+  scripted: boolean,
+  unknownAt: number | null,
+  result: Unwrapped,
+): Unwrapped {
+  const { wrapper } = level
+  const rest = words.slice(at)
+  if (wrapper.place === 'host') result.hosts.push(...operands)
+  if (wrapper.place === 'name') result.names.push(...operands)
+  result.root = wrapper.adds === 'root'
+  if (wrapper.adds === undefined)
+    result.why ??= asks(words[0]!, 'runs another command in a way that somebody has to see')
+  if (wrapper.rest === 'shell' && rest.length > 0) result.inner.push(script(joined(rest), words.slice(0, at)))
+  else if (wrapper.rest === 'argv' && rest.length > 0 && !scripted) result.inner.push(argv(rest, words.slice(0, at)))
+  if (result.inner.length === 0) {
+    result.why ??= asks(words[0]!, 'lacks a command to run')
+    result.interactive = wrapper.adds === 'place' || wrapper.adds === 'root'
+  }
+  const name = baseName(words[0]!.text)
+  if (name === 'timeout') result.bounds = boundsByTimeout(words, operands[0])
+  if (name === 'watch') result.endless = true
+  return unknownAt === null ? result : guess(words, unknownAt, result)
+}
+
+/** After an option that is not known the command may begin at either of the next words. */
+function guess(words: readonly Word[], unknownAt: number, result: Unwrapped): Unwrapped {
+  result.why ??= asks(words[unknownAt]!, 'is an option that is not known')
+  for (let at = unknownAt + 1; at <= unknownAt + 3 && at < words.length; at += 1) result.guesses.push(words.slice(at))
+  return result
+}
+
+type ReadOption = { names: string[]; value: string | null; next: number; unknown: boolean }
+
+function readOption(words: readonly Word[], at: number, level: Compiled): ReadOption {
+  const text = words[at]!.text
+  const takes = (name: string) => level.values.has(name) || level.scripts.has(name)
+  const following = words[at + 1]
+  if (level.flags.has(text)) return { names: [text], value: null, next: at + 1, unknown: false }
+  if (takes(text)) return { names: [text], value: following?.text ?? null, next: at + 2, unknown: !following }
+  if (level.flags.has('-[0-9]') && /^--?[0-9]+$/.test(text))
+    return { names: [], value: null, next: at + 1, unknown: false }
+  const equals = text.indexOf('=')
+  if (text.startsWith('--')) {
+    const name = equals > 0 ? text.slice(0, equals) : text
+    return { names: [name], value: equals > 0 ? text.slice(equals + 1) : null, next: at + 1, unknown: !takes(name) }
+  }
+  const names: string[] = []
+  for (let index = 1; index < text.length; index += 1) {
+    const name = `-${text[index]}`
+    names.push(name)
+    if (takes(name)) {
+      const rest = text.slice(index + 1)
+      if (rest !== '') return { names, value: rest, next: at + 1, unknown: false }
+      return { names, value: following?.text ?? null, next: at + 2, unknown: !following }
+    }
+    if (!level.flags.has(name)) return { names, value: null, next: at + 1, unknown: true }
+  }
+  return { names, value: null, next: at + 1, unknown: false }
+}
+
+function collectMount(names: readonly string[], value: string | null, result: Unwrapped): void {
+  if (value === null || !names.some((name) => name === '-v' || name === '--volume' || name === '--mount')) return
+  const long = /(?:^|,)(?:source|src)=([^,]+).*?,(?:target|dst|destination)=([^,]+)/.exec(value)
+  const [outside, inside] = long ? [long[1]!, long[2]!] : value.split(':')
+  if (outside?.startsWith('/') && inside?.startsWith('/')) result.mounts.push({ outside, inside })
+}
+
+/** Longer than this is no bound to wait for. */
+const longestSeconds = 300
+
+function boundsByTimeout(words: readonly Word[], duration: Word | undefined): boolean {
+  const found = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(duration?.text ?? '')
+  if (!found || !duration!.literal) return false
+  const seconds = Number(found[1]) * ({ s: 1, m: 60, h: 3600, d: 86_400 }[found[2] || 's'] ?? Number.NaN)
+  // Signal 0 and those that a program may ignore for ever end nothing.
+  const signalled = words.some((word) => /^(?:-[a-z]*s|--signal)/.test(word.text))
+  return seconds > 0 && seconds <= longestSeconds && !signalled
+}
