@@ -4,20 +4,19 @@ import type { ModelClient } from '../clients/model.ts'
 import { ModelError } from '../clients/model-error.ts'
 import { append, StaleRunError } from '../db/append.ts'
 import { bodyText, inlineLimitBytes, storeBody } from '../db/bodies.ts'
-import type { Db, Trx } from '../db/connect.ts'
+import type { Db } from '../db/connect.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
-import { closeIncident, incidentById } from '../db/incidents.ts'
 import type { ChatAnswer, ChatMessage, ChatTool } from '../domain/chat.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint } from '../prompts/render.ts'
 import { type Budgets, nearBudget, spentBudget } from '../safety/budget.ts'
-import { fold, type State } from '../safety/fold.ts'
-import { phantomOf } from '../safety/phantom.ts'
+import { fold } from '../safety/fold.ts'
 import { isSecretive } from '../safety/redact.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
+import { conclude } from './conclude.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { assertOwnRun } from './own-run.ts'
@@ -227,7 +226,8 @@ async function write(
           // The row keeps the arguments without the secret; that there was one is what the judge must know.
           ...(isSecretive(call.arguments) && { secret: true }),
         })),
-        final: parsed.kind === 'final' ? { text: parsed.text, confidence: parsed.confidence } : null,
+        final:
+          parsed.kind === 'final' ? { text: parsed.text, confidence: parsed.confidence, claims: parsed.claims } : null,
         problem: parsed.kind === 'correction' ? { code: parsed.code, text: parsed.text } : null,
         usage: answer.usage,
         model: answer.model,
@@ -244,84 +244,4 @@ function detailOf(parsed: ParsedAnswer): string {
   if (parsed.kind === 'final') return parsed.text.slice(0, 500)
   const names = parsed.calls.map((call) => (tools.has(call.tool) ? call.tool : 'an unknown tool')).join(', ')
   return parsed.text.trim() ? `${parsed.text.trim().slice(0, 400)} → ${names}` : `Proposes ${names}`
-}
-
-/** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
-async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'model_answered'>): Promise<Thought> {
-  const { calls, final, problem } = answered.metadata
-  if (problem) {
-    await correct(db, turn, problem)
-    return { kind: 'correction' }
-  }
-  if (!final) return { kind: 'calls', calls: calls.map((call) => (tools.has(call.tool) ? call.tool : 'unknown')) }
-  return await db.transaction().execute(async (trx) => await concludeProse(trx, turn, final))
-}
-
-async function correct(db: Db | Trx, turn: Turn, problem: { code: string; text: string }): Promise<void> {
-  const write = async (trx: Trx) => {
-    await append(trx, turn.incidentId, turn.attempt, {
-      kind: 'correction_sent',
-      actor: agentActor,
-      turn: turn.turn,
-      stepKey: stepKey(turn, turn.turn, 'correction_sent', 0),
-      detail: `Asked the model to correct its answer: ${problem.code}`,
-      metadata: problem,
-    })
-  }
-  if (db.isTransaction) await write(db as Trx)
-  else await db.transaction().execute(write)
-}
-
-/**
- * Prose is a comment. It answers a question; it never resolves anything else, for nothing in it is proved. One correction,
- * then a person gets it.
- */
-async function concludeProse(
-  trx: Trx,
-  turn: Turn,
-  final: { text: string; confidence: 'high' | 'medium' | 'low' | null },
-): Promise<Thought> {
-  const { inserted } = await append(trx, turn.incidentId, turn.attempt, {
-    kind: 'commented',
-    actor: agentActor,
-    turn: turn.turn,
-    stepKey: stepKey(turn, turn.turn, 'commented', 0),
-    detail: final.text.slice(0, 2000).toWellFormed(),
-    metadata: { text: final.text, confidence: final.confidence, action: null },
-  })
-  const state: State = fold(await eventsOf(trx, turn.incidentId), turn.attempt)
-  const incident = await incidentById(trx, turn.incidentId)
-  const phantom = phantomOf(final.text, { writes: state.writes.length, reads: state.reads })
-  if (incident?.type === 'question' && !state.open && (!phantom || state.corrected.has('phantom_claim'))) {
-    await closeIncident(
-      trx,
-      turn.incidentId,
-      turn.attempt,
-      { status: 'resolved', outcome: 'no_fault', resolution: final.text, claims: [], confidence: final.confidence },
-      { actor: agentActor, turn: turn.turn, stepKey: stepKey(turn, turn.turn, 'resolved', 0) },
-    )
-    return { kind: 'closed' }
-  }
-  const corrected = await eventByStepKey(trx, stepKey(turn, turn.turn, 'correction_sent', 0))
-  if (!inserted && corrected) return { kind: 'correction' }
-  if (state.corrected.has('prose_without_proof') || state.corrected.has('phantom_claim')) return { kind: 'unproven' }
-  await correct(trx, turn, proseCorrection(final.text, state))
-  return { kind: 'correction' }
-}
-
-/** What is wrong with ending in prose; claims of what no row shows are named, and counted, as such (seed 001, section 8). */
-function proseCorrection(text: string, state: State): { code: string; text: string } {
-  const phantom = phantomOf(text, { writes: state.writes.length, reads: state.reads })
-  if (phantom) {
-    return {
-      code: 'phantom_claim',
-      text: `No row shows what you claim (${phantom.category}). Nothing was run by your text. Call tools, and cite their results.`,
-    }
-  }
-  return {
-    code: 'prose_without_proof',
-    text: state.open
-      ? 'A write is not verified yet. Read its target, then call resolve_incident with evidence, or escalate_incident.'
-      : 'Prose resolves nothing. Call resolve_incident with claims that cite meta.seq of results, or escalate_incident.',
-  }
 }

@@ -154,7 +154,11 @@ export type EventMetadata = {
     content: string
     body: BodyRef | null
     calls: ProposedCall[]
-    final: { text: string; confidence: 'high' | 'medium' | 'low' | null } | null
+    final: {
+      text: string
+      confidence: 'high' | 'medium' | 'low' | null
+      claims?: { text: string; evidence: number[] }[]
+    } | null
     problem: { code: string; text: string } | null
     usage: { promptTokens: number; completionTokens: number }
     model: string

@@ -27,6 +27,9 @@ export type ProposedCall = {
 
 export type Confidence = 'high' | 'medium' | 'low'
 
+/** What an answer says and the numbers of the rows that show it. */
+export type Claim = { text: string; evidence: number[] }
+
 export type CorrectionCode =
   | 'empty_answer'
   | 'no_block'
@@ -40,7 +43,7 @@ export type CorrectionCode =
 
 export type ParsedAnswer =
   | { kind: 'calls'; calls: ProposedCall[]; text: string }
-  | { kind: 'final'; text: string; confidence: Confidence | null }
+  | { kind: 'final'; text: string; confidence: Confidence | null; claims: Claim[] }
   /** `text` is what the model is told. */
   | { kind: 'correction'; code: CorrectionCode; text: string }
 
@@ -101,7 +104,7 @@ function parseNativeText(content: string, isCut: boolean, limits: Limits): Parse
   if (isCut) {
     return correction('cut_off', 'Your answer reached the token limit and was cut off. Answer shorter, or call a tool.')
   }
-  return { kind: 'final', text: clean(content.trim(), limits.maxTextChars), confidence: null }
+  return { kind: 'final', text: clean(content.trim(), limits.maxTextChars), confidence: null, claims: [] }
 }
 
 function parseBlocks(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
@@ -167,7 +170,19 @@ function finalOf(value: unknown, limits: Limits): ParsedAnswer | null {
   if (!isObject(value) || typeof value.summary !== 'string' || value.summary.trim() === '') return null
   const word = typeof value.confidence === 'string' ? value.confidence.trim().toLowerCase() : ''
   const confidence = word === 'high' || word === 'medium' || word === 'low' ? word : null
-  return { kind: 'final', text: clean(value.summary, limits.maxTextChars), confidence }
+  return { kind: 'final', text: clean(value.summary, limits.maxTextChars), confidence, claims: claimsOf(value.claims) }
+}
+
+const mostClaims = 20
+
+/** Claims that can be read; what is no claim claims nothing, and an answer is not refused for it. */
+function claimsOf(value: unknown): Claim[] {
+  if (!Array.isArray(value)) return []
+  return value.slice(0, mostClaims).flatMap((each) => {
+    if (!isObject(each) || typeof each.text !== 'string' || !Array.isArray(each.evidence)) return []
+    const evidence = each.evidence.filter((seq): seq is number => Number.isInteger(seq) && seq > 0).slice(0, mostClaims)
+    return [{ text: clean(each.text, 500), evidence }]
+  })
 }
 
 function wrongShape(raw: string): ParsedAnswer {

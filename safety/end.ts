@@ -4,7 +4,7 @@ import { phantomOf } from './phantom.ts'
 import { type Policy, quote, type Rule, refuse, run } from './ruling.ts'
 import { blockedByVerification } from './write.ts'
 
-type Claim = { text: string; evidence: number[] }
+export type Claim = { text: string; evidence: number[] }
 
 /** An escalation needs one look; a resolution needs evidence, closed verifications and, for a repair, one that held. */
 export function terminalRule(args: Record<string, unknown>, state: State, policy: Policy): Rule {
@@ -35,7 +35,8 @@ function ownTargetRule(state: State, { resource, role }: Policy): Rule | null {
   )
 }
 
-function evidenceRule(claims: readonly Claim[], state: State): Rule | null {
+/** Refuses the first claim that cites what is no successful row; an answer to a question passes here too. */
+export function evidenceRule(claims: readonly Claim[], state: State): Rule | null {
   for (const claim of claims) {
     const missing = claim.evidence.filter((seq) => !state.evidence.has(seq))
     if (missing.length === 0) continue

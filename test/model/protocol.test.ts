@@ -26,8 +26,8 @@ test.each([
 ])('a tool call %s is that call', (_where, content) => expect(json(content)).toMatchObject(asCall))
 
 test('a final answer has its words and its confidence', () => {
-  expect(json(final)).toEqual({ kind: 'final', text: 'All is well.', confidence: 'high' })
-  expect(json('{"final_answer":{"summary":"x"}}')).toEqual({ kind: 'final', text: 'x', confidence: null })
+  expect(json(final)).toEqual({ kind: 'final', text: 'All is well.', confidence: 'high', claims: [] })
+  expect(json('{"final_answer":{"summary":"x"}}')).toEqual({ kind: 'final', text: 'x', confidence: null, claims: [] })
   expect(json('{"final_answer":{"summary":"x","confidence":"certain"}}')).toMatchObject({ confidence: null })
 })
 
@@ -105,7 +105,12 @@ test('more calls than are taken at once run none of them', () => {
 })
 
 test('native prose is a final answer of unknown confidence', () => {
-  expect(native('The shard is healthy.')).toEqual({ kind: 'final', text: 'The shard is healthy.', confidence: null })
+  expect(native('The shard is healthy.')).toEqual({
+    kind: 'final',
+    text: 'The shard is healthy.',
+    confidence: null,
+    claims: [],
+  })
   expect(native('It says {"ok":true} and {x}.')).toMatchObject({ kind: 'final', confidence: null })
 })
 

@@ -44,7 +44,11 @@ test('every proposed call has exactly one result, whatever became of it', () => 
   const contents = messages.slice(1).map((message) => JSON.parse(message.content ?? ''))
   expect(contents[0]).toMatchObject({ ok: true, data: { a: 1 }, meta: { seq: 2 } })
   expect(contents[1].error).toMatchObject({ code: 'STRICT_RESOLUTION', blocked: true })
-  expect(contents[2].error).toMatchObject({ code: 'POLICY_BLOCKED', message: 'not tonight', details: { rule: 'DENIED' } })
+  expect(contents[2].error).toMatchObject({
+    code: 'POLICY_BLOCKED',
+    message: 'not tonight',
+    details: { rule: 'DENIED' },
+  })
   expect(contents[3].error).toMatchObject({ code: 'APPROVAL_REQUIRED', details: { rule: 'NOT_RUN' } })
 })
 

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
+import { type Spine, startSpine } from '../support/spine.ts'
+
+let model: ScriptedModel
+let spine: Spine
+let lines: ((request: ChatRequest) => Line)[] = []
+
+beforeAll(async () => {
+  model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
+  spine = await startSpine({
+    parts: ['api', 'worker'],
+    environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '6' },
+  })
+}, 90_000)
+afterAll(async () => {
+  await spine?.stop()
+  await model?.stop()
+})
+beforeEach(() => {
+  model.requests.length = 0
+})
+
+const block = (value: unknown) => () => JSON.stringify(value)
+const look = (text: string) => block({ tool_call: { name: 'find_resource', parameters: { text } } })
+const answer = (summary: string, claims: { text: string; evidence: number[] }[]) =>
+  block({ final_answer: { summary, confidence: 'high', claims } })
+
+async function asked(question: string, ...said: typeof lines): Promise<IncidentEvent[]> {
+  lines = said
+  const { body } = await spine.post('/agent', { question })
+  const id = String(body.id ?? body.incidentId)
+  await spine.until('its end', async () => {
+    const incident = await spine.get<{ status: string }>(`/incidents/${id}`)
+    return ['resolved', 'escalated'].includes(incident.status)
+  })
+  return await spine.events(id)
+}
+
+const resolved = (events: IncidentEvent[]) => events.find((event) => event.kind === 'resolved')?.metadata
+const corrections = (events: IncidentEvent[]) =>
+  events.flatMap((event) => (event.kind === 'correction_sent' ? [event.metadata.code] : []))
+const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
+
+test('an answer that cites what was read closes its question with its claims', async () => {
+  const events = await asked('How is Oslo?', look('osl'), (request) =>
+    answer('Nothing by that name is known.', [{ text: 'nothing found', evidence: [seqOf(request)] }])(),
+  )
+  expect(resolved(events)).toMatchObject({ confidence: 'high', claims: [{ text: 'nothing found' }] })
+  expect(corrections(events)).toEqual([])
+})
+
+test('an answer that cites rows which show nothing is corrected once; then it stands without that claim', async () => {
+  const events = await asked('How is Bergen?', look('bgo'), answer('All is well.', [{ text: 'seen', evidence: [999] }]))
+  expect(corrections(events)).toEqual(['evidence_missing'])
+  expect(resolved(events)).toMatchObject({ claims: [] })
+})
+
+test('an answer that claims what nobody did is corrected, and nothing is run by its words', async () => {
+  const events = await asked('Restart mysql?', look('mysql'), answer('I restarted mysql on db-osl-1.', []))
+  expect(corrections(events)[0]).toBe('phantom_claim')
+  expect(events.some((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toBe(false)
+})
+
+test('before its last turn a model is told that it is the last', async () => {
+  const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']
+  const events = await asked('Where is everything?', ...names.map(look))
+  expect(corrections(events)).toEqual(['budget_turns'])
+  expect(model.requests.at(-1)?.messages.at(-1)?.content).toMatch(/last turn/)
+  expect(events.at(-1)).toMatchObject({ kind: 'escalated', metadata: { code: 'TURN_LIMIT' } })
+  expect(events.find((event) => event.kind === 'budget_ended')).toMatchObject({
+    metadata: { budget: 'turns', limit: 6 },
+  })
+})
+
+test('two looks in turns are refused, and going on with it ends with a person who reads why', async () => {
+  const pair = [look('x1'), look('x2')]
+  const events = await asked('Round and round?', ...pair, ...pair, ...pair, ...pair)
+  const codes = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
+  expect(codes.filter((code) => code === 'ALTERNATING_CALLS')).toHaveLength(3)
+  expect(events.find((event) => event.kind === 'escalated')).toMatchObject({
+    metadata: { code: 'LOOP', reason: expect.stringContaining('3 of 3 repetitions') },
+  })
+})
