@@ -3,7 +3,8 @@ import type { Word } from './parse.ts'
 
 /** Reads the words of one command by its grammar into values of known kinds, or names the word that does not fit. */
 
-export type Value = { kind: ValueKind; word: Word }
+/** `repeats`: any number of such words may stand here, so one that the shell makes many of shifts nothing. */
+export type Value = { kind: ValueKind; word: Word; repeats: boolean }
 
 /** An option as it was found, so that a bounded form can be written without it. */
 export type Found = { name: string; at: number; clustered: boolean; valueAt: number | null }
@@ -116,7 +117,7 @@ function readLetters(words: readonly Word[], grammar: Grammar, reading: Reading)
     if (!kind) continue
     const word = words[next]
     if (!word) return null
-    reading.values.push({ kind, word })
+    reading.values.push({ kind, word, repeats: false })
     next += 1
   }
   return next
@@ -176,7 +177,7 @@ function takeNext(
   const value = words[at + 1]
   if (!value) return null
   reading.found.push({ name, at, clustered, valueAt: at + 1 })
-  reading.values.push({ kind: option as ValueKind, word: value })
+  reading.values.push({ kind: option as ValueKind, word: value, repeats: false })
   return at + 2
 }
 
@@ -191,7 +192,7 @@ function takeAttached(
 ): number {
   const kind = (option.endsWith('?') ? option.slice(0, -1) : option) as ValueKind
   reading.found.push({ name, at, clustered, valueAt: null })
-  reading.values.push({ kind, word: { ...word, text, pattern: null } })
+  reading.values.push({ kind, word: { ...word, text, pattern: null }, repeats: false })
   return at + 1
 }
 
@@ -206,9 +207,10 @@ function finish(reading: Reading, level: Compiled): Reading {
   const { first = [], rest, min = 0, unlessOption = [] } = grammar.operands ?? {}
   const skipped = unlessOption.some((name) => named.has(name)) ? 1 : 0
   for (const [index, word] of reading.operands.entries()) {
-    const kind = first[index + skipped] ?? rest
+    const placed = first[index + skipped]
+    const kind = placed ?? rest
     if (!kind) return fail(reading, word, 'is one operand too many')
-    reading.values.push({ kind, word })
+    reading.values.push({ kind, word, repeats: placed === undefined })
   }
   const refused = reading.values.find(({ word }) => level.refuses.some((pattern) => pattern.test(word.text)))
   if (refused) return fail(reading, refused.word, 'does more than look here, or shows what is secret')

@@ -37,8 +37,8 @@ const finding = (code: CommandCode, why: string, word: Word | null): Finding => 
   token: word?.text ?? null,
 })
 
-function valueFinding({ kind, word }: Value, tree: boolean, place: Place): Finding | null {
-  const mayGlob = kind === 'file' && word.pattern !== null && !/^[*?[]/.test(word.pattern)
+function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Place): Finding | null {
+  const mayGlob = kind === 'file' && repeats && word.pattern !== null && !/^[*?[]/.test(word.pattern)
   if (!word.literal && !mayGlob) {
     return finding(
       'ARGUMENT',

@@ -36,6 +36,7 @@ test.each([
   ['bash', 'interactive_repl'],
   ['ssh db1', 'interactive_repl'],
   ['vim /etc/hosts', 'pager'],
+  ['tcpdump -i eth0', 'unbounded_stream'],
   ['cat /dev/zero', 'unbounded_stream'],
 ])('what has no bounded form gets none: %s', (text, bound) => {
   expect(judged(text)).toMatchObject({ verdict: 'ask', bound, rewrite: null })

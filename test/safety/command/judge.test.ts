@@ -79,6 +79,8 @@ test.each([
   ['a program started by awk', `awk 'BEGIN{"id"|getline x}'`, 'LANGUAGE', `BEGIN{"id"|getline x}`],
   ['what is found', 'find /tmp -exec cat {} +', 'WRAPPER', '-exec'],
   ['what is read', 'ls | xargs cat', 'WRAPPER', 'xargs'],
+  ['a pattern that may become a second operand', 'uniq /tmp/a*', 'ARGUMENT', '/tmp/a*'],
+  ['a pattern that may become an option', 'ls *', 'ARGUMENT', '*'],
   ['a variable', 'ls $x', 'SHAPE', '$x'],
   ['a broken text', "ls 'x", 'SYNTAX', null],
   ['no text', '', 'EMPTY', null],
@@ -128,7 +130,7 @@ test('no text takes long to judge', () => {
   for (const text of long) {
     const before = performance.now()
     expect(judged(text).code).not.toBe('INTERNAL')
-    expect(performance.now() - before).toBeLessThan(1000)
+    expect(performance.now() - before).toBeLessThan(5_000)
   }
 })
 
