@@ -12,7 +12,12 @@ export default {
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   reporters: ['default', '<rootDir>/test/support/summary-reporter.js'],
   // Recording is a command of its own, not a test: see test/replay/record.test.ts.
-  testPathIgnorePatterns: ['/node_modules/', ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/record.test.ts$'])],
+  // A real browser drives those: npm run test:browser.
+  testPathIgnorePatterns: [
+    '/node_modules/',
+    '<rootDir>/test/browser/',
+    ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/record.test.ts$']),
+  ],
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.cache'],
   testTimeout: 60_000,
   // Jest leaves one of two cores idle by itself; most of our tests wait for servers.

@@ -13,7 +13,7 @@ import type { ApiDeps } from './deps.ts'
 import { docsPage } from './docs.ts'
 import { effectRoutes } from './effects.ts'
 import { healthRoutes } from './health.ts'
-import type { Context, Env } from './hono.ts'
+import type { Env } from './hono.ts'
 import { hostRoutes } from './hosts.ts'
 import { incidentEndingRoutes } from './incident-endings.ts'
 import { incidentEventRoutes } from './incident-events.ts'
@@ -31,10 +31,12 @@ import { requestId } from './request-id.ts'
 import { resourceRoutes } from './resources.ts'
 import { noRuns, type Runs } from './runs.ts'
 import { securityHeaders } from './security-headers.ts'
+import { sessionRoutes } from './session.ts'
 import { shardRoutes } from './shards.ts'
-import { signpost, signpostId } from './signpost.ts'
+import { signpostRoutes } from './signpost.ts'
 import { streamRoutes } from './stream.ts'
 import { tenantRoutes } from './tenants.ts'
+import { readWeb, webRoutes } from './web.ts'
 
 export type ApiOptions = {
   db: Db
@@ -44,6 +46,9 @@ export type ApiOptions = {
   runs?: Runs
   log?: Logger
   environment?: EnvironmentDefaults
+  publicUrl?: string | null
+  /** Where the built pages are; without them there are signposts. */
+  webDir?: string | null
   closing?: AbortSignal
 }
 
@@ -82,6 +87,7 @@ export function createApi(options: ApiOptions): Api {
     metrics: createMetrics(db),
     log,
     environment: options.environment ?? {},
+    publicUrl: options.publicUrl ?? null,
     closing: options.closing ?? new AbortController().signal,
   }
   const app = new OpenAPIHono<Env>()
@@ -92,24 +98,19 @@ export function createApi(options: ApiOptions): Api {
 
   const router = new OpenAPIHono<Env>({ defaultHook: invalidRequest as never })
   for (const routes of routers) routes(router, deps)
-  app.use('/api/*', authenticate(db), limitBody)
+  sessionRoutes(app, deps)
+  app.use('/api/*', authenticate(db, deps.publicUrl), limitBody)
   app.route('/api/v1', router)
 
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
   const document = () => app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.1.0' } })
   app.get('/openapi.json', (c) => c.json(document()))
-  const page = (c: Context, html: string) => {
+  app.get('/docs', (c) => {
     c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-    return c.html(html)
-  }
-  app.get('/', (c) => c.redirect('/docs'))
-  app.get('/docs', (c) => page(c, docsPage(document() as never)))
-  for (const kind of ['incidents', 'approvals'] as const) {
-    app.get(`/${kind}/:id`, (c) => {
-      const id = c.req.param('id')
-      if (!signpostId.test(id)) throw new Problem(404, 'NOT_FOUND', 'There is no such incident or approval.')
-      return page(c, signpost(kind, id))
-    })
-  }
+    return c.html(docsPage(document() as never))
+  })
+  const web = options.webDir ? readWeb(options.webDir) : null
+  if (web) webRoutes(app, web)
+  else signpostRoutes(app)
   return { app, deps }
 }

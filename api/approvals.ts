@@ -1,5 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import { decide, listApprovals, mintDecisionToken } from '../db/approvals.ts'
+import { decide } from '../db/approvals/decide.ts'
+import { listApprovals } from '../db/approvals/find.ts'
+import { mintDecisionToken } from '../db/approvals/mint.ts'
 import { incidentById } from '../db/incidents.ts'
 import { approval, approvalStatus, type DecisionOutcome, decision } from '../domain/approval.ts'
 import type { ApiDeps } from './deps.ts'

@@ -1,21 +1,44 @@
 import type { Db } from '../db/connect.ts'
+import { principalOfSession } from '../db/sessions.ts'
 import { principalOf } from '../db/tokens.ts'
-import type { Middleware } from './hono.ts'
+import type { Principal } from '../domain/operator.ts'
+import type { Context, Middleware } from './hono.ts'
+import { requireOwnOrigin } from './own-origin.ts'
 import { Problem } from './problem.ts'
+import { sessionCookie } from './session-cookie.ts'
 
 /**
- * Finds who asks. The token is looked up by its hash, so that how long it takes tells nothing about how much of it is right.
+ * Finds who asks: by a bearer token, or by the cookie of a signed-in browser, which stands for its token and no more. Both are
+ * looked up by their hash, so that how long it takes tells nothing about how much of it is right.
  */
-export function authenticate(db: Db): Middleware {
+export function authenticate(db: Db, publicUrl: string | null = null): Middleware {
   return async (c, next) => {
-    const [, token] = /^Bearer +([A-Za-z0-9._~+/=-]{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? []
-    const principal = token ? await principalOf(db, token) : null
+    const header = c.req.header('authorization')
+    const { principal, browser } = header
+      ? { principal: await bearer(db, header), browser: false }
+      : { principal: await signedIn(db, c, publicUrl), browser: true }
     if (!principal) {
-      const detail = token ? 'This token is unknown, expired or revoked.' : 'Send a token: Authorization: Bearer …'
+      const detail = header
+        ? 'This token is unknown, expired or revoked.'
+        : 'Send a token: Authorization: Bearer …, or sign in.'
       throw new Problem(401, 'UNAUTHENTICATED', detail, { headers: { 'www-authenticate': 'Bearer' } })
     }
     c.set('principal', principal)
+    c.set('browser', browser)
     c.set('judged', null)
     await next()
   }
+}
+
+async function bearer(db: Db, header: string): Promise<Principal | null> {
+  const [, token] = /^Bearer +([A-Za-z0-9._~+/=-]{1,512})$/i.exec(header) ?? []
+  return token ? await principalOf(db, token) : null
+}
+
+/** The person of the session's cookie. What changes something must come from a page of ours. */
+export async function signedIn(db: Db, c: Context, publicUrl: string | null): Promise<Principal | null> {
+  const cookie = sessionCookie(c, publicUrl)
+  const principal = cookie ? await principalOfSession(db, cookie) : null
+  if (principal && !['GET', 'HEAD'].includes(c.req.method)) requireOwnOrigin(c, publicUrl)
+  return principal
 }

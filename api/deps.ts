@@ -18,6 +18,8 @@ export type ApiDeps = {
   log: Logger
   /** Defaults of settings that somebody set in the environment, by the name of the variable. */
   environment: EnvironmentDefaults
+  /** Where people reach this server, when that is not how requests name it: behind a proxy that ends TLS. */
+  publicUrl: string | null
   /** Aborted when the process is told to stop: not ready any more, streams end. */
   closing: AbortSignal
 }

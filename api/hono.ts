@@ -8,6 +8,8 @@ export type Env = {
   Variables: {
     requestId: string
     principal: Principal
+    /** A signed-in browser asks, not a token. */
+    browser: boolean
     /** Set for every write of an agent that passed the gate, and for nobody else. */
     judged: IncidentEvent<'tool_started'> | null
   }

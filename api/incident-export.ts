@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../db/alerts.ts'
-import { listApprovals } from '../db/approvals.ts'
+import { listApprovals } from '../db/approvals/find.ts'
 import { eventsOf } from '../db/events.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'

@@ -1,7 +1,7 @@
-import { recordSecurityEvent } from '../db/approvals.ts'
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents.ts'
 import { judgedRow, wasConsumed } from '../db/judged.ts'
+import { recordSecurityEvent } from '../db/security-events.ts'
 import { actionDigest } from '../domain/digest.ts'
 import type { Context, Middleware } from './hono.ts'
 import { Problem } from './problem.ts'

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
@@ -38,6 +39,8 @@ const { app, deps } = createApi({
   runs: temporalRuns(client, log),
   log,
   environment: givenDefaults(),
+  publicUrl: config.PUBLIC_URL ?? null,
+  webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,
 })
 const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOST }, (address) => {

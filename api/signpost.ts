@@ -1,7 +1,23 @@
+import type { Hono } from 'hono'
 import { escapeHtml } from './escape-html.ts'
+import type { Env } from './hono.ts'
+import { Problem } from './problem.ts'
+
+/** What stands at the addresses of the pages where the pages were not built. */
+export function signpostRoutes(app: Hono<Env>): void {
+  app.get('/', (c) => c.redirect('/docs'))
+  for (const kind of ['incidents', 'approvals'] as const) {
+    app.get(`/${kind}/:id`, (c) => {
+      const id = c.req.param('id')
+      if (!signpostId.test(id)) throw new Problem(404, 'NOT_FOUND', 'There is no such incident or approval.')
+      c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+      return c.html(signpost(kind, id))
+    })
+  }
+}
 
 /**
- * What a link from a message leads to while there is no operator's page: which commands show and decide the thing. It needs
+ * What a link from a message leads to where the operator's page was not built: which commands show and decide the thing. It needs
  * no sign-in because it tells nothing but the id that was in the link.
  */
 export function signpost(kind: 'incidents' | 'approvals', id: string): string {

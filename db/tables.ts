@@ -129,6 +129,19 @@ export type Database = {
     lastUsedAt: NullableTime
     revokedAt: NullableTime
   }
+  session: {
+    sha256: string
+    tokenId: string
+    createdAt: Time
+    expiresAt: ColumnType<string, unknown, unknown>
+  }
+  signInCode: {
+    sha256: string
+    tokenId: string
+    createdAt: Time
+    expiresAt: ColumnType<string, unknown, unknown>
+    usedAt: NullableTime
+  }
   effect: {
     key: string
     incidentId: string | null

@@ -6,6 +6,7 @@ import * as authority from './0002-authority.ts'
 import * as configuration from './0003-configuration.ts'
 import * as inventory from './0004-inventory.ts'
 import * as roles from './0005-roles.ts'
+import * as sessions from './0006-sessions.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -14,6 +15,7 @@ const migrations: Record<string, Migration> = {
   '0003-configuration': configuration,
   '0004-inventory': inventory,
   '0005-roles': roles,
+  '0006-sessions': sessions,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -1,0 +1,101 @@
+import { z } from '@hono/zod-openapi'
+import type { Hono } from 'hono'
+import { endSession, mintSignInCode, openSession, principalOfSession, redeemSignInCode } from '../db/sessions.ts'
+import { principalOf } from '../db/tokens.ts'
+import { type Principal, permissions } from '../domain/operator.ts'
+import { signedIn } from './authenticate.ts'
+import { limitBody } from './body-limit.ts'
+import type { ApiDeps } from './deps.ts'
+import type { Context, Env } from './hono.ts'
+import { requireOwnOrigin } from './own-origin.ts'
+import { Problem } from './problem.ts'
+import { dropSessionCookie, sessionCookie, setSessionCookie } from './session-cookie.ts'
+
+const proof = z.union([z.strictObject({ token: z.string().max(512) }), z.strictObject({ code: z.string().max(512) })])
+
+/**
+ * Signing a browser in and out. The session is an opaque id in a cookie that no script can read; it stands for the token that
+ * was shown, with that token's permissions.
+ */
+export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'publicUrl'>): void {
+  const { db, publicUrl } = deps
+  app.use('/auth/*', limitBody)
+
+  app.post('/auth/session', async (c) => {
+    // A script on the machine sends none; a page always does.
+    if (c.req.header('origin') !== undefined) requireOwnOrigin(c, publicUrl)
+    const shown = proof.safeParse(await jsonBody(c))
+    if (!shown.success) throw new Problem(422, 'INVALID', 'Send { "token": … } or { "code": … }.')
+    const principal = await signIn(deps, c, shown.data)
+    return c.json(answer(principal))
+  })
+
+  app.get('/auth/session', async (c) => {
+    const principal = await signedIn(db, c, publicUrl)
+    if (!principal) throw new Problem(401, 'UNAUTHENTICATED', 'Nobody is signed in here.')
+    return c.json(answer(principal))
+  })
+
+  app.delete('/auth/session', async (c) => {
+    requireOwnOrigin(c, publicUrl)
+    const cookie = sessionCookie(c, publicUrl)
+    if (cookie) await endSession(db, cookie)
+    dropSessionCookie(c, publicUrl)
+    return c.body(null, 204)
+  })
+
+  // A token alone mints one, never a cookie: a signed-in browser cannot be made to hand its session on.
+  app.post('/auth/codes', async (c) => {
+    const [, token] = /^Bearer +(\S{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? []
+    const principal = token ? await principalOf(db, token) : null
+    if (!principal) throw new Problem(401, 'UNAUTHENTICATED', 'Send a token: Authorization: Bearer …')
+    const minted = await mintSignInCode(db, principal.tokenId)
+    if (!minted) throw machine(principal)
+    return c.json(minted, 201)
+  })
+}
+
+/**
+ * Opens a session for whoever shows a person's token, or a code that was minted with one, and sets its cookie. Always a new
+ * id: one that somebody planted in this browser before is worth nothing afterwards.
+ */
+export async function signIn(
+  { db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>,
+  c: Context,
+  shown: z.infer<typeof proof>,
+): Promise<Principal> {
+  const before = sessionCookie(c, publicUrl)
+  const known = 'token' in shown ? await principalOf(db, shown.token.trim()) : null
+  const tokenId = 'token' in shown ? known?.tokenId : await redeemSignInCode(db, shown.code)
+  if (!tokenId) {
+    const detail =
+      'token' in shown
+        ? 'This token is unknown, expired or revoked.'
+        : 'This sign-in link was used already or is older than ten minutes. Sign in with a token.'
+    throw new Problem(401, 'UNAUTHENTICATED', detail)
+  }
+  const id = await openSession(db, tokenId)
+  if (!id) throw machine(known)
+  const principal = (await principalOfSession(db, id)) as Principal
+  if (before) await endSession(db, before)
+  setSessionCookie(c, publicUrl, id)
+  return principal
+}
+
+/** JSON that says so: no form of a foreign page can be one. */
+async function jsonBody(c: Context): Promise<unknown> {
+  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
+  if (type !== 'application/json') throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send application/json.')
+  return await c.req.json().catch(() => {
+    throw new Problem(400, 'BAD_REQUEST', 'The body is not JSON.')
+  })
+}
+
+function machine(principal: Principal | null): Problem {
+  const who = principal ? `${principal.name} (${principal.role})` : 'A machine'
+  return new Problem(403, 'FORBIDDEN', `${who} is not a person: its token opens no page.`)
+}
+
+function answer({ name, role }: Principal) {
+  return { name, role, permissions: permissions[role] }
+}

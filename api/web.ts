@@ -1,0 +1,81 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { Hono } from 'hono'
+import { sha256 } from '../domain/digest.ts'
+import type { Context, Env } from './hono.ts'
+
+/** Nothing from elsewhere, nothing inline: text that slipped into a page could load and run nothing. */
+export const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ')
+
+const pages = [
+  '/',
+  '/incidents',
+  '/incidents/:id',
+  '/approvals',
+  '/approvals/:id',
+  '/alerts',
+  '/config',
+  '/health',
+  '/usage',
+  '/gaps',
+  '/sign-in',
+]
+
+const types: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+type WebFile = { type: string; bytes: Buffer; packed: Buffer; tag: string }
+export type Web = { index: WebFile; files: Map<string, WebFile> }
+
+/** The built pages, read once: a few files. Null where they were not built. */
+export function readWeb(dir: string): Web | null {
+  if (!existsSync(join(dir, 'index.html'))) return null
+  const files = new Map<string, WebFile>()
+  for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
+    const type = types[extname(entry.name)]
+    if (!entry.isFile() || !type) continue
+    const path = join(entry.parentPath, entry.name)
+    const bytes = readFileSync(path)
+    const tag = `"${sha256(bytes).slice(0, 32)}"`
+    files.set(path.slice(dir.length), { type, bytes, packed: gzipSync(bytes), tag })
+  }
+  return { index: files.get('/index.html') as WebFile, files }
+}
+
+/** The pages at their addresses. Which data they show is decided behind `/api/v1`: the files hold no secret. */
+export function webRoutes(app: Hono<Env>, web: Web): void {
+  for (const page of pages) app.get(page, (c) => send(c, web.index, 'no-cache'))
+  for (const [path, file] of web.files) {
+    // Their names carry their hash: another content is another name.
+    const hashed = path.startsWith('/assets/')
+    if (path !== '/index.html')
+      app.get(path, (c) => send(c, file, hashed ? 'public, max-age=31536000, immutable' : 'no-cache'))
+  }
+}
+
+function send(c: Context, file: WebFile, caching: string): Response {
+  c.header('cache-control', caching)
+  c.header('etag', file.tag)
+  c.header('vary', 'accept-encoding')
+  if (file.type.startsWith('text/html')) c.header('content-security-policy', pagePolicy)
+  if (c.req.header('if-none-match') === file.tag) return c.body(null, 304)
+  c.header('content-type', file.type)
+  const packs = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '')
+  if (packs) c.header('content-encoding', 'gzip')
+  return c.body(new Uint8Array(packs ? file.packed : file.bytes))
+}

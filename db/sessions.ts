@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import { sha256 } from '../domain/digest.ts'
+import type { Principal } from '../domain/operator.ts'
+import type { Db } from './connect.ts'
+
+/** A browser nobody used for this long is signed out. */
+const idleHours = 12
+/** However lively it is: a stolen cookie must not live for ever. */
+const longestDays = 7
+/** Time to walk over to a browser; a code that stayed in a scrolled-back terminal is worth nothing. */
+const codeMinutes = 10
+
+const idle = sql<string>`least(
+  nightshift_now() + make_interval(hours => ${idleHours}),
+  session.created_at + make_interval(days => ${longestDays}))`
+
+/** Tokens that a browser may stand for: those of people, while they are good. A machine's never is. */
+function personsTokens(db: Db) {
+  return db
+    .selectFrom('apiToken')
+    .where('apiToken.operatorId', 'is not', null)
+    .where('apiToken.revokedAt', 'is', null)
+    .where((where) =>
+      where.or([
+        where('apiToken.expiresAt', 'is', null),
+        where('apiToken.expiresAt', '>', sql<string>`nightshift_now()`),
+      ]),
+    )
+}
+
+/** Opens a session for a person's token and answers its id in plain, once; null for a machine's. */
+export async function openSession(db: Db, tokenId: string): Promise<string | null> {
+  const plain = randomBytes(32).toString('base64url')
+  const opened = await db
+    .insertInto('session')
+    .columns(['sha256', 'tokenId', 'expiresAt'])
+    .expression(
+      personsTokens(db)
+        .where('apiToken.id', '=', tokenId)
+        .select([
+          sql<string>`${sha256(plain)}`.as('sha256'),
+          'apiToken.id',
+          sql`nightshift_now() + make_interval(hours => ${idleHours})`.as('expiresAt'),
+        ]),
+    )
+    .returning('tokenId')
+    .executeTakeFirst()
+  return opened ? plain : null
+}
+
+/** Who is signed in: the principal of the session's token, for as long as that token is good. */
+export async function principalOfSession(db: Db, plain: string): Promise<Principal | null> {
+  const row = await personsTokens(db)
+    .innerJoin('session', 'session.tokenId', 'apiToken.id')
+    .select(['apiToken.id', 'apiToken.name', 'apiToken.role', 'apiToken.operatorId'])
+    .select(
+      sql<boolean>`session.expires_at < nightshift_now() + make_interval(hours => ${idleHours}, mins => -5)`.as(
+        'slides',
+      ),
+    )
+    .where('session.sha256', '=', sha256(plain))
+    .where('session.expiresAt', '>', sql<string>`nightshift_now()`)
+    .executeTakeFirst()
+  if (!row) return null
+  // Every five minutes is precise enough for twelve hours, and a read stays a read.
+  if (row.slides) {
+    await db.updateTable('session').set({ expiresAt: idle }).where('sha256', '=', sha256(plain)).execute()
+  }
+  return { tokenId: row.id, role: row.role, operatorId: row.operatorId, name: row.name }
+}
+
+export async function endSession(db: Db, plain: string): Promise<void> {
+  await db
+    .deleteFrom('session')
+    .where((where) =>
+      where.or([where('sha256', '=', sha256(plain)), where('expiresAt', '<', sql<string>`nightshift_now()`)]),
+    )
+    .execute()
+}
+
+/** A code that signs one browser in as the owner of the token, once and soon. Null for a machine's token. */
+export async function mintSignInCode(db: Db, tokenId: string): Promise<{ code: string; expiresAt: string } | null> {
+  const code = `nsc_${randomBytes(24).toString('base64url')}`
+  const minted = await db
+    .insertInto('signInCode')
+    .columns(['sha256', 'tokenId', 'expiresAt'])
+    .expression(
+      personsTokens(db)
+        .where('apiToken.id', '=', tokenId)
+        .select([
+          sql<string>`${sha256(code)}`.as('sha256'),
+          'apiToken.id',
+          sql`nightshift_now() + make_interval(mins => ${codeMinutes})`.as('expiresAt'),
+        ]),
+    )
+    .returning('expiresAt')
+    .executeTakeFirst()
+  return minted ? { code, expiresAt: minted.expiresAt } : null
+}
+
+/** Uses a code up; of two browsers that show it at once, one gets the token's id. */
+export async function redeemSignInCode(db: Db, code: string): Promise<string | null> {
+  const used = await db
+    .updateTable('signInCode')
+    .set({ usedAt: sql`nightshift_now()` as never })
+    .where('sha256', '=', sha256(code))
+    .where('usedAt', 'is', null)
+    .where('expiresAt', '>', sql<string>`nightshift_now()`)
+    .returning('tokenId')
+    .executeTakeFirst()
+  return used?.tokenId ?? null
+}

@@ -1,0 +1,3 @@
+import { buildWeb, rootDir } from './web.ts'
+
+await buildWeb(rootDir, 'inherit')

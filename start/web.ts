@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process'
+import { readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const rootDir = fileURLToPath(new URL('..', import.meta.url))
+
+/** Builds the pages where they are missing or older than what they are made of. True when something was built. */
+export async function ensureWeb(root = rootDir): Promise<boolean> {
+  if (isFresh(root)) return false
+  await buildWeb(root, 'pipe')
+  return true
+}
+
+/** Bundles `web/` into `web/dist`, which is replaced in one step: a second or two. Throws with what the bundler said. */
+export async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void> {
+  const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js')
+  const config = join(root, 'web', 'vite.config.ts')
+  // Two may build at once, a start beside a test run: each in a folder of its own.
+  const dist = join(root, 'web', 'dist')
+  const building = `${dist}-${process.pid}`
+  await new Promise<void>((resolve, reject) => {
+    const child = spawn(process.execPath, [vite, 'build', '--config', config, '--outDir', building, '--emptyOutDir'], {
+      cwd: root,
+      stdio: ['ignore', output, output],
+    })
+    let said = ''
+    const hear = (chunk: Buffer) => {
+      said = (said + chunk.toString()).slice(-4_000)
+    }
+    child.stdout?.on('data', hear)
+    child.stderr?.on('data', hear)
+    child.once('error', reject)
+    child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`The pages were not built:\n${said}`))))
+  }).catch((error) => {
+    rmSync(building, { recursive: true, force: true })
+    throw error
+  })
+  rmSync(dist, { recursive: true, force: true })
+  renameSync(building, dist)
+}
+
+/** Types of `domain/` are looked at by the compiler alone: what they are made of is `web/` and the lockfile. */
+function isFresh(root: string): boolean {
+  const built = changedAt(join(root, 'web', 'dist', 'index.html'))
+  return (
+    built !== null &&
+    built > (changedAt(join(root, 'package-lock.json')) ?? 0) &&
+    built > newestBelow(join(root, 'web'))
+  )
+}
+
+function newestBelow(dir: string): number {
+  let newest = 0
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    if (entry.name.startsWith('dist')) continue
+    const path = join(dir, entry.name)
+    newest = Math.max(newest, entry.isDirectory() ? newestBelow(path) : (changedAt(path) ?? 0))
+  }
+  return newest
+}
+
+function changedAt(file: string): number | null {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? null
+}
