@@ -1,5 +1,6 @@
 import { StaleRunError } from '../db/append.ts'
-import { decide, readDecision } from '../db/approvals.ts'
+import { decide } from '../db/approvals/decide.ts'
+import { readDecision } from '../db/approvals/settle.ts'
 import type { Db } from '../db/connect.ts'
 import { lockIncident, setWaiting } from '../db/incidents.ts'
 import type { DecideAnswer, DecideMessage } from '../workflows/messages.ts'

@@ -1,8 +1,8 @@
 import { activityInfo } from '@temporalio/activity'
 import { StaleRunError } from '../db/append.ts'
-import { recordSecurityEvent } from '../db/approvals.ts'
 import type { Db } from '../db/connect.ts'
 import { lockIncident } from '../db/incidents.ts'
+import { recordSecurityEvent } from '../db/security-events.ts'
 import type { Run } from './step-key.ts'
 
 /** The workflow this activity runs for, as Temporal says it: no input can claim to be another. */

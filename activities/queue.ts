@@ -1,5 +1,5 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
-import { unreadDecisions } from '../db/approvals.ts'
+import { unreadDecisions } from '../db/approvals/settle.ts'
 import type { Db } from '../db/connect.ts'
 import { groupState, stampQueue } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'

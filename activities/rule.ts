@@ -1,5 +1,7 @@
 import { append, StaleRunError } from '../db/append.ts'
-import { consumeApproval, pendingOfAction, requestApproval, withdrawPending } from '../db/approvals.ts'
+import { requestApproval } from '../db/approvals/ask.ts'
+import { pendingOfAction } from '../db/approvals/find.ts'
+import { consumeApproval, withdrawPending } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
 import { lockIncident, setWaiting, toIncident } from '../db/incidents.ts'

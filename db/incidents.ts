@@ -13,7 +13,7 @@ import {
 import type { ResourceRef } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
-import { withdrawPending } from './approvals.ts'
+import { withdrawPending } from './approvals/settle.ts'
 import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { releaseLeases } from './leases.ts'

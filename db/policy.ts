@@ -1,7 +1,7 @@
 import type { Incident } from '../domain/incident.ts'
 import type { Policy } from '../domain/policy.ts'
 import type { ResourceRef } from '../domain/resource.ts'
-import { deniedDigests, usableApproval as usable } from './approvals.ts'
+import { deniedDigests, usableApproval as usable } from './approvals/find.ts'
 import type { Trx } from './connect.ts'
 import { neighboursOf } from './inventory.ts'
 import { leasesOfOthers } from './leases.ts'

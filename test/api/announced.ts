@@ -1,5 +1,6 @@
 import { append } from '../../db/append.ts'
-import { consumeApproval, requestApproval } from '../../db/approvals.ts'
+import { requestApproval } from '../../db/approvals/ask.ts'
+import { consumeApproval } from '../../db/approvals/settle.ts'
 import type { Db } from '../../db/connect.ts'
 import { setWaiting } from '../../db/incidents.ts'
 import { actionDigest } from '../../domain/digest.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { requestApproval } from '../../db/approvals.ts'
+import { requestApproval } from '../../db/approvals/ask.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'

@@ -1,13 +1,9 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import {
-  consumeApproval,
-  decide,
-  mintDecisionToken,
-  readDecision,
-  requestApproval,
-  withdrawPending,
-} from '../../db/approvals.ts'
+import { requestApproval } from '../../db/approvals/ask.ts'
+import { decide } from '../../db/approvals/decide.ts'
+import { mintDecisionToken } from '../../db/approvals/mint.ts'
+import { consumeApproval, readDecision, withdrawPending } from '../../db/approvals/settle.ts'
 import { eventsOf } from '../../db/events.ts'
 import { createToken, ensureOperator, principalOf } from '../../db/tokens.ts'
 import type { Principal, Role } from '../../domain/operator.ts'

@@ -5,7 +5,7 @@ import { requiredApprovals } from '../../domain/tool.ts'
 import type { Call, Ruling } from '../../safety/judge.ts'
 import { append, type SimApproval, type SimIncident, type World } from './world.ts'
 
-/** `db/approvals.ts` over the simulated world: one statement decides each race, by the world's one clock. */
+/** `db/approvals/` over the simulated world: one statement decides each race, by the world's one clock. */
 
 const expiryMs = 10 * 60_000
 const useWithinMs = 15 * 60_000

@@ -1,0 +1,186 @@
+import { sql } from 'kysely'
+import type { ApprovalStatus, Decision, DecisionOutcome } from '../../domain/approval.ts'
+import { useBySeconds } from '../../domain/approval.ts'
+import { sha256 } from '../../domain/digest.ts'
+import { permissions } from '../../domain/operator.ts'
+import { cleanse } from '../../safety/cleanse.ts'
+import { append } from '../append.ts'
+import type { Db, Trx } from '../connect.ts'
+import { recordSecurityEvent } from '../security-events.ts'
+import type { ApprovalRow } from '../tables.ts'
+import { expirePending } from './settle.ts'
+
+export type DecisionRequest = {
+  /** Null when the door names none: then the token alone says which. */
+  approvalId: string | null
+  /** The incident the door belongs to, so that an attempt with a false token leaves its trace there. */
+  incidentId: string | null
+  token: string
+  decision: Decision
+  reason: string | null
+  /** Which door: api, cli, page, slack, signal, update. */
+  via: string
+}
+
+/**
+ * Judges every decision, whatever the door. The person is the token's; nothing the caller claims about who decides is read.
+ * One transaction under the incident's and the approval's locks, by the database's clock: of any number of rivals exactly
+ * one decides. A false, foreign, spent or late token changes nothing and leaves a `security_event`.
+ */
+export async function decide(db: Db, request: DecisionRequest): Promise<DecisionOutcome> {
+  return await db.transaction().execute(async (trx) => {
+    const token = await trx
+      .selectFrom('decisionToken')
+      .innerJoin('operator', 'operator.id', 'decisionToken.operatorId')
+      .select(['approvalId', 'operatorId', 'operator.name', 'operator.role', 'usedAt', 'usedFor'])
+      .select(sql<boolean>`expires_at <= nightshift_now()`.as('late'))
+      .where('sha256', '=', sha256(request.token))
+      .executeTakeFirst()
+    const approvalId = request.approvalId ?? token?.approvalId ?? null
+    const found = approvalId
+      ? await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
+      : undefined
+    const incidentId = found?.incidentId ?? request.incidentId
+    if (incidentId) {
+      await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forUpdate().execute()
+    }
+    if (!token || (request.incidentId !== null && found && found.incidentId !== request.incidentId)) {
+      await suspect(trx, incidentId, request, token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN', token?.name ?? 'unknown')
+      return {
+        outcome: 'forbidden',
+        code: token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN',
+        message: 'this decision token is not valid here',
+      }
+    }
+    if (!found || !approvalId) return { outcome: 'not_found' }
+    if (token.approvalId !== approvalId) {
+      await suspect(trx, incidentId, request, 'FOREIGN_TOKEN', token.name)
+      return { outcome: 'forbidden', code: 'FOREIGN_TOKEN', message: 'this decision token is for another approval' }
+    }
+    const approval = await trx
+      .selectFrom('approval')
+      .selectAll()
+      .select(sql<boolean>`expires_at <= nightshift_now()`.as('late'))
+      .where('id', '=', approvalId)
+      .forUpdate()
+      .executeTakeFirstOrThrow()
+
+    const before = await trx
+      .selectFrom('approvalDecision')
+      .select('decision')
+      .where('approvalId', '=', approvalId)
+      .where('operatorId', '=', token.operatorId)
+      .executeTakeFirst()
+    if (before?.decision === request.decision) {
+      return { outcome: 'repeated', status: approval.status, approvalId, incidentId: approval.incidentId }
+    }
+    if (before) {
+      return {
+        outcome: 'conflict',
+        status: approval.status,
+        message: `${token.name} already decided: ${before.decision}`,
+      }
+    }
+    if (token.usedAt) {
+      await suspect(trx, incidentId, request, 'SPENT_TOKEN', token.name)
+      return { outcome: 'forbidden', code: 'SPENT_TOKEN', message: 'this decision token was used before' }
+    }
+    if (approval.status === 'pending' && approval.late) {
+      await expirePending(trx, approval)
+      await suspect(trx, incidentId, request, 'LATE_TOKEN', token.name)
+      return { outcome: 'gone', status: 'expired', message: `${approvalId} expired at ${approval.expiresAt}` }
+    }
+    if (approval.status !== 'pending' || token.late) {
+      const gone = approval.status === 'expired' || approval.status === 'withdrawn' || approval.status === 'pending'
+      if (gone) await suspect(trx, incidentId, request, 'LATE_TOKEN', token.name)
+      const message = `${approvalId} is ${approval.status} already`
+      return { outcome: gone ? 'gone' : 'conflict', status: approval.status, message }
+    }
+    if (!permissions[token.role].includes('decide')) {
+      await suspect(trx, incidentId, request, 'ROLE_LOST', token.name)
+      return { outcome: 'forbidden', code: 'ROLE_LOST', message: `${token.name} may no longer decide approvals` }
+    }
+    const reason = cleanse(request.reason?.trim()) || null
+    if (request.decision === 'deny' && !reason) {
+      return { outcome: 'invalid', message: 'a denial needs a reason: the model reads it' }
+    }
+    const { requestedBy } = await trx
+      .selectFrom('incident')
+      .select('requestedBy')
+      .where('id', '=', approval.incidentId)
+      .executeTakeFirstOrThrow()
+    if (request.decision === 'approve' && approval.risk === 'critical' && requestedBy === token.operatorId) {
+      return {
+        outcome: 'forbidden',
+        code: 'OWN_RUN',
+        message: 'who asked for a run cannot approve its critical actions',
+      }
+    }
+
+    await trx
+      .insertInto('approvalDecision')
+      .values({
+        approvalId,
+        operatorId: token.operatorId,
+        decision: request.decision,
+        reason,
+        via: request.via,
+        at: sql`nightshift_now()` as never,
+      })
+      .execute()
+    await trx
+      .updateTable('decisionToken')
+      .set({ usedAt: sql`nightshift_now()` as never, usedFor: request.decision })
+      .where('sha256', '=', sha256(request.token))
+      .execute()
+    const status = await settle(trx, approval, request.decision)
+    await append(trx, approval.incidentId, null, {
+      kind: 'approval_decided',
+      actor: `user:${token.name}`,
+      detail: request.decision === 'approve' ? `Approved by ${token.name}` : `Denied by ${token.name}: ${reason}`,
+      metadata: {
+        approvalId,
+        callId: approval.callId,
+        decision: request.decision,
+        reason,
+        via: request.via,
+        status,
+        actionDigest: approval.actionDigest,
+      },
+    })
+    return { outcome: 'recorded', status, approvalId, incidentId: approval.incidentId }
+  })
+}
+
+/** Any denial ends it; approvals count distinct people until enough have spoken. */
+async function settle(trx: Trx, approval: ApprovalRow, decision: Decision): Promise<ApprovalStatus> {
+  const { count } = await trx
+    .selectFrom('approvalDecision')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('approvalId', '=', approval.id)
+    .where('decision', '=', 'approve')
+    .executeTakeFirstOrThrow()
+  const status = decision === 'deny' ? 'denied' : count >= approval.required ? 'approved' : 'pending'
+  if (status === 'pending') return status
+  await trx
+    .updateTable('approval')
+    .set({
+      status,
+      decidedAt: sql`nightshift_now()` as never,
+      useBy: status === 'approved' ? (sql`nightshift_now() + make_interval(secs => ${useBySeconds})` as never) : null,
+    })
+    .where('id', '=', approval.id)
+    .execute()
+  return status
+}
+
+/** Records an attempt that changed nothing. Capped, so that a flood of forged signals cannot fill the log. */
+async function suspect(trx: Trx, incidentId: string | null, request: DecisionRequest, code: string, subject: string) {
+  if (!incidentId) return
+  await recordSecurityEvent(trx, incidentId, {
+    code,
+    door: request.via,
+    subject,
+    detail: `${request.decision} was refused: ${code}`,
+  })
+}

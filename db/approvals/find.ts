@@ -1,0 +1,120 @@
+import { sql } from 'kysely'
+import type { Approval, ApprovalStatus, Decision } from '../../domain/approval.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+import type { Risk } from '../../domain/tool.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { ApprovalRow } from '../tables.ts'
+
+/** The pending approval of the very same action for another incident: joined, not asked again. */
+export async function pendingOfAction(db: Db | Trx, actionDigest: string, incidentId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('approval')
+    .select('id')
+    .where('actionDigest', '=', actionDigest)
+    .where('incidentId', '!=', incidentId)
+    .where('status', '=', 'pending')
+    .executeTakeFirst()
+  return row?.id ?? null
+}
+
+/** Digests that a person denied anywhere in the group of this incident; an expiry is not a denial. */
+export async function deniedDigests(db: Db | Trx, incidentId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('approval')
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .select('actionDigest')
+    .distinct()
+    .where('approval.status', '=', 'denied')
+    .where((where) =>
+      where.or([
+        where('approval.incidentId', '=', incidentId),
+        where(
+          'incident.groupId',
+          '=',
+          where
+            .selectFrom('incident as own')
+            .select('own.groupId')
+            .where('own.id', '=', incidentId)
+            .where('own.groupId', 'is not', null),
+        ),
+      ]),
+    )
+    .execute()
+  return rows.map((row) => row.actionDigest)
+}
+
+/** An approval that a person gave and that may still be used, by the database's clock. */
+export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow | null> {
+  const row = await trx
+    .selectFrom('approval')
+    .selectAll()
+    .where('id', '=', id)
+    .where('status', '=', 'approved')
+    .where('useBy', '>', sql<string>`nightshift_now()`)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** Approvals as people see them, newest first. */
+export async function listApprovals(
+  db: Db,
+  filter: { status?: ApprovalStatus; incidentId?: string; id?: string },
+  page: { before: string | null; limit: number },
+): Promise<Approval[]> {
+  let query = db.selectFrom('approval').selectAll().orderBy('id', 'desc').limit(page.limit)
+  if (filter.status === 'pending') query = query.where('expiresAt', '>', sql<string>`nightshift_now()`)
+  if (filter.status) query = query.where('status', '=', filter.status)
+  if (filter.incidentId) query = query.where('incidentId', '=', filter.incidentId)
+  if (filter.id) query = query.where('id', '=', filter.id)
+  if (page.before) query = query.where('id', '<', page.before)
+  const rows = await query.execute()
+  if (rows.length === 0) return []
+  const decisions = await db
+    .selectFrom('approvalDecision')
+    .innerJoin('operator', 'operator.id', 'approvalDecision.operatorId')
+    .select(['approvalId', 'operator.name as operator', 'decision', 'reason', 'via', 'at'])
+    .where(
+      'approvalId',
+      'in',
+      rows.map((row) => row.id),
+    )
+    .orderBy('at')
+    .execute()
+  return rows.map((row) => toApproval(row, decisions))
+}
+
+function toApproval(
+  row: ApprovalRow,
+  decisions: {
+    approvalId: string
+    operator: string
+    decision: Decision
+    reason: string | null
+    via: string
+    at: string
+  }[],
+): Approval {
+  const own = decisions.filter((entry) => entry.approvalId === row.id)
+  return {
+    id: row.id,
+    incidentId: row.incidentId,
+    attempt: row.attempt,
+    callId: row.callId,
+    tool: row.tool,
+    arguments: row.args,
+    targets: row.targets as ResourceRef[],
+    reason: row.reason,
+    risk: row.risk as Risk,
+    reversible: row.reversible,
+    required: row.required,
+    approvals: own.filter((entry) => entry.decision === 'approve').length,
+    dryRun: row.dryRun,
+    actionDigest: row.actionDigest,
+    stateFingerprint: row.stateFingerprint,
+    status: row.status,
+    requestedAt: row.requestedAt,
+    expiresAt: row.expiresAt as string,
+    useBy: row.useBy,
+    decisions: own.map(({ operator, decision, reason, via, at }) => ({ operator, decision, reason, via, at })),
+  }
+}

@@ -1,0 +1,113 @@
+import { sql } from 'kysely'
+import type { ApprovalStatus } from '../../domain/approval.ts'
+import { systemActor } from '../../domain/event.ts'
+import { append } from '../append.ts'
+import type { Db, Trx } from '../connect.ts'
+
+/** Expires one that is late, by the database's clock and in one statement: false when it was settled before. */
+export async function expirePending(
+  trx: Trx,
+  approval: { id: string; incidentId: string; callId: string },
+): Promise<boolean> {
+  const expired = await trx
+    .updateTable('approval')
+    .set({ status: 'expired', decidedAt: sql`nightshift_now()` as never })
+    .where('id', '=', approval.id)
+    .where('status', '=', 'pending')
+    .where('expiresAt', '<=', sql<string>`nightshift_now()`)
+    .returning('id')
+    .executeTakeFirst()
+  if (!expired) return false
+  await append(trx, approval.incidentId, null, {
+    kind: 'approval_expired',
+    actor: systemActor,
+    detail: 'Nobody decided in time',
+    metadata: { approvalId: approval.id, callId: approval.callId },
+  })
+  return true
+}
+
+/**
+ * What a waiting run reads when it is woken: the status now, expiring a late one on the way, and how long a pending one may
+ * still take by the database's clock. Marks a settled decision as read, so that the tick need not wake for it again.
+ */
+export async function readDecision(
+  db: Db,
+  approvalId: string,
+): Promise<{ status: ApprovalStatus; remainingMs: number; incidentId: string } | null> {
+  return await db.transaction().execute(async (trx) => {
+    const found = await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
+    if (!found) return null
+    await trx.selectFrom('incident').select('id').where('id', '=', found.incidentId).forUpdate().execute()
+    const approval = await trx
+      .selectFrom('approval')
+      .selectAll()
+      .select(
+        sql<number>`greatest(0, extract(epoch from expires_at - nightshift_now()) * 1000)::float8`.as('remainingMs'),
+      )
+      .where('id', '=', approvalId)
+      .forUpdate()
+      .executeTakeFirstOrThrow()
+    if (approval.status === 'pending') {
+      if (await expirePending(trx, approval))
+        return { status: 'expired', remainingMs: 0, incidentId: approval.incidentId }
+      return { status: 'pending', remainingMs: Math.ceil(approval.remainingMs), incidentId: approval.incidentId }
+    }
+    if (!approval.readAt) {
+      await trx
+        .updateTable('approval')
+        .set({ readAt: sql`nightshift_now()` as never })
+        .where('id', '=', approvalId)
+        .execute()
+    }
+    return { status: approval.status, remainingMs: 0, incidentId: approval.incidentId }
+  })
+}
+
+/** Takes back what is pending for an incident. The caller holds the incident's lock. */
+export async function withdrawPending(trx: Trx, incidentId: string, reason: string): Promise<void> {
+  const withdrawn = await trx
+    .updateTable('approval')
+    .set({ status: 'withdrawn', decidedAt: sql`nightshift_now()` as never })
+    .where('incidentId', '=', incidentId)
+    .where('status', 'in', ['pending', 'approved'])
+    .returning(['id', 'callId'])
+    .execute()
+  for (const approval of withdrawn) {
+    await append(trx, incidentId, null, {
+      kind: 'approval_withdrawn',
+      actor: systemActor,
+      detail: `Withdrawn: ${reason}`,
+      metadata: { approvalId: approval.id, callId: approval.callId, reason },
+    })
+  }
+}
+
+/** Uses an approval up, in the transaction that writes `tool_started`: false when it is not approved or past its use-by. */
+export async function consumeApproval(trx: Trx, approvalId: string): Promise<boolean> {
+  const consumed = await trx
+    .updateTable('approval')
+    .set({ status: 'consumed' })
+    .where('id', '=', approvalId)
+    .where('status', '=', 'approved')
+    .where('useBy', '>', sql<string>`nightshift_now()`)
+    .returning('id')
+    .executeTakeFirst()
+  return consumed !== undefined
+}
+
+/** Decisions that no run has read for a minute, and pending ones past their expiry: their workflows are woken again. */
+export async function unreadDecisions(db: Db): Promise<{ approvalId: string; incidentId: string; attempt: number }[]> {
+  return await db
+    .selectFrom('approval')
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .select(['approval.id as approvalId', 'approval.incidentId', 'incident.attempt'])
+    .where('incident.status', '=', 'awaiting_approval')
+    .where(
+      sql<boolean>`(approval.status in ('approved', 'denied', 'withdrawn') and approval.read_at is null
+        and approval.decided_at < nightshift_now() - interval '1 minute')
+        or (approval.status = 'pending' and approval.expires_at < nightshift_now())`,
+    )
+    .limit(100)
+    .execute()
+}
