@@ -1,6 +1,7 @@
 import { cancellationSignal } from '@temporalio/activity'
 import { HttpError } from '../clients/http.ts'
 import { StaleRunError } from '../db/append.ts'
+import { editOf } from '../db/approvals/find.ts'
 import type { Db } from '../db/connect.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
@@ -17,7 +18,7 @@ import { endEarly } from './end-early.ts'
 import { RetryLater } from './failure.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { assertOwnRun } from './own-run.ts'
-import { rule } from './rule.ts'
+import { type EffectiveCall, rule } from './rule.ts'
 import { send } from './send.ts'
 import { type CallPlace, stepKey } from './step-key.ts'
 import { toolContext } from './tool-context.ts'
@@ -96,7 +97,7 @@ async function actOnce(
     return outcomeOf(await send(deps, place, started, { again: true, signal }))
   }
 
-  const call = await proposedCall(db, place)
+  const call = await effectiveCall(db, place)
   const prepared = await prepare(deps, place, call, signal)
   const ruled = await db.transaction().execute((trx) => rule(deps, trx, place, call, prepared))
   if (ruled.kind !== 'run') return ruled
@@ -108,6 +109,15 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): Act {
   if (effect === 'write') return { kind: 'verify' }
   if (effect === 'terminal' && result.ok) return { kind: 'closed' }
   return { kind: 'next' }
+}
+
+/** The call as it is to be judged: as the model proposed it, or as a person changed it before approving. */
+async function effectiveCall(db: Db, place: CallPlace): Promise<EffectiveCall> {
+  const proposed = await proposedCall(db, place)
+  const edit = await editOf(db, { ...place, callId: proposed.id })
+  if (!edit) return { ...proposed, edit: null }
+  const { secret: _, ...call } = proposed
+  return { ...call, arguments: edit.arguments, problem: null, edit: { ...edit, from: proposed.arguments } }
 }
 
 async function proposedCall(db: Db, place: CallPlace): Promise<ProposedCall> {

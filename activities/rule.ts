@@ -1,5 +1,6 @@
 import { append, StaleRunError } from '../db/append.ts'
 import { requestApproval } from '../db/approvals/ask.ts'
+import { vote } from '../db/approvals/decide.ts'
 import { pendingOfAction } from '../db/approvals/find.ts'
 import { consumeApproval, withdrawPending } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
@@ -9,8 +10,9 @@ import { takeLeases } from '../db/leases.ts'
 import { readPolicy } from '../db/policy.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
+import type { ApprovalStatus } from '../domain/approval.ts'
 import { actionOf, agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
-import { refusalOf } from '../domain/refusal.ts'
+import { editedByPerson, refusalOf } from '../domain/refusal.ts'
 import { requiredApprovals } from '../domain/tool.ts'
 import { fold, type State } from '../safety/fold.ts'
 import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
@@ -23,6 +25,11 @@ import { type CallPlace, callId, stepKey } from './step-key.ts'
 
 type Ruled = Exclude<Act, { kind: 'verify' }> | { kind: 'run'; started: IncidentEvent<'tool_started'> }
 
+/** A proposed call, with what a person made of it where one did. */
+export type EffectiveCall = ProposedCall & {
+  edit: { operatorId: string; name: string; from: Record<string, unknown> | null } | null
+}
+
 /**
  * Judges a call and writes the ruling with what follows from it, in the caller's transaction: the refusal, the question, or
  * `tool_started` with its leases and the approval it uses up. After the commit, exactly one caller may send.
@@ -31,7 +38,7 @@ export async function rule(
   deps: { environment: EnvironmentDefaults },
   trx: Trx,
   place: CallPlace & { approvalId: string | null },
-  call: ProposedCall,
+  call: EffectiveCall,
   prepared: Call['prepared'],
 ): Promise<Ruled> {
   const row = await lockIncident(trx, place.incidentId)
@@ -50,7 +57,7 @@ export async function rule(
   const state = fold(events, place.attempt, incident.resource)
   const settings = await readSettings(trx, deps.environment)
   const targets = prepared?.ok ? prepared.preparation.targets : []
-  const policy = await readPolicy(trx, incident, settings, { targets, approvalId: place.approvalId })
+  const policy = await readPolicy(trx, incident, settings, { tool: call.tool, targets, approvalId: place.approvalId })
   const at = await databaseTime(trx)
   const judgement = judge({ ...call, callId: id, prepared }, toolFacts, state, policy, Date.parse(at))
   const elsewhere = await decidedElsewhere(trx, judged.at(-1))
@@ -73,7 +80,7 @@ export async function rule(
       hint: ruling.hint,
       details: ruling.details,
       phase: ruling.phase,
-      corrected: ruling.corrected,
+      corrected: [...editsOf(call), ...ruling.corrected],
       effect: ruling.effect,
       risk: ruling.risk,
       targets: ruling.targets,
@@ -92,7 +99,8 @@ export async function rule(
   if (ruling.verdict === 'ask') {
     if (joined) return await joinApproval(trx, place.incidentId, joined)
     const expirySeconds = settings.value<number>('approval.expiry', call.tool)
-    return await ask(trx, place, { call, ruling, prepared, expirySeconds, step })
+    const required = Math.max(requiredApprovals[ruling.risk], policy.raised.required)
+    return await ask(trx, place, { call, ruling, prepared, expirySeconds, required, step })
   }
   return await start(trx, place, { call, ruling, state, events, approvalId: policy.approval?.id ?? null })
 }
@@ -131,6 +139,11 @@ async function decidedElsewhere(
   }
 }
 
+/** That a person changed the call is told to the model like any correction: the answer is not to what it had asked. */
+function editsOf({ edit, arguments: to }: EffectiveCall) {
+  return edit ? [{ code: editedByPerson, field: '*', from: edit.from, to }] : []
+}
+
 /** Enough to judge the same call again later. The texts of a dry run are left out: no rule reads them. */
 function basisOf(at: string, policy: Policy, prepared: Call['prepared']): JudgedBasis {
   if (!prepared?.ok) return { at, policy: { ...policy }, prepared }
@@ -138,13 +151,16 @@ function basisOf(at: string, policy: Policy, prepared: Call['prepared']): Judged
   return { at, policy: { ...policy }, prepared: { ok: true, targets, identity, stateFingerprint } }
 }
 
+/** The least a run waits before it looks again. */
+const lookAgainMs = 250
+
 async function remainingMs(trx: Trx, approvalId: string): Promise<number> {
   const { expiresAt } = await trx
     .selectFrom('approval')
     .select('expiresAt')
     .where('id', '=', approvalId)
     .executeTakeFirstOrThrow()
-  return Math.max(250, Date.parse(expiresAt as string) - Date.parse(await databaseTime(trx)))
+  return Math.max(lookAgainMs, Date.parse(expiresAt as string) - Date.parse(await databaseTime(trx)))
 }
 
 /** Somebody is asked about this very action already, for another incident: one answer serves both. */
@@ -154,10 +170,12 @@ async function joinApproval(trx: Trx, incidentId: string, approvalId: string): P
 }
 
 type Asking = {
-  call: ProposedCall
+  call: EffectiveCall
   ruling: Ruling
   prepared: Call['prepared']
   expirySeconds: number
+  /** How many people must agree. */
+  required: number
   step: number | undefined
 }
 
@@ -188,18 +206,32 @@ async function ask(trx: Trx, place: CallPlace, asking: Asking): Promise<Ruled> {
     stateFingerprint: preparation.stateFingerprint,
     risk: ruling.risk,
     reversible: toolFacts.get(call.tool)?.reversible ?? false,
-    required: Math.max(1, requiredApprovals[ruling.risk]),
+    required: asking.required,
     dryRun: preparation.dryRun,
     expirySeconds: asking.expirySeconds,
     stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
     replaces: replaced?.id ?? null,
     actor: agentActor,
   })
+  // Decided before the run begins to wait: nobody will wake it, so it looks at once.
+  if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
+    return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
+  }
   return { kind: 'ask', approvalId: approval.id, expiresInMs: await remainingMs(trx, approval.id) }
 }
 
+/** Whoever wrote the arguments has approved them by writing them; where two must agree, one is still missing. */
+async function voteOfEditor(
+  trx: Trx,
+  approvalId: string,
+  editor: { operatorId: string; name: string },
+): Promise<ApprovalStatus> {
+  const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
+  return await vote(trx, row, editor, { decision: 'approve', reason: 'with changed arguments', via: 'edit' })
+}
+
 type Starting = {
-  call: ProposedCall
+  call: EffectiveCall
   ruling: Ruling
   state: State
   events: readonly IncidentEvent[]

@@ -3,10 +3,11 @@ import { decide } from '../db/approvals/decide.ts'
 import { listApprovals } from '../db/approvals/find.ts'
 import { mintDecisionToken } from '../db/approvals/mint.ts'
 import { incidentById } from '../db/incidents.ts'
-import { approval, approvalStatus, type DecisionOutcome, decision } from '../domain/approval.ts'
+import { approval, approvalStatus, type DecisionOutcome, decision, denialCategory } from '../domain/approval.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { approvalExample, approvalId, incidentId } from './examples.ts'
+import { supposeIn } from './judge.ts'
 import { page, pageOf, pageQuery } from './page.ts'
 import { notFound, Problem } from './problem.ts'
 
@@ -83,12 +84,14 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Approves or denies',
     description:
-      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409; a denial needs a reason, which the agent reads.',
+      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409; a denial needs a reason, which the agent reads, and may have a `category`. An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked anew with your vote.',
     params,
     body: z.strictObject({
       decision,
       token: z.string().min(1).max(200),
       reason: z.string().max(2000).nullable().default(null),
+      category: denialCategory.nullable().default(null),
+      args: z.record(z.string(), z.unknown()).nullable().default(null),
     }),
     bodyExample: { decision: 'approve', token: '…43 characters…', reason: null },
     answer: z.object({
@@ -99,8 +102,9 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     }),
     example: { outcome: 'recorded', status: 'approved', approvalId, incidentId },
     problems: [404, 409, 410],
-    async run({ params: { id }, body }) {
-      const decided = await decide(db, { ...body, approvalId: id, incidentId: null, via: 'api' })
+    async run({ params: { id }, body: { args, ...body } }) {
+      if (args) await refuseBadEdit(deps, id, body.decision, args)
+      const decided = await decide(db, { ...body, edited: args, approvalId: id, incidentId: null, via: 'api' })
       if (!('approvalId' in decided)) {
         deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
         throw refusal(id, decided)
@@ -113,6 +117,24 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       return { outcome, status, approvalId, incidentId }
     },
   })
+}
+
+/** An edit that the judge would refuse is refused before anything changes: the person reads why, not the agent. */
+async function refuseBadEdit(
+  deps: ApiDeps,
+  id: string,
+  decided: 'approve' | 'deny',
+  args: Record<string, unknown>,
+): Promise<void> {
+  if (decided === 'deny') throw new Problem(422, 'INVALID', 'A denial changes no arguments.')
+  const [found] = await listApprovals(deps.db, { id }, { before: null, limit: 1 })
+  const incident = found ? await incidentById(deps.db, found.incidentId) : null
+  if (!found || !incident) throw notFound(`approval ${id}`)
+  if (found.status !== 'pending') return
+  const ruling = await supposeIn(deps, incident, { tool: found.tool, args, callId: found.callId })
+  if (ruling.verdict === 'refuse') {
+    throw new Problem(422, 'EDIT_REFUSED', `The changed call would be refused (${ruling.code}): ${ruling.reason}`)
+  }
 }
 
 async function wake(deps: ApiDeps, incidentId: string): Promise<void> {

@@ -4,8 +4,9 @@ import { incidentById } from '../db/incidents.ts'
 import { readPolicy } from '../db/policy.ts'
 import { readSettings } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
+import type { Incident } from '../domain/incident.ts'
 import { fold } from '../safety/fold.ts'
-import { suppose, supposeCall, supposedState } from '../safety/suppose.ts'
+import { type Supposed, suppose, supposeCall, supposedState } from '../safety/suppose.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
@@ -50,16 +51,24 @@ export function judgeRoutes(router: Router, deps: ApiDeps): void {
     problems: [404],
     async run({ body }) {
       const { db } = deps
-      const at = await databaseTime(db)
-      if (!('incident_id' in body)) return suppose(body, toolFacts, Date.parse(at))
+      if (!('incident_id' in body)) return suppose(body, toolFacts, Date.parse(await databaseTime(db)))
       const incident = await incidentById(db, body.incident_id)
       if (!incident) throw new Problem(404, 'NOT_FOUND', `There is no incident ${body.incident_id}.`)
-      return await db.transaction().execute(async (trx) => {
-        const settings = await readSettings(trx, deps.environment)
-        const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
-        const policy = await readPolicy(trx, incident, settings, { targets: [], approvalId: null })
-        return supposeCall(body, toolFacts, state, policy, Date.parse(at))
-      })
+      return await supposeIn(deps, incident, body)
     },
+  })
+}
+
+/** What a call would become in the state an incident is in now. Nothing is run, written or asked. */
+export async function supposeIn(
+  deps: Pick<ApiDeps, 'db' | 'environment'>,
+  incident: Incident,
+  call: { tool: string; args: Record<string, unknown>; callId?: string },
+): Promise<Supposed> {
+  return await deps.db.transaction().execute(async (trx) => {
+    const settings = await readSettings(trx, deps.environment)
+    const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
+    const policy = await readPolicy(trx, incident, settings, { tool: call.tool, targets: [], approvalId: null })
+    return supposeCall(call, toolFacts, state, policy, Date.parse(await databaseTime(trx)))
   })
 }

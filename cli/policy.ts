@@ -13,7 +13,10 @@ import { data, json, note } from './terminal.ts'
 type Options = Asking & { incident?: string; since?: string }
 
 export function policyCommand(program: Command): void {
-  const parent = program.command('policy').description('the rules that decide what a call becomes')
+  const parent = program
+    .command('policy')
+    .description('the rules that decide what a call becomes')
+    .addHelpText('after', '\nExample:\n  nightshift policy replay --since 2026-11-01')
   asking(
     parent
       .command('replay')

@@ -1,6 +1,7 @@
 import type { Incident } from '../domain/incident.ts'
 import type { Policy } from '../domain/policy.ts'
 import type { ResourceRef } from '../domain/resource.ts'
+import type { Risk } from '../domain/tool.ts'
 import { deniedDigests, usableApproval as usable } from './approvals/find.ts'
 import type { Trx } from './connect.ts'
 import { neighboursOf } from './inventory.ts'
@@ -15,7 +16,7 @@ export async function readPolicy(
   trx: Trx,
   incident: Incident,
   settings: SettingsReader,
-  call: { targets: ResourceRef[]; approvalId: string | null },
+  call: { tool: string; targets: ResourceRef[]; approvalId: string | null },
 ): Promise<Policy> {
   const { resource } = incident
   return {
@@ -23,6 +24,10 @@ export async function readPolicy(
     resource,
     role: incident.role ?? 'leader',
     paused: settings.value<boolean>('agent.paused'),
+    raised: {
+      risk: settings.value<Risk | null>('approval.risk', call.tool),
+      required: settings.value<number>('approval.required', call.tool),
+    },
     offered: settings.value<string[] | null>('agent.tools', incident.type),
     vicinity: resource ? [resource, ...(await neighboursOf(trx, resource))] : [],
     denied: await deniedDigests(trx, incident.id),

@@ -90,6 +90,11 @@ export type ApprovalTable = {
   useBy: NullableTime
   /** When the workflow last read a decision: one unread for a minute is woken again. */
   readAt: NullableTime
+  /** What a person made of the arguments before approving: the call is judged and asked anew with them. */
+  edited: ColumnType<Record<string, unknown> | null, unknown, unknown>
+  editedBy: string | null
+  /** Reminders that went out: at half its life, at nine tenths. */
+  reminded: Generated<number>
 }
 
 export type Database = {
@@ -103,6 +108,7 @@ export type Database = {
     operatorId: string
     decision: 'approve' | 'deny'
     reason: string | null
+    category: 'wrong_target' | 'too_risky' | 'wrong_time' | 'need_evidence' | 'other' | null
     via: string
     at: Time
   }

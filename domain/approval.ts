@@ -8,6 +8,10 @@ export type ApprovalStatus = z.infer<typeof approvalStatus>
 export const decision = z.enum(['approve', 'deny'])
 export type Decision = z.infer<typeof decision>
 
+/** What kind of no it is: the agent reads it with the words. */
+export const denialCategory = z.enum(['wrong_target', 'too_risky', 'wrong_time', 'need_evidence', 'other'])
+export type DenialCategory = z.infer<typeof denialCategory>
+
 export const approval = z.object({
   id: z.string(),
   incidentId: z.string(),
@@ -28,11 +32,17 @@ export const approval = z.object({
   requestedAt: z.string(),
   expiresAt: z.string(),
   useBy: z.string().nullable(),
+  /** Who changed the arguments before approving, and what they were changed to. */
+  edited: z
+    .object({ by: z.string(), arguments: z.record(z.string(), z.unknown()) })
+    .nullable()
+    .default(null),
   decisions: z.array(
     z.object({
       operator: z.string(),
       decision,
       reason: z.string().nullable(),
+      category: denialCategory.nullable().default(null),
       via: z.string(),
       at: z.string(),
     }),

@@ -241,12 +241,13 @@ export type EventMetadata = {
     callId: string
     decision: 'approve' | 'deny'
     reason: string | null
+    category?: string | null
     via: string
     status: string
     actionDigest: string
   }
   approval_expired: { approvalId: string; callId: string }
-  approval_withdrawn: { approvalId: string; callId: string; reason: string }
+  approval_withdrawn: { approvalId: string; callId: string; reason: string; edited?: Record<string, unknown> }
   grant_used: { approvalId: string }
   hint_confirmed: { leader: string }
   hint_diverged: { leader: string; why: string }

@@ -1,4 +1,5 @@
 import type { ResourceRef } from './resource.ts'
+import type { Risk } from './tool.ts'
 
 /** What the judge weighs besides the log: read in the transaction that writes its ruling, and stored on that row. */
 export type Policy = {
@@ -6,6 +7,8 @@ export type Policy = {
   resource: ResourceRef | null
   role: 'leader' | 'follower'
   paused: boolean
+  /** Configuration's word on this tool: it raises a risk and a number of people, and lowers neither. */
+  raised: { risk: Risk | null; required: number }
   /** Names offered for this type of incident; null means all. */
   offered: readonly string[] | null
   /** The incident's resource and its direct neighbours. */

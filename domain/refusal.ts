@@ -18,6 +18,9 @@ type Refusal = {
   loop?: true
 }
 
+/** Among corrections: a person changed the arguments before approving. */
+export const editedByPerson = 'EDITED_BY_PERSON'
+
 /** Every way a call is refused. The finer word stands in `error.details.rule` and on the `call_judged` row. */
 export const refusals = {
   UNKNOWN_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: false },

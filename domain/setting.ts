@@ -85,6 +85,18 @@ export const settings: Setting[] = [
     String(defaultExpirySeconds),
     'Seconds a person may take to decide about this tool.',
   ),
+  setting(
+    'approval.risk.*',
+    z.enum(['medium', 'high', 'critical']),
+    null,
+    'Raises the risk class of this tool; a lower class than its own is not heeded.',
+  ),
+  setting(
+    'approval.required.*',
+    whole(1, 5),
+    '1',
+    'People who must agree to this tool, if more than its risk asks for.',
+  ),
   setting('webhook.critical.url', httpUrl, null, 'Where to post when a critical incident is created.'),
   setting('webhook.critical.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
   setting('webhook.critical.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {

@@ -7,6 +7,7 @@ import * as configuration from './0003-configuration.ts'
 import * as inventory from './0004-inventory.ts'
 import * as roles from './0005-roles.ts'
 import * as sessions from './0006-sessions.ts'
+import * as decisions from './0007-decisions.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -16,6 +17,7 @@ const migrations: Record<string, Migration> = {
   '0004-inventory': inventory,
   '0005-roles': roles,
   '0006-sessions': sessions,
+  '0007-decisions': decisions,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

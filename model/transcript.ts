@@ -92,7 +92,7 @@ function denied(event: IncidentEvent<'approval_decided'>): Envelope {
       code: 'DENIED',
       reason,
       hint: 'Do not propose the same action again: propose one that respects the reason, or escalate quoting it.',
-      details: { by: event.actor },
+      details: { by: event.actor, category: event.metadata.category ?? 'other' },
     }),
     meta: { seq: event.seq },
   }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/resource.ts'
-import type { Effect, Risk, ToolFacts } from '../domain/tool.ts'
+import { type Effect, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
 import { terminalRule } from './end.ts'
 import { phaseOf, type State } from './fold.ts'
 import { loopRule } from './loop.ts'
@@ -58,8 +58,12 @@ export function judge(
   const settled = settle(facts, parsed.data as Record<string, unknown>, state, nowMs)
   const preparation = call.prepared?.ok ? call.prepared.preparation : null
   const digest = actionDigest(call.tool, preparation?.identity ?? settled.arguments)
-  const { effect, risk } = weigh(facts, settled)
-  const { hint = null, details = {}, ...rule } = firstRule(call, facts, settled, effect, digest, state, policy, nowMs)
+  const { effect, risk } = weigh(facts, settled, policy)
+  const {
+    hint = null,
+    details = {},
+    ...rule
+  } = firstRule(call, { ...facts, risk }, settled, effect, digest, state, policy, nowMs)
   return {
     ...rule,
     hint,
@@ -94,10 +98,15 @@ function unread(call: Call, state: State, rule: Rule, effect: Effect, risk: Risk
 }
 
 /** A command is what it does, whatever tool carries it: proven to look, or a write; as root it takes two people. */
-function weigh(facts: ToolFacts, { command }: Settled): { effect: Effect; risk: Risk } {
-  if (!command) return { effect: facts.effect, risk: facts.risk }
+function weigh(facts: ToolFacts, { command }: Settled, policy: Policy): { effect: Effect; risk: Risk } {
+  if (!command)
+    return { effect: facts.effect, risk: facts.effect === 'write' ? raised(facts.risk, policy) : facts.risk }
   if (command.effect === 'read' && command.verdict === 'run') return { effect: 'read', risk: 'none' }
-  return { effect: 'write', risk: command.needsRoot ? 'critical' : facts.risk }
+  return { effect: 'write', risk: command.needsRoot ? 'critical' : raised(facts.risk, policy) }
+}
+
+function raised(risk: Risk, { raised: { risk: to } }: Policy): Risk {
+  return to !== null && risks.indexOf(to) > risks.indexOf(risk) ? to : risk
 }
 
 function firstRule(

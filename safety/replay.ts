@@ -1,5 +1,6 @@
-import type { IncidentEvent, Verdict } from '../domain/event.ts'
+import type { IncidentEvent, JudgedBasis, Verdict } from '../domain/event.ts'
 import type { Policy } from '../domain/policy.ts'
+import { editedByPerson } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { fold } from './fold.ts'
@@ -43,7 +44,7 @@ export function replay(
     report.judged += 1
     const before = events.filter((each) => each.seq <= event.metadata.foldedSeq)
     const state = fold(before, event.attempt, resource)
-    const now = judge(callOf(events, event), tools, state, basis.policy as unknown as Policy, Date.parse(basis.at))
+    const now = judge(callOf(events, event), tools, state, policyOf(basis), Date.parse(basis.at))
     if (now.verdict === verdict && now.code === code) continue
     report.differences.push({
       seq: event.seq,
@@ -56,6 +57,11 @@ export function replay(
   return report
 }
 
+/** What the ruling weighed; what its version did not know yet is as if nobody had set it. */
+function policyOf({ policy }: JudgedBasis): Policy {
+  return { raised: { risk: null, required: 1 }, ...policy } as unknown as Policy
+}
+
 /** The call as it was judged: proposed in the model's answer, with what was found out about it on the ruling's row. */
 function callOf(events: readonly IncidentEvent[], judged: IncidentEvent<'call_judged'>): Call {
   const { callId, tool, basis } = judged.metadata
@@ -63,14 +69,16 @@ function callOf(events: readonly IncidentEvent[], judged: IncidentEvent<'call_ju
     .filter((event) => event.kind === 'model_answered' && event.attempt === judged.attempt)
     .flatMap((event) => (event.kind === 'model_answered' ? event.metadata.calls : []))
     .find((call) => call.id === callId)
+  const isEdited = judged.metadata.corrected?.some((each) => each.code === editedByPerson) ?? false
   const dryRun = { possible: true, summary: '', details: {} }
   const prepared = basis?.prepared ?? null
   return {
     callId,
     tool,
-    arguments: proposed ? proposed.arguments : judged.metadata.arguments,
-    problem: proposed?.problem ?? null,
-    ...(proposed?.secret && { secret: true }),
+    // What a person changed was judged as changed.
+    arguments: proposed && !isEdited ? proposed.arguments : judged.metadata.arguments,
+    problem: isEdited ? null : (proposed?.problem ?? null),
+    ...(proposed?.secret && !isEdited && { secret: true }),
     prepared: prepared?.ok ? { ok: true, preparation: { ...prepared, dryRun } } : prepared,
   }
 }

@@ -55,9 +55,12 @@ export function suppose(input: Supposition, tools: ReadonlyMap<string, ToolFacts
   return supposeCall(input, tools, state, policyOf(given), nowMs)
 }
 
-/** The same for a call in a known state: that of a real incident, say. Its dry run is taken to succeed. */
+/**
+ * The same for a call in a known state: that of a real incident, say. Its dry run is taken to succeed. With the id of a call that
+ * was judged before it is that call judged anew, and no repetition of it.
+ */
 export function supposeCall(
-  { tool, args }: { tool: string; args: Record<string, unknown> },
+  { tool, args, callId = 'supposed' }: { tool: string; args: Record<string, unknown>; callId?: string },
   tools: ReadonlyMap<string, ToolFacts>,
   state: State,
   policy: Policy,
@@ -73,7 +76,7 @@ export function supposeCall(
     dryRun: { possible: false, summary: '', details: {} },
   }
   const call = {
-    callId: 'supposed',
+    callId,
     tool,
     arguments: args,
     problem: null,
@@ -101,6 +104,7 @@ function policyOf(given: z.infer<typeof supposedState>): Policy {
     resource: given.resource ?? null,
     role: 'leader',
     paused: given.paused,
+    raised: { risk: null, required: 1 },
     offered: null,
     vicinity: [...(given.resource ? [given.resource] : []), ...given.vicinity],
     denied: [],

@@ -1,13 +1,16 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { Decision } from '../../domain/approval.ts'
+import { type Decision, denialCategory } from '../../domain/approval.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { type Core, readApproval } from '../core.ts'
+import { editText } from '../edit-text.ts'
+import { CommandFailed } from '../exit-code.ts'
+import { oneOf } from '../one-of.ts'
 import { json, note, paint } from '../terminal.ts'
 import { command } from '../where.ts'
 import { mintToken, toldByStatus } from './decision-token.ts'
 
-type Options = Asking & { reason?: string }
+type Options = Asking & { reason?: string; category?: string; args?: string; edit?: boolean }
 
 export function approveApproval(parent: Command): void {
   asking(
@@ -15,7 +18,12 @@ export function approveApproval(parent: Command): void {
       .command('approve')
       .description('let the action run, exactly as shown and once')
       .argument('<id>', 'as apr_…')
-      .option('--reason <text>', 'why, for the timeline'),
+      .option('--reason <text>', 'why, for the timeline')
+      .option(
+        '--edit',
+        'change the arguments in $EDITOR first: the changed call is judged and asked anew with your vote',
+      )
+      .option('--args <json>', 'the same with arguments that are ready'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals approve apr_01k…')
     .action((id: string, options: Options) => decide(id, 'approve', options))
@@ -27,7 +35,13 @@ export function denyApproval(parent: Command): void {
       .command('deny')
       .description('forbid the action; the agent reads why and goes on')
       .argument('<id>', 'as apr_…')
-      .requiredOption('--reason <text>', 'why; the agent reads it'),
+      .requiredOption('--reason <text>', 'why; the agent reads it')
+      .option(
+        '--category <word>',
+        `what kind of no: ${denialCategory.options.join(', ')}`,
+        oneOf(denialCategory.options),
+        'other',
+      ),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"')
     .action((id: string, options: Options, self: Command) => {
@@ -38,12 +52,15 @@ export function denyApproval(parent: Command): void {
 
 async function decide(id: string, decision: Decision, options: Options): Promise<void> {
   const { api } = connected(options)
+  const args = await editedArguments(api, id, options)
   const { token } = await mintToken(api, id)
   const answer = await toldByStatus(api, id, () =>
     api.post(`/api/v1/approvals/${encodeURIComponent(id)}/decision`, {
       decision,
       token,
       reason: options.reason ?? null,
+      ...(decision === 'deny' && { category: options.category }),
+      ...(args && { args }),
     }),
   )
   const { status } = z.looseObject({ status: z.string() }).parse(answer)
@@ -51,11 +68,37 @@ async function decide(id: string, decision: Decision, options: Options): Promise
   await toldPerson(api, id, decision, status)
 }
 
+/** Arguments to run instead: from the line, or from an editor that shows the present ones. Null when nothing was changed. */
+async function editedArguments(
+  api: Core,
+  id: string,
+  { args, edit }: Options,
+): Promise<Record<string, unknown> | null> {
+  if (!args && !edit) return null
+  const text = args ?? editText(JSON.stringify((await readApproval(api, id)).arguments, null, 2))
+  const parsed = z.record(z.string(), z.unknown()).safeParse(parseJson(text))
+  if (!parsed.success) throw new CommandFailed('usage', 'The arguments are no JSON object. Nothing was decided.')
+  return parsed.data
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 async function toldPerson(api: Core, id: string, decision: Decision, status: string): Promise<void> {
   const { required, approvals, incidentId } = await readApproval(api, id)
   if (decision === 'approve' && status === 'pending') {
     return note(
       `${paint('yellow', '…')} Your approval of ${id} counts: ${approvals} of ${required}. Another person must approve too.`,
+    )
+  }
+  if (decision === 'approve' && status === 'withdrawn') {
+    return note(
+      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is judged and asked anew, with your vote. Follow it with "${command(`incidents watch ${incidentId}`)}".`,
     )
   }
   note(`${paint('green', '✔')} ${id} is ${status}. Follow it with "${command(`incidents watch ${incidentId}`)}".`)

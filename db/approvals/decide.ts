@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { ApprovalStatus, Decision, DecisionOutcome } from '../../domain/approval.ts'
+import type { ApprovalStatus, Decision, DecisionOutcome, DenialCategory } from '../../domain/approval.ts'
 import { useBySeconds } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { permissions } from '../../domain/operator.ts'
@@ -18,6 +18,10 @@ export type DecisionRequest = {
   token: string
   decision: Decision
   reason: string | null
+  /** Denials: what kind of no it is; `other` where the door does not say. */
+  category?: DenialCategory | null
+  /** Approvals: arguments to run instead. They are judged and dry-run like any, and asked anew with this person's vote. */
+  edited?: Record<string, unknown> | null
   /** Which door: api, cli, page, slack, signal, update. */
   via: string
 }
@@ -118,38 +122,85 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     }
 
     await trx
-      .insertInto('approvalDecision')
-      .values({
-        approvalId,
-        operatorId: token.operatorId,
-        decision: request.decision,
-        reason,
-        via: request.via,
-        at: sql`nightshift_now()` as never,
-      })
-      .execute()
-    await trx
       .updateTable('decisionToken')
-      .set({ usedAt: sql`nightshift_now()` as never, usedFor: request.decision })
+      .set({ usedAt: sql`nightshift_now()` as never, usedFor: request.edited ? 'edit' : request.decision })
       .where('sha256', '=', sha256(request.token))
       .execute()
-    const status = await settle(trx, approval, request.decision)
-    await append(trx, approval.incidentId, null, {
-      kind: 'approval_decided',
-      actor: `user:${token.name}`,
-      detail: request.decision === 'approve' ? `Approved by ${token.name}` : `Denied by ${token.name}: ${reason}`,
-      metadata: {
-        approvalId,
-        callId: approval.callId,
-        decision: request.decision,
-        reason,
-        via: request.via,
-        status,
-        actionDigest: approval.actionDigest,
-      },
-    })
+    const voter = { operatorId: token.operatorId, name: token.name }
+    const status = request.edited
+      ? await supersede(trx, approval, voter, request.edited)
+      : await vote(trx, approval, voter, { ...request, reason })
     return { outcome: 'recorded', status, approvalId, incidentId: approval.incidentId }
   })
+}
+
+type Voter = { operatorId: string; name: string }
+
+/** One person's decision, as a row that counts and a row that tells. Answers what the approval is now. */
+export async function vote(
+  trx: Trx,
+  approval: ApprovalRow,
+  { operatorId, name }: Voter,
+  { decision, reason, category, via }: Pick<DecisionRequest, 'decision' | 'reason' | 'category' | 'via'>,
+): Promise<ApprovalStatus> {
+  const kind = decision === 'deny' ? (category ?? 'other') : null
+  await trx
+    .insertInto('approvalDecision')
+    .values({
+      approvalId: approval.id,
+      operatorId,
+      decision,
+      reason,
+      category: kind,
+      via,
+      at: sql`nightshift_now()` as never,
+    })
+    .execute()
+  const status = await settle(trx, approval, decision)
+  await append(trx, approval.incidentId, null, {
+    kind: 'approval_decided',
+    actor: `user:${name}`,
+    detail: decision === 'approve' ? `Approved by ${name}` : `Denied by ${name}: ${reason}`,
+    metadata: {
+      approvalId: approval.id,
+      callId: approval.callId,
+      decision,
+      reason,
+      category: kind,
+      via,
+      status,
+      actionDigest: approval.actionDigest,
+    },
+  })
+  return status
+}
+
+/** Other arguments than asked: this approval is over, and the run judges, dry-runs and asks anew with what the person wrote. */
+async function supersede(
+  trx: Trx,
+  approval: ApprovalRow,
+  { operatorId, name }: Voter,
+  edited: Record<string, unknown>,
+): Promise<ApprovalStatus> {
+  const args = cleanse(edited)
+  await trx
+    .updateTable('approval')
+    .set({
+      status: 'withdrawn',
+      decidedAt: sql`nightshift_now()` as never,
+      edited: JSON.stringify(args),
+      editedBy: operatorId,
+    })
+    .where('id', '=', approval.id)
+    .execute()
+  const reason = `${name} changed the arguments`
+  await append(trx, approval.incidentId, null, {
+    kind: 'approval_withdrawn',
+    actor: `user:${name}`,
+    detail: `Withdrawn: ${reason}`,
+    metadata: { approvalId: approval.id, callId: approval.callId, reason, edited: args },
+  })
+  return 'withdrawn'
 }
 
 /** Any denial ends it; approvals count distinct people until enough have spoken. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Approval, ApprovalStatus, Decision } from '../../domain/approval.ts'
+import type { Approval, ApprovalStatus, Decision, DenialCategory } from '../../domain/approval.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Risk } from '../../domain/tool.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -61,18 +61,24 @@ export async function listApprovals(
   filter: { status?: ApprovalStatus; incidentId?: string; id?: string },
   page: { before: string | null; limit: number },
 ): Promise<Approval[]> {
-  let query = db.selectFrom('approval').selectAll().orderBy('id', 'desc').limit(page.limit)
+  let query = db
+    .selectFrom('approval')
+    .leftJoin('operator as editor', 'editor.id', 'approval.editedBy')
+    .selectAll('approval')
+    .select('editor.name as editor')
+    .orderBy('approval.id', 'desc')
+    .limit(page.limit)
   if (filter.status === 'pending') query = query.where('expiresAt', '>', sql<string>`nightshift_now()`)
-  if (filter.status) query = query.where('status', '=', filter.status)
+  if (filter.status) query = query.where('approval.status', '=', filter.status)
   if (filter.incidentId) query = query.where('incidentId', '=', filter.incidentId)
-  if (filter.id) query = query.where('id', '=', filter.id)
-  if (page.before) query = query.where('id', '<', page.before)
+  if (filter.id) query = query.where('approval.id', '=', filter.id)
+  if (page.before) query = query.where('approval.id', '<', page.before)
   const rows = await query.execute()
   if (rows.length === 0) return []
   const decisions = await db
     .selectFrom('approvalDecision')
     .innerJoin('operator', 'operator.id', 'approvalDecision.operatorId')
-    .select(['approvalId', 'operator.name as operator', 'decision', 'reason', 'via', 'at'])
+    .select(['approvalId', 'operator.name as operator', 'decision', 'reason', 'category', 'via', 'at'])
     .where(
       'approvalId',
       'in',
@@ -84,12 +90,13 @@ export async function listApprovals(
 }
 
 function toApproval(
-  row: ApprovalRow,
+  row: ApprovalRow & { editor: string | null },
   decisions: {
     approvalId: string
     operator: string
     decision: Decision
     reason: string | null
+    category: DenialCategory | null
     via: string
     at: string
   }[],
@@ -115,6 +122,32 @@ function toApproval(
     requestedAt: row.requestedAt,
     expiresAt: row.expiresAt as string,
     useBy: row.useBy,
-    decisions: own.map(({ operator, decision, reason, via, at }) => ({ operator, decision, reason, via, at })),
+    edited: row.edited && row.editor ? { by: row.editor, arguments: row.edited } : null,
+    decisions: own.map(({ operator, decision, reason, category, via, at }) => ({
+      operator,
+      decision,
+      reason,
+      category,
+      via,
+      at,
+    })),
   }
+}
+
+/** What a person last made of this call's arguments, and who: the call is judged with them from then on. */
+export async function editOf(
+  db: Db | Trx,
+  call: { incidentId: string; attempt: number; callId: string },
+): Promise<{ arguments: Record<string, unknown>; operatorId: string; name: string } | null> {
+  const row = await db
+    .selectFrom('approval')
+    .innerJoin('operator', 'operator.id', 'approval.editedBy')
+    .select(['edited', 'editedBy', 'operator.name'])
+    .where('incidentId', '=', call.incidentId)
+    .where('attempt', '=', call.attempt)
+    .where('callId', '=', call.callId)
+    .where('edited', 'is not', null)
+    .orderBy('approval.id', 'desc')
+    .executeTakeFirst()
+  return row?.edited && row.editedBy ? { arguments: row.edited, operatorId: row.editedBy, name: row.name } : null
 }

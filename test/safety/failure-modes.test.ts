@@ -19,6 +19,7 @@ const policy: Policy = {
   resource: shard,
   role: 'leader',
   paused: false,
+  raised: { risk: null, required: 1 },
   offered: null,
   vicinity: [shard],
   denied: [],

@@ -15,6 +15,7 @@ const policy: Policy = {
   resource: shard,
   role: 'leader',
   paused: false,
+  raised: { risk: null, required: 1 },
   offered: null,
   vicinity: [shard],
   denied: [],

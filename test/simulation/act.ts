@@ -134,6 +134,7 @@ function policyFor(
     resource: incident.resource,
     role: 'leader',
     paused: false,
+    raised: { risk: null, required: 1 },
     offered: null,
     vicinity: [incident.resource],
     denied,
