@@ -36,6 +36,7 @@ import { shardRoutes } from './shards.ts'
 import { signpostRoutes } from './signpost.ts'
 import { streamRoutes } from './stream.ts'
 import { tenantRoutes } from './tenants.ts'
+import { tokenRoutes } from './tokens.ts'
 import { readWeb, webRoutes } from './web.ts'
 
 export type ApiOptions = {
@@ -73,6 +74,7 @@ const routers = [
   capabilityGapRoutes,
   configRoutes,
   judgeRoutes,
+  tokenRoutes,
 ]
 
 /** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */

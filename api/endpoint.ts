@@ -1,7 +1,7 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
-import type { Permission, Principal } from '../domain/operator.ts'
+import { type Permission, type Principal, perIncident } from '../domain/operator.ts'
 import { maxBodyBytes } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Context, Env } from './hono.ts'
@@ -9,6 +9,7 @@ import { idempotencyKey, idempotent } from './idempotent.ts'
 import { type AgentAction, onlyJudged } from './judged.ts'
 import { permit } from './permit.ts'
 import { Problem } from './problem.ts'
+import { withinTypes } from './within-types.ts'
 
 export type Router = OpenAPIHono<Env>
 
@@ -107,6 +108,7 @@ export function endpoint<
   const refusals = [401, 403, 503, ...(writes ? [400, 413, 415] : []), ...(spec.problems ?? [])]
   if (spec.params || spec.query || spec.body) refusals.push(422)
   const guards = [permit(spec.permission)]
+  if (perIncident.includes(spec.permission)) guards.push(withinTypes(deps.db))
   if (writes) guards.push(onlyJson, onlyJudged(deps.db, spec.agent ?? null))
   if (spec.method === 'post' && !spec.secret) guards.push(idempotent(deps.db))
   const route = createRoute({

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
 import { endSession, mintSignInCode, openSession, principalOfSession, redeemSignInCode } from '../db/sessions.ts'
 import { principalOf } from '../db/tokens.ts'
-import { type Principal, permissions } from '../domain/operator.ts'
+import { type Principal, permissionsOf } from '../domain/operator.ts'
 import { signedIn } from './authenticate.ts'
 import { limitBody } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
@@ -96,6 +96,6 @@ function machine(principal: Principal | null): Problem {
   return new Problem(403, 'FORBIDDEN', `${who} is not a person: its token opens no page.`)
 }
 
-function answer({ name, role }: Principal) {
-  return { name, role, permissions: permissions[role] }
+function answer(principal: Principal) {
+  return { name: principal.name, role: principal.role, permissions: permissionsOf(principal) }
 }

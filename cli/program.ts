@@ -9,6 +9,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   approvals: async () => (await import('./approvals/approvals.ts')).approvalsCommand,
   ask: async () => (await import('./ask.ts')).askCommand,
   config: async () => (await import('./config/config.ts')).configCommand,
+  tokens: async () => (await import('./tokens/tokens.ts')).tokensCommand,
   ingest: async () => (await import('./ingest.ts')).ingestCommand,
   judge: async () => (await import('./judge.ts')).judgeCommand,
   policy: async () => (await import('./policy.ts')).policyCommand,

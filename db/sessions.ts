@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import type { Principal } from '../domain/operator.ts'
 import type { Db } from './connect.ts'
+import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
 
 /** A browser nobody used for this long is signed out. */
 const idleHours = 12
@@ -17,16 +18,7 @@ const idle = sql<string>`least(
 
 /** Tokens that a browser may stand for: those of people, while they are good. A machine's never is. */
 function personsTokens(db: Db) {
-  return db
-    .selectFrom('apiToken')
-    .where('apiToken.operatorId', 'is not', null)
-    .where('apiToken.revokedAt', 'is', null)
-    .where((where) =>
-      where.or([
-        where('apiToken.expiresAt', 'is', null),
-        where('apiToken.expiresAt', '>', sql<string>`nightshift_now()`),
-      ]),
-    )
+  return goodTokens(db).where('apiToken.operatorId', 'is not', null)
 }
 
 /** Opens a session for a person's token and answers its id in plain, once; null for a machine's. */
@@ -53,7 +45,7 @@ export async function openSession(db: Db, tokenId: string): Promise<string | nul
 export async function principalOfSession(db: Db, plain: string): Promise<Principal | null> {
   const row = await personsTokens(db)
     .innerJoin('session', 'session.tokenId', 'apiToken.id')
-    .select(['apiToken.id', 'apiToken.name', 'apiToken.role', 'apiToken.operatorId'])
+    .select(principalColumns)
     .select(
       sql<boolean>`session.expires_at < nightshift_now() + make_interval(hours => ${idleHours}, mins => -5)`.as(
         'slides',
@@ -67,7 +59,7 @@ export async function principalOfSession(db: Db, plain: string): Promise<Princip
   if (row.slides) {
     await db.updateTable('session').set({ expiresAt: idle }).where('sha256', '=', sha256(plain)).execute()
   }
-  return { tokenId: row.id, role: row.role, operatorId: row.operatorId, name: row.name }
+  return toPrincipal(row)
 }
 
 export async function endSession(db: Db, plain: string): Promise<void> {

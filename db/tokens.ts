@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import { newId } from '../domain/id.ts'
-import type { Principal, Role } from '../domain/operator.ts'
+import type { PersonRole, Principal, Role } from '../domain/operator.ts'
 import type { Db } from './connect.ts'
+import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
 
 /** A token is recognisable where it leaks: `nst_` and 256 bits. Only its hash is stored. */
 function newToken(): string {
@@ -12,15 +13,10 @@ function newToken(): string {
 
 /** The person or machine behind a bearer token; null when it is unknown, expired or revoked. */
 export async function principalOf(db: Db, token: string): Promise<Principal | null> {
-  const row = await db
-    .selectFrom('apiToken')
-    .select(['id', 'name', 'role', 'operatorId'])
-    .select(sql<boolean>`coalesce(last_used_at < nightshift_now() - interval '1 minute', true)`.as('stale'))
-    .where('sha256', '=', sha256(token))
-    .where('revokedAt', 'is', null)
-    .where((where) =>
-      where.or([where('expiresAt', 'is', null), where('expiresAt', '>', sql<string>`nightshift_now()`)]),
-    )
+  const row = await goodTokens(db)
+    .select(principalColumns)
+    .select(sql<boolean>`coalesce(api_token.last_used_at < nightshift_now() - interval '1 minute', true)`.as('stale'))
+    .where('apiToken.sha256', '=', sha256(token))
     .executeTakeFirst()
   if (!row) return null
   // Once a minute is precise enough to find a forgotten token, and a read stays a read.
@@ -31,15 +27,11 @@ export async function principalOf(db: Db, token: string): Promise<Principal | nu
       .where('id', '=', row.id)
       .execute()
   }
-  return { tokenId: row.id, role: row.role, operatorId: row.operatorId, name: row.name }
+  return toPrincipal(row)
 }
 
 /** Makes a person, or answers the one of that name. */
-export async function ensureOperator(
-  db: Db,
-  name: string,
-  role: 'viewer' | 'operator' | 'approver' | 'admin',
-): Promise<string> {
+export async function ensureOperator(db: Db, name: string, role: PersonRole): Promise<string> {
   const row = await db
     .insertInto('operator')
     .values({ id: newId('opr'), name, role })
@@ -49,29 +41,87 @@ export async function ensureOperator(
   return row.id
 }
 
+export type NewToken = {
+  name: string
+  role: Role
+  operatorId: string | null
+  scopes?: readonly string[]
+  /** For ever when absent. */
+  expirySeconds?: number
+}
+
 /** Makes a token and answers it in plain, once. A person's token names its operator; a machine's names none. */
-export async function createToken(
-  db: Db,
-  token: { name: string; role: Role; operatorId: string | null; expirySeconds?: number },
-  plain = newToken(),
-): Promise<string> {
-  await db
-    .insertInto('apiToken')
-    .values({
-      id: newId('tok'),
-      name: token.name,
-      prefix: plain.slice(0, 8),
-      sha256: sha256(plain),
-      role: token.role,
-      operatorId: token.operatorId,
-      scopes: '[]',
-      expiresAt: token.expirySeconds
-        ? (sql`nightshift_now() + make_interval(secs => ${token.expirySeconds})` as never)
-        : null,
-    })
+export async function createToken(db: Db, token: NewToken, plain = newToken()): Promise<string> {
+  await insertToken(db, token, plain)
     .onConflict((conflict) => conflict.column('sha256').doNothing())
     .execute()
   return plain
+}
+
+function insertToken(db: Db, token: NewToken, plain: string) {
+  return db.insertInto('apiToken').values({
+    id: newId('tok'),
+    name: token.name,
+    prefix: plain.slice(0, 8),
+    sha256: sha256(plain),
+    role: token.role,
+    operatorId: token.operatorId,
+    scopes: JSON.stringify(token.scopes ?? []),
+    expiresAt: token.expirySeconds
+      ? (sql`nightshift_now() + make_interval(secs => ${token.expirySeconds})` as never)
+      : null,
+  })
+}
+
+/** The same, with the row that others will see of it. */
+export async function mintToken(db: Db, token: NewToken): Promise<{ plain: string; row: TokenRow }> {
+  const plain = newToken()
+  const { id } = await insertToken(db, token, plain).returning('id').executeTakeFirstOrThrow()
+  return { plain, row: (await tokenRow(db, id)) as TokenRow }
+}
+
+export type TokenRow = {
+  id: string
+  name: string
+  prefix: string
+  role: Role
+  scopes: string[]
+  operator: string | null
+  createdAt: string
+  expiresAt: string | null
+  lastUsedAt: string | null
+  revokedAt: string | null
+}
+
+/** Everything about tokens but what they are. */
+function tokenRows(db: Db) {
+  return db
+    .selectFrom('apiToken')
+    .leftJoin('operator', 'operator.id', 'apiToken.operatorId')
+    .select(['apiToken.id', 'apiToken.name', 'prefix', 'apiToken.role', 'scopes', 'operator.name as operator'])
+    .select(['apiToken.createdAt', 'expiresAt', 'lastUsedAt', 'revokedAt'])
+}
+
+export async function listTokens(db: Db, page: { before: string | null; limit: number }): Promise<TokenRow[]> {
+  let query = tokenRows(db).orderBy('apiToken.id', 'desc').limit(page.limit)
+  if (page.before) query = query.where('apiToken.id', '<', page.before)
+  return await query.execute()
+}
+
+export async function tokenRow(db: Db, id: string): Promise<TokenRow | null> {
+  return (await tokenRows(db).where('apiToken.id', '=', id).executeTakeFirst()) ?? null
+}
+
+/** Ends a token, and with it every session that stands for it. False when it had ended before. */
+export async function revokeToken(db: Db, id: string): Promise<boolean> {
+  const revoked = await db
+    .updateTable('apiToken')
+    .set({ revokedAt: sql`nightshift_now()` as never })
+    .where('id', '=', id)
+    .where('revokedAt', 'is', null)
+    .returning('id')
+    .executeTakeFirst()
+  return revoked !== undefined
 }
 
 export type FirstRunTokens = { admin: string; approver: string; ingest: string; agent: string }
