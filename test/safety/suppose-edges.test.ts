@@ -1,0 +1,165 @@
+import { describe, expect, test } from '@jest/globals'
+import { z } from 'zod'
+import type { ToolFacts } from '../../domain/tool.ts'
+import { fold } from '../../safety/fold.ts'
+import { type Supposition, suppose, supposeCall, supposedState, supposition } from '../../safety/suppose.ts'
+import { toolFacts } from '../../tools/registry.ts'
+
+const now = Date.parse('2026-11-21T02:10:00Z')
+const shard = { kind: 'shard' as const, id: 'db-osl-1' }
+const exec: ToolFacts = {
+  name: 'exec',
+  effect: 'write',
+  risk: 'medium',
+  reversible: false,
+  input: z.strictObject({ target: z.string(), command: z.string() }),
+  names: { target: ['host', 'vm'] },
+  inside: true,
+  command: { field: 'command', form: 'bash' },
+}
+const tools = new Map([...toolFacts, ['exec', exec]])
+const supposed = (input: unknown) => suppose(supposition.parse(input) as Supposition, tools, now)
+const converge = (state: Record<string, unknown>, id = 'db-osl-1') =>
+  supposed({ tool: 'converge_shard', args: { id, reason: 'it lags' }, state })
+
+describe('a supposed command', () => {
+  test('is judged as one would be, and nothing is run', () => {
+    expect(supposed({ command: 'df -h' })).toMatchObject({ command: 'df -h', verdict: 'run' })
+    expect(supposed({ command: 'rm -rf /' })).toMatchObject({ command: 'rm -rf /', verdict: 'refuse' })
+  })
+
+  test('knows the hosts it is told of, however they are spelled', () => {
+    const ping = { command: 'ping -c 1 db1' }
+    expect(supposed(ping)).toMatchObject({ verdict: 'ask', code: 'EXFILTRATION' })
+    expect(supposed({ ...ping, hosts: ['DB1'] })).toMatchObject({ verdict: 'run' })
+  })
+
+  test('is of a length that somebody can read', () => {
+    expect(supposition.safeParse({ command: 'x'.repeat(64_000) }).success).toBe(true)
+    expect(supposition.safeParse({ command: 'x'.repeat(64_001) }).success).toBe(false)
+  })
+
+  test('is a command or a call, and nothing else', () => {
+    for (const input of [{}, { command: 'ls', tool: 'x', args: {} }, { command: 7 }, { tool: 'x' }, { state: {} }]) {
+      expect([input, supposition.safeParse(input).success]).toEqual([input, false])
+    }
+  })
+})
+
+describe('a supposed call', () => {
+  test('without a state is judged as the first of an investigation', () => {
+    expect(supposed({ tool: 'get_shard', args: { id: 'x' } })).toMatchObject({
+      tool: 'get_shard',
+      verdict: 'run',
+      phase: 'RESOLVING',
+      arguments: { id: 'x' },
+    })
+    expect(supposed({ tool: 'converge_shard', args: { id: 'x', reason: 'it lags' } })).toMatchObject({
+      verdict: 'refuse',
+      code: 'STRICT_RESOLUTION',
+    })
+  })
+
+  test('to a tool that is not there, or with arguments that do not fit, is refused like a real one', () => {
+    expect(supposed({ tool: 'rm_rf', args: {} })).toMatchObject({ tool: 'rm_rf', code: 'UNKNOWN_TOOL' })
+    expect(supposed({ tool: 'get_shard', args: { id: 7 } })).toMatchObject({ code: 'INVALID_ARGUMENTS', targets: [] })
+  })
+
+  test('may name what was looked up, by id, name or alias', () => {
+    const resolved = [{ ...shard, name: 'oslo', aliases: ['primary'] }]
+    for (const id of ['db-osl-1', 'oslo', 'primary']) {
+      expect([id, converge({ resolved, resource: shard }, id)]).toMatchObject([
+        id,
+        { code: 'REVERSIBLE_NEAR', phase: 'READING', targets: [shard], arguments: { id: 'db-osl-1' } },
+      ])
+    }
+  })
+
+  test('is near on the own resource and next to it, and nowhere else', () => {
+    const resolved = [shard]
+    expect(converge({ resolved })).toMatchObject({ verdict: 'ask', code: 'REVERSIBLE_FAR' })
+    expect(converge({ resolved, resource: shard })).toMatchObject({ code: 'REVERSIBLE_NEAR' })
+    expect(converge({ resolved, vicinity: [shard] })).toMatchObject({ code: 'REVERSIBLE_NEAR' })
+  })
+
+  test('is refused while paused', () => {
+    expect(converge({ resolved: [shard], paused: true })).toMatchObject({ code: 'PAUSED' })
+  })
+
+  test('waits for a write that is not verified', () => {
+    const open = { tool: 'converge_shard', targets: [{ kind: 'shard', id: 'db-ams-1' }] }
+    const blocked = converge({ resolved: [shard], open })
+    expect(blocked).toMatchObject({ code: 'FSM_BLOCKED', phase: 'VERIFYING', details: { targets: ['shard:db-ams-1'] } })
+  })
+
+  test('finds a guest that was meant on its host', () => {
+    const resolved = [
+      { kind: 'host', id: 'delly' },
+      { kind: 'vm', id: '141', host: 'delly' },
+    ]
+    const call = { tool: 'exec', args: { target: 'delly', command: 'df -h' }, state: { resolved } }
+    expect(supposed(call)).toMatchObject({
+      code: 'READ_COMMAND',
+      arguments: { target: '141' },
+      corrected: [{ code: 'ROUTING_MISMATCH' }],
+    })
+  })
+
+  test('to end may cite the look that is supposed, and no other', () => {
+    const resolve = (evidence: number[], state: Record<string, unknown>) =>
+      supposed({
+        tool: 'resolve_incident',
+        args: {
+          id: 'inc_00000000000000000000000000',
+          resolution: 'nothing was wrong',
+          outcome: 'no_fault',
+          claims: [{ text: 'I checked it', evidence }],
+        },
+        state,
+      })
+    const seen = { resolved: [shard], resource: shard }
+    expect(resolve([1], {})).toMatchObject({ code: 'NO_DIAGNOSTIC' })
+    expect(resolve([2], seen)).toMatchObject({ code: 'EVIDENCE_MISSING' })
+    expect(resolve([1], { ...seen, resource: { kind: 'shard', id: 'db-ams-1' } })).toMatchObject({
+      code: 'OWN_TARGET_UNSEEN',
+      reason: expect.not.stringContaining('hint'),
+    })
+    // A look is supposed, so a sentence about what was seen is none without one.
+    expect(resolve([1], seen)).toMatchObject({ verdict: 'run', code: 'TERMINAL' })
+  })
+
+  test('in a known state has the digest that a real one with that dry run would have', () => {
+    const state = fold([], 1)
+    const policy = {
+      incidentId: 'inc_00000000000000000000000000',
+      resource: null,
+      role: 'leader' as const,
+      paused: false,
+      offered: null,
+      vicinity: [],
+      denied: [],
+      busy: [],
+      approval: null,
+      raised: { risk: null, required: 1 },
+    }
+    const call = { tool: 'get_shard', args: { id: 'x' } }
+    const { actionDigest } = supposeCall(call, tools, state, policy, now) as { actionDigest: string }
+    const denied = supposeCall(
+      { tool: 'converge_shard', args: { id: 'x', reason: 'it lags' } },
+      tools,
+      state,
+      { ...policy, paused: true },
+      now,
+    )
+    expect(actionDigest).toMatch(/^[0-9a-f]{64}$/)
+    expect(denied).toMatchObject({ tool: 'converge_shard', code: 'PAUSED', targets: [{ kind: 'shard', id: 'x' }] })
+  })
+
+  test('supposes nothing that nobody said', () => {
+    expect(supposedState.parse({})).toEqual({ resolved: [], vicinity: [], paused: false })
+    expect(supposedState.parse({ resolved: [shard] }).resolved).toEqual([{ ...shard, aliases: [] }])
+    expect(supposedState.safeParse({ resolvd: [] }).success).toBe(false)
+    expect(supposedState.safeParse({ resolved: [{ ...shard, nmae: 'x' }] }).success).toBe(false)
+    expect(supposedState.safeParse({ open: { tool: 'x', targets: [], callId: 'c1_0' } }).success).toBe(false)
+  })
+})
