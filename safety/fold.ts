@@ -1,4 +1,3 @@
-import { actionDigest } from '../domain/digest.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
@@ -26,7 +25,7 @@ export type State = {
   /** Resources that a successful read of this attempt looked at. */
   lookedAt: Set<string>
   /** The calls judged last, oldest first, to refuse their repetition. A write in between ends a pattern. */
-  recent: { callId: string; digest: string }[]
+  recent: { callId: string; tool: string; arguments: Record<string, unknown> | null }[]
   /** Actions a person denied in this attempt. */
   denied: Set<string>
   /** Refusals for going round in circles. */
@@ -171,7 +170,8 @@ function judged(state: State, event: IncidentEvent<'call_judged'>): void {
   const { callId, tool, verdict, code } = event.metadata
   state.correctionsInARow = 0
   if (state.recent.at(-1)?.callId !== callId) {
-    state.recent.push({ callId, digest: actionDigest(tool, event.metadata.arguments ?? {}) })
+    // Compared by digest only when a call is judged: folding hashes nothing.
+    state.recent.push({ callId, tool, arguments: event.metadata.arguments })
     if (state.recent.length > recentLimit) state.recent.shift()
   }
   if (event.metadata.corrected?.length) recovering(state, tool, event.metadata.corrected[0]?.code ?? code)

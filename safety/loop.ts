@@ -5,10 +5,12 @@ import { type Call, type Rule, refuse } from './ruling.ts'
 /** So many refusals for going round in circles end an attempt: each of them was a correction already. */
 export const loopLimit = 3
 
+const digestOf = ({ tool, arguments: args }: Pick<Call, 'tool' | 'arguments'>) => actionDigest(tool, args ?? {})
+
 /** The same call again, or two calls in turns. Judging one call anew, as after an approval, is no repetition. */
 export function loopRule(call: Call, state: State): Rule | null {
-  const digest = actionDigest(call.tool, call.arguments ?? {})
-  const before = state.recent.filter(({ callId }) => callId !== call.callId).map((each) => each.digest)
+  const digest = digestOf(call)
+  const before = state.recent.filter(({ callId }) => callId !== call.callId).map(digestOf)
   if (before.at(-1) === digest) {
     return refuse(
       'REPEATED_CALL',
