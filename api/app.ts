@@ -24,6 +24,7 @@ import { judgeRoutes } from './judge.ts'
 import { linkRoutes } from './links.ts'
 import { createMetrics } from './metrics.ts'
 import { nodeRoutes } from './nodes.ts'
+import { operatorRoutes } from './operators.ts'
 import { platformState } from './platform-state.ts'
 import { answerProblem, invalidRequest, Problem, toProblem } from './problem.ts'
 import { proposalRoutes } from './proposals.ts'
@@ -75,6 +76,7 @@ const routers = [
   configRoutes,
   judgeRoutes,
   tokenRoutes,
+  operatorRoutes,
 ]
 
 /** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */

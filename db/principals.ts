@@ -5,12 +5,16 @@ import type { Database } from './tables.ts'
 
 type Tokens = SelectQueryBuilder<Database & { person: Database['operator'] }, 'apiToken' | 'person', object>
 
-/** Tokens that count now, with the people behind them: neither revoked nor expired, by the database's clock. */
+/**
+ * Tokens that count now, with the people behind them: neither revoked nor expired, by the database's
+ * clock, and of nobody who was disabled.
+ */
 export function goodTokens(db: Db): Tokens {
   return db
     .selectFrom('apiToken')
     .leftJoin('operator as person', 'person.id', 'apiToken.operatorId')
     .where('apiToken.revokedAt', 'is', null)
+    .where('person.disabledAt', 'is', null)
     .where((where) =>
       where.or([
         where('apiToken.expiresAt', 'is', null),

@@ -121,7 +121,17 @@ export type Database = {
     usedAt: NullableTime
     usedFor: string | null
   }
-  operator: { id: string; name: string; role: 'viewer' | 'operator' | 'approver' | 'admin'; createdAt: Time }
+  operator: {
+    id: string
+    name: string
+    role: 'viewer' | 'operator' | 'approver' | 'admin'
+    createdAt: Time
+    /** The riskiest action this person decides about. */
+    maxRisk: Generated<'none' | 'low' | 'medium' | 'high' | 'critical'>
+    /** Null: incidents of all types. */
+    incidentTypes: ColumnType<string[] | null, string | null | undefined, string | null>
+    disabledAt: NullableTime
+  }
   apiToken: {
     id: string
     name: string

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type Risk, risks } from './tool.ts'
 
 export const role = z.enum(['viewer', 'operator', 'approver', 'admin', 'agent', 'ingest'])
 export type Role = z.infer<typeof role>
@@ -18,6 +19,7 @@ export const permission = z.enum([
   'read_config',
   'write_config',
   'manage_tokens',
+  'manage_operators',
 ])
 export type Permission = z.infer<typeof permission>
 
@@ -38,6 +40,7 @@ export const permissions: Record<Role, readonly Permission[]> = {
     'read_config',
     'write_config',
     'manage_tokens',
+    'manage_operators',
   ],
   agent: ['read', 'record', 'act_on_platform'],
   ingest: ['ingest'],
@@ -88,4 +91,32 @@ export function weakerRole(a: PersonRole, b: PersonRole): PersonRole {
 
 export function isPersonRole(role: Role): role is PersonRole {
   return (personRoles as readonly Role[]).includes(role)
+}
+
+/** A person as approvals see them. */
+export type Decider = {
+  name: string
+  role: PersonRole
+  maxRisk: Risk
+  /** Null: all. */
+  incidentTypes: readonly string[] | null
+  disabled: boolean
+}
+
+/**
+ * Why this person may not decide this approval, either way; null when they may. A denial counts as deciding: it ends what
+ * somebody else was asked to judge. A risk that this version does not know is above everybody.
+ */
+export function mayDecide(decider: Decider, approval: { risk: string; incidentType: string }): string | null {
+  const { name, role, maxRisk, incidentTypes, disabled } = decider
+  if (disabled) return `${name} is disabled`
+  if (!permissions[role].includes('decide')) return `${name} (${role}) may not decide approvals`
+  const risk = (risks as readonly string[]).indexOf(approval.risk)
+  if (risk < 0) return `nobody decides about the unknown risk ${approval.risk}`
+  if (risk > risks.indexOf(maxRisk))
+    return `${name} decides about risks up to ${maxRisk}, and this one is ${approval.risk}`
+  if (incidentTypes !== null && !incidentTypes.includes(approval.incidentType)) {
+    return `${name} decides about incidents of other types than ${approval.incidentType}`
+  }
+  return null
 }

@@ -8,6 +8,7 @@ import * as inventory from './0004-inventory.ts'
 import * as roles from './0005-roles.ts'
 import * as sessions from './0006-sessions.ts'
 import * as decisions from './0007-decisions.ts'
+import * as operators from './0008-operators.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -18,6 +19,7 @@ const migrations: Record<string, Migration> = {
   '0005-roles': roles,
   '0006-sessions': sessions,
   '0007-decisions': decisions,
+  '0008-operators': operators,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { sha256 } from '../../domain/digest.ts'
-import { type Principal, permissions } from '../../domain/operator.ts'
+import { type Principal, permissionsOf } from '../../domain/operator.ts'
 import type { Db } from '../connect.ts'
+import { refusalToDecide } from '../operators.ts'
 
 export type MintOutcome =
   | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; expiresAt: string }
@@ -14,11 +15,13 @@ export type MintOutcome =
  */
 export async function mintDecisionToken(db: Db, principal: Principal, approvalId: string): Promise<MintOutcome> {
   const { operatorId } = principal
-  if (operatorId === null || !permissions[principal.role].includes('decide')) {
+  if (operatorId === null || !permissionsOf(principal).includes('decide')) {
     return { outcome: 'forbidden', message: `${principal.name} (${principal.role}) may not decide approvals` }
   }
   const row = await db.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirst()
   if (!row) return { outcome: 'not_found', message: `there is no approval ${approvalId}` }
+  const refusal = await refusalToDecide(db, operatorId, row)
+  if (refusal) return { outcome: 'forbidden', message: refusal }
   const token = randomBytes(32).toString('base64url')
   const minted = await db
     .insertInto('decisionToken')

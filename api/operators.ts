@@ -1,0 +1,105 @@
+import { z } from '@hono/zod-openapi'
+import { listOperators, type OperatorRow, operatorById, operatorByName, putOperator } from '../db/operators.ts'
+import { incidentType } from '../domain/incident.ts'
+import { permissions, personRoles, weakerRole } from '../domain/operator.ts'
+import { risks } from '../domain/tool.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { page, pageOf, pageQuery } from './page.ts'
+import { notFound, Problem } from './problem.ts'
+
+const tag = 'operators'
+/** What stands behind `user:` in rows: one word, so that it cannot read like another sentence. */
+const operatorName = z.string().regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'takes letters, digits and . @ + _ -, at most 64')
+const params = z.object({ name: operatorName })
+
+const limits = {
+  role: z.enum(personRoles),
+  /** The riskiest action this person decides about. */
+  maxRisk: z.enum(risks),
+  /** Null: incidents of all types. */
+  incidentTypes: z.array(incidentType).max(100).nullable(),
+}
+const operator = z.object({
+  id: z.string(),
+  name: z.string(),
+  ...limits,
+  permissions: z.array(z.string()),
+  createdAt: z.string(),
+  disabledAt: z.string().nullable(),
+})
+const example: z.input<typeof operator> = {
+  id: 'opr_01kahnv4q2e8w9r7c5x3m1t6zp',
+  name: 'anna',
+  role: 'approver',
+  maxRisk: 'high',
+  incidentTypes: ['disk_pressure', 'replication_lag'],
+  permissions: [...permissions.approver],
+  createdAt: '2026-11-21T01:46:02.000000Z',
+  disabledAt: null,
+}
+
+export function operatorRoutes(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/operators',
+    permission: 'manage_operators',
+    tag,
+    summary: 'People, by name, and what each may',
+    query: z.object(pageQuery),
+    answer: pageOf(operator),
+    example: { items: [example], nextCursor: null },
+    async run({ query: { limit, cursor } }) {
+      const rows = await listOperators(db, { after: cursor ?? null, limit: limit + 1 })
+      const { items, nextCursor } = page(rows, limit, (last) => last.name)
+      return { items: items.map(shown), nextCursor }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/operators/{name}',
+    permission: 'manage_operators',
+    tag,
+    summary: 'One person, and what they may',
+    params,
+    answer: operator,
+    example,
+    problems: [404],
+    async run({ params: { name } }) {
+      const row = await operatorByName(db, name)
+      if (!row) throw notFound(`operator ${name}`)
+      return shown(row)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'put',
+    path: '/operators/{name}',
+    permission: 'manage_operators',
+    tag,
+    summary: 'Makes a person, or changes what they may',
+    description:
+      'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains.',
+    params,
+    body: z.strictObject({ ...limits, disabled: z.boolean() }),
+    bodyExample: { role: 'approver', maxRisk: 'high', incidentTypes: ['disk_pressure'], disabled: false },
+    answer: operator,
+    example,
+    problems: [409],
+    async run({ params: { name }, body, principal }) {
+      const asking = principal.operatorId && (await operatorById(db, principal.operatorId))
+      if (asking && asking.name === name && (body.disabled || weakerRole(body.role, asking.role) !== asking.role)) {
+        throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
+      }
+      const { now } = await db.transaction().execute((trx) => putOperator(trx, { name, ...body }))
+      return shown(now)
+    },
+  })
+}
+
+function shown(row: OperatorRow): z.input<typeof operator> {
+  return { ...row, permissions: [...permissions[row.role]] }
+}

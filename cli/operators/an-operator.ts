@@ -1,0 +1,10 @@
+import { z } from 'zod'
+
+// Loose, so that what a newer API adds still reaches --json.
+export const anOperator = z.looseObject({
+  name: z.string(),
+  role: z.string(),
+  maxRisk: z.string(),
+  incidentTypes: z.array(z.string()).nullable(),
+  disabledAt: z.string().nullable(),
+})

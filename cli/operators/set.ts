@@ -1,0 +1,68 @@
+import type { Command } from 'commander'
+import { personRoles } from '../../domain/operator.ts'
+import { risks } from '../../domain/tool.ts'
+import { type Asking, asking, connected } from '../connection.ts'
+import { CommandFailed } from '../exit-code.ts'
+import { inert } from '../inert.ts'
+import { oneOf } from '../one-of.ts'
+import { ApiProblem } from '../problem.ts'
+import { json, note } from '../terminal.ts'
+import { anOperator } from './an-operator.ts'
+
+type Options = Asking & {
+  role?: string
+  maxRisk?: string
+  type: string[]
+  allTypes?: boolean
+  disable?: boolean
+  enable?: boolean
+}
+
+export function setOperator(parent: Command): void {
+  asking(
+    parent
+      .command('set')
+      .description('make a person, or change what they may; what is not named stays as it is')
+      .argument('<name>', 'one word, as rows will show it')
+      .option('--role <role>', `one of ${personRoles.join(', ')}`, oneOf(personRoles))
+      .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, oneOf(risks))
+      .option('--type <type>', 'decides about incidents of this type alone; again for more', more, [])
+      .option('--all-types', 'decides about incidents of all types')
+      .option('--disable', 'comes in nowhere from now on')
+      .option('--enable', 'may come in again'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --disable',
+    )
+    .action(async (name: string, options: Options) => {
+      const { api } = connected(options)
+      const path = `/api/v1/operators/${encodeURIComponent(name)}`
+      const before = await api.get(path).then(anOperator.parse, (error: unknown) => {
+        if (error instanceof ApiProblem && error.problem.status === 404) return null
+        throw error
+      })
+      const role = options.role ?? before?.role
+      if (!role) throw new CommandFailed('usage', `There is no operator ${name} yet: say --role.`)
+      const answer = await api.put(path, {
+        role,
+        maxRisk: options.maxRisk ?? before?.maxRisk ?? 'critical',
+        incidentTypes: options.allTypes
+          ? null
+          : options.type.length > 0
+            ? options.type
+            : (before?.incidentTypes ?? null),
+        disabled: options.disable ? true : options.enable ? false : Boolean(before?.disabledAt),
+      })
+      if (options.json) return json(answer)
+      note(
+        before
+          ? `${inert(name)} is changed.`
+          : `${inert(name)} is known. Next: nightshift tokens create … --operator ${inert(name)}`,
+      )
+    })
+}
+
+function more(value: string, before: string[]): string[] {
+  return [...before, value]
+}

@@ -1,0 +1,92 @@
+import { expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { principalOf } from '../../db/tokens.ts'
+import { claimedIncident } from '../support/database.ts'
+import { asked } from './announced.ts'
+import { useApi } from './api.ts'
+
+const api = useApi()
+const everything = { role: 'approver', maxRisk: 'critical', incidentTypes: null, disabled: false }
+
+const put = (name: string, body: object) => api.put(`/operators/${name}`, { body: { ...everything, ...body } })
+async function tokenOf(operator: string, role = 'approver') {
+  const { body } = await api.post('/tokens', { body: { name: `of ${operator}`, role, operator } })
+  return body.token as unknown as string
+}
+
+test('a person is made, changed and found by name', async () => {
+  expect((await put('anna', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })).status).toBe(200)
+  expect((await api.get('/operators/anna')).body).toMatchObject({
+    ...{ name: 'anna', role: 'approver', maxRisk: 'high', incidentTypes: ['disk_pressure'], disabledAt: null },
+  })
+  expect((await put('anna', { role: 'viewer' })).body).toMatchObject({ role: 'viewer', maxRisk: 'critical' })
+  const { items } = (await api.get('/operators')).body as unknown as { items: { name: string }[] }
+  expect(items.map(({ name }) => name)).toEqual(['admin', 'anna', 'approver', 'operator', 'viewer'])
+  expect((await api.get('/operators/nobody')).status).toBe(404)
+})
+
+test('a person is people: neither an agent, nor a sentence, nor a half-said one', async () => {
+  const answers = [
+    await put('berta', { role: 'agent' }),
+    await put('user:admin', {}),
+    await put(encodeURIComponent('admin approved'), {}),
+    await put('berta', { incidentTypes: ['No Type'] }),
+    await api.put('/operators/berta', { body: { role: 'approver' } }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([422, 422, 422, 422, 422])
+})
+
+test('only an admin sees and changes people', async () => {
+  for (const role of ['viewer', 'operator', 'approver', 'agent', 'ingest'] as const) {
+    const as = api.tokens[role]
+    expect((await api.get('/operators', { as })).status).toBe(403)
+    expect((await api.put('/operators/approver', { as, body: { ...everything, role: 'admin' } })).status).toBe(403)
+  }
+})
+
+test('nobody makes less of themselves, so that an admin remains', async () => {
+  expect((await put('admin', { role: 'viewer' })).body.code).toBe('OWN_ROLE')
+  expect((await put('admin', { role: 'admin', disabled: true })).body.code).toBe('OWN_ROLE')
+  expect((await put('admin', { role: 'admin', maxRisk: 'high' })).status).toBe(200)
+  await put('admin', { role: 'admin' })
+})
+
+test('a decision token is minted for the risks and types of its person alone', async () => {
+  await put('carl', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })
+  const as = await tokenOf('carl')
+  const disk = await asked(api.db, await claimedIncident(api.db))
+  const lag = await asked(api.db, await claimedIncident(api.db, { labels: { incident_type: 'replication_lag' } }))
+  const critical = await asked(api.db, await claimedIncident(api.db))
+  await api.owner.updateTable('approval').set({ risk: 'critical' }).where('id', '=', critical).execute()
+  const mint = (id: string) => api.post(`/approvals/${id}/token`, { as })
+  expect((await mint(disk)).status).toBe(201)
+  expect((await mint(lag)).body.detail).toBe('carl decides about incidents of other types than replication_lag')
+  expect((await mint(critical)).body.detail).toBe('carl decides about risks up to high, and this one is critical')
+})
+
+test('who is disabled comes in nowhere, and with what they had when they are back', async () => {
+  await put('dora', {})
+  const as = await tokenOf('dora')
+  expect((await api.get('/incidents', { as })).status).toBe(200)
+  const first = (await put('dora', { disabled: true })).body.disabledAt
+  expect((await api.get('/incidents', { as })).status).toBe(401)
+  expect(await principalOf(api.db, as)).toBeNull()
+  expect((await put('dora', { disabled: true })).body.disabledAt).toBe(first)
+  await put('dora', {})
+  expect((await api.get('/incidents', { as })).status).toBe(200)
+})
+
+test('a change holds for the tokens that are out there', async () => {
+  await put('emil', { role: 'admin' })
+  const as = await tokenOf('emil', 'admin')
+  expect((await api.get('/tokens', { as })).status).toBe(200)
+  await put('emil', { role: 'operator' })
+  expect((await api.get('/tokens', { as })).status).toBe(403)
+})
+
+test('the database holds no limit that code could not read', async () => {
+  const set = (column: string, value: string) =>
+    sql`update operator set ${sql.ref(column)} = ${sql.raw(value)}`.execute(api.owner)
+  await expect(set('max_risk', "'total'")).rejects.toThrow()
+  await expect(set('incident_types', `'"all"'::jsonb`)).rejects.toThrow()
+})
