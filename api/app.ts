@@ -18,6 +18,7 @@ import { hostRoutes } from './hosts.ts'
 import { incidentEndingRoutes } from './incident-endings.ts'
 import { incidentEventRoutes } from './incident-events.ts'
 import { incidentExportRoutes } from './incident-export.ts'
+import { incidentSurroundingsRoutes } from './incident-surroundings.ts'
 import { incidentRoutes } from './incidents.ts'
 import { ingestRoutes } from './ingest.ts'
 import { judgeRoutes } from './judge.ts'
@@ -49,6 +50,7 @@ export type ApiOptions = {
   log?: Logger
   environment?: EnvironmentDefaults
   publicUrl?: string | null
+  temporalPage?: ApiDeps['temporalPage']
   /** Where the built pages are; without them there are signposts. */
   webDir?: string | null
   closing?: AbortSignal
@@ -62,6 +64,7 @@ const routers = [
   incidentEventRoutes,
   incidentEndingRoutes,
   incidentExportRoutes,
+  incidentSurroundingsRoutes,
   streamRoutes,
   approvalRoutes,
   shardRoutes,
@@ -92,6 +95,7 @@ export function createApi(options: ApiOptions): Api {
     log,
     environment: options.environment ?? {},
     publicUrl: options.publicUrl ?? null,
+    temporalPage: options.temporalPage ?? null,
     closing: options.closing ?? new AbortController().signal,
   }
   const app = new OpenAPIHono<Env>()

@@ -102,15 +102,16 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     }),
     example: { outcome: 'recorded', status: 'approved', approvalId, incidentId },
     problems: [404, 409, 410],
-    async run({ params: { id }, body: { args, ...body } }) {
+    async run({ params: { id }, body: { args, ...body }, c }) {
+      const via = c.get('browser') ? 'page' : 'api'
       if (args) await refuseBadEdit(deps, id, body.decision, args)
-      const decided = await decide(db, { ...body, edited: args, approvalId: id, incidentId: null, via: 'api' })
+      const decided = await decide(db, { ...body, edited: args, approvalId: id, incidentId: null, via })
       if (!('approvalId' in decided)) {
         deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
         throw refusal(id, decided)
       }
       if (decided.outcome === 'recorded') {
-        deps.metrics.decisions.inc({ decision: body.decision, via: 'api' })
+        deps.metrics.decisions.inc({ decision: body.decision, via })
         await wake(deps, decided.incidentId)
       }
       const { outcome, status, approvalId, incidentId } = decided

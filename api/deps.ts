@@ -20,6 +20,8 @@ export type ApiDeps = {
   environment: EnvironmentDefaults
   /** Where people reach this server, when that is not how requests name it: behind a proxy that ends TLS. */
   publicUrl: string | null
+  /** Temporal's own pages, for links to a run. */
+  temporalPage: { url: string; namespace: string } | null
   /** Aborted when the process is told to stop: not ready any more, streams end. */
   closing: AbortSignal
 }

@@ -1,18 +1,29 @@
 import { z } from '@hono/zod-openapi'
 import { deliveriesOf } from '../db/deliveries.ts'
-import { verifyChain } from '../db/events.ts'
+import { lastEventsOf, verifyChain } from '../db/events.ts'
 import { incidentById, listIncidents } from '../db/incidents.ts'
 import { openByHand } from '../db/requests.ts'
-import { type Incident, incident, incidentStatus, incidentType, severity } from '../domain/incident.ts'
+import { eventKind, type IncidentEvent } from '../domain/event.ts'
+import { type Incident, incident, incidentRole, incidentStatus, incidentType, severity } from '../domain/incident.ts'
 import { resourceRef } from '../domain/resource.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
-import { incidentExample } from './examples.ts'
+import { eventExample, incidentExample } from './examples.ts'
 import { page, pageOf, pageQuery, wordsOf } from './page.ts'
 import { notFound } from './problem.ts'
 
 export const incidentParams = z.object({ id: z.string().max(100) })
 const tag = 'incidents'
+
+const lastEvent = z.object({ seq: z.number().int(), kind: eventKind, detail: z.string(), at: z.string() }).nullable()
+const lastExample = { seq: 7, kind: 'tool_finished' as const, detail: eventExample.detail, at: eventExample.at }
+
+/** What a list shows of a row: of a long one its beginning. */
+function briefly(event: IncidentEvent | undefined) {
+  if (!event) return null
+  const { seq, kind, detail, at } = event
+  return { seq, kind, detail: detail.length > 300 ? `${detail.slice(0, 299)}…` : detail, at }
+}
 
 /** The incident, or a 404 that names it. */
 export async function requireIncident(deps: Pick<ApiDeps, 'db'>, id: string): Promise<Incident> {
@@ -34,14 +45,21 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
       status: wordsOf(incidentStatus),
       type: incidentType.optional(),
       severity: wordsOf(severity),
+      role: wordsOf(incidentRole),
+      group: z.string().max(100).optional(),
       q: z.string().max(200).optional(),
       ...pageQuery,
     }),
-    answer: pageOf(incident),
-    example: { items: [incidentExample], nextCursor: null },
+    answer: pageOf(incident.extend({ lastEvent })),
+    example: { items: [{ ...incidentExample, lastEvent: lastExample }], nextCursor: null },
     async run({ query: { limit, cursor, ...filter } }) {
       const rows = await listIncidents(db, filter, { before: cursor ?? null, limit: limit + 1 })
-      return page(rows, limit, (last) => last.id)
+      const { items, nextCursor } = page(rows, limit, (last) => last.id)
+      const last = await lastEventsOf(
+        db,
+        items.map(({ id }) => id),
+      )
+      return { items: items.map((item) => ({ ...item, lastEvent: briefly(last.get(item.id)) })), nextCursor }
     },
   })
 

@@ -40,6 +40,7 @@ const { app, deps } = createApi({
   log,
   environment: givenDefaults(),
   publicUrl: config.PUBLIC_URL ?? null,
+  temporalPage: config.TEMPORAL_UI_URL ? { url: config.TEMPORAL_UI_URL, namespace: config.TEMPORAL_NAMESPACE } : null,
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,
 })

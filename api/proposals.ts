@@ -1,7 +1,13 @@
 import { z } from '@hono/zod-openapi'
 import { placementState, proposalById, storeProposal } from '../db/proposals.ts'
 import { actionDigest } from '../domain/digest.ts'
-import { type PlacementProblem, type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import {
+  type PlacementProblem,
+  type Proposal,
+  placementIntent,
+  placementProblem,
+  proposal,
+} from '../domain/placement.ts'
 import { InvalidProblemError } from '../placement/check.ts'
 import { planDigest, stateFingerprint } from '../placement/digest.ts'
 import { solve } from '../placement/solve.ts'
@@ -114,6 +120,30 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
       await state.requireFresh()
       return { ...found.proposal, currentFingerprint: stateFingerprint(await placementState(db)) }
     },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/placement/proposals/{id}/problem',
+    permission: 'read',
+    tag,
+    summary: 'A stored plan with the hosts and VMs it was made for',
+    description: 'The state of then, from the database alone: answered also while the platform cannot be reached.',
+    params,
+    answer: z.object({ proposal, problem: placementProblem }),
+    example: {
+      proposal: proposalExample,
+      problem: {
+        intent: 'recover',
+        hostIds: ['host-osl-2'],
+        vmIds: null,
+        useRackConstraints: true,
+        hosts: [],
+        vms: [],
+      },
+    },
+    problems: [404],
+    run: ({ params: { id } }) => requireProposal(deps, id),
   })
 
   endpoint(router, deps, {

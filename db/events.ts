@@ -20,6 +20,19 @@ export async function eventsOf(
   return (await query.execute()).map(fromRow)
 }
 
+/** The newest row of each incident, by incident. */
+export async function lastEventsOf(db: Db, incidentIds: string[]): Promise<Map<string, IncidentEvent>> {
+  if (incidentIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('incidentEvent')
+    .innerJoin('incident', 'incident.id', 'incidentEvent.incidentId')
+    .selectAll('incidentEvent')
+    .where('incident.id', 'in', incidentIds)
+    .whereRef('incidentEvent.seq', '=', sql`incident.next_seq - 1`)
+    .execute()
+  return new Map(rows.map((row) => [row.incidentId, fromRow(row)]))
+}
+
 export async function eventByStepKey(db: Db | Trx, stepKey: string): Promise<IncidentEvent | null> {
   const row = await db.selectFrom('incidentEvent').selectAll().where('stepKey', '=', stepKey).executeTakeFirst()
   return row ? fromRow(row) : null

@@ -91,6 +91,8 @@ export type IncidentFilter = {
   status?: IncidentStatus[]
   type?: string
   severity?: Severity[]
+  role?: IncidentRole[]
+  group?: string
   q?: string
 }
 
@@ -104,6 +106,8 @@ export async function listIncidents(
   if (filter.status?.length) query = query.where('status', 'in', filter.status)
   if (filter.type) query = query.where('type', '=', filter.type)
   if (filter.severity?.length) query = query.where('severity', 'in', filter.severity)
+  if (filter.role?.length) query = query.where('role', 'in', filter.role)
+  if (filter.group) query = query.where('groupId', '=', filter.group)
   if (filter.q) {
     const pattern = `%${filter.q.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
     query = query.where((where) => where.or([where('title', 'ilike', pattern), where('resourceId', 'ilike', pattern)]))

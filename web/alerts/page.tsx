@@ -1,0 +1,5 @@
+import { Heading } from '../heading.tsx'
+
+export function AlertsPage() {
+  return <Heading title="Alerts" />
+}

@@ -1,0 +1,47 @@
+/** A refusal of the API as it says it (problem+json). */
+export class ApiProblem extends Error {
+  override name = 'ApiProblem' as const
+  readonly status: number
+  readonly code: string
+  constructor(status: number, code: string, detail: string) {
+    super(detail)
+    this.status = status
+    this.code = code
+  }
+}
+
+export type Page<T> = { items: T[]; nextCursor: string | null }
+
+type Asking = { method?: 'POST' | 'PUT' | 'DELETE'; body?: unknown; ifMatch?: string; signal?: AbortSignal }
+
+/** Asks the API as the person whose cookie this browser holds. Throws ApiProblem for every answer that is not the thing. */
+export async function ask<T>(path: string, { method, body, ifMatch, signal }: Asking = {}): Promise<T> {
+  const response = await fetch(path.startsWith('/auth/') ? path : `/api/v1${path}`, {
+    method: method ?? 'GET',
+    credentials: 'same-origin',
+    signal: signal ?? null,
+    headers: {
+      accept: 'application/json',
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      // A press that is sent twice, by a nervous finger or a shaky network, is done once.
+      ...(method === 'POST' && { 'idempotency-key': newKey() }),
+      ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  }).catch((error: unknown) => {
+    if (signal?.aborted) throw error
+    throw new ApiProblem(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')
+  })
+  if (response.ok) return response.status === 204 ? (undefined as T) : ((await response.json()) as T)
+  const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string }
+  throw new ApiProblem(
+    response.status,
+    problem.code ?? `HTTP_${response.status}`,
+    problem.detail ?? `The server answered ${response.status}.`,
+  )
+}
+
+/** Not `randomUUID`, which a page over plain http does not have. */
+function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

@@ -1,0 +1,66 @@
+import { useEffect } from 'react'
+import { AlertsPage } from './alerts/page.tsx'
+import { ApprovalPage } from './approvals/approval-page.tsx'
+import { ApprovalsPage } from './approvals/inbox.tsx'
+import { ConfigPage } from './config/page.tsx'
+import { GapsPage } from './gaps/page.tsx'
+import { Heading } from './heading.tsx'
+import { HealthPage } from './health/page.tsx'
+import { IncidentPage } from './incident/page.tsx'
+import { IncidentsPage } from './incidents/page.tsx'
+import { LiveProvider } from './live.tsx'
+import { go, Link, usePlace } from './router.tsx'
+import { useSession } from './session.ts'
+import { Shell } from './shell.tsx'
+import { SignInPage } from './sign-in.tsx'
+import { Failed, Loading, Nothing } from './states.tsx'
+import { UsagePage } from './usage/page.tsx'
+
+export function App() {
+  const session = useSession()
+  const { pathname, search, hash } = usePlace()
+  const signedIn = Boolean(session.data)
+  useEffect(() => {
+    if (signedIn && pathname === '/sign-in' && !hash.startsWith('code='))
+      go(ownPath(search.get('to')), { replace: true })
+  }, [signedIn, pathname, search, hash])
+
+  if (hash.startsWith('code=')) return <SignInPage code={hash.slice('code='.length)} />
+  if (session.isPending) return <Loading what="Nightshift" />
+  if (session.error) return <Failed error={session.error} again={() => void session.refetch()} />
+  if (!session.data) return <SignInPage code={null} />
+  return (
+    <LiveProvider>
+      <Shell session={session.data}>
+        <Page pathname={pathname} />
+      </Shell>
+    </LiveProvider>
+  )
+}
+
+function Page({ pathname }: { pathname: string }) {
+  const [, place = '', id] = pathname.split('/')
+  if (place === '' || (place === 'incidents' && !id)) return <IncidentsPage />
+  if (place === 'incidents' && id) return <IncidentPage id={id} key={id} />
+  if (place === 'approvals' && id) return <ApprovalPage id={id} key={id} />
+  if (place === 'approvals') return <ApprovalsPage />
+  if (place === 'alerts') return <AlertsPage />
+  if (place === 'config') return <ConfigPage />
+  if (place === 'health') return <HealthPage />
+  if (place === 'usage') return <UsagePage />
+  if (place === 'gaps') return <GapsPage />
+  if (place === 'sign-in') return <Loading what="Nightshift" />
+  return (
+    <>
+      <Heading title="No such page" />
+      <Nothing title="There is nothing at this address.">
+        <Link href="/incidents">Go to the incidents</Link>
+      </Nothing>
+    </>
+  )
+}
+
+/** Where to go after signing in: a path of this page and nothing else. */
+function ownPath(to: string | null): string {
+  return to && /^\/(?![/\\])/.test(to) ? to : '/incidents'
+}

@@ -1,0 +1,30 @@
+import { useQuery } from '@tanstack/react-query'
+import type { Approval } from '../../domain/approval.ts'
+import { ask } from '../api.ts'
+import { Heading } from '../heading.tsx'
+import { Link } from '../router.tsx'
+import { Failed, Loading } from '../states.tsx'
+import { ApprovalCard } from './card.tsx'
+
+export function ApprovalPage({ id }: { id: string }) {
+  const approval = useQuery({
+    queryKey: ['approval', id],
+    queryFn: ({ signal }) => ask<Approval>(`/approvals/${encodeURIComponent(id)}`, { signal }),
+  })
+  if (approval.isPending) return <Loading what="the approval" />
+  return (
+    <>
+      <p className="small">
+        <Link href="/approvals">← Approvals</Link>
+      </p>
+      {approval.error ? (
+        <>
+          <Heading title="Approval" />
+          <Failed error={approval.error} again={() => void approval.refetch()} />
+        </>
+      ) : (
+        <ApprovalCard approval={approval.data} />
+      )}
+    </>
+  )
+}

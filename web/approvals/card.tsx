@@ -1,0 +1,146 @@
+import type { Approval } from '../../domain/approval.ts'
+import { Heading } from '../heading.tsx'
+import { Exact, Inert, inertText } from '../inert.tsx'
+import { useNow } from '../now.ts'
+import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
+import { Link } from '../router.tsx'
+import { clock, moment } from '../time.ts'
+import { ApprovalMark, RiskMark } from '../words.tsx'
+import { Decide } from './decide.tsx'
+import { Evidence } from './evidence.tsx'
+
+/** Everything a person needs in order to decide, in the order they ask for it; the decision comes last. */
+export function ApprovalCard({ approval }: { approval: Approval }) {
+  const { tool, targets, dryRun, reversible } = approval
+  const { proposalId } = dryRun.details
+  const named = targets.filter(({ kind }) => kind !== 'proposal')
+  const main = (named.length > 0 ? named : targets).slice(0, 3)
+  return (
+    <article className="card">
+      <header className="stack tight">
+        <p className="soft">
+          <code>
+            <Inert text={tool} />
+          </code>
+        </p>
+        <Heading title={inertText(dryRun.summary)}>
+          <Inert text={capital(dryRun.summary)} />
+        </Heading>
+        <p className="wraps">
+          on {main.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ') || 'no named target'}
+          {targets.length > main.length && <span className="soft"> and {targets.length - main.length} more</span>}
+        </p>
+      </header>
+
+      <p className="row">
+        <RiskMark risk={approval.risk} />
+        <span className={reversible ? '' : 'tone-critical strong'}>
+          {reversible ? 'reversible' : 'cannot be undone'}
+        </span>
+        <ApprovalMark status={approval.status} />
+        {approval.required > 1 && (
+          <span>
+            {approval.approvals} of {approval.required} people have approved
+          </span>
+        )}
+      </p>
+
+      <section className="stack tight">
+        <h2>Exact arguments</h2>
+        <Exact value={approval.arguments} label="Exact arguments" />
+        <details>
+          <summary>All {targets.length} targets, digest of the action</summary>
+          <p className="wraps small">{targets.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ')}</p>
+          <p className="mono small soft wraps">sha256 {approval.actionDigest}</p>
+        </details>
+      </section>
+
+      <section className="stack tight">
+        <h2>Why</h2>
+        <p className="wraps lines">
+          <Inert text={approval.reason || 'The agent gave no reason.'} />
+        </p>
+        <Evidence approval={approval} />
+      </section>
+
+      <section className="stack tight">
+        <h2>Dry run</h2>
+        {dryRun.possible ? (
+          <>
+            <p className="wraps">
+              <Inert text={dryRun.summary} />
+            </p>
+            {typeof proposalId === 'string' ? (
+              <PlanOfProposal id={proposalId} />
+            ) : (
+              Object.keys(dryRun.details).length > 0 && <Exact value={dryRun.details} label="Details of the dry run" />
+            )}
+          </>
+        ) : (
+          <p className="said wrong">There is none for this action: nobody knows beforehand what it will do.</p>
+        )}
+      </section>
+
+      <Expiry approval={approval} />
+      <Decisions approval={approval} />
+      <Decide approval={approval} key={approval.id} />
+    </article>
+  )
+}
+
+function Expiry({ approval }: { approval: Approval }) {
+  const now = useNow()
+  const left = Date.parse(approval.expiresAt) - now
+  if (approval.status !== 'pending') {
+    return (
+      <p className="soft">
+        Asked {moment(approval.requestedAt)}
+        {approval.useBy && `, to be used by ${moment(approval.useBy)}`}
+      </p>
+    )
+  }
+  return (
+    <p className="row">
+      {left > 0 ? (
+        <>
+          <strong className="countdown">{clock(left)}</strong> left to decide
+        </>
+      ) : (
+        <strong>The time to decide is over.</strong>
+      )}
+      <span className="soft">
+        until {moment(approval.expiresAt)}; then it counts as no and the incident is handed to people
+      </span>
+    </p>
+  )
+}
+
+function Decisions({ approval }: { approval: Approval }) {
+  if (approval.decisions.length === 0) return null
+  return (
+    <ul className="stack tight">
+      {approval.decisions.map(({ operator, decision, reason, via, at }) => (
+        <li key={operator} className={`said ${decision === 'approve' ? 'good' : 'wrong'}`}>
+          <strong>
+            {decision === 'approve' ? 'Approved' : 'Denied'} by <Inert text={operator} />
+          </strong>{' '}
+          <span className="soft">
+            {moment(at)}, via {via}
+          </span>
+          {reason && (
+            <p className="wraps">
+              <Inert text={reason} />
+            </p>
+          )}
+        </li>
+      ))}
+      <li>
+        <Link href={`/incidents/${approval.incidentId}`}>Follow the incident</Link>
+      </li>
+    </ul>
+  )
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

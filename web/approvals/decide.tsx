@@ -1,0 +1,89 @@
+import { useRef, useState } from 'react'
+import type { Approval, Decision } from '../../domain/approval.ts'
+import { ApiProblem, ask } from '../api.ts'
+import { inertText } from '../inert.tsx'
+import { useKeys } from '../keys.ts'
+import { useNow } from '../now.ts'
+import { queryClient } from '../query-client.ts'
+import { missing, useSession } from '../session.ts'
+import { Approve } from './approve.tsx'
+import { Deny } from './deny.tsx'
+import { pendingKey } from './pending.ts'
+
+/** The two ways to decide. A token for this one decision is minted behind the scenes and sent with it. */
+export function Decide({ approval }: { approval: Approval }) {
+  const { data: session } = useSession()
+  const now = useNow()
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<string | null>(null)
+  const approveArea = useRef<HTMLHeadingElement>(null)
+  const denyArea = useRef<HTMLHeadingElement>(null)
+  useKeys({
+    a: () => approveArea.current?.focus(),
+    d: () => (document.querySelector<HTMLInputElement>('input[name="denial"]') ?? denyArea.current)?.focus(),
+  })
+  const isOver = Date.parse(approval.expiresAt) <= now
+  if (approval.status !== 'pending' || isOver) return error && <TooLate text={error} />
+
+  const decide = async (decision: Decision, reason: string | null) => {
+    setBusy(true)
+    setError(null)
+    try {
+      const { token } = await ask<{ token: string }>(`/approvals/${approval.id}/token`, { method: 'POST' })
+      await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, reason } })
+    } catch (failure) {
+      setError(await explain(failure, approval.id))
+    } finally {
+      setBusy(false)
+      for (const queryKey of [['approval', approval.id], pendingKey, ['approvals', 'list']]) {
+        void queryClient.invalidateQueries({ queryKey })
+      }
+    }
+  }
+  const refused = missing(session, 'decide')
+  return (
+    <div className="decide">
+      {error && <TooLate text={error} />}
+      {refused && <p className="said">{refused} You can read everything here.</p>}
+      <section aria-labelledby="deny-title">
+        <h2 id="deny-title" ref={denyArea} tabIndex={-1}>
+          Deny
+        </h2>
+        <Deny disabled={busy || refused !== null} onDeny={(reason) => void decide('deny', reason)} />
+      </section>
+      <section aria-labelledby="approve-title">
+        <h2 id="approve-title" ref={approveArea} tabIndex={-1}>
+          Approve
+        </h2>
+        <Approve
+          approval={approval}
+          disabled={busy || refused !== null}
+          onApprove={() => void decide('approve', null)}
+        />
+      </section>
+    </div>
+  )
+}
+
+function TooLate({ text }: { text: string }) {
+  return (
+    <p className="said wrong" role="alert">
+      {text}
+    </p>
+  )
+}
+
+/** Late and taken decisions are told with who was first. */
+async function explain(failure: unknown, id: string): Promise<string> {
+  if (!(failure instanceof ApiProblem)) return 'Your decision was not sent.'
+  if (failure.status === 409 || failure.status === 410) {
+    const now = await ask<Approval>(`/approvals/${id}`).catch(() => null)
+    const first = now?.decisions[0]
+    if (first) {
+      const word = first.decision === 'approve' ? 'approved' : 'denied'
+      return `Your decision changed nothing: ${inertText(first.operator)} ${word} it before.`
+    }
+    if (now) return `Your decision changed nothing: it is ${now.status}.`
+  }
+  return `Your decision was not taken: ${failure.message}`
+}

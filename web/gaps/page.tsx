@@ -1,0 +1,5 @@
+import { Heading } from '../heading.tsx'
+
+export function GapsPage() {
+  return <Heading title="Capability gaps" />
+}

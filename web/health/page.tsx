@@ -1,0 +1,5 @@
+import { Heading } from '../heading.tsx'
+
+export function HealthPage() {
+  return <Heading title="Health" />
+}

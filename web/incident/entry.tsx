@@ -1,0 +1,80 @@
+import { useState } from 'react'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { Exact, Inert } from '../inert.tsx'
+import { Sign } from '../kinds.tsx'
+import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
+import { Link } from '../router.tsx'
+import { moment, offset, timeOfDay } from '../time.ts'
+import { asideOf } from './aside.ts'
+import { signOf } from './timeline.tsx'
+
+type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean }
+
+/** More than this is folded: a row is a line until one wants to know. */
+const foldedAt = 280
+
+export function Entry({ event, start, isTarget, raw }: Props) {
+  const [open, setOpen] = useState(isTarget)
+  const { shape, tone, word } = signOf(event)
+  const text = textOf(event)
+  const folded = text.length > foldedAt && !open ? `${text.slice(0, foldedAt)}…` : text
+  const aside = asideOf(event)
+  const proposalId = proposalOf(event)
+  return (
+    <li id={`e-${event.seq}`} className={`entry kind-${event.kind}`} aria-current={isTarget ? 'true' : undefined}>
+      <a className="seq" href={`#e-${event.seq}`} title={`Link to row ${event.seq}`}>
+        {event.seq}
+      </a>
+      <time dateTime={event.at} title={moment(event.at)}>
+        {timeOfDay(event.at)}
+        <span className="soft"> {offset(Date.parse(event.at) - start)}</span>
+      </time>
+      <span className={`what tone-${tone}`}>
+        <Sign shape={shape} />
+        {word}
+      </span>
+      <div className="text">
+        {raw ? (
+          <Exact value={event} label={`Row ${event.seq} as stored`} />
+        ) : (
+          <>
+            <p className="wraps lines">
+              <Inert text={folded} />
+            </p>
+            <p className="aside soft small">
+              <Inert text={[event.actor.replace(/^(agent|system):.*/, '$1'), ...aside].join(' · ')} />
+              {event.kind === 'approval_requested' && (
+                <>
+                  {' · '}
+                  <Link href={`/approvals/${event.metadata.approvalId}`}>the approval</Link>
+                </>
+              )}
+              {' · '}
+              <button type="button" className="bare" aria-expanded={open} onClick={() => setOpen(!open)}>
+                {open ? 'less' : 'more'}
+                <span className="visually-hidden"> of row {event.seq}</span>
+              </button>
+            </p>
+            {proposalId && <PlanOfProposal id={proposalId} />}
+            {open && <Exact value={event.metadata} label={`Everything in row ${event.seq}`} />}
+          </>
+        )}
+      </div>
+    </li>
+  )
+}
+
+/** The row's sentence; of a model's turn what it wrote. */
+function textOf(event: IncidentEvent): string {
+  if (event.kind === 'model_answered') return event.metadata.final?.text || event.metadata.content || event.detail
+  if (event.kind === 'call_judged') return `${event.detail}${event.metadata.hint ? ` ${event.metadata.hint}` : ''}`
+  return event.detail
+}
+
+/** A plan that this row made: pictured where it appears first. */
+function proposalOf(event: IncidentEvent): string | null {
+  if (event.kind !== 'tool_finished' || event.metadata.outcome !== 'done') return null
+  const data = event.metadata.result.data as { proposal_id?: unknown; steps?: unknown } | undefined
+  const has = data && typeof data.proposal_id === 'string' && Array.isArray(data.steps) && data.steps.length > 0
+  return has ? (data.proposal_id as string) : null
+}

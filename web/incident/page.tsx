@@ -1,0 +1,41 @@
+import { Heading } from '../heading.tsx'
+import { Inert, inertText } from '../inert.tsx'
+import { usePlace } from '../router.tsx'
+import { Failed, Loading } from '../states.tsx'
+import { Actions } from './actions.tsx'
+import { Facts } from './facts.tsx'
+import { Note } from './note.tsx'
+import { useIncident } from './query.ts'
+import { Timeline } from './timeline.tsx'
+import { Waiting } from './waiting.tsx'
+
+export function IncidentPage({ id }: { id: string }) {
+  const place = usePlace()
+  const { incident, surroundings, events } = useIncident(id)
+  if (incident.isPending) return <Loading what="the incident" />
+  if (incident.error) {
+    return (
+      <>
+        <Heading title="Incident" />
+        <Failed error={incident.error} again={() => void incident.refetch()} />
+      </>
+    )
+  }
+  return (
+    <div className="stack">
+      <header className="incident-head">
+        <Heading title={inertText(incident.data.title)}>
+          <Inert text={incident.data.title} />
+        </Heading>
+        <Actions incident={incident.data} actions={surroundings.data?.actions ?? null} />
+      </header>
+      {incident.data.status === 'awaiting_approval' && <Waiting incidentId={id} />}
+      <Facts incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
+      {surroundings.error && <Failed error={surroundings.error} again={() => void surroundings.refetch()} />}
+      {events.isPending && <Loading what="the timeline" />}
+      {events.error && <Failed error={events.error} again={() => void events.refetch()} />}
+      {events.data && <Timeline events={events.data} place={place} incidentId={id} />}
+      <Note incidentId={id} refused={surroundings.data?.actions.find(({ action }) => action === 'comment')?.refused} />
+    </div>
+  )
+}

@@ -1,0 +1,71 @@
+import { useQuery } from '@tanstack/react-query'
+import { useRef } from 'react'
+import type { IncidentEvent } from '../../domain/event.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { ask, type Page } from '../api.ts'
+import { useLive } from '../live.tsx'
+import { queryClient } from '../query-client.ts'
+
+/** What only the server can say about an incident as a whole. */
+export type Surroundings = {
+  alerts: {
+    id: string
+    source: string
+    status: 'firing' | 'resolved'
+    name: string
+    title: string
+    count: number
+    startsAt: string
+    endsAt: string | null
+    links: { generator: string | null; external: string | null; runbook: string | null }
+  }[]
+  group: Pick<Incident, 'id' | 'title' | 'status' | 'role'>[]
+  workflow: { id: string; url: string | null } | null
+  actions: { action: 'resolve' | 'escalate' | 'cancel' | 'investigate' | 'comment'; refused: string | null }[]
+}
+
+/** An incident, its log up to now and on, and what stands around it. */
+export function useIncident(id: string) {
+  const eventsKey = ['events', id]
+  const incident = useQuery({
+    queryKey: ['incident', id],
+    queryFn: ({ signal }) => ask<Incident>(`/incidents/${encodeURIComponent(id)}`, { signal }),
+  })
+  const surroundings = useQuery({
+    queryKey: ['surroundings', id],
+    queryFn: ({ signal }) => ask<Surroundings>(`/incidents/${encodeURIComponent(id)}/surroundings`, { signal }),
+  })
+  const events = useQuery({
+    queryKey: eventsKey,
+    queryFn: ({ signal }) => wholeLog(id, 0, signal),
+  })
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
+
+  useLive((event) => {
+    if (event.incidentId !== id) return
+    const known = queryClient.getQueryData<IncidentEvent[]>(eventsKey)
+    // Numbers are dense: the next one is put at the end, anything else means that some are missing.
+    if (known && event.seq === known.length + 1) queryClient.setQueryData(eventsKey, [...known, event])
+    else if (!known || event.seq > known.length) void queryClient.invalidateQueries({ queryKey: eventsKey })
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => {
+      void queryClient.invalidateQueries({ queryKey: ['incident', id] })
+      void queryClient.invalidateQueries({ queryKey: ['surroundings', id] })
+    }, 300)
+  })
+  return { incident, surroundings, events }
+}
+
+async function wholeLog(id: string, after: number, signal: AbortSignal): Promise<IncidentEvent[]> {
+  const all: IncidentEvent[] = []
+  let from: string | null = String(after)
+  while (from !== null) {
+    const page: Page<IncidentEvent> = await ask<Page<IncidentEvent>>(
+      `/incidents/${encodeURIComponent(id)}/events?limit=200&after=${from}`,
+      { signal },
+    )
+    all.push(...page.items)
+    from = page.nextCursor
+  }
+  return all
+}

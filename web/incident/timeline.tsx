@@ -1,0 +1,97 @@
+import { useEffect, useState } from 'react'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { kinds } from '../kinds.tsx'
+import { Link, type Place, withSearch } from '../router.tsx'
+import { Compact } from './compact.tsx'
+import { Entry } from './entry.tsx'
+
+const views = ['full', 'compact', 'json'] as const
+
+/** The log of an incident in three views: every row, one line per call, and the rows as they are stored. */
+export function Timeline({ events, place, incidentId }: { events: IncidentEvent[]; place: Place; incidentId: string }) {
+  const view = views.find((each) => each === place.search.get('view')) ?? 'full'
+  const [who, setWho] = useState('all')
+  const named = /^e-(\d+)$/.exec(place.hash)?.[1]
+  const target = named ? Number(named) : null
+  const isShown = target !== null && events.length >= target
+  const shown = who === 'all' ? events : events.filter(({ actor }) => actor.startsWith(`${who}:`))
+  const start = events[0] ? Date.parse(events[0].at) : 0
+
+  useEffect(() => {
+    if (isShown) document.getElementById(`e-${target}`)?.scrollIntoView({ block: 'center' })
+  }, [isShown, target])
+
+  return (
+    <section className="stack" aria-labelledby="timeline-title">
+      <div className="row between">
+        <h2 id="timeline-title">
+          Timeline <span className="soft">{events.length} rows</span>
+        </h2>
+        <div className="row">
+          <label className="row small">
+            By
+            <select value={who} onChange={(event) => setWho(event.target.value)}>
+              <option value="all">everybody</option>
+              <option value="agent">the agent</option>
+              <option value="user">people</option>
+              <option value="source">alert sources</option>
+              <option value="system">Nightshift</option>
+            </select>
+          </label>
+          <nav className="switch" aria-label="View of the timeline">
+            {views.map((each) => (
+              <Link
+                key={each}
+                href={withSearch(place, { view: each === 'full' ? null : each })}
+                aria-current={each === view ? 'true' : undefined}
+              >
+                {each === 'json' ? 'JSON' : each}
+              </Link>
+            ))}
+          </nav>
+          <a href={`/api/v1/incidents/${incidentId}/export?format=md`} download>
+            Postmortem
+          </a>
+        </div>
+      </div>
+      {view === 'full' && (
+        <ol className="timeline" role="log" aria-label="Rows, oldest first">
+          {shown.map((event) => (
+            <Entry key={event.seq} event={event} start={start} isTarget={event.seq === target} />
+          ))}
+        </ol>
+      )}
+      {view === 'compact' && <Compact events={shown} start={start} target={target} />}
+      {view === 'json' && (
+        <ol className="timeline raw">
+          {shown.map((event) => (
+            <Entry key={event.seq} event={event} start={start} isTarget={event.seq === target} raw />
+          ))}
+        </ol>
+      )}
+      {shown.length === 0 && <p className="nothing">No row of theirs. Choose everybody to see all.</p>}
+    </section>
+  )
+}
+
+export function signOf(event: IncidentEvent) {
+  const look = kinds[event.kind] ?? { word: event.kind, shape: 'ring', tone: 'quiet' }
+  if (event.kind === 'tool_finished' && event.metadata.outcome !== 'done')
+    return { ...look, word: event.metadata.outcome, shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'call_judged' && event.metadata.verdict === 'refuse')
+    return { ...look, word: 'refused', shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'call_judged' && event.metadata.verdict === 'ask')
+    return { ...look, word: 'to be asked', tone: 'lamp' } as const
+  if (event.kind === 'approval_decided' && event.metadata.decision === 'deny')
+    return { ...look, word: 'denied', shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'approval_decided') return { ...look, word: 'approved', shape: 'check' } as const
+  if (event.kind === 'verification' && event.metadata.outcome !== 'held')
+    return {
+      ...look,
+      shape: event.metadata.outcome === 'open' ? 'ring' : 'cross',
+      tone: event.metadata.outcome === 'open' ? 'info' : 'critical',
+    } as const
+  if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
+    return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
+  return look
+}

@@ -1,0 +1,70 @@
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
+import type { EventKind, IncidentEvent } from '../domain/event.ts'
+import { kinds } from './kinds.tsx'
+import { queryClient } from './query-client.ts'
+
+type Listener = (event: IncidentEvent) => void
+type Live = { state: 'live' | 'lost'; listen(listener: Listener): () => void }
+
+const LiveContext = createContext<Live | null>(null)
+/** The browser reconnects by itself and says where it was; only a refusal ends a stream, and then a new one is opened. */
+const reopenMs = 5_000
+
+/**
+ * The one stream of this tab. Every page listens to it; whoever was away for long is told by fresh answers rather than by old
+ * rows.
+ */
+export function LiveProvider({ children }: { children: ReactNode }) {
+  const [state, setState] = useState<Live['state']>('live')
+  const listeners = useRef(new Set<Listener>())
+
+  useEffect(() => {
+    let source: EventSource | undefined
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const open = (again: boolean) => {
+      source = new EventSource('/api/v1/stream')
+      source.onopen = () => {
+        setState('live')
+        // A new stream begins now: what came in between is in the answers.
+        if (again) void queryClient.invalidateQueries()
+      }
+      source.onerror = () => {
+        setState('lost')
+        if (source?.readyState !== EventSource.CLOSED) return
+        timer = setTimeout(() => open(true), reopenMs)
+      }
+      for (const kind of Object.keys(kinds) as EventKind[]) {
+        source.addEventListener(kind, ({ data }) => {
+          const event = JSON.parse(data) as IncidentEvent
+          for (const listener of listeners.current) listener(event)
+        })
+      }
+    }
+    open(false)
+    return () => {
+      source?.close()
+      clearTimeout(timer)
+    }
+  }, [])
+
+  const [live] = useState(() => (listener: Listener) => {
+    listeners.current.add(listener)
+    return () => void listeners.current.delete(listener)
+  })
+  return <LiveContext value={{ state, listen: live }}>{children}</LiveContext>
+}
+
+export function useLiveState(): Live['state'] {
+  return useContext(LiveContext)?.state ?? 'lost'
+}
+
+/** Calls back for every row that is written from now on. */
+export function useLive(listener: Listener): void {
+  const live = useContext(LiveContext)
+  const newest = useRef(listener)
+  useEffect(() => {
+    newest.current = listener
+  })
+  const listen = live?.listen
+  useEffect(() => listen?.((event) => newest.current(event)), [listen])
+}

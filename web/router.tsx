@@ -1,0 +1,54 @@
+import { type AnchorHTMLAttributes, type MouseEvent, useMemo, useSyncExternalStore } from 'react'
+
+const moved = new EventTarget()
+
+function subscribe(listener: () => void): () => void {
+  moved.addEventListener('moved', listener)
+  addEventListener('popstate', listener)
+  addEventListener('hashchange', listener)
+  return () => {
+    moved.removeEventListener('moved', listener)
+    removeEventListener('popstate', listener)
+    removeEventListener('hashchange', listener)
+  }
+}
+
+/** Goes to an address of this page without loading it anew. */
+export function go(to: string, options: { replace?: boolean } = {}): void {
+  if (options.replace) history.replaceState(null, '', to)
+  else history.pushState(null, '', to)
+  moved.dispatchEvent(new Event('moved'))
+}
+
+export type Place = { pathname: string; search: URLSearchParams; hash: string }
+
+export function usePlace(): Place {
+  const href = useSyncExternalStore(subscribe, () => location.href)
+  return useMemo(() => {
+    const { pathname, searchParams, hash } = new URL(href)
+    return { pathname, search: searchParams, hash: hash.slice(1) }
+  }, [href])
+}
+
+/** The same address with some parameters changed; empty ones are left out. */
+export function withSearch({ pathname, search }: Place, change: Record<string, string | null>): string {
+  const next = new URLSearchParams(search)
+  for (const [name, value] of Object.entries(change)) {
+    if (value) next.set(name, value)
+    else next.delete(name)
+  }
+  const text = next.toString()
+  return text ? `${pathname}?${text}` : pathname
+}
+
+/** A real link: middle click, copying and opening in a tab work as everywhere. */
+export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {
+  const follow = (event: MouseEvent<HTMLAnchorElement>) => {
+    onClick?.(event)
+    if (event.defaultPrevented || event.button !== 0) return
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+    event.preventDefault()
+    go(href)
+  }
+  return <a href={href} onClick={follow} {...rest} />
+}

@@ -1,0 +1,56 @@
+import { useQuery } from '@tanstack/react-query'
+import type { Permission, Role } from '../domain/operator.ts'
+import { ApiProblem, ask } from './api.ts'
+import { queryClient } from './query-client.ts'
+
+export type Session = { name: string; role: Role; permissions: Permission[] }
+
+const key = ['session']
+
+/** Who is signed in: null for nobody, undefined while that is not known yet. */
+export function useSession() {
+  return useQuery({
+    queryKey: key,
+    staleTime: 60_000,
+    refetchInterval: 300_000,
+    queryFn: async ({ signal }): Promise<Session | null> => {
+      try {
+        return await ask<Session>('/auth/session', { signal })
+      } catch (error) {
+        if (error instanceof ApiProblem && error.status === 401) return null
+        throw error
+      }
+    },
+  })
+}
+
+export async function signIn(proof: { token: string } | { code: string }): Promise<void> {
+  await ask('/auth/session', { method: 'POST', body: proof })
+  const session = await ask<Session>('/auth/session').catch(() => null)
+  if (!session) {
+    throw new ApiProblem(
+      401,
+      'NO_COOKIE',
+      'The token is right, but this browser did not keep the cookie. Open the page over https, or allow cookies for it.',
+    )
+  }
+  queryClient.setQueryData(key, session)
+}
+
+export async function signOut(): Promise<void> {
+  await ask('/auth/session', { method: 'DELETE' })
+  queryClient.clear()
+  queryClient.setQueryData(key, null)
+}
+
+/** The cookie has run out while the page was open: shown as such at once. */
+export function signedOutElsewhere(): void {
+  queryClient.setQueryData(key, null)
+}
+
+/** Why a person may not do something; null when they may. The server refuses it all the same. */
+export function missing(session: Session | null | undefined, permission: Permission): string | null {
+  if (!session) return 'Sign in first.'
+  if (session.permissions.includes(permission)) return null
+  return `Your role (${session.role}) may not do this: it needs the permission ${permission}.`
+}

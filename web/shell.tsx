@@ -1,0 +1,99 @@
+import { type ReactNode, useState } from 'react'
+import { pendingKey, usePendingApprovals } from './approvals/pending.ts'
+import { Brand } from './brand.tsx'
+import { KeyHelp } from './key-help.tsx'
+import { useLive, useLiveState } from './live.tsx'
+import { queryClient } from './query-client.ts'
+import { Link, usePlace } from './router.tsx'
+import { type Session, signOut } from './session.ts'
+import { applyTheme, theme, themes } from './theme.ts'
+
+const places: [string, string][] = [
+  ['/incidents', 'Incidents'],
+  ['/approvals', 'Approvals'],
+  ['/alerts', 'Alerts'],
+  ['/gaps', 'Capability gaps'],
+  ['/usage', 'Usage'],
+  ['/health', 'Health'],
+  ['/config', 'Configuration'],
+]
+
+/** What is around every page: where one is, what waits, whether the stream runs, who one is. */
+export function Shell({ session, children }: { session: Session; children: ReactNode }) {
+  const { pathname } = usePlace()
+  const { count } = usePendingApprovals()
+  const live = useLiveState()
+  const at = pathname === '/' ? '/incidents' : pathname
+  useLive((event) => {
+    if (!/^(approval_|grant_used|resolved|escalated|cancelled)/.test(event.kind)) return
+    void queryClient.invalidateQueries({ queryKey: pendingKey })
+    void queryClient.invalidateQueries({ queryKey: ['approval'] })
+    void queryClient.invalidateQueries({ queryKey: ['approvals', 'list'] })
+  })
+  return (
+    <div className="shell">
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <div className="side">
+        <Brand />
+        <nav aria-label="Pages">
+          <ul>
+            {places.map(([path, word]) => (
+              <li key={path}>
+                <Link href={path} aria-current={at.startsWith(path) ? 'page' : undefined}>
+                  {word}
+                  {path === '/approvals' && count > 0 && (
+                    <span className="count">
+                      {count}
+                      <span className="visually-hidden"> waiting</span>
+                    </span>
+                  )}
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div className="foot">
+          <span className={`live ${live}`} role="status">
+            {live === 'live' ? 'Live' : 'Reconnecting…'}
+          </span>
+          <ThemeSwitch />
+          <KeyHelp />
+          <span className="who soft">
+            {session.name} · {session.role}
+          </span>
+          <span className="who">
+            <a href="/docs">API</a>
+          </span>
+          <button type="button" className="bare" onClick={() => void signOut()}>
+            Sign out
+          </button>
+        </div>
+      </div>
+      <main id="content">{children}</main>
+    </div>
+  )
+}
+
+function ThemeSwitch() {
+  const [chosen, choose] = useState(theme)
+  return (
+    <fieldset className="switch wide">
+      <legend className="visually-hidden">Colours</legend>
+      {themes.map((each) => (
+        <button
+          type="button"
+          key={each}
+          aria-pressed={each === chosen}
+          onClick={() => {
+            applyTheme(each)
+            choose(each)
+          }}
+        >
+          {each}
+        </button>
+      ))}
+    </fieldset>
+  )
+}

@@ -1,0 +1,67 @@
+import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { Brand } from './brand.tsx'
+import { go } from './router.tsx'
+import { signIn } from './session.ts'
+import { Failed } from './states.tsx'
+
+/** By a token, or by the code of the address that `npm start` printed. */
+export function SignInPage({ code }: { code: string | null }) {
+  const [token, setToken] = useState('')
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(code !== null)
+  const spent = useRef(false)
+
+  useEffect(() => {
+    document.title = 'Sign in · Nightshift'
+    if (code === null || spent.current) return
+    spent.current = true
+    signIn({ code })
+      .catch(setError)
+      .finally(() => {
+        setBusy(false)
+        // The code leaves the address bar and the history, used or not.
+        go(location.pathname === '/' ? '/incidents' : location.pathname, { replace: true })
+      })
+  }, [code])
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    setError(null)
+    await signIn({ token: token.trim() })
+      .catch(setError)
+      .finally(() => setBusy(false))
+  }
+
+  return (
+    <main className="alone">
+      <p>
+        <Brand />
+      </p>
+      <h1>Sign in</h1>
+      {error !== null && <Failed error={error} />}
+      {busy && code !== null ? (
+        <p role="status">Signing in…</p>
+      ) : (
+        <form onSubmit={submit}>
+          <label htmlFor="token">API token</label>
+          <input
+            id="token"
+            type="password"
+            autoComplete="current-password"
+            required
+            value={token}
+            onChange={(event) => setToken(event.target.value)}
+          />
+          <button type="submit" className="main" disabled={busy}>
+            {busy ? 'Signing in…' : 'Sign in'}
+          </button>
+          <p className="soft small">
+            <code>npm start</code> prints an address that signs you in by itself. Tokens of that start are in{' '}
+            <code>.nightshift/run.json</code>; those of agents and alert senders open no page.
+          </p>
+        </form>
+      )}
+    </main>
+  )
+}

@@ -1,0 +1,5 @@
+import { Heading } from '../heading.tsx'
+
+export function UsagePage() {
+  return <Heading title="Usage" />
+}
