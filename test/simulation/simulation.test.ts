@@ -1,28 +1,30 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import { live } from './life.ts'
 import { hostileMoods } from './propose.ts'
 import type { Gate } from './world.ts'
 
+const run = promisify(execFile)
+
 beforeAll(loadSql)
 
 test('ten thousand lives with hostile models, lost answers, crashes and races break no invariant', async () => {
-  const broken: string[] = []
-  let effects = 0
-  for (let seed = 0; seed < 10_000 && broken.length < 5; seed += 1) {
-    const { world, violations } = await live(seed)
-    effects += world.effects.size
-    for (const { invariant, what } of violations) broken.push(`seed ${seed}: ${invariant} ${what}`)
-  }
-  expect(broken).toEqual([])
+  // In a process of its own, as `npm run simulate` does it: a test runner's sandbox makes it three times as slow.
+  const entry = fileURLToPath(new URL('./main.ts', import.meta.url))
+  const { stdout } = await run(process.execPath, [entry, '--seeds', '10000'])
+  const { simulate } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
+  expect(simulate).toMatchObject({ seeds: 10_000, broken: 0 })
   // Lives in which nothing happens would prove nothing.
-  expect(effects).toBeGreaterThan(5_000)
-}, 120_000)
+  expect(simulate.effects).toBeGreaterThan(5_000)
+}, 180_000)
 
 test('an honest model that is left in peace is never refused, corrected or asked about a look', async () => {
   const nagged: string[] = []
   const ends = new Set<string>()
-  for (let seed = 0; seed < 500; seed += 1) {
+  for (let seed = 0; seed < 300; seed += 1) {
     const { world } = await live(seed, { calm: true })
     for (const incident of world.incidents.values()) {
       ends.add(incident.status)
