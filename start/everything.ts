@@ -7,12 +7,14 @@ import { ensureFirstRunTokens } from '../db/tokens.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { openLedger, stopLeftovers } from './ledger.ts'
 import { takeLock } from './lock.ts'
+import { pageAddress } from './page.ts'
 import { openParts, type Report } from './parts.ts'
 import { freePort, isFree } from './port.ts'
 import { startPostgres } from './postgres.ts'
 import { type Run, readRunFile, stateDirOf, writeRunFile } from './run-file.ts'
 import { searchAttributes, startTemporal } from './temporal.ts'
 import { findTemporalCli } from './temporal-cli.ts'
+import { ensureWeb } from './web.ts'
 
 export interface StartOptions {
   rootDir: string
@@ -84,6 +86,8 @@ export async function startEverything(options: StartOptions, report: Report): Pr
       return stopping
     }
     const ports = await choosePorts(env)
+    // Without pages there are still signposts at their addresses.
+    const pages = ensureWeb(rootDir).catch((error: Error) => error)
 
     const [databaseUrl, temporal] = await parts.all([
       parts.replaced('PostgreSQL', setting(env, 'DATABASE_URL'), withoutPassword) ??
@@ -142,6 +146,7 @@ export async function startEverything(options: StartOptions, report: Report): Pr
       }
     })
 
+    const unbuilt = await pages
     const url = setting(env, 'CORE_API_URL') ?? `http://127.0.0.1:${ports.api}`
     const platformToken = setting(env, 'PLATFORM_TOKEN') ?? newSecret()
     const labControlToken = newSecret()
@@ -211,6 +216,12 @@ export async function startEverything(options: StartOptions, report: Report): Pr
       PUBLIC_URL: env.PUBLIC_URL || url,
     })
     writeRunFile(stateDir, run)
+    if (ownApi) {
+      await parts.start('Page', async () => [
+        undefined,
+        unbuilt instanceof Error ? unbuilt.message : await pageAddress(url, env.PUBLIC_URL || url, tokens.admin),
+      ])
+    }
     return { run, stop }
   } catch (error) {
     await giveUp?.()

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Ledger } from './ledger.ts'
 import { type Exit, type RunningProcess, startProcess, waitUntilReady } from './process.ts'
 
-export type PartName = 'PostgreSQL' | 'Temporal' | 'Database' | 'Lab' | 'Model' | 'API' | 'Worker'
+export type PartName = 'PostgreSQL' | 'Temporal' | 'Database' | 'Lab' | 'Model' | 'API' | 'Worker' | 'Page'
 
 /** What happens to a part, in the order it happens: `starting`, any number of `progress`, then `ready` or `failed`. */
 export type PartEvent =

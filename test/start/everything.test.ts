@@ -81,7 +81,7 @@ async function startElsewhere(env = given): Promise<{ starter: ChildProcess; url
 
 test('a start brings every part up and tells each where the others are', async () => {
   const { run, events } = await start({ ...given, LLM_API_KEY: 'of the user', QUEUE_INTERVAL_SECONDS: '5' })
-  expect(ready(events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'Worker'])
+  expect(ready(events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'Page', 'Worker'])
   const lab = await environmentOf(run.labUrl!)
   const api = await environmentOf(run.url)
   expect(lab).toMatchObject({
@@ -211,7 +211,16 @@ test('a killed start leaves nothing behind after the next start', async () => {
 test('with nothing given, PostgreSQL and Temporal are started too, and Ctrl-C during the start stops them', async () => {
   const { DATABASE_URL: _, TEMPORAL_ADDRESS: __, ...nothing } = given
   const first = await startElsewhere(nothing)
-  expect(ready(first.events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'PostgreSQL', 'Temporal', 'Worker'])
+  expect(ready(first.events).sort()).toEqual([
+    'API',
+    'Database',
+    'Lab',
+    'Model',
+    'Page',
+    'PostgreSQL',
+    'Temporal',
+    'Worker',
+  ])
   const run = readRunFile(stateDir)
   expect(await environmentOf(first.url)).toMatchObject({
     DATABASE_URL: run?.databaseUrl,
