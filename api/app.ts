@@ -5,6 +5,7 @@ import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import { accessLog } from './access-log.ts'
 import { approvalRoutes } from './approvals.ts'
+import { auditRoutes } from './audit.ts'
 import { authenticate } from './authenticate.ts'
 import { limitBody } from './body-limit.ts'
 import { capabilityGapRoutes } from './capability-gaps.ts'
@@ -29,6 +30,7 @@ import { operatorRoutes } from './operators.ts'
 import { platformState } from './platform-state.ts'
 import { answerProblem, invalidRequest, Problem, toProblem } from './problem.ts'
 import { proposalRoutes } from './proposals.ts'
+import { recordSignIns } from './record-sign-ins.ts'
 import { requestId } from './request-id.ts'
 import { resourceRoutes } from './resources.ts'
 import { noRuns, type Runs } from './runs.ts'
@@ -80,6 +82,7 @@ const routers = [
   judgeRoutes,
   tokenRoutes,
   operatorRoutes,
+  auditRoutes,
 ]
 
 /** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */
@@ -106,6 +109,7 @@ export function createApi(options: ApiOptions): Api {
 
   const router = new OpenAPIHono<Env>({ defaultHook: invalidRequest as never })
   for (const routes of routers) routes(router, deps)
+  app.use('/auth/*', recordSignIns(deps))
   sessionRoutes(app, deps)
   app.use('/api/*', authenticate(db, deps.publicUrl), limitBody)
   app.route('/api/v1', router)

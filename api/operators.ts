@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { recordAudit } from '../db/audit.ts'
 import { listOperators, type OperatorRow, operatorById, operatorByName, putOperator } from '../db/operators.ts'
 import { incidentType } from '../domain/incident.ts'
 import { permissions, personRoles, weakerRole } from '../domain/operator.ts'
@@ -94,10 +95,23 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
       if (asking && asking.name === name && (body.disabled || weakerRole(body.role, asking.role) !== asking.role)) {
         throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
       }
-      const { now } = await db.transaction().execute((trx) => putOperator(trx, { name, ...body }))
-      return shown(now)
+      return await db.transaction().execute(async (trx) => {
+        const { before, now } = await putOperator(trx, { name, ...body })
+        const what = before ? 'operator.changed' : 'operator.added'
+        const detail = before ? `From ${told(before)} to ${told(now)}` : `As ${told(now)}`
+        if (!before || told(before) !== told(now)) {
+          await recordAudit(trx, { who: principal.name, what, subject: name, detail })
+        }
+        return shown(now)
+      })
     },
   })
+}
+
+function told({ role, maxRisk, incidentTypes, disabledAt }: OperatorRow): string {
+  const types =
+    incidentTypes === null ? 'all incident types' : `incidents of type ${incidentTypes.join(', ') || 'none'}`
+  return `${role}, risks up to ${maxRisk}, ${types}${disabledAt ? ', disabled' : ''}`
 }
 
 function shown(row: OperatorRow): z.input<typeof operator> {

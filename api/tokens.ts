@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
 import { operatorById, operatorByName } from '../db/operators.ts'
 import { listTokens, mintToken, revokeToken, type TokenRow, tokenRow } from '../db/tokens.ts'
@@ -102,7 +103,12 @@ export function tokenRoutes(router: Router, deps: ApiDeps): void {
       refuseTooMuch(body, principal)
       const { name, role, scopes, expiresInDays } = body
       const expirySeconds = expiresInDays === null ? undefined : expiresInDays * daySeconds
-      const { plain, row } = await mintToken(db, { name, role, operatorId, scopes, expirySeconds })
+      const { plain, row } = await db.transaction().execute(async (trx) => {
+        const minted = await mintToken(trx, { name, role, operatorId, scopes, expirySeconds })
+        const detail = `Minted ${minted.row.name}: ${told(minted.row)}`
+        await recordAudit(trx, { who: principal.name, what: 'token.minted', subject: minted.row.id, detail })
+        return minted
+      })
       return { ...shown(row), token: plain }
     },
   })
@@ -122,8 +128,15 @@ export function tokenRoutes(router: Router, deps: ApiDeps): void {
         // The last admin's token would be gone with nobody left to mint another.
         throw new Problem(409, 'OWN_TOKEN', 'You are using this token. Mint another and revoke this one with that.')
       }
-      await revokeToken(db, id)
-      const row = await tokenRow(db, id)
+      const row = await db.transaction().execute(async (trx) => {
+        const revoked = await revokeToken(trx, id)
+        const row = await tokenRow(trx, id)
+        if (revoked && row) {
+          const detail = `Revoked ${row.name}: ${told(row)}`
+          await recordAudit(trx, { who: principal.name, what: 'token.revoked', subject: id, detail })
+        }
+        return row
+      })
       if (!row) throw notFound(`token ${id}`)
       return shown(row)
     },
@@ -166,6 +179,11 @@ function refuseTooMuch({ role, scopes }: Wanted, principal: Principal): void {
 
 function invalid(field: string, message: string): Problem {
   return new Problem(422, 'INVALID', `${field}: ${message}`, { fields: { errors: [{ in: 'body', field, message }] } })
+}
+
+/** A token in words: whose, and what for. */
+function told({ role, operator, scopes }: TokenRow): string {
+  return [role, operator && `of ${operator}`, scopes.length > 0 && `for ${scopes.join(', ')}`].filter(Boolean).join(' ')
 }
 
 function shown(row: TokenRow): z.input<typeof token> {

@@ -132,6 +132,15 @@ export type Database = {
     incidentTypes: ColumnType<string[] | null, string | null | undefined, string | null>
     disabledAt: NullableTime
   }
+  audit: {
+    id: Generated<number>
+    at: Time
+    who: string
+    what: string
+    subject: string
+    detail: string
+    address: string | null
+  }
   apiToken: {
     id: string
     name: string

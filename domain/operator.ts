@@ -16,6 +16,7 @@ export const permission = z.enum([
   'act_on_platform',
   'manage_incident',
   'decide',
+  'audit',
   'read_config',
   'write_config',
   'manage_tokens',
@@ -28,8 +29,8 @@ export type Permission = z.infer<typeof permission>
  */
 export const permissions: Record<Role, readonly Permission[]> = {
   viewer: ['read', 'read_config'],
-  operator: ['read', 'record', 'manage_incident', 'act_on_platform', 'read_config'],
-  approver: ['read', 'record', 'manage_incident', 'act_on_platform', 'decide', 'read_config'],
+  operator: ['read', 'record', 'manage_incident', 'act_on_platform', 'audit', 'read_config'],
+  approver: ['read', 'record', 'manage_incident', 'act_on_platform', 'decide', 'audit', 'read_config'],
   admin: [
     'read',
     'ingest',
@@ -37,6 +38,7 @@ export const permissions: Record<Role, readonly Permission[]> = {
     'manage_incident',
     'act_on_platform',
     'decide',
+    'audit',
     'read_config',
     'write_config',
     'manage_tokens',
@@ -54,7 +56,7 @@ export const scope = z.union([
 
 /** What is about one incident, and so can be left to those who look after its type. */
 export const perIncident: readonly Permission[] = ['record', 'manage_incident', 'decide']
-const looking: readonly Permission[] = ['read', 'read_config']
+const looking: readonly Permission[] = ['read', 'audit', 'read_config']
 
 /** Who is asking: an operator behind a token, or a machine role. `name` is the person's, whatever the token is called. */
 export type Principal = {

@@ -9,6 +9,7 @@ import * as roles from './0005-roles.ts'
 import * as sessions from './0006-sessions.ts'
 import * as decisions from './0007-decisions.ts'
 import * as operators from './0008-operators.ts'
+import * as audit from './0009-audit.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -20,6 +21,7 @@ const migrations: Record<string, Migration> = {
   '0006-sessions': sessions,
   '0007-decisions': decisions,
   '0008-operators': operators,
+  '0009-audit': audit,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

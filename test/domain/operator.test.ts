@@ -26,8 +26,8 @@ test.each<[Role, string[], Permission[]]>([
   ['agent', ['decide', 'write_config'], []],
   // A word of a later version takes away, as every scope does.
   ['approver', ['fly'], []],
-  ['approver', ['type:disk_pressure'], ['read', 'record', 'manage_incident', 'decide', 'read_config']],
-  ['admin', ['type:disk_pressure'], ['read', 'record', 'manage_incident', 'decide', 'read_config']],
+  ['approver', ['type:disk_pressure'], ['read', 'record', 'manage_incident', 'decide', 'audit', 'read_config']],
+  ['admin', ['type:disk_pressure'], ['read', 'record', 'manage_incident', 'decide', 'audit', 'read_config']],
   ['admin', ['type:disk_pressure', 'decide', 'write_config'], ['decide']],
 ])('%s with the scopes %j may %j', (role, scopes, may) => {
   expect(permissionsOf({ role, scopes })).toEqual(may)

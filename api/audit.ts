@@ -1,0 +1,62 @@
+import { z } from '@hono/zod-openapi'
+import { listAudit } from '../db/audit.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+import { incidentId } from './examples.ts'
+import { page, pageOf, pageQuery } from './page.ts'
+
+const place = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z~[1-3]~\d{1,15}$/, 'is not the cursor of a page')
+
+export function auditRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/audit',
+    permission: 'audit',
+    tag: 'audit',
+    summary: 'Who did what, newest first',
+    description:
+      'Decisions, configuration, tokens, people, what people did to incidents, sign-ins that were made and refused, and what looked like an attack. `what` is a word (`token.revoked`) or its first part (`token`). Values of settings are left out.',
+    query: z.object({
+      who: z.string().min(1).max(100).optional(),
+      what: z
+        .string()
+        .regex(/^[a-z_]+(\.[a-z_]+)?$/)
+        .max(80)
+        .optional(),
+      since: z.iso.datetime({ offset: true }).optional(),
+      limit: pageQuery.limit,
+      cursor: place.optional(),
+    }),
+    answer: pageOf(
+      z.object({
+        id: z.string(),
+        at: z.string(),
+        who: z.string(),
+        what: z.string(),
+        subject: z.string(),
+        detail: z.string(),
+        incidentId: z.string().nullable(),
+        address: z.string().nullable(),
+      }),
+    ),
+    example: {
+      items: [
+        {
+          id: '2026-11-21T01:47:30.000000Z~3~812',
+          at: '2026-11-21T01:47:30.000000Z',
+          who: 'anna',
+          what: 'approval.approved',
+          subject: 'apr_01kahnv4q2e8w9r7c5x3m1t6zp',
+          detail: 'Approved by anna',
+          incidentId,
+          address: null,
+        },
+      ],
+      nextCursor: null,
+    },
+    async run({ query: { limit, cursor, ...filter } }) {
+      const rows = await listAudit(deps.db, filter, { before: cursor ?? null, limit: limit + 1 })
+      return page(rows, limit, (last) => last.id)
+    },
+  })
+}
