@@ -12,18 +12,18 @@ export function span(ms: number): string {
   return `${Math.floor(positive / day)} d`
 }
 
-/** `+0:42`, `+1:02:07`: how long after the beginning. */
+/** `+0:42.3`, `+1:02:07.0`: how long after the beginning, to a tenth, for a run takes seconds. */
 export function offset(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1000))
-  const two = (value: number) => String(value).padStart(2, '0')
-  const hours = Math.floor(seconds / 3600)
-  const rest = `${hours ? two(Math.floor((seconds % 3600) / 60)) : Math.floor(seconds / 60)}:${two(seconds % 60)}`
-  return `+${hours ? `${hours}:` : ''}${rest}`
+  return `+${clock(ms)}.${Math.floor((Math.max(0, ms) % 1000) / 100)}`
 }
 
 /** `9:58` of a countdown. */
 export function clock(ms: number): string {
-  return offset(Math.max(0, ms)).slice(1)
+  const seconds = Math.max(0, Math.floor(ms / 1000))
+  const two = (value: number) => String(value).padStart(2, '0')
+  const hours = Math.floor(seconds / 3600)
+  const minutes = Math.floor((seconds % 3600) / 60)
+  return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`
 }
 
 /** `01:45:40` in UTC, the time of every log. */

@@ -68,12 +68,14 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
         {dryRun.possible ? (
           <>
             <p className="wraps">
-              <Inert text={dryRun.summary} />
+              <Inert text={capital(dryRun.summary)} />
             </p>
-            {typeof proposalId === 'string' ? (
-              <PlanOfProposal id={proposalId} />
-            ) : (
-              Object.keys(dryRun.details).length > 0 && <Exact value={dryRun.details} label="Details of the dry run" />
+            {typeof proposalId === 'string' && <PlanOfProposal id={proposalId} />}
+            {Object.keys(dryRun.details).length > 0 && (
+              <details open={typeof proposalId !== 'string'}>
+                <summary>Details as data</summary>
+                <Exact value={dryRun.details} label="Details of the dry run" />
+              </details>
             )}
           </>
         ) : (

@@ -38,23 +38,25 @@ export function Entry({ event, start, isTarget, raw }: Props) {
           <Exact value={event} label={`Row ${event.seq} as stored`} />
         ) : (
           <>
-            <p className="wraps lines">
-              <Inert text={folded} />
-            </p>
-            <p className="aside soft small">
-              <Inert text={[event.actor.replace(/^(agent|system):.*/, '$1'), ...aside].join(' · ')} />
-              {event.kind === 'approval_requested' && (
-                <>
-                  {' · '}
-                  <Link href={`/approvals/${event.metadata.approvalId}`}>the approval</Link>
-                </>
-              )}
-              {' · '}
-              <button type="button" className="bare" aria-expanded={open} onClick={() => setOpen(!open)}>
-                {open ? 'less' : 'more'}
-                <span className="visually-hidden"> of row {event.seq}</span>
-              </button>
-            </p>
+            <div className="line">
+              <p className="wraps lines">
+                <Inert text={folded} />
+              </p>
+              <p className="aside soft small">
+                <Inert text={[event.actor.replace(/^(agent|system):.*/, '$1'), ...aside].join(' · ')} />
+                {event.kind === 'approval_requested' && (
+                  <>
+                    {' · '}
+                    <Link href={`/approvals/${event.metadata.approvalId}`}>the approval</Link>
+                  </>
+                )}
+                {' · '}
+                <button type="button" className="bare" aria-expanded={open} onClick={() => setOpen(!open)}>
+                  {open ? 'less' : 'more'}
+                  <span className="visually-hidden"> of row {event.seq}</span>
+                </button>
+              </p>
+            </div>
             {proposalId && <PlanOfProposal id={proposalId} />}
             {open && <Exact value={event.metadata} label={`Everything in row ${event.seq}`} />}
           </>
