@@ -249,6 +249,29 @@ export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertR
     .execute()
 }
 
+/** Alerts as they were taken in, newest first. */
+export async function listAlerts(
+  db: Db,
+  filter: { status?: 'firing' | 'resolved'; source?: string; q?: string },
+  page: { before: string | null; limit: number },
+): Promise<AlertRow[]> {
+  let query = db.selectFrom('alert').selectAll().orderBy('id', 'desc').limit(page.limit)
+  if (filter.status) query = query.where('status', '=', filter.status)
+  if (filter.source) query = query.where('source', '=', filter.source)
+  if (filter.q) {
+    const pattern = `%${filter.q.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+    query = query.where((where) =>
+      where.or([
+        where('name', 'ilike', pattern),
+        where('fingerprint', 'ilike', pattern),
+        where(sql<string>`raw->>'title'`, 'ilike', pattern),
+      ]),
+    )
+  }
+  if (page.before) query = query.where('id', '<', page.before)
+  return await query.execute()
+}
+
 /** How long an ended alert still counts as active (seed 000, `active_alerts/2`). */
 const retentionSeconds = 300
 

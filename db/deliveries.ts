@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { newId } from '../domain/id.ts'
+import type { AskedApproval, Notification } from '../domain/notification.ts'
 import type { ResourceKind } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
@@ -10,7 +11,7 @@ export const maximumAttempts = 3
 /** How long a worker may hold a delivery: the receiver's 30 s and room for the row. */
 const leaseSeconds = 45
 
-export type Trigger = 'critical' | 'escalated'
+export type Trigger = Notification['trigger']
 
 /** Puts a notification into the outbox when somebody wants it: the transaction that makes it true makes it due. */
 export async function enqueueNotification(
@@ -18,6 +19,7 @@ export async function enqueueNotification(
   incident: IncidentRow,
   trigger: Trigger,
   reason: string | null,
+  approval: AskedApproval | null = null,
 ): Promise<void> {
   const settings = await readSettings(trx)
   if (!settings.value<string | null>(`webhook.${trigger}.url`)) return
@@ -41,6 +43,7 @@ export async function enqueueNotification(
             : null,
         },
         reason,
+        approval,
         at: incident.updatedAt,
         headHash: incident.headHash || null,
       }),

@@ -1,19 +1,35 @@
 import { z } from 'zod'
 import { incident } from './incident.ts'
+import { risks } from './tool.ts'
 
-/** A thing worth telling: the two triggers of the webhooks, with what a receiver needs to act. */
+/** What a person is asked, as far as a message carries it: the exact arguments are on the card behind the link. */
+export const askedApproval = z.object({
+  id: z.string(),
+  tool: z.string(),
+  risk: z.enum(risks),
+  reversible: z.boolean(),
+  summary: z.string(),
+  required: z.number().int(),
+  expiresAt: z.string(),
+  /** 0: asked just now; 1: half of its life is over; 2: nine tenths. */
+  reminder: z.number().int().min(0).max(2),
+})
+
+/** A thing worth telling: the triggers of the webhooks, with what a receiver needs to act. */
 export const notification = z.object({
-  trigger: z.enum(['critical', 'escalated']),
+  trigger: z.enum(['critical', 'escalated', 'approval']),
   incident: incident.pick({ id: true, type: true, severity: true, status: true, title: true, resource: true }),
-  /** The reason of an escalation; null for `critical`. */
+  /** Why it was escalated, or why an approval is asked; null for `critical`. */
   reason: z.string().nullable(),
-  /** Where a person looks: `<PUBLIC_URL>/incidents/<id>`. */
+  approval: askedApproval.nullable().default(null),
+  /** Where a person looks: `<PUBLIC_URL>/incidents/<id>`, or the card of the approval. */
   url: z.string(),
   at: z.string(),
   /** Hash of the incident's newest row, so that a later alteration of the log can be proved. */
   headHash: z.string().nullable(),
 })
 export type Notification = z.infer<typeof notification>
+export type AskedApproval = z.infer<typeof askedApproval>
 
 export type Destination = {
   template: 'generic' | 'slack'

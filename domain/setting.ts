@@ -102,6 +102,11 @@ export const settings: Setting[] = [
   setting('webhook.critical.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),
+  setting('webhook.approval.url', httpUrl, null, 'Where to post when a person is asked, and reminded.'),
+  setting('webhook.approval.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
+  setting('webhook.approval.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
+    secret: true,
+  }),
   setting('webhook.escalated.url', httpUrl, null, 'Where to post when an incident is escalated.'),
   setting('webhook.escalated.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
   setting('webhook.escalated.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {

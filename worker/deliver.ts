@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { remindPending } from '../db/approvals/ask.ts'
 import type { Db } from '../db/connect.ts'
 import {
   type DeliveryResult,
@@ -14,6 +15,7 @@ import { deliver } from '../notify/deliver.ts'
 
 const pollEveryMs = 1_000
 const batch = 10
+const remindEveryMs = 5_000
 /** Before the second and the third attempt, where the receiver named no time of its own. */
 const retryAfterSeconds = [5, 60]
 
@@ -23,12 +25,17 @@ const retryAfterSeconds = [5, 60]
  */
 export function startDeliveries(db: Db, log: Logger, publicUrl: string): { stop(): Promise<void> } {
   const stopping = new AbortController()
+  let remindedAt = 0
   const draining = (async () => {
     while (!stopping.signal.aborted) {
       const sent = await drain(db, log, publicUrl).catch((error) => {
         log.warn({ err: error }, 'the outbox could not be read')
         return 0
       })
+      if (performance.now() - remindedAt > remindEveryMs) {
+        remindedAt = performance.now()
+        await remindPending(db).catch((error) => log.warn({ err: error }, 'nobody could be reminded'))
+      }
       if (sent === 0) await sleep(pollEveryMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
   })()
@@ -57,6 +64,12 @@ async function drain(db: Db, log: Logger, publicUrl: string): Promise<number> {
   return due.length
 }
 
+/** The card for a question, the incident for everything else. */
+function pathOf({ notification: stored, incidentId }: DueDelivery): string {
+  const { approval } = stored as { approval?: { id: string } | null }
+  return approval ? `approvals/${approval.id}` : `incidents/${incidentId}`
+}
+
 async function attempt(db: Db, delivery: DueDelivery, publicUrl: string): Promise<DeliveryResult> {
   const settings = await readSettings(db)
   const url = settings.value<string | null>(`${delivery.destination}.url`)
@@ -68,7 +81,7 @@ async function attempt(db: Db, delivery: DueDelivery, publicUrl: string): Promis
   }
   const parsed = notification.safeParse({
     ...(delivery.notification as object),
-    url: `${publicUrl}/incidents/${delivery.incidentId}`,
+    url: `${publicUrl}/${pathOf(delivery)}`,
   })
   if (!parsed.success) return dropped('its stored notification cannot be read')
   const outcome = await deliver(destination, parsed.data, { deliveryId: delivery.messageId, now: new Date() })

@@ -1,10 +1,12 @@
 import { sql } from 'kysely'
 import { newId } from '../../domain/id.ts'
+import type { AskedApproval } from '../../domain/notification.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
-import type { Trx } from '../connect.ts'
+import type { Db, Trx } from '../connect.ts'
+import { enqueueNotification } from '../deliveries.ts'
 
 export type ApprovalRequest = {
   incidentId: string
@@ -75,5 +77,50 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
       replaces: request.replaces,
     },
   })
+  await tellAsked(trx, id, 0)
   return { id, expiresAt }
+}
+
+/** Puts the question, or a reminder of it, into the outbox. */
+export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['reminder']): Promise<void> {
+  const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
+  const incident = await trx
+    .selectFrom('incident')
+    .selectAll()
+    .where('id', '=', row.incidentId)
+    .executeTakeFirstOrThrow()
+  await enqueueNotification(trx, incident, 'approval', row.reason || null, {
+    id: row.id,
+    tool: row.tool,
+    risk: row.risk as Risk,
+    reversible: row.reversible,
+    summary: row.dryRun.summary,
+    required: row.required,
+    expiresAt: row.expiresAt,
+    reminder,
+  })
+}
+
+/** Parts of an approval's life after which people are reminded (Teleport and others find half and nine tenths enough). */
+const remindAfter = [0.5, 0.9]
+
+/** Reminds of what is still pending; each reminder goes out once, whichever worker sees it first. Answers how many did. */
+export async function remindPending(db: Db): Promise<number> {
+  let reminded = 0
+  for (const [index, part] of remindAfter.entries()) {
+    await db.transaction().execute(async (trx) => {
+      const due = await trx
+        .updateTable('approval')
+        .set({ reminded: index + 1 })
+        .where('status', '=', 'pending')
+        .where('reminded', '<=', index)
+        .where('expiresAt', '>', sql<string>`nightshift_now()`)
+        .where(sql<boolean>`nightshift_now() >= requested_at + (expires_at - requested_at) * ${part}::float8`)
+        .returning('id')
+        .execute()
+      for (const { id } of due) await tellAsked(trx, id, index + 1)
+      reminded += due.length
+    })
+  }
+  return reminded
 }

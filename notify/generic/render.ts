@@ -9,14 +9,20 @@ const maxReasonChars = 4_000
  * bytes that are sent; text is data here, as the incident has it.
  */
 export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): Rendered {
-  const { trigger, incident, reason, url, at, headHash } = notification
+  const { trigger, incident, reason, approval, url, at, headHash } = notification
   const { id, type, severity, status, title, resource } = incident
   const body = JSON.stringify({
-    type: `incident.${trigger}`,
+    type:
+      trigger === 'approval'
+        ? approval?.reminder
+          ? 'approval.reminder'
+          : 'approval.requested'
+        : `incident.${trigger}`,
     timestamp: at,
     data: {
       incident: { id, type, severity, status, title, resource },
       reason: reason === null ? null : reason.slice(0, maxReasonChars).toWellFormed(),
+      ...(approval && { approval }),
       url,
       headHash,
     },

@@ -1,4 +1,4 @@
-import type { Notification } from '../../domain/notification.ts'
+import type { AskedApproval, Notification } from '../../domain/notification.ts'
 import { inertText, type Rendered, type RenderOptions } from '../render.ts'
 
 // Slack's limits: header 150, section 3,000, field 2,000 and ten of them, button address 3,000, 50 blocks, and about
@@ -13,9 +13,8 @@ const maxButtonUrlChars = 3_000
  * link or mention; the fallback `text`, which it does read, is escaped. Slack's own address is the credential: no signature.
  */
 export function renderSlack(notification: Notification, _options: RenderOptions): Rendered {
-  const { trigger, incident, reason, url, at } = notification
-  const word = trigger === 'critical' ? 'Critical' : 'Escalated'
-  const heading = `${word}: ${incident.title}`
+  const { incident, reason, approval, url, at } = notification
+  const heading = headingOf(notification)
   const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
   const blocks: object[] = [
     { type: 'header', text: plainText(heading, maxHeaderChars) },
@@ -27,6 +26,7 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
         plainText(`Status: ${incident.status}`, maxFieldChars),
         plainText(`Type: ${incident.type}`, maxFieldChars),
         plainText(`Resource: ${resource}`, maxFieldChars),
+        ...(approval ? askedFields(approval) : []),
       ],
     },
     ...(reason?.trim() ? [{ type: 'section', text: plainText(reason, maxSectionChars) }] : []),
@@ -34,7 +34,14 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
       ? [
           {
             type: 'actions',
-            elements: [{ type: 'button', text: plainText('Open incident', 75), action_id: 'open', url }],
+            elements: [
+              {
+                type: 'button',
+                text: plainText(approval ? 'Look and decide' : 'Open incident', 75),
+                action_id: 'open',
+                url,
+              },
+            ],
           },
         ]
       : []),
@@ -45,6 +52,23 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ text, mrkdwn: false, link_names: false, unfurl_links: false, unfurl_media: false, blocks }),
   }
+}
+
+function headingOf({ trigger, incident, approval }: Notification): string {
+  if (approval) return `${reminders[approval.reminder] ?? 'Approval wanted'}: ${approval.summary}`
+  return `${trigger === 'critical' ? 'Critical' : 'Escalated'}: ${incident.title}`
+}
+
+const reminders = ['Approval wanted', 'Still wanted', 'Expires soon']
+
+/** What decides whether somebody gets up; the exact arguments are on the card. */
+function askedFields({ tool, risk, reversible, required, expiresAt }: AskedApproval) {
+  return [
+    plainText(`Tool: ${tool}`, maxFieldChars),
+    plainText(`Risk: ${risk}, ${reversible ? 'reversible' : 'not reversible'}`, maxFieldChars),
+    plainText(`People needed: ${required}`, maxFieldChars),
+    plainText(`Until: ${expiresAt}`, maxFieldChars),
+  ]
 }
 
 function plainText(text: string, maxChars: number) {

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import pino from 'pino'
 import { Webhook } from 'standardwebhooks'
+import { requestApproval } from '../../db/approvals/ask.ts'
+import { withdrawPending } from '../../db/approvals/settle.ts'
 import { closeIncident } from '../../db/incidents.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
@@ -126,3 +128,56 @@ test('a receiver that says the message can never be taken is not asked again', a
   await until(async () => (await attempts(id))[0]?.status === 'dropped')
   expect(await attempts(id)).toHaveLength(1)
 })
+
+async function asks(incidentId: string): Promise<string> {
+  const { id } = await database.db.transaction().execute((trx) =>
+    requestApproval(trx, {
+      ...{ incidentId, attempt: 1, turn: 1, callId: 'c1_0', tool: 'execute_migration', args: { proposal_id: 'prp_1' } },
+      ...{
+        targets: [],
+        reason: 'host-osl-1 is <!channel> dead',
+        stateFingerprint: '',
+        actionDigest: 'd',
+        risk: 'high',
+      },
+      ...{ reversible: true, required: 1, replaces: null, actor: 'agent:incident-investigator', expirySeconds: 600 },
+      stepKey: `${incidentId}:ask`,
+      dryRun: { possible: true, summary: 'start 3 VMs, to host-osl-2', details: {} },
+    }),
+  )
+  return id
+}
+
+test('a question goes out with a link to its card, is repeated at half and at nine tenths of its life, and never again', async () => {
+  await configured({ 'webhook.approval.url': `${url}/asked`, 'webhook.approval.template': 'slack' })
+  const id = await asks(await claimedIncident(database.db))
+  await until(async () => received[0])
+  for (const [part, heading] of [
+    [0.5, 'Still wanted'],
+    [0.9, 'Expires soon'],
+  ] as const) {
+    const seconds = 600 * part + 1
+    await sql`update approval set requested_at = nightshift_now() - make_interval(secs => ${seconds}),
+      expires_at = nightshift_now() + make_interval(secs => ${600 - seconds}) where id = ${id}`.execute(database.owner)
+    const message = await until(async () => received.find(({ body }) => body.includes(heading)))
+    expect(message.body).toContain('Tool: execute_migration')
+    expect(message.body).toContain(`https://nightshift.example/approvals/${id}`)
+    expect(message.body).not.toContain('<!channel>')
+  }
+  await new Promise((resolve) => setTimeout(resolve, 6_000))
+  expect(received).toHaveLength(3)
+}, 60_000)
+
+test('nobody is reminded of what was withdrawn', async () => {
+  await configured({ 'webhook.approval.url': `${url}/asked` })
+  const incidentId = await claimedIncident(database.db)
+  const id = await asks(incidentId)
+  await until(async () => received[0])
+  expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({ type: 'approval.requested', data: { approval: { id } } })
+  await database.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the alert ended'))
+  await sql`update approval set requested_at = nightshift_now() - interval '9 minutes' where id = ${id}`.execute(
+    database.owner,
+  )
+  await new Promise((resolve) => setTimeout(resolve, 6_000))
+  expect(received).toHaveLength(1)
+}, 60_000)

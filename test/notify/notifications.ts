@@ -13,6 +13,7 @@ export function notification(more: Partial<Notification> & { title?: string } = 
       resource: { kind: 'shard', id: 'db-osl-1' },
     },
     reason: null,
+    approval: null,
     url: 'https://nightshift.example/incidents/inc_1',
     at: '2026-11-21T02:00:00.000Z',
     headHash: 'a'.repeat(64),

@@ -1,0 +1,42 @@
+import { sql } from 'kysely'
+import type { Db } from './connect.ts'
+
+/** What waits for whom, now. */
+export async function backlogOf(db: Db) {
+  const { rows } = await sql<{
+    waiting: number
+    oldestWaitingAt: string | null
+    investigating: number
+    awaitingApproval: number
+    deliveries: number
+    failedDeliveries: number
+  }>`
+    select
+      (select count(*) from incident where status = 'open')::int as waiting,
+      (select min(created_at) from incident where status = 'open') as oldest_waiting_at,
+      (select count(*) from incident where status = 'investigating')::int as investigating,
+      (select count(*) from incident where status = 'awaiting_approval')::int as awaiting_approval,
+      (select count(*) from delivery where status in ('pending', 'sending'))::int as deliveries,
+      (select count(*) from delivery where status in ('failed', 'dropped')
+        and created_at > nightshift_now() - interval '1 day')::int as failed_deliveries`.execute(db)
+  return rows[0]!
+}
+
+/** How the model did in the last hour, and when it last answered at all. */
+export async function modelHealth(db: Db) {
+  const last = await db
+    .selectFrom('incidentEvent')
+    .select(['at'])
+    .select(sql<string>`metadata->>'model'`.as('model'))
+    .select(sql<number>`(metadata->>'durationMs')::float8`.as('durationMs'))
+    .where('kind', '=', 'model_answered')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  const { rows } = await sql<{ answers: number; failures: number }>`
+    select count(*) filter (where kind = 'model_answered')::int as answers,
+      count(*) filter (where kind = 'model_failed')::int as failures
+    from incident_event
+    where kind in ('model_answered', 'model_failed') and at > nightshift_now() - interval '1 hour'`.execute(db)
+  return { last: last ?? null, lastHour: rows[0]! }
+}
