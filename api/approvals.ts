@@ -4,6 +4,7 @@ import { listApprovals } from '../db/approvals/find.ts'
 import { mintDecisionToken } from '../db/approvals/mint.ts'
 import { incidentById } from '../db/incidents.ts'
 import { approval, approvalStatus, type DecisionOutcome, decision, denialCategory } from '../domain/approval.ts'
+import { limitDecisions } from './attempts.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { approvalExample, approvalId, incidentId } from './examples.ts'
@@ -66,7 +67,8 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     status: 201,
     problems: [404, 410],
     secret: true,
-    async run({ params: { id }, principal }) {
+    async run({ params: { id }, principal, c }) {
+      await limitDecisions(db, c, principal, id)
       const minted = await mintDecisionToken(db, principal, id)
       if (minted.outcome === 'minted') {
         const { outcome: _, ...answer } = minted
@@ -102,7 +104,8 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     }),
     example: { outcome: 'recorded', status: 'approved', approvalId, incidentId },
     problems: [404, 409, 410],
-    async run({ params: { id }, body: { args, ...body }, c }) {
+    async run({ params: { id }, body: { args, ...body }, principal, c }) {
+      await limitDecisions(db, c, principal, id)
       const via = c.get('browser') ? 'page' : 'api'
       if (args) await refuseBadEdit(deps, id, body.decision, args)
       const decided = await decide(db, { ...body, edited: args, approvalId: id, incidentId: null, via })

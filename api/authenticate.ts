@@ -2,6 +2,7 @@ import type { Db } from '../db/connect.ts'
 import { principalOfSession } from '../db/sessions.ts'
 import { principalOf } from '../db/tokens.ts'
 import type { Principal } from '../domain/operator.ts'
+import { afterFailure } from './attempts.ts'
 import type { Context, Middleware } from './hono.ts'
 import { requireOwnOrigin } from './own-origin.ts'
 import { Problem } from './problem.ts'
@@ -18,6 +19,9 @@ export function authenticate(db: Db, publicUrl: string | null = null): Middlewar
       ? { principal: await bearer(db, header), browser: false }
       : { principal: await signedIn(db, c, publicUrl), browser: true }
     if (!principal) {
+      // A cookie that has run out is no try: a page left open over night asks with it again and again.
+      const flood = header ? await afterFailure(db, c) : null
+      if (flood) throw flood
       const detail = header
         ? 'This token is unknown, expired or revoked.'
         : 'Send a token: Authorization: Bearer …, or sign in.'
@@ -32,7 +36,8 @@ export function authenticate(db: Db, publicUrl: string | null = null): Middlewar
 
 async function bearer(db: Db, header: string): Promise<Principal | null> {
   const [, token] = /^Bearer +([A-Za-z0-9._~+/=-]{1,512})$/i.exec(header) ?? []
-  return token ? await principalOf(db, token) : null
+  // Looked up whatever it is: what could never be a token takes as long as one that is wrong.
+  return await principalOf(db, token ?? '')
 }
 
 /** The person of the session's cookie. What changes something must come from a page of ours. */

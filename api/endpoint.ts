@@ -65,6 +65,7 @@ const words: Record<number, string> = {
   415: 'Not a content type that is taken here.',
   422: 'The request does not fit its schema; `errors` names the fields.',
   428: '`If-Match` is required.',
+  429: 'Too many attempts; `Retry-After` says when to try again.',
   502: 'The platform said that it failed.',
   503: 'The database or the platform cannot be reached; `Retry-After` says when to try again.',
   504: 'What became of it is not known yet: ask `/effects/{key}`.',
@@ -105,7 +106,7 @@ export function endpoint<
 >(router: Router, deps: ApiDeps, spec: Endpoint<P, Q, B, A>): void {
   const writes = spec.method !== 'get'
   const status = spec.status ?? 200
-  const refusals = [401, 403, 503, ...(writes ? [400, 413, 415] : []), ...(spec.problems ?? [])]
+  const refusals = [401, 403, 429, 503, ...(writes ? [400, 413, 415] : []), ...(spec.problems ?? [])]
   if (spec.params || spec.query || spec.body) refusals.push(422)
   const guards = [permit(spec.permission)]
   if (perIncident.includes(spec.permission)) guards.push(withinTypes(deps.db))

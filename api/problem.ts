@@ -37,6 +37,7 @@ const titles: Record<number, string> = {
   415: 'Unsupported media type',
   422: 'Not valid',
   428: 'A precondition is required',
+  429: 'Too many attempts',
   500: 'Internal error',
   502: 'The platform failed',
   503: 'Not available now',

@@ -95,6 +95,7 @@ const remedies: Record<number, string> = {
   401: 'The token is unknown or has expired. Name another with --token-file, or let the run file of a running start supply it.',
   403: 'Use a token of a role that may do this: --as approver or --as admin where start runs here, --token-file elsewhere.',
   404: 'See what there is with "nightshift incidents list" and "nightshift approvals list".',
+  429: 'Wait as long as it says; "nightshift audit list --what security" tells who tried.',
   503: 'Try again in a moment; "nightshift doctor" tells what is down.',
 }
 

@@ -132,6 +132,7 @@ export type Database = {
     incidentTypes: ColumnType<string[] | null, string | null | undefined, string | null>
     disabledAt: NullableTime
   }
+  attempt: { subject: string; count: number; resetsAt: ColumnType<string, unknown, unknown> }
   audit: {
     id: Generated<number>
     at: Time

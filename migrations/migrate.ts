@@ -10,6 +10,7 @@ import * as sessions from './0006-sessions.ts'
 import * as decisions from './0007-decisions.ts'
 import * as operators from './0008-operators.ts'
 import * as audit from './0009-audit.ts'
+import * as attempts from './0010-attempts.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -22,6 +23,7 @@ const migrations: Record<string, Migration> = {
   '0007-decisions': decisions,
   '0008-operators': operators,
   '0009-audit': audit,
+  '0010-attempts': attempts,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }
