@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import { fold } from '../../safety/fold.ts'
@@ -110,12 +109,9 @@ describe('what was judged lately', () => {
     expect(folded(...['a', 'b', 'c', 'd'].map((id) => judged(id))).recent).toHaveLength(4)
   })
 
-  test('holds a call that was judged twice once, by its tool and arguments', () => {
-    const digest = actionDigest('get_shard', { id: 'a' })
-    expect(folded(judged('a'), judged('a', { verdict: 'ask' })).recent).toEqual([{ callId: 'a', digest }])
-    expect(folded(judged('a', { arguments: null })).recent).toEqual([
-      { callId: 'a', digest: actionDigest('get_shard', {}) },
-    ])
+  test('holds a call that was judged twice once', () => {
+    expect(folded(judged('a'), judged('a', { verdict: 'ask' })).recent).toMatchObject([{ callId: 'a' }])
+    expect(folded(judged('a', { arguments: null })).recent).toMatchObject([{ callId: 'a' }])
   })
 
   test('begins with nothing', () => {
