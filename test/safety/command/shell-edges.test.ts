@@ -10,7 +10,8 @@ beforeAll(loadSql)
 
 function told(text: string): string {
   const { verdict, code, token, bound, rewrite } = judgeCommand(text, context)
-  return `${verdict} ${code}${token === null ? '` : ` ${token}`}${bound ? ` (${bound})` : ``}${rewrite ? ` -> ${rewrite}` : `'}`
+  const rest = [token && ` ${token}`, bound && ` (${bound})`, rewrite && ` -> ${rewrite}`].map((part) => part ?? '')
+  return `${verdict} ${code}${rest.join('')}`
 }
 
 describe('a command inside a command', () => {
@@ -444,7 +445,7 @@ describe('what a shell makes of a text', () => {
     ['ls |', 'ask SYNTAX'],
     ['ls ||', 'ask SYNTAX'],
     ['ls )', 'ask SYNTAX'],
-    ['if ls', 'ask SHAPE '],
+    ['if ls', 'ask SHAPE'],
     ['# x', 'ask EMPTY'],
     [';', 'ask SYNTAX'],
     ['cd /etc; cat shadow', 'ask SENSITIVE_PATH shadow'],
