@@ -16,6 +16,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   judge: async () => (await import('./judge.ts')).judgeCommand,
   policy: async () => (await import('./policy.ts')).policyCommand,
   lab: async () => (await import('./lab/lab.ts')).labCommand,
+  completion: async () => (await import('./completion.ts')).completionCommand,
   help: async () => (await import('./help.ts')).helpCommand,
 }
 

@@ -3,7 +3,7 @@ import { approveApproval, denyApproval } from './decide.ts'
 import { listApprovals } from './list.ts'
 import { showApproval } from './show.ts'
 import { tokenForApproval } from './token.ts'
-import { watchApprovals } from './watch.ts'
+import { waitForApproval, watchApprovals } from './watch.ts'
 
 export function approvalsCommand(program: Command): void {
   const parent = program
@@ -16,4 +16,5 @@ export function approvalsCommand(program: Command): void {
   denyApproval(parent)
   tokenForApproval(parent)
   watchApprovals(parent)
+  waitForApproval(parent)
 }

@@ -32,6 +32,21 @@ export function watchApprovals(parent: Command): void {
     })
 }
 
+export function waitForApproval(parent: Command): void {
+  asking(
+    parent
+      .command('wait')
+      .description('wait until an approval is decided: exits with 0 when it was approved, with 6 when not')
+      .argument('<id>', 'as apr_…')
+      .option('--timeout <seconds>', 'give up after this long', seconds),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift approvals wait apr_01k… --timeout 600 && echo approved')
+    .action(async (id: string, options: Options) => {
+      const { api } = connected(options)
+      await within(options.timeout, (signal) => untilDecided(api, id, options, signal))
+    })
+}
+
 async function untilDecided(api: Core, id: string, options: Options, signal?: AbortSignal): Promise<void> {
   let approval = await readApproval(api, id)
   while (approval.status === 'pending' && !signal?.aborted) {

@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
 import { getConfig } from './get.ts'
+import { configHistory, rollbackConfig } from './history.ts'
 import { listConfig } from './list.ts'
 import { setConfig } from './set.ts'
+import { diffConfig, exportConfig, importConfig } from './transfer.ts'
 
 export function configCommand(program: Command): void {
   const parent = program
@@ -11,4 +13,9 @@ export function configCommand(program: Command): void {
   getConfig(parent)
   setConfig(parent)
   listConfig(parent)
+  configHistory(parent)
+  rollbackConfig(parent)
+  diffConfig(parent)
+  exportConfig(parent)
+  importConfig(parent)
 }

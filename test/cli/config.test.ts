@@ -46,3 +46,34 @@ test('a secret is read from stdin and never shown again', async () => {
     await api.db.selectFrom('platformConfig').select('value').where('key', '=', 'webhook.critical.secret').execute(),
   ).toEqual([{ value: secret }])
 })
+
+test('a change can be looked up and taken back, which is a change of its own', async () => {
+  await run(['set', 'agent.token_budget', '5000', '--reason', 'too many'])
+  await run(['set', 'agent.token_budget', '7000'])
+  const { stdout } = await run(['history', 'agent.token_budget'])
+  expect(stdout).toMatch(/2 .*user:admin +5000 → 7000/)
+  expect(stdout).toContain('(too many)')
+  expect((await run(['rollback', 'agent.token_budget', '1'])).code).toBe(0)
+  expect((await run(['get', 'agent.token_budget'])).stdout).toBe('5000\n')
+  const revisions = (await api.get('/config/agent.token_budget/revisions')).body.items as unknown as {
+    reason: string
+  }[]
+  expect(revisions).toHaveLength(3)
+  expect(revisions[0]?.reason).toBe('back to version 1')
+  expect((await run(['rollback', 'agent.token_budget', '99'])).code).toBe(3)
+})
+
+test('what was exported shows as a difference elsewhere and can be imported; a wrong entry changes nothing', async () => {
+  await run(['set', 'agent.time_budget', '900'])
+  const file = (await run(['export'])).stdout
+  expect(JSON.parse(file)).toMatchObject({ 'agent.time_budget': '900' })
+  expect(file).not.toContain('whsec_')
+  expect(await run(['diff', '-'], file)).toMatchObject({ code: 0, stdout: '' })
+  const changed = JSON.stringify({ ...JSON.parse(file), 'agent.time_budget': '1200' })
+  expect(await run(['diff', '-'], changed)).toMatchObject({ code: 1, stdout: expect.stringContaining('900 → 1200') })
+  const bad = JSON.stringify({ 'agent.time_budget': '60', 'agent.no_such': '1' })
+  expect(await run(['import', '-'], bad)).toMatchObject({ code: 2, stderr: expect.stringContaining('agent.no_such') })
+  expect((await run(['get', 'agent.time_budget'])).stdout).toBe('900\n')
+  expect((await run(['import', '-'], changed)).code).toBe(0)
+  expect((await run(['get', 'agent.time_budget'])).stdout).toBe('1200\n')
+})

@@ -1,0 +1,48 @@
+import type { Command } from 'commander'
+import { oneOf } from './one-of.ts'
+import { data } from './terminal.ts'
+
+/** Words that a shell may offer, by the words before them: read from the commands themselves, so that none is forgotten. */
+export function completionCommand(program: Command): void {
+  program
+    .command('completion')
+    .description('a script that completes commands and options in your shell')
+    .argument('<shell>', 'bash or zsh', oneOf(['bash', 'zsh']))
+    .addHelpText('after', '\nExample:\n  source <(nightshift completion bash)')
+    .action(async (shell: string) => {
+      // All commands are loaded here: a command that is asked for by name knows only itself.
+      const { program: whole } = await import('./program.ts')
+      const words = wordsBelow(await whole())
+      data(shell === 'bash' ? bash(words) : `autoload -U +X bashcompinit && bashcompinit\n${bash(words)}`)
+    })
+}
+
+type Words = Map<string, string[]>
+
+function wordsBelow(command: Command, path: string[] = [], words: Words = new Map()): Words {
+  const visible = command.commands.filter((each) => each.name() !== 'help' || path.length === 0)
+  const options = command.options.map((option) => option.long ?? option.short ?? '').filter(Boolean)
+  words.set(path.join(' '), [...visible.map((each) => each.name()), ...options, '--help'])
+  for (const each of visible) wordsBelow(each, [...path, each.name()], words)
+  return words
+}
+
+function bash(words: Words): string {
+  const cases = [...words].map(([path, offered]) => `    '${path}') words='${offered.join(' ')}' ;;`).join('\n')
+  return `_nightshift() {
+  local path='' word words=''
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$word" in -*) ;; *) path="\${path:+$path }$word" ;; esac
+  done
+  while :; do
+    case "$path" in
+${cases}
+    esac
+    [ -n "$words" ] && break
+    [ -z "$path" ] && break
+    case "$path" in *' '*) path="\${path% *}" ;; *) path='' ;; esac
+  done
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -F _nightshift nightshift`
+}

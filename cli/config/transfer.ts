@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { parseSetting } from '../../domain/setting.ts'
+import { type Asking, asking, connected } from '../connection.ts'
+import type { Core } from '../core.ts'
+import { CommandFailed } from '../exit-code.ts'
+import { inert } from '../inert.ts'
+import { table } from '../table.ts'
+import { data, json, note } from '../terminal.ts'
+import { pathOf, type StoredSetting, storedSettings } from './stored.ts'
+
+const exported = z.record(z.string(), z.string())
+type Change = { key: string; from: string | null; to: string; version: number }
+
+const isSecret = (key: string) => key.endsWith('.secret')
+
+export function exportConfig(parent: Command): void {
+  asking(parent.command('export').description('what was set, as JSON that "config import" reads; without secrets'))
+    .addHelpText('after', '\nExample:\n  nightshift config export > settings.json')
+    .action(async (options: Asking) => {
+      const { api } = connected(options)
+      const kept = (await storedSettings(api)).filter(({ key, value }) => value !== null && !isSecret(key))
+      json(Object.fromEntries(kept.map(({ key, value }) => [key, value])))
+    })
+}
+
+export function diffConfig(parent: Command): void {
+  asking(
+    parent
+      .command('diff')
+      .description('what an exported file would change here')
+      .argument('<file>', 'from "config export"; - for stdin'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift config diff settings.json\n\nExits with 1 when something differs.')
+    .action(async (file: string, options: Asking) => {
+      const { api } = connected(options)
+      const changes = await changesOf(api, readExport(file))
+      show(changes, options)
+      if (changes.length > 0) throw new CommandFailed('error', '')
+    })
+}
+
+export function importConfig(parent: Command): void {
+  asking(
+    parent
+      .command('import')
+      .description('set what an exported file says and is not so yet; what the file does not name stays')
+      .argument('<file>', 'from "config export"; - for stdin')
+      .option('--reason <text>', 'why, for those who ask later'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift config import settings.json --reason "as in staging"')
+    .action(async (file: string, options: Asking & { reason?: string }) => {
+      const { api } = connected(options)
+      const changes = await changesOf(api, readExport(file))
+      for (const { key, to, version } of changes) {
+        await api.put(pathOf(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })
+      }
+      show(changes, options)
+      if (!options.json) note(`${changes.length} of them set.`)
+    })
+}
+
+/** Every entry is checked before the first is set: half an import is worse than none. */
+function readExport(file: string): Record<string, string> {
+  let text: string
+  try {
+    text = readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch {
+    throw new CommandFailed('notFound', `${file} cannot be read.`)
+  }
+  const parsed = exported.safeParse(parseJson(text))
+  if (!parsed.success)
+    throw new CommandFailed('usage', `${file} is no JSON object of texts, as "config export" writes it.`)
+  const wrong = Object.entries(parsed.data).flatMap(([key, value]) => {
+    const checked = parseSetting(key, value)
+    return checked.ok ? [] : [`${inert(key)}: ${checked.reason}`]
+  })
+  if (wrong.length > 0) throw new CommandFailed('usage', `Nothing was set. ${wrong.join('; ')}.`)
+  return parsed.data
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+async function changesOf(api: Core, wanted: Record<string, string>): Promise<Change[]> {
+  const stored = new Map<string, StoredSetting>((await storedSettings(api)).map((each) => [each.key, each]))
+  return Object.entries(wanted).flatMap(([key, to]) => {
+    const now = stored.get(key)
+    if (now?.value === to) return []
+    return [{ key, from: now?.value ?? null, to, version: now?.version ?? 0 }]
+  })
+}
+
+function show(changes: Change[], { json: asJson }: Asking): void {
+  if (asJson) {
+    json(changes)
+    return
+  }
+  if (changes.length === 0) {
+    note('Nothing differs.')
+    return
+  }
+  const rows = changes.map(({ key, from, to }) => [inert(key), inert(`${from ?? '(not set)'} → ${to}`)])
+  data(table(['KEY', 'CHANGE'], rows, 1))
+}
