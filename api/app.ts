@@ -4,6 +4,8 @@ import type { PlatformClient } from '../clients/platform.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import { accessLog } from './access-log.ts'
+import { alertRoutes } from './alerts.ts'
+import { plainApprovalRoutes } from './approval-plain.ts'
 import { approvalRoutes } from './approvals.ts'
 import { auditRoutes } from './audit.ts'
 import { authenticate } from './authenticate.ts'
@@ -38,9 +40,11 @@ import { securityHeaders } from './security-headers.ts'
 import { sessionRoutes } from './session.ts'
 import { shardRoutes } from './shards.ts'
 import { signpostRoutes } from './signpost.ts'
+import { statusRoutes } from './status.ts'
 import { streamRoutes } from './stream.ts'
 import { tenantRoutes } from './tenants.ts'
 import { tokenRoutes } from './tokens.ts'
+import { usageRoutes } from './usage.ts'
 import { readWeb, webRoutes } from './web.ts'
 
 export type ApiOptions = {
@@ -67,6 +71,9 @@ const routers = [
   incidentEndingRoutes,
   incidentExportRoutes,
   incidentSurroundingsRoutes,
+  alertRoutes,
+  usageRoutes,
+  statusRoutes,
   streamRoutes,
   approvalRoutes,
   shardRoutes,
@@ -111,6 +118,7 @@ export function createApi(options: ApiOptions): Api {
   for (const routes of routers) routes(router, deps)
   app.use('/auth/*', recordSignIns(deps))
   sessionRoutes(app, deps)
+  plainApprovalRoutes(app, deps)
   app.use('/api/*', authenticate(db, deps.publicUrl), limitBody)
   app.route('/api/v1', router)
 

@@ -141,7 +141,8 @@ async function refuseBadEdit(
   }
 }
 
-async function wake(deps: ApiDeps, incidentId: string): Promise<void> {
+/** Tells the run that somebody decided. */
+export async function wake(deps: ApiDeps, incidentId: string): Promise<void> {
   const incident = await incidentById(deps.db, incidentId)
   if (incident) await deps.runs.tell({ incidentId, attempt: incident.attempt }, 'decided', wakeWithinMs)
 }

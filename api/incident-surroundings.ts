@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../db/alerts.ts'
 import { listIncidents } from '../db/incidents.ts'
 import { type Incident, incident, incidentActions } from '../domain/incident.ts'
-import { type Permission, type Principal, permissions } from '../domain/operator.ts'
+import { type Permission, type Principal, permissionsOf } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentExample, incidentId } from './examples.ts'
@@ -91,9 +91,10 @@ function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   return { id: workflowId, url: new URL(path, temporalPage.url).href }
 }
 
-function refusal(each: Action, { status }: Incident, { role }: Principal): string | null {
+function refusal(each: Action, { status }: Incident, principal: Principal): string | null {
   const permission = permissionOf[each]
-  if (!permissions[role].includes(permission)) return `Your role (${role}) lacks the permission ${permission}.`
+  if (!permissionsOf(principal).includes(permission))
+    return `Your role (${principal.role}) lacks the permission ${permission}.`
   if (each === 'comment') return null
   const allowed: readonly string[] = incidentActions[each]
   return allowed.includes(status) ? null : `It is ${words(status)}: this needs ${allowed.map(words).join(' or ')}.`

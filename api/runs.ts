@@ -1,4 +1,5 @@
 import { type Client, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
+import { temporal } from '@temporalio/proto'
 import type { Logger } from 'pino'
 import { alertResolved, cancelInvestigation, decided } from '../workflows/messages.ts'
 
@@ -19,9 +20,22 @@ export type Runs = {
   /** Lets the queue tick now instead of at the next minute. Many at once are one. */
   triggerQueue(): void
   isReachable(withinMs: number): Promise<boolean>
+  /** The queue's Schedule and who works; null where Temporal could not be asked in time. */
+  queue?(withinMs: number): Promise<QueueState | null>
+}
+
+export type QueueState = {
+  paused: boolean
+  note: string | null
+  everySeconds: number | null
+  lastAt: string | null
+  nextAt: string | null
+  /** Workers that asked for work in the last minutes, by name. */
+  workers: string[]
 }
 
 export const queueScheduleId = 'process-incident-queue'
+const taskQueue = 'nightshift'
 const triggerWithinMs = 2_000
 
 export function temporalRuns(client: Client, log: Logger): Runs {
@@ -60,6 +74,14 @@ export function temporalRuns(client: Client, log: Logger): Runs {
       again = true
       if (!isTriggering) void trigger()
     },
+    async queue(withinMs) {
+      try {
+        return await within(withinMs, () => queueState(client))
+      } catch (error) {
+        log.debug({ err: error }, 'the schedule could not be read')
+        return null
+      }
+    },
     async isReachable(withinMs) {
       try {
         await within(withinMs, () => client.connection.workflowService.getSystemInfo({}))
@@ -68,6 +90,26 @@ export function temporalRuns(client: Client, log: Logger): Runs {
         return false
       }
     },
+  }
+}
+
+async function queueState(client: Client): Promise<QueueState> {
+  const [{ info, spec, state }, { pollers }] = await Promise.all([
+    client.schedule.getHandle(queueScheduleId).describe(),
+    client.connection.workflowService.describeTaskQueue({
+      namespace: client.options.namespace,
+      taskQueue: { name: taskQueue },
+      taskQueueType: temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    }),
+  ])
+  const every = spec.intervals?.[0]?.every
+  return {
+    paused: state.paused,
+    note: state.note || null,
+    everySeconds: typeof every === 'number' ? every / 1000 : null,
+    lastAt: info.recentActions.at(-1)?.takenAt.toISOString() ?? null,
+    nextAt: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
+    workers: (pollers ?? []).flatMap(({ identity }) => identity ?? []),
   }
 }
 

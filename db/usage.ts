@@ -2,7 +2,14 @@ import { sql } from 'kysely'
 import type { Db } from './connect.ts'
 
 export type Usage = {
-  models: { model: string; answers: number; failures: number; promptTokens: number; completionTokens: number; seconds: number }[]
+  models: {
+    model: string
+    answers: number
+    failures: number
+    promptTokens: number
+    completionTokens: number
+    seconds: number
+  }[]
   byDay: { day: string; incidents: number; tokens: number; approvals: number }[]
   incidents: { status: string; count: number; medianSeconds: number | null }[]
   approvals: { status: string; count: number; medianWaitSeconds: number | null; longestWaitSeconds: number | null }[]

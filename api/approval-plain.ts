@@ -1,0 +1,129 @@
+import type { Hono } from 'hono'
+import { decide } from '../db/approvals/decide.ts'
+import { listApprovals } from '../db/approvals/find.ts'
+import { mintDecisionToken } from '../db/approvals/mint.ts'
+import type { DenialCategory } from '../domain/approval.ts'
+import { denialCategory } from '../domain/approval.ts'
+import { type Principal, permissionsOf } from '../domain/operator.ts'
+import { plainApproval, plainPolicy, plainSignIn } from './approval-plain-html.ts'
+import { wake } from './approvals.ts'
+import { signedIn } from './authenticate.ts'
+import { limitBody } from './body-limit.ts'
+import type { ApiDeps } from './deps.ts'
+import type { Context, Env } from './hono.ts'
+import { requireOwnOrigin } from './own-origin.ts'
+import { Problem } from './problem.ts'
+import { signIn } from './session.ts'
+import { signpostId } from './signpost.ts'
+
+/**
+ * An approval without JavaScript: for a phone's mail reader and for a browser that loads as little as possible. The same
+ * rules as everywhere: session, Origin, permission, a decision token for this one decision.
+ */
+export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
+  const { db, publicUrl } = deps
+  const path = '/approvals/:id/plain'
+  app.use(path, limitBody)
+
+  app.get(path, async (c) => {
+    const id = idOf(c)
+    const principal = await signedIn(db, c, publicUrl)
+    if (!principal) return html(c, plainSignIn(id, null), 401)
+    return await show(c, deps, id, principal)
+  })
+
+  app.post(path, async (c) => {
+    const id = idOf(c)
+    requireOwnOrigin(c, publicUrl)
+    const form = await formOf(c)
+    if (form.token) {
+      try {
+        await signIn(deps, c, { token: form.token })
+      } catch (error) {
+        if (error instanceof Problem) return html(c, plainSignIn(id, error.message), error.status)
+        throw error
+      }
+      return c.redirect(c.req.path, 303)
+    }
+    const principal = await signedIn(db, c, publicUrl)
+    if (!principal) return html(c, plainSignIn(id, 'Your session has ended. Nothing was decided.'), 401)
+    const said = await decideByForm(deps, id, principal, form)
+    return await show(c, deps, id, principal, said)
+  })
+}
+
+type Form = { token?: string; decision?: string; sure?: string; category?: string; reason?: string }
+type Said = { text: string; status: number }
+
+async function decideByForm(deps: ApiDeps, id: string, principal: Principal, form: Form): Promise<Said> {
+  if (form.decision !== 'approve' && form.decision !== 'deny') return { text: 'Choose what to do.', status: 422 }
+  if (form.decision === 'approve' && form.sure !== 'yes') {
+    return { text: 'Nothing was decided: tick that you have read what will be done.', status: 422 }
+  }
+  const category = denialCategory.safeParse(form.category)
+  const reason = form.reason?.trim() || (category.success ? category.data.replaceAll('_', ' ') : null)
+  if (form.decision === 'deny' && (!category.success || (category.data === 'other' && !form.reason?.trim()))) {
+    return { text: 'Nothing was decided: a denial needs its reason, which the agent reads.', status: 422 }
+  }
+  const minted = await mintDecisionToken(deps.db, principal, id)
+  if (minted.outcome !== 'minted') {
+    const status = { not_found: 404, forbidden: 403, gone: 410 }[minted.outcome]
+    return { text: `Nothing was decided: ${minted.message}.`, status }
+  }
+  const denial: DenialCategory | null = form.decision === 'deny' && category.success ? category.data : null
+  const decided = await decide(deps.db, {
+    decision: form.decision,
+    token: minted.token,
+    reason: form.decision === 'deny' ? reason : null,
+    category: denial,
+    edited: null,
+    approvalId: id,
+    incidentId: null,
+    via: 'page',
+  })
+  if (!('approvalId' in decided)) {
+    deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
+    const message = 'message' in decided ? decided.message : 'there is no such approval'
+    const status = { not_found: 404, invalid: 422, forbidden: 403, conflict: 409, gone: 410 }[decided.outcome]
+    return { text: `Nothing was decided: ${message}.`, status }
+  }
+  if (decided.outcome === 'recorded') {
+    deps.metrics.decisions.inc({ decision: form.decision, via: 'page' })
+    await wake(deps, decided.incidentId)
+  }
+  return {
+    text: decided.outcome === 'recorded' ? 'Your decision is recorded.' : 'You had decided so before.',
+    status: 200,
+  }
+}
+
+async function show(c: Context, deps: ApiDeps, id: string, principal: Principal, said?: Said): Promise<Response> {
+  const [approval] = permissionsOf(principal).includes('read')
+    ? await listApprovals(deps.db, { id }, { before: null, limit: 1 })
+    : []
+  if (!approval) throw new Problem(404, 'NOT_FOUND', `There is no approval ${id}.`)
+  const may = permissionsOf(principal).includes('decide')
+  return html(c, plainApproval(approval, { name: principal.name, may, said: said?.text ?? null }), said?.status ?? 200)
+}
+
+function html(c: Context, text: string, status: number): Response {
+  c.header('content-security-policy', plainPolicy)
+  // Under `no-referrer` a browser would call the origin of this page's own form null.
+  c.header('referrer-policy', 'same-origin')
+  return c.html(text, status as 200)
+}
+
+function idOf(c: Context): string {
+  const id = c.req.param('id') ?? ''
+  if (!signpostId.test(id)) throw new Problem(404, 'NOT_FOUND', 'There is no such approval.')
+  return id
+}
+
+/** A form as browsers send it, and nothing else. */
+async function formOf(c: Context): Promise<Form> {
+  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
+  if (type !== 'application/x-www-form-urlencoded') {
+    throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send the form of this page.')
+  }
+  return Object.fromEntries(new URLSearchParams(await c.req.text()))
+}

@@ -1,0 +1,135 @@
+import { z } from '@hono/zod-openapi'
+import { backlogOf, modelHealth } from '../db/backlog.ts'
+import { readSettings } from '../db/settings.ts'
+import type { ApiDeps } from './deps.ts'
+import { endpoint, type Router } from './endpoint.ts'
+
+const part = z.object({
+  name: z.string(),
+  status: z.enum(['ok', 'failed', 'unknown', 'off']),
+  /** What it means for the night, in one sentence. */
+  detail: z.string(),
+})
+const count = z.number().int()
+const askWithinMs = 1_500
+/** Without an answer for this long nothing is known of a model: nobody asks it while nothing happens. */
+const answeredLatelyMs = 900_000
+
+export function statusRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/status',
+    permission: 'read',
+    tag: 'health',
+    summary: 'How the parts are, what waits, when the queue ticks',
+    description: 'Reports on everything else also while Temporal or the platform cannot be reached.',
+    answer: z.object({
+      parts: z.array(part),
+      paused: z.boolean(),
+      backlog: z.object({
+        ...{
+          waiting: count,
+          investigating: count,
+          awaitingApproval: count,
+          deliveries: count,
+          failedDeliveries: count,
+        },
+        oldestWaitingAt: z.string().nullable(),
+      }),
+      schedule: z
+        .object({
+          paused: z.boolean(),
+          note: z.string().nullable(),
+          everySeconds: z.number().nullable(),
+          lastAt: z.string().nullable(),
+          nextAt: z.string().nullable(),
+        })
+        .nullable(),
+      model: z.object({
+        model: z.string().nullable(),
+        lastAnswerAt: z.string().nullable(),
+        lastDurationMs: z.number().nullable(),
+        answersLastHour: count,
+        failuresLastHour: count,
+      }),
+    }),
+    example: {
+      parts: [{ name: 'database', status: 'ok', detail: 'It answers.' }],
+      paused: false,
+      backlog: {
+        ...{ waiting: 1, investigating: 2, awaitingApproval: 1, deliveries: 0, failedDeliveries: 0 },
+        oldestWaitingAt: '2026-11-21T01:45:40.120000Z',
+      },
+      schedule: {
+        ...{ paused: false, note: 'agent enabled', everySeconds: 60 },
+        ...{ lastAt: '2026-11-21T01:45:00.000Z', nextAt: '2026-11-21T01:46:00.000Z' },
+      },
+      model: {
+        ...{ model: 'Qwen/Qwen2.5-72B-Instruct', lastAnswerAt: '2026-11-21T01:45:44.530000Z', lastDurationMs: 2_300 },
+        ...{ answersLastHour: 12, failuresLastHour: 0 },
+      },
+    },
+    async run() {
+      const { db, platform, runs, state } = deps
+      const [backlog, model, settings, queue, reachable, fresh] = await Promise.all([
+        backlogOf(db),
+        modelHealth(db),
+        readSettings(db, deps.environment),
+        runs.queue?.(askWithinMs) ?? null,
+        runs.isReachable(askWithinMs),
+        platform ? state.refresh() : null,
+      ])
+      const workers = queue?.workers.length ?? 0
+      const lately = model.last ? Date.now() - Date.parse(model.last.at) < answeredLatelyMs : false
+      const parts: z.infer<typeof part>[] = [
+        { name: 'database', status: 'ok', detail: 'It answers.' },
+        reachable
+          ? { name: 'Temporal', status: 'ok', detail: 'It answers.' }
+          : { name: 'Temporal', status: 'failed', detail: 'It does not answer: alerts are taken in and wait.' },
+        worker(queue === null, workers),
+        fresh === null
+          ? { name: 'platform', status: 'off', detail: 'None is configured (PLATFORM_URL): nothing can be repaired.' }
+          : fresh.stale
+            ? {
+                name: 'platform',
+                status: 'failed',
+                detail: 'It does not answer: health is unknown, writes are refused.',
+              }
+            : { name: 'platform', status: 'ok', detail: 'It answers.' },
+        modelPart(model, lately),
+      ]
+      return {
+        parts,
+        paused: settings.value<boolean>('agent.paused'),
+        backlog,
+        schedule: queue && (({ workers: _, ...schedule }) => schedule)(queue),
+        model: {
+          model: model.last?.model ?? null,
+          lastAnswerAt: model.last?.at ?? null,
+          lastDurationMs: model.last?.durationMs ?? null,
+          answersLastHour: model.lastHour.answers,
+          failuresLastHour: model.lastHour.failures,
+        },
+      }
+    },
+  })
+}
+
+function worker(isUnknown: boolean, workers: number): z.infer<typeof part> {
+  if (isUnknown) return { name: 'worker', status: 'unknown', detail: 'Temporal, which knows, could not be asked.' }
+  if (workers === 0) return { name: 'worker', status: 'failed', detail: 'None asks for work: incidents wait.' }
+  return { name: 'worker', status: 'ok', detail: workers === 1 ? 'One asks for work.' : `${workers} ask for work.` }
+}
+
+function modelPart(model: Awaited<ReturnType<typeof modelHealth>>, lately: boolean): z.infer<typeof part> {
+  const { answers, failures } = model.lastHour
+  if (failures > answers) {
+    return {
+      name: 'model',
+      status: 'failed',
+      detail: `${failures} of ${answers + failures} requests failed in the last hour.`,
+    }
+  }
+  if (lately) return { name: 'model', status: 'ok', detail: 'It answered lately.' }
+  return { name: 'model', status: 'unknown', detail: 'Nobody asked it lately.' }
+}

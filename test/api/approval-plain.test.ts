@@ -1,0 +1,108 @@
+import { expect, test } from '@jest/globals'
+import { listApprovals } from '../../db/approvals/find.ts'
+import type { Role } from '../../domain/operator.ts'
+import { claimedIncident, moveClock } from '../support/database.ts'
+import { asked } from './announced.ts'
+import { useApi } from './api.ts'
+
+const api = useApi()
+const origin = 'http://localhost'
+
+async function signedIn(role: Role): Promise<string> {
+  const response = await api.api.app.request(`${origin}/auth/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin },
+    body: JSON.stringify({ token: api.tokens[role] }),
+  })
+  return (response.headers.get('set-cookie') ?? '').split(';')[0] as string
+}
+
+async function open(id: string, cookie = '', form?: Record<string, string>, from = origin) {
+  const response = await api.api.app.request(`${origin}/approvals/${id}/plain`, {
+    method: form ? 'POST' : 'GET',
+    headers: { cookie, ...(form && { origin: from, 'content-type': 'application/x-www-form-urlencoded' }) },
+    ...(form && { body: new URLSearchParams(form).toString() }),
+  })
+  return { status: response.status, headers: response.headers, text: await response.text() }
+}
+
+const anApproval = async (more = {}) => asked(api.db, await claimedIncident(api.db), more)
+const statusOf = async (id: string) => (await listApprovals(api.db, { id }, { before: null, limit: 1 }))[0]
+
+test('the approval can be read without JavaScript, and nothing on its page can run', async () => {
+  const id = await anApproval()
+  const { status, text, headers } = await open(id, await signedIn('approver'))
+  expect(status).toBe(200)
+  expect(text).toContain('Start 2 VMs')
+  expect(text).not.toContain('<script')
+  expect(headers.get('content-security-policy')).toMatch(
+    /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'/,
+  )
+})
+
+test('who is not signed in reads nothing of it and can sign in with a token', async () => {
+  const id = await anApproval()
+  const closed = await open(id)
+  expect(closed.status).toBe(401)
+  expect(closed.text).not.toContain('Start 2 VMs')
+  const entered = await open(id, '', { token: api.tokens.approver })
+  expect(entered.status).toBe(303)
+  expect(entered.headers.get('set-cookie')).toContain('HttpOnly')
+  expect((await open(id, '', { token: api.tokens.agent })).status).toBe(403)
+  expect((await open(id, '', { token: 'forged' })).status).toBe(401)
+})
+
+test('a form approves when it says that it was read, by the door of the page', async () => {
+  const id = await anApproval()
+  const cookie = await signedIn('approver')
+  expect((await open(id, cookie, { decision: 'approve' })).status).toBe(422)
+  expect((await statusOf(id))?.status).toBe('pending')
+  const done = await open(id, cookie, { decision: 'approve', sure: 'yes' })
+  expect([done.status, done.text.includes('Your decision is recorded')]).toEqual([200, true])
+  expect(await statusOf(id)).toMatchObject({ status: 'approved', decisions: [{ operator: 'approver', via: 'page' }] })
+  expect(api.told.at(-1)).toMatchObject({ signal: 'decided' })
+})
+
+test('a form denies with a reason only', async () => {
+  const id = await anApproval()
+  const cookie = await signedIn('approver')
+  expect((await open(id, cookie, { decision: 'deny' })).status).toBe(422)
+  expect((await open(id, cookie, { decision: 'deny', category: 'other', reason: ' ' })).status).toBe(422)
+  expect((await open(id, cookie, { decision: 'deny', category: 'too_risky' })).status).toBe(200)
+  expect(await statusOf(id)).toMatchObject({ status: 'denied', decisions: [{ reason: 'too risky' }] })
+})
+
+test('a foreign page, a viewer and a late hand decide nothing', async () => {
+  const id = await anApproval({ expirySeconds: 60 })
+  const approve = { decision: 'approve', sure: 'yes' }
+  expect((await open(id, await signedIn('approver'), approve, 'https://evil.example')).status).toBe(403)
+  expect((await open(id, await signedIn('viewer'), approve)).status).toBe(403)
+  expect((await statusOf(id))?.status).toBe('pending')
+  const cookie = await signedIn('approver')
+  await moveClock(api.owner, '2 minutes')
+  expect((await open(id, cookie, approve)).status).toBe(410)
+  await moveClock(api.owner, '0 minutes')
+})
+
+test('who comes second is told who was first', async () => {
+  const id = await anApproval()
+  await open(id, await signedIn('approver'), { decision: 'deny', category: 'wrong_time', reason: 'backup runs' })
+  const second = await open(id, await signedIn('admin'), { decision: 'approve', sure: 'yes' })
+  expect(second.status).toBe(410)
+  expect(second.text).toContain('Denied by approver')
+})
+
+test('text that wants to be markup, or to turn what one reads around, is shown as what it is', async () => {
+  const id = await anApproval()
+  const hostile = '<img src=x onerror=alert(1)>\u202Eevil'
+  await api.owner
+    .updateTable('approval')
+    .set({ reason: hostile, args: JSON.stringify({ host: hostile }) })
+    .where('id', '=', id)
+    .execute()
+  const { text } = await open(id, await signedIn('approver'))
+  expect(text).not.toContain('<img')
+  expect(text).toContain('&lt;img src=x')
+  expect(text).not.toContain('\u202E')
+  expect(text).toContain('\\u202e')
+})
