@@ -1,5 +1,5 @@
 import { type Client, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
-import { temporal } from '@temporalio/proto'
+import proto from '@temporalio/proto'
 import type { Logger } from 'pino'
 import { alertResolved, cancelInvestigation, decided } from '../workflows/messages.ts'
 
@@ -99,7 +99,7 @@ async function queueState(client: Client): Promise<QueueState> {
     client.connection.workflowService.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },
-      taskQueueType: temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+      taskQueueType: proto.temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     }),
   ])
   const every = spec.intervals?.[0]?.every
