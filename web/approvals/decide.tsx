@@ -7,7 +7,7 @@ import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
 import { missing, useSession } from '../session.ts'
 import { Approve } from './approve.tsx'
-import { Deny } from './deny.tsx'
+import { type Denial, Deny } from './deny.tsx'
 import { pendingKey } from './pending.ts'
 
 /** The two ways to decide. A token for this one decision is minted behind the scenes and sent with it. */
@@ -25,12 +25,12 @@ export function Decide({ approval }: { approval: Approval }) {
   const isOver = Date.parse(approval.expiresAt) <= now
   if (approval.status !== 'pending' || isOver) return error && <TooLate text={error} />
 
-  const decide = async (decision: Decision, reason: string | null) => {
+  const decide = async (decision: Decision, denial: Denial | null = null) => {
     setBusy(true)
     setError(null)
     try {
       const { token } = await ask<{ token: string }>(`/approvals/${approval.id}/token`, { method: 'POST' })
-      await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, reason } })
+      await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, ...denial } })
     } catch (failure) {
       setError(await explain(failure, approval.id))
     } finally {
@@ -49,17 +49,13 @@ export function Decide({ approval }: { approval: Approval }) {
         <h2 id="deny-title" ref={denyArea} tabIndex={-1}>
           Deny
         </h2>
-        <Deny disabled={busy || refused !== null} onDeny={(reason) => void decide('deny', reason)} />
+        <Deny disabled={busy || refused !== null} onDeny={(denial) => void decide('deny', denial)} />
       </section>
       <section aria-labelledby="approve-title">
         <h2 id="approve-title" ref={approveArea} tabIndex={-1}>
           Approve
         </h2>
-        <Approve
-          approval={approval}
-          disabled={busy || refused !== null}
-          onApprove={() => void decide('approve', null)}
-        />
+        <Approve approval={approval} disabled={busy || refused !== null} onApprove={() => void decide('approve')} />
       </section>
     </div>
   )

@@ -1,33 +1,41 @@
 import { type FormEvent, useState } from 'react'
+import type { DenialCategory } from '../../domain/approval.ts'
 
-const reasons = ['wrong target', 'too risky', 'wrong time', 'need evidence', 'other'] as const
+const categories: Record<DenialCategory, string> = {
+  wrong_target: 'wrong target',
+  too_risky: 'too risky',
+  wrong_time: 'wrong time',
+  need_evidence: 'need evidence',
+  other: 'other',
+}
+
+export type Denial = { category: DenialCategory; reason: string }
 
 /** A denial says why: the agent reads it, and the same action is not asked again in the group. */
-export function Deny({ disabled, onDeny }: { disabled: boolean; onDeny(reason: string): void }) {
-  const [kind, setKind] = useState<(typeof reasons)[number] | null>(null)
+export function Deny({ disabled, onDeny }: { disabled: boolean; onDeny(denial: Denial): void }) {
+  const [kind, setKind] = useState<DenialCategory | null>(null)
   const [text, setText] = useState('')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!kind) return
-    const more = text.trim()
-    onDeny(kind === 'other' ? more : more ? `${kind}: ${more}` : kind)
+    onDeny({ category: kind, reason: text.trim() || categories[kind] })
   }
   return (
     <form className="stack" onSubmit={submit}>
       <fieldset className="stack tight" disabled={disabled}>
         <legend>Why not? The agent reads it and does not ask for this again.</legend>
         <div className="row">
-          {reasons.map((reason) => (
-            <label className="choice" key={reason}>
+          {(Object.keys(categories) as DenialCategory[]).map((category) => (
+            <label className="choice" key={category}>
               <input
                 type="radio"
                 name="denial"
                 required
-                value={reason}
-                checked={kind === reason}
-                onChange={() => setKind(reason)}
+                value={category}
+                checked={kind === category}
+                onChange={() => setKind(category)}
               />
-              {reason}
+              {categories[category]}
             </label>
           ))}
         </div>

@@ -26,7 +26,7 @@ export function Evidence({ approval }: { approval: Approval }) {
             <Inert text={event.metadata.tool} />
           </code>{' '}
           <span className="soft wraps">
-            <Inert text={event.targetsText} />
+            <Inert text={event.found} />
           </span>
         </li>
       ))}
@@ -48,11 +48,17 @@ function restsOn(events: IncidentEvent[], approval: Approval) {
   const before = events.filter(({ seq, attempt }) => attempt === approval.attempt && (!asked || seq < asked.seq))
   const looks = before.flatMap((event) =>
     event.kind === 'tool_finished' && event.metadata.outcome === 'done' && event.metadata.result.ok
-      ? [{ ...event, targetsText: event.metadata.targets.map(({ kind, id }) => `${kind} ${id}`).join(', ') }]
+      ? [{ ...event, found: briefly(event.metadata.result.data) }]
       : [],
   )
   const answer = before.findLast(
     (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === approval.callId),
   )
   return { asked: asked?.seq ?? null, looks, answer: answer?.seq ?? null }
+}
+
+/** The beginning of what a look found: enough to see whether it is worth opening. */
+function briefly(data: unknown): string {
+  const text = JSON.stringify(data) ?? ''
+  return text.length > 150 ? `${text.slice(0, 149)}…` : text
 }

@@ -1,19 +1,17 @@
-import { type RefObject, useEffect, useState } from 'react'
+import type { RefObject } from 'react'
 import type { IncidentStatus, Severity } from '../../domain/incident.ts'
 import { go, Link, type Place, withSearch } from '../router.tsx'
 import { statuses } from '../words.tsx'
+import { SearchField } from './search-field.tsx'
 
 const severities: Severity[] = ['critical', 'warning', 'info']
-/** A search follows the typing, a moment behind. */
-const typingMs = 250
-
 /** Filters live in the address: a link shows what its sender saw. */
 export function Facets({ place, search }: { place: Place; search: RefObject<HTMLInputElement | null> }) {
   const type = place.search.get('type')
   const group = place.search.get('group')
   return (
     <search className="filters">
-      <SearchField place={place} field={search} />
+      <SearchField place={place} field={search} label="Search titles and resources" />
       <Facet place={place} name="status" legend="Status" words={Object.keys(statuses) as IncidentStatus[]} />
       <Facet place={place} name="severity" legend="Severity" words={severities} />
       <Facet place={place} name="role" legend="Role" words={['leader', 'follower']} />
@@ -46,27 +44,5 @@ function Facet({ place, name, legend, words }: { place: Place; name: string; leg
         </button>
       ))}
     </fieldset>
-  )
-}
-
-function SearchField({ place, field }: { place: Place; field: RefObject<HTMLInputElement | null> }) {
-  const inAddress = place.search.get('q') ?? ''
-  const [text, setText] = useState(inAddress)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: waits for the typing alone, not for the address it leads to
-  useEffect(() => {
-    if (text === inAddress) return
-    const timer = setTimeout(() => go(withSearch(place, { q: text.trim(), cursor: null }), { replace: true }), typingMs)
-    return () => clearTimeout(timer)
-  }, [text])
-  return (
-    <input
-      ref={field}
-      type="search"
-      aria-label="Search titles and resources"
-      placeholder="Search titles and resources"
-      value={text}
-      maxLength={200}
-      onChange={(event) => setText(event.target.value)}
-    />
   )
 }

@@ -1,0 +1,96 @@
+import { type FormEvent, useState } from 'react'
+import { ApiProblem, ask } from '../api.ts'
+import { queryClient } from '../query-client.ts'
+import { Failed } from '../states.tsx'
+import type { Shown } from './query.ts'
+
+/** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */
+export function Edit({ setting, refused }: { setting: Shown; refused: string | null }) {
+  const { name, family, single, stored, secret } = setting
+  const [part, setPart] = useState('')
+  const key = part ? `${name}.${part}` : name
+  const now = stored.find((each) => each.key === key)
+  const [value, setValue] = useState<string | null>(null)
+  const [reason, setReason] = useState('')
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const [done, setDone] = useState(false)
+  const id = `edit-${name}`
+  const shownValue = value ?? (secret ? '' : (now?.value ?? ''))
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    setError(null)
+    setDone(false)
+    try {
+      await ask(`/config/${encodeURIComponent(key)}`, {
+        method: 'PUT',
+        ifMatch: `"${now?.version ?? 0}"`,
+        body: { value: shownValue, reason: reason.trim() },
+      })
+      setReason('')
+      setValue(null)
+      setDone(true)
+    } catch (failure) {
+      setError(failure)
+    } finally {
+      setBusy(false)
+      const changed = !(error instanceof ApiProblem) || error.status === 412
+      if (changed) {
+        for (const queryKey of [['config'], ['config-effective'], ['revisions']]) {
+          void queryClient.invalidateQueries({ queryKey })
+        }
+      }
+    }
+  }
+  return (
+    <form className="stack tight" onSubmit={submit}>
+      <fieldset className="stack tight" disabled={refused !== null || busy}>
+        <legend className="strong">Change it</legend>
+        {refused && <p>{refused}</p>}
+        {family && (
+          <>
+            <label htmlFor={`${id}-part`}>
+              For which {name.startsWith('approval.') ? 'tool' : 'incident type'}
+              {single ? ' (empty: for all)' : ''}
+            </label>
+            <input
+              id={`${id}-part`}
+              type="text"
+              required={!single}
+              pattern="[a-z0-9_.]{1,64}"
+              value={part}
+              onChange={(event) => setPart(event.target.value)}
+            />
+          </>
+        )}
+        <label htmlFor={`${id}-value`}>Value</label>
+        <textarea
+          id={`${id}-value`}
+          className="mono"
+          rows={name.endsWith('system_prompt') ? 10 : 1}
+          required
+          maxLength={20_000}
+          value={shownValue}
+          onChange={(event) => setValue(event.target.value)}
+        />
+        <label htmlFor={`${id}-reason`}>Reason, for the history</label>
+        <input
+          id={`${id}-reason`}
+          type="text"
+          required
+          minLength={3}
+          maxLength={500}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+        {error !== null && <Failed error={error} />}
+        <div className="row">
+          <button type="submit">Save</button>
+          <span role="status">{done && 'Saved: it holds from the next cycle on.'}</span>
+        </div>
+      </fieldset>
+    </form>
+  )
+}

@@ -1,0 +1,98 @@
+import { useQuery } from '@tanstack/react-query'
+import { ask, type Page } from '../api.ts'
+
+export type Stored = {
+  key: string
+  value: string | null
+  version: number
+  updatedAt: string
+  updatedBy: string
+  reason: string | null
+  secret: boolean
+  locked: boolean
+  problem: string | null
+}
+export type Known = {
+  key: string
+  description: string
+  default: string | null
+  environment: string | null
+  secret: boolean
+}
+export type Effective = {
+  name: string
+  key: string
+  value: unknown
+  source: 'type' | 'global' | 'environment' | 'default'
+  problem: string | null
+}
+
+/** One setting as the page shows it: what is in force, and every stored value that belongs to it. */
+export type Shown = {
+  name: string
+  description: string
+  environment: string | null
+  secret: boolean
+  fallback: string | null
+  /** Takes a value for every part after the dot: an incident type, a tool. */
+  family: boolean
+  /** Takes a value without such a part. */
+  single: boolean
+  effective: Effective | null
+  stored: Stored[]
+  /** The environment decides, and a stored value would have no effect. */
+  locked: boolean
+}
+
+export function useSettings(type: string) {
+  const config = useQuery({
+    queryKey: ['config'],
+    queryFn: ({ signal }) => ask<Page<Stored> & { settings: Known[] }>('/config', { signal }),
+  })
+  const effective = useQuery({
+    queryKey: ['config-effective', type],
+    queryFn: ({ signal }) =>
+      ask<Page<Effective>>(`/config/effective${type ? `?type=${encodeURIComponent(type)}` : ''}`, { signal }),
+  })
+  const settings = config.data && effective.data ? shown(config.data, effective.data.items) : null
+  return { settings, unknown: config.data ? unknownOf(config.data) : [], config, effective }
+}
+
+function shown(config: { items: Stored[]; settings: Known[] }, effective: Effective[]): Shown[] {
+  const byName = new Map<string, Shown>()
+  for (const known of config.settings) {
+    const family = known.key.endsWith('.*')
+    const name = family ? known.key.slice(0, -2) : known.key
+    const before = byName.get(name)
+    if (before) {
+      byName.set(name, { ...before, family: before.family || family, single: before.single || !family })
+      continue
+    }
+    const inForce = effective.find((each) => each.name === name) ?? null
+    byName.set(name, {
+      name,
+      description: known.description,
+      environment: known.environment,
+      secret: known.secret,
+      fallback: known.default,
+      family,
+      single: !family,
+      effective: inForce,
+      stored: config.items.filter(({ key }) => key === name || (family && key.startsWith(`${name}.`))),
+      locked: inForce?.source === 'environment' && !name.startsWith('agent.'),
+    })
+  }
+  for (const setting of byName.values()) {
+    if (setting.family)
+      setting.stored = config.items.filter(({ key }) => key === setting.name || key.startsWith(`${setting.name}.`))
+  }
+  return [...byName.values()]
+}
+
+/** Stored under a key that no setting knows: without effect, and worth knowing. */
+function unknownOf(config: { items: Stored[]; settings: Known[] }): Stored[] {
+  const names = config.settings.map(({ key }) => (key.endsWith('.*') ? key.slice(0, -1) : key))
+  return config.items.filter(
+    ({ key }) => !names.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name)),
+  )
+}
