@@ -21,6 +21,9 @@ test.failing.each([
 test.failing.each([
   ['isolate takes a target without its ending', 'systemctl isolate poweroff'],
   ['env takes anything with a sign of equality for a variable', 'env 1=2 reboot'],
+  ['env takes variables behind two dashes', 'env -- A=b reboot'],
+  ['so does sudo', 'sudo -- A=b reboot'],
+  ['the seventeenth argument of xargs counts', `echo ${'x '.repeat(16)}/ | xargs rm -rf`],
   ['runuser takes -c behind the user, as su does', 'runuser bob -c reboot'],
   ['a pattern names a file of the system', 'rm -f /etc/passw*'],
 ])('%s: it is never run', (_title, text) => {
