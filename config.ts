@@ -1,9 +1,28 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import type { OidcSettings } from './clients/oidc.ts'
+import type { PersonRole } from './domain/operator.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const flag = z.enum(['true', 'false', '1', '0']).transform((text) => text === 'true' || text === '1')
 const url = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' })
+
+/**
+ * `sre-admins=admin,sre=approver`; with semicolons between them where names of groups hold commas, as those of LDAP do. The
+ * roles of machines are not among them: no group makes a person an agent.
+ */
+function roleMap(text: string, context: z.core.$RefinementCtx): Record<string, PersonRole> {
+  const roles: Record<string, PersonRole> = Object.create(null)
+  for (const pair of text.split(text.includes(';') ? ';' : ',')) {
+    const [, group, role] = /^\s*(.+)=\s*(viewer|operator|approver|admin)\s*$/.exec(pair) ?? []
+    if (group && role) roles[group.trim()] = role as PersonRole
+    else if (pair.trim() !== '') {
+      context.addIssue(`has "${pair.trim()}", which is not <group>=<viewer, operator, approver or admin>`)
+    }
+  }
+  if (Object.keys(roles).length === 0) context.addIssue('names no group: nobody could sign in')
+  return roles
+}
 
 const schema = z.object({
   AGENT_ENABLED: flag.default(false),
@@ -38,6 +57,15 @@ const schema = z.object({
   TEMPORAL_UI_URL: url.optional(),
   PLATFORM_URL: url.optional(),
   PLATFORM_TOKEN: z.string().default(''),
+  OIDC_ISSUER: url.optional(),
+  OIDC_CLIENT_ID: z.string().min(1).optional(),
+  OIDC_CLIENT_SECRET: z.string().default(''),
+  OIDC_SCOPES: z
+    .string()
+    .regex(/(^| )openid( |$)/, 'must hold openid')
+    .default('openid profile email'),
+  OIDC_GROUPS_CLAIM: z.string().min(1).default('groups'),
+  OIDC_ROLE_MAP: z.string().transform(roleMap).optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 
@@ -51,6 +79,7 @@ const secrets = [
   'LLM_API_KEY',
   'DATABASE_URL',
   'PLATFORM_TOKEN',
+  'OIDC_CLIENT_SECRET',
 ] as const
 
 export class ConfigError extends Error {
@@ -104,6 +133,7 @@ export function readConfig(
       problems.push('AGENT_API_KEY is required when AGENT_ENABLED is true: a token of role agent')
     }
   }
+  problems.push(...oidcProblems(values))
   for (const name of requires) {
     if (values[name] === undefined && schema.shape[name].safeParse(undefined).data === undefined) {
       problems.push(`${name} is required`)
@@ -111,6 +141,33 @@ export function readConfig(
   }
   if (problems.length > 0 || !parsed.success) throw new ConfigError(problems)
   return parsed.data
+}
+
+/** A provider takes all of its settings; and what it says is believed over TLS, or from this machine. */
+function oidcProblems(values: Record<string, string>): string[] {
+  if (!values.OIDC_ISSUER) return []
+  const problems = (['OIDC_CLIENT_ID', 'OIDC_ROLE_MAP', 'PUBLIC_URL'] as const)
+    .filter((name) => !values[name])
+    .map((name) => `${name} is required when OIDC_ISSUER is set`)
+  if (/^http:\/\/(?!localhost[:/]|127(\.\d+){3}[:/]|\[::1\])/.test(`${values.OIDC_ISSUER}/`)) {
+    problems.push('OIDC_ISSUER must be https, unless it is on this machine')
+  }
+  return problems
+}
+
+/** The provider that vouches for people; null where none is set. */
+export function oidcSettings(config: Config): OidcSettings | null {
+  const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_ROLE_MAP, PUBLIC_URL } = config
+  if (!OIDC_ISSUER || !OIDC_CLIENT_ID || !OIDC_ROLE_MAP || !PUBLIC_URL) return null
+  return {
+    issuer: OIDC_ISSUER,
+    clientId: OIDC_CLIENT_ID,
+    clientSecret: config.OIDC_CLIENT_SECRET,
+    scopes: config.OIDC_SCOPES,
+    groupsClaim: config.OIDC_GROUPS_CLAIM,
+    roles: OIDC_ROLE_MAP,
+    publicUrl: PUBLIC_URL,
+  }
 }
 
 /** Of the defaults that `platform_config` falls back to, those that somebody really set in the environment. */

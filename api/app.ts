@@ -1,5 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import pino, { type Logger } from 'pino'
+import type { Oidc } from '../clients/oidc.ts'
 import type { PlatformClient } from '../clients/platform.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
@@ -28,6 +29,7 @@ import { judgeRoutes } from './judge.ts'
 import { linkRoutes } from './links.ts'
 import { createMetrics } from './metrics.ts'
 import { nodeRoutes } from './nodes.ts'
+import { oidcRoutes } from './oidc.ts'
 import { operatorRoutes } from './operators.ts'
 import { platformState } from './platform-state.ts'
 import { answerProblem, invalidRequest, Problem, toProblem } from './problem.ts'
@@ -56,6 +58,7 @@ export type ApiOptions = {
   log?: Logger
   environment?: EnvironmentDefaults
   publicUrl?: string | null
+  oidc?: Oidc | null
   temporalPage?: ApiDeps['temporalPage']
   /** Where the built pages are; without them there are signposts. */
   webDir?: string | null
@@ -105,6 +108,7 @@ export function createApi(options: ApiOptions): Api {
     log,
     environment: options.environment ?? {},
     publicUrl: options.publicUrl ?? null,
+    oidc: options.oidc ?? null,
     temporalPage: options.temporalPage ?? null,
     closing: options.closing ?? new AbortController().signal,
   }
@@ -119,6 +123,7 @@ export function createApi(options: ApiOptions): Api {
   app.use('/auth/*', recordSignIns(deps))
   sessionRoutes(app, deps)
   plainApprovalRoutes(app, deps)
+  oidcRoutes(app, deps)
   app.use('/api/*', authenticate(db, deps.publicUrl), limitBody)
   app.route('/api/v1', router)
 

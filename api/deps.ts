@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Oidc } from '../clients/oidc.ts'
 import type { PlatformClient } from '../clients/platform.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
@@ -22,6 +23,8 @@ export type ApiDeps = {
   publicUrl: string | null
   /** Temporal's own pages, for links to a run. */
   temporalPage: { url: string; namespace: string } | null
+  /** Who vouches for people; null: tokens alone. */
+  oidc: Oidc | null
   /** Aborted when the process is told to stop: not ready any more, streams end. */
   closing: AbortSignal
 }

@@ -2,8 +2,9 @@ import { fileURLToPath } from 'node:url'
 import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
+import { createOidc } from '../clients/oidc.ts'
 import { createPlatformClient } from '../clients/platform.ts'
-import { givenDefaults, readConfig } from '../config.ts'
+import { givenDefaults, oidcSettings, readConfig } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
@@ -30,6 +31,8 @@ const platform = config.PLATFORM_URL
   ? createPlatformClient({ baseUrl: config.PLATFORM_URL, token: config.PLATFORM_TOKEN })
   : null
 
+const provider = oidcSettings(config)
+
 const closing = new AbortController()
 await loadSql()
 const { app, deps } = createApi({
@@ -40,6 +43,7 @@ const { app, deps } = createApi({
   log,
   environment: givenDefaults(),
   publicUrl: config.PUBLIC_URL ?? null,
+  oidc: provider && createOidc(provider),
   temporalPage: config.TEMPORAL_UI_URL ? { url: config.TEMPORAL_UI_URL, namespace: config.TEMPORAL_NAMESPACE } : null,
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,

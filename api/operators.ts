@@ -28,6 +28,8 @@ const operator = z.object({
   permissions: z.array(z.string()),
   createdAt: z.string(),
   disabledAt: z.string().nullable(),
+  /** Who vouches for this person and gives their role. */
+  issuer: z.string().nullable(),
 })
 const example: z.input<typeof operator> = {
   id: 'opr_01kahnv4q2e8w9r7c5x3m1t6zp',
@@ -38,6 +40,7 @@ const example: z.input<typeof operator> = {
   permissions: [...permissions.approver],
   createdAt: '2026-11-21T01:46:02.000000Z',
   disabledAt: null,
+  issuer: null,
 }
 
 export function operatorRoutes(router: Router, deps: ApiDeps): void {
@@ -96,6 +99,11 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
         throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
       }
       return await db.transaction().execute(async (trx) => {
+        const known = await operatorByName(trx, name)
+        if (known?.issuer && known.role !== body.role) {
+          // Set here, it would hold until they next sign in, and nobody would know why it changed back.
+          throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
+        }
         const { before, now } = await putOperator(trx, { name, ...body })
         const what = before ? 'operator.changed' : 'operator.added'
         const detail = before ? `From ${told(before)} to ${told(now)}` : `As ${told(now)}`

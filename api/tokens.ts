@@ -26,6 +26,8 @@ const token = z.object({
   name: z.string(),
   /** Enough to recognise one that leaked, and nothing to guess the rest by. */
   prefix: z.string(),
+  /** `sign_in`: what the browsers of one person stand for who signed in through a provider. */
+  kind: z.enum(['token', 'sign_in']),
   role,
   scopes: z.array(z.string()),
   operator: z.string().nullable(),
@@ -38,6 +40,7 @@ const example: z.input<typeof token> = {
   id: 'tok_01kahnv4q2e8w9r7c5x3m1t6zp',
   name: 'anna, laptop',
   prefix: 'nst_ab12…',
+  kind: 'token',
   role: 'approver',
   scopes: ['type:disk_pressure'],
   operator: 'anna',
@@ -187,5 +190,5 @@ function told({ role, operator, scopes }: TokenRow): string {
 }
 
 function shown(row: TokenRow): z.input<typeof token> {
-  return { ...row, prefix: `${row.prefix}…` }
+  return { ...row, prefix: row.kind === 'sign_in' ? row.prefix : `${row.prefix}…` }
 }

@@ -13,10 +13,14 @@ export type OperatorRow = {
   incidentTypes: string[] | null
   createdAt: string
   disabledAt: string | null
+  /** Who vouches for this person and gives their role; null for people who were made here. */
+  issuer: string | null
 }
 
 function operators(db: Db) {
-  return db.selectFrom('operator').select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt'])
+  return db
+    .selectFrom('operator')
+    .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt', 'issuer'])
 }
 
 export async function operatorById(db: Db, id: string): Promise<OperatorRow | null> {

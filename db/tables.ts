@@ -131,6 +131,9 @@ export type Database = {
     /** Null: incidents of all types. */
     incidentTypes: ColumnType<string[] | null, string | null | undefined, string | null>
     disabledAt: NullableTime
+    /** Whom a provider vouches for, and as whom; null for people who were made here. */
+    issuer: ColumnType<string | null, string | null | undefined, never>
+    subject: ColumnType<string | null, string | null | undefined, never>
   }
   attempt: { subject: string; count: number; resetsAt: ColumnType<string, unknown, unknown> }
   audit: {
@@ -146,6 +149,8 @@ export type Database = {
     id: string
     name: string
     prefix: string
+    /** `sign_in`: made for sessions, held by nobody. */
+    kind: Generated<'token' | 'sign_in'>
     sha256: string
     role: 'viewer' | 'operator' | 'approver' | 'admin' | 'agent' | 'ingest'
     operatorId: string | null

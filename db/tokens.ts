@@ -84,6 +84,7 @@ export type TokenRow = {
   id: string
   name: string
   prefix: string
+  kind: 'token' | 'sign_in'
   role: Role
   scopes: string[]
   operator: string | null
@@ -98,7 +99,7 @@ function tokenRows(db: Db) {
   return db
     .selectFrom('apiToken')
     .leftJoin('operator', 'operator.id', 'apiToken.operatorId')
-    .select(['apiToken.id', 'apiToken.name', 'prefix', 'apiToken.role', 'scopes', 'operator.name as operator'])
+    .select(['apiToken.id', 'apiToken.name', 'prefix', 'kind', 'apiToken.role', 'scopes', 'operator.name as operator'])
     .select(['apiToken.createdAt', 'expiresAt', 'lastUsedAt', 'revokedAt'])
 }
 

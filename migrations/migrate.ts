@@ -11,6 +11,7 @@ import * as decisions from './0007-decisions.ts'
 import * as operators from './0008-operators.ts'
 import * as audit from './0009-audit.ts'
 import * as attempts from './0010-attempts.ts'
+import * as oidc from './0011-oidc.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -24,6 +25,7 @@ const migrations: Record<string, Migration> = {
   '0008-operators': operators,
   '0009-audit': audit,
   '0010-attempts': attempts,
+  '0011-oidc': oidc,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { type ConfigError, readConfig } from '../config.ts'
+import { type ConfigError, oidcSettings, readConfig } from '../config.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
   try {
@@ -66,4 +66,40 @@ test('a secret may come from a file, but not from two places', () => {
 test('no message repeats the value of a secret', () => {
   const found = problems({ DATABASE_URL: 'mysql://root:hunter2@db/x', PORT: 'x' })
   expect(found.join()).not.toContain('hunter2')
+})
+
+const provider = {
+  OIDC_ISSUER: 'https://id.example.com/realms/ops',
+  OIDC_CLIENT_ID: 'nightshift',
+  OIDC_ROLE_MAP: 'sre-admins=admin, sre=approver',
+  PUBLIC_URL: 'https://nightshift.example.com',
+}
+
+test('a provider takes all of its settings, and its groups give roles of people alone', () => {
+  expect(oidcSettings(readConfig(provider))).toMatchObject({
+    ...{ issuer: provider.OIDC_ISSUER, scopes: 'openid profile email', groupsClaim: 'groups' },
+    roles: { 'sre-admins': 'admin', sre: 'approver' },
+  })
+  expect(oidcSettings(readConfig({}))).toBeNull()
+  expect(problems({ OIDC_ISSUER: provider.OIDC_ISSUER })).toHaveLength(3)
+  for (const map of ['sre=agent', 'sre=ingest', 'sre', '=admin', 'sre=root', ',']) {
+    expect([map, problems({ ...provider, OIDC_ROLE_MAP: map }).length > 0]).toEqual([map, true])
+  }
+  expect(problems({ ...provider, OIDC_SCOPES: 'profile' })).toEqual(['OIDC_SCOPES must hold openid'])
+})
+
+test('names of groups may hold commas and equal signs, as those of LDAP do', () => {
+  const map = 'CN=sre,OU=ops=approver; CN=admins,OU=ops=admin'
+  expect({ ...readConfig({ ...provider, OIDC_ROLE_MAP: map }).OIDC_ROLE_MAP }).toEqual({
+    'CN=sre,OU=ops': 'approver',
+    'CN=admins,OU=ops': 'admin',
+  })
+})
+
+test('a provider is believed over TLS, or from this machine', () => {
+  const from = (issuer: string) => problems({ ...provider, OIDC_ISSUER: issuer })
+  expect(['http://127.0.0.1:9000', 'http://localhost/x', 'http://[::1]:1'].flatMap(from)).toEqual([])
+  for (const issuer of ['http://id.example.com', 'http://localhost.example.com', 'http://127.0.0.1.example.com']) {
+    expect([issuer, from(issuer)]).toEqual([issuer, ['OIDC_ISSUER must be https, unless it is on this machine']])
+  }
 })

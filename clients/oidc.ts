@@ -1,0 +1,148 @@
+import { createHmac } from 'node:crypto'
+import * as openid from 'openid-client'
+import type { PersonRole } from '../domain/operator.ts'
+import type { Identity } from '../domain/sign-in.ts'
+
+export type OidcSettings = {
+  issuer: string
+  clientId: string
+  clientSecret: string
+  scopes: string
+  groupsClaim: string
+  roles: Record<string, PersonRole>
+  /** Where people reach this server: the provider sends them back there. */
+  publicUrl: string
+}
+
+/** `refused`: the provider or its answer says no. `unreachable`: it could not be asked. Never carries what it wrote. */
+export class OidcError extends Error {
+  override name = 'OidcError' as const
+  readonly kind: 'refused' | 'unreachable'
+  constructor(kind: 'refused' | 'unreachable', message: string, cause?: unknown) {
+    super(message, { cause })
+    this.kind = kind
+  }
+}
+
+export type Oidc = {
+  settings: OidcSettings
+  /** Where to send a browser that holds this secret. */
+  start(secret: string): Promise<URL>
+  /** Who came back, if it is the browser that holds this secret. */
+  finish(secret: string, query: string): Promise<Identity>
+}
+
+const answerWithinSeconds = 5
+/** Keys are fetched anew when an unknown one appears; what else a provider says about itself changes rarely. */
+const rediscoverAfterMs = 3_600_000
+export const callbackPath = '/auth/oidc/callback'
+
+/** Code flow with PKCE. Discovered when first asked, so that this server starts while the provider is down. */
+export function createOidc(settings: OidcSettings): Oidc {
+  let known: { configuration: Promise<openid.Configuration>; atMs: number } | null = null
+  function configuration(): Promise<openid.Configuration> {
+    if (known && performance.now() - known.atMs < rediscoverAfterMs) return known.configuration
+    const mine = { configuration: discover(settings), atMs: performance.now() }
+    known = mine
+    // A failure is not remembered: the next person tries again.
+    mine.configuration.catch(() => {
+      if (known === mine) known = null
+    })
+    return mine.configuration
+  }
+  return {
+    settings,
+    start: (secret) =>
+      translated(async () =>
+        openid.buildAuthorizationUrl(await configuration(), {
+          redirect_uri: new URL(callbackPath, settings.publicUrl).href,
+          scope: settings.scopes,
+          state: part(secret, 'state'),
+          nonce: part(secret, 'nonce'),
+          code_challenge: await openid.calculatePKCECodeChallenge(part(secret, 'verifier')),
+          code_challenge_method: 'S256',
+        }),
+      ),
+    finish: (secret, query) =>
+      translated(async () => {
+        const config = await configuration()
+        const url = new URL(`${callbackPath}${query}`, settings.publicUrl)
+        const answer = await openid.authorizationCodeGrant(config, url, {
+          expectedState: part(secret, 'state'),
+          expectedNonce: part(secret, 'nonce'),
+          pkceCodeVerifier: part(secret, 'verifier'),
+          idTokenExpected: true,
+        })
+        const claims = answer.claims() as openid.IDToken
+        let groups = groupsIn(claims, settings.groupsClaim)
+        if (groups === null && config.serverMetadata().userinfo_endpoint) {
+          groups = groupsIn(await openid.fetchUserInfo(config, answer.access_token, claims.sub), settings.groupsClaim)
+        }
+        const name = [claims.preferred_username, claims.email, claims.name].find((each) => typeof each === 'string')
+        return { issuer: claims.iss, subject: claims.sub, name: (name as string) ?? '', groups: groups ?? [] }
+      }),
+  }
+}
+
+/**
+ * State, nonce and verifier of one try, all from the secret that only this browser holds: whoever brings another browser's
+ * answer has the wrong state, and nothing has to be stored for a try that nobody finishes.
+ */
+function part(secret: string, what: 'state' | 'nonce' | 'verifier'): string {
+  return createHmac('sha256', secret).update(what).digest('base64url')
+}
+
+async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<openid.Configuration> {
+  const url = new URL(issuer)
+  return await openid.discovery(
+    url,
+    clientId,
+    { [openid.clockTolerance]: 30 },
+    clientSecret ? openid.ClientSecretBasic(clientSecret) : openid.None(),
+    {
+      timeout: answerWithinSeconds,
+      [openid.customFetch]: asked,
+      // Signatures count even over TLS; without TLS (config.ts lets that through on this machine alone) they are all there is.
+      execute: [openid.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [openid.allowInsecureRequests] : [])],
+    },
+  )
+}
+
+const asked: openid.CustomFetch = async (url, options) => {
+  let response: Response
+  try {
+    response = await fetch(url, options as RequestInit)
+  } catch (error) {
+    throw new OidcError('unreachable', 'the provider does not answer', error)
+  }
+  if (response.status >= 500) throw new OidcError('unreachable', `the provider answered ${response.status}`)
+  return response
+}
+
+async function translated<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+      if (cause instanceof OidcError) throw cause
+      if (cause.name === 'TimeoutError') throw new OidcError('unreachable', 'the provider does not answer', error)
+    }
+    const { code, error: word } = error as { code?: unknown; error?: unknown }
+    const said = [word, code].find((each) => typeof each === 'string' && /^\w{1,40}$/.test(each))
+    throw new OidcError('refused', said ? `the sign-in was refused: ${said}` : 'the sign-in was refused', error)
+  }
+}
+
+/** The claim by its name, or by a path as `realm_access.roles`; null where there is none. */
+function groupsIn(claims: object, claim: string): string[] | null {
+  let value: unknown = (claims as Record<string, unknown>)[claim]
+  if (value === undefined) {
+    value = claims
+    for (const key of claim.split('.')) {
+      value =
+        typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
+    }
+  }
+  if (typeof value === 'string') return [value]
+  return Array.isArray(value) ? value.filter((each) => typeof each === 'string').slice(0, 1_000) : null
+}
