@@ -66,7 +66,8 @@ export function inspectAwk(program: string): string | null {
     if (token === '>' && printing && depth === 0) return '> writes a file'
     if (token === '(' || token === '[') depth += 1
     if (token === ')' || token === ']') depth -= 1
-    if (token === ';' || token === '\n' || token === '}' || token === '{') printing = false
+    // A line break ends nothing here: behind a comma or an operator the statement goes on.
+    if (token === ';' || token === '}' || token === '{') printing = false
     slash = token === ']' ? 'divides' : /^(?:[)$]|\+|-)$/.test(token) ? 'either' : 'begins'
     if (!/^[\x20-\x7e\n]+$/.test(token)) return `${token} is not awk`
   }
@@ -75,8 +76,30 @@ export function inspectAwk(program: string): string | null {
 
 /** True when a bracket opens and does not close: what looked like the end was inside it. */
 export function hasOpenBracket(expression: string): boolean {
-  return expression
-    .replace(/\\./g, '')
-    .replace(/\[\^?\]?[^\]]*\]/g, '')
-    .includes('[')
+  let at = 0
+  while (at < expression.length) {
+    if (expression[at] === '\\') at += 2
+    else if (expression[at] !== '[') at += 1
+    else {
+      const end = endOfBracket(expression, at)
+      if (end === null) return true
+      at = end
+    }
+  }
+  return false
+}
+
+/** Behind `[…]`: a bracket right behind the open one is a character, and `[:alpha:]` has an end of its own. Null: it stays open. */
+function endOfBracket(expression: string, from: number): number | null {
+  let at = from + 1
+  if (expression[at] === '^') at += 1
+  if (expression[at] === ']') at += 1
+  while (at < expression.length && expression[at] !== ']') {
+    // awk takes `\\]` for a character, sed for the end: what two of them read differently cannot be read.
+    if (expression.startsWith('\\]', at)) return null
+    const named = /^\[([:.=])/.exec(expression.slice(at, at + 2))
+    const close = named ? expression.indexOf(`${named[1]}]`, at + 2) : -1
+    at = close < 0 ? at + 1 : close + 2
+  }
+  return at < expression.length ? at + 1 : null
 }

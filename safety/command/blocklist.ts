@@ -192,7 +192,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
       const [verb, ...units] = call.operands.map((word) => word.text)
       if (verb === undefined) return null
       if (/^(?:isolate|start|default)$/.test(verb))
-        return units.find((unit) => powerTargets.test(unit) && unit.includes('.')) ?? null
+        return units.find((unit) => powerTargets.test(unit) && (verb === 'isolate' || unit.includes('.'))) ?? null
       return powerTargets.test(verb) && units.length === 0 && verb !== 'exit' ? verb : null
     },
   ],

@@ -70,7 +70,13 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
   else if (first.text.includes('/') && !trusted.test(first.text))
     add('UNKNOWN_COMMAND', first, 'is a program of an unusual place')
 
-  if (name === 'cd' || name === 'pushd') enter(words[1], docket)
+  if (name === 'cd' || name === 'pushd') {
+    const isFollowed = enter(
+      words.slice(1).find(({ text }) => !/^-./.test(text)),
+      docket,
+    )
+    if (!isFollowed) add('ARGUMENT', first, 'changes the directory more often than is followed')
+  }
 
   const unwrapped = unwrap(name, words, place.input, place.piped)
   if (unwrapped) return judgeWrapper(words, unwrapped, docket, place, add)
@@ -114,12 +120,15 @@ function judgeProgram(name: string, words: readonly Word[], docket: Docket, plac
 /** More directories than this are not followed. */
 const mostDirectories = 6
 
-/** A `cd` may fail or be in a subshell, so the directories before it stay possible. */
-function enter(target: Word | undefined, docket: Docket): void {
+/** A `cd` may fail or be in a subshell, so the directories before it stay possible. False when there are too many. */
+function enter(target: Word | undefined, docket: Docket): boolean {
   const paths = target ? normalise(target.text, docket.directories) : ['/root']
   for (const path of paths) {
-    if (path.startsWith('/') && docket.directories.length < mostDirectories) docket.directories.push(path)
+    if (!path.startsWith('/') || docket.directories.includes(path)) continue
+    if (docket.directories.length >= mostDirectories) return false
+    docket.directories.push(path)
   }
+  return true
 }
 
 function endless({ bound, words }: Unbounded, docket: Docket, place: Place, add: Add): Ending {

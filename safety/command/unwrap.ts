@@ -12,7 +12,9 @@ export function unwrap(name: string, words: readonly Word[], input: string | nul
     return input === null ? null : { ...empty(), inner: [script(input)], why: asks(null, 'runs its input') }
   const special = specials.get(name)
   if (special) return special(words, input)
-  const wrapper = table.get(name)
+  // With `-u` runuser takes a command behind its options, without it is `su`.
+  const isSu = name === 'runuser' && !words.some(({ text }) => /^(?:-u|--user)/.test(text))
+  const wrapper = table.get(isSu ? 'su' : name)
   return wrapper ? unwrapByTable(words, wrapper) : null
 }
 

@@ -74,7 +74,7 @@ export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrappe
       }
       collectMount(option.names, option.value, result)
       at = option.next
-    } else if (level.wrapper.assignments && /^[A-Za-z_]\w*=/.test(text)) {
+    } else if (level.wrapper.assignments && /^[^-=][^=]*=/.test(text)) {
       result.assignments.push({ name: text.slice(0, text.indexOf('=')), value: text.slice(text.indexOf('=') + 1) })
       if (!word.literal) doubt(word, 'is not known before it runs')
       at += 1

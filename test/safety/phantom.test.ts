@@ -232,7 +232,8 @@ describe('phantomOf', () => {
     ]) {
       const start = performance.now()
       phantomOf(seed.repeat(100_000), nothing)
-      expect(performance.now() - start).toBeLessThan(1000)
+      // Linear or not: on a busy machine a line takes seconds, a blow-up hours.
+      expect(performance.now() - start).toBeLessThan(20_000)
     }
   })
 })

@@ -81,7 +81,7 @@ describe('awk', () => {
     ['a>b', null],
     ['{print a} b>c', null],
     ['{print a; b>c}', null],
-    ['print a\nb>c', null],
+    ['print a\nb>c', '> writes a file'],
     ['{print a}{b>c}', null],
     ['printf "x">b', '> writes a file'],
     ['print a>=b', null],
