@@ -1,9 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
+import { actionDigest } from '../../domain/digest.ts'
+import type { Policy } from '../../domain/policy.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Supposition, suppose, supposeCall, supposedState, supposition } from '../../safety/suppose.ts'
 import { toolFacts } from '../../tools/registry.ts'
+import { logOf, row } from '../support/events.ts'
 
 const now = Date.parse('2026-11-21T02:10:00Z')
 const shard = { kind: 'shard' as const, id: 'db-osl-1' }
@@ -18,6 +21,18 @@ const exec: ToolFacts = {
   command: { field: 'command', form: 'bash' },
 }
 const tools = new Map([...toolFacts, ['exec', exec]])
+const none: Policy = {
+  incidentId: 'inc_00000000000000000000000000',
+  resource: null,
+  role: 'leader',
+  paused: false,
+  offered: null,
+  vicinity: [],
+  denied: [],
+  busy: [],
+  approval: null,
+  raised: { risk: null, required: 1 },
+}
 const supposed = (input: unknown) => suppose(supposition.parse(input) as Supposition, tools, now)
 const converge = (state: Record<string, unknown>, id = 'db-osl-1') =>
   supposed({ tool: 'converge_shard', args: { id, reason: 'it lags' }, state })
@@ -130,18 +145,7 @@ describe('a supposed call', () => {
 
   test('in a known state has the digest that a real one with that dry run would have', () => {
     const state = fold([], 1)
-    const policy = {
-      incidentId: 'inc_00000000000000000000000000',
-      resource: null,
-      role: 'leader' as const,
-      paused: false,
-      offered: null,
-      vicinity: [],
-      denied: [],
-      busy: [],
-      approval: null,
-      raised: { risk: null, required: 1 },
-    }
+    const policy = { ...none }
     const call = { tool: 'get_shard', args: { id: 'x' } }
     const { actionDigest } = supposeCall(call, tools, state, policy, now) as { actionDigest: string }
     const denied = supposeCall(
@@ -153,6 +157,22 @@ describe('a supposed call', () => {
     )
     expect(actionDigest).toMatch(/^[0-9a-f]{64}$/)
     expect(denied).toMatchObject({ tool: 'converge_shard', code: 'PAUSED', targets: [{ kind: 'shard', id: 'x' }] })
+  })
+
+  test('binds what the call names after names are settled, as a dry run would', () => {
+    const resolved = [{ ...shard, name: 'oslo' }]
+    const byName = converge({ resolved, resource: shard }, 'oslo') as { actionDigest: string }
+    const byId = converge({ resolved, resource: shard }, 'db-osl-1') as { actionDigest: string }
+    expect(byName.actionDigest).toBe(byId.actionDigest)
+    expect(byId.actionDigest).toBe(actionDigest('converge_shard', { id: 'db-osl-1', reason: 'it lags' }))
+  })
+
+  test('is a repetition of an earlier one only under another id', () => {
+    const before = row('call_judged', { callId: 'c1_0', tool: 'get_shard', arguments: { id: 'x' }, verdict: 'run' })
+    const state = fold(logOf(before), 1)
+    const again = (callId?: string) =>
+      supposeCall({ tool: 'get_shard', args: { id: 'x' }, callId }, tools, state, { ...none }, now) as { code: string }
+    expect([again().code, again('c1_0').code]).toEqual(['REPEATED_CALL', 'READ'])
   })
 
   test('supposes nothing that nobody said', () => {
