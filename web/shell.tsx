@@ -56,7 +56,7 @@ export function Shell({ session, children }: { session: Session; children: React
         </nav>
         <div className="foot">
           <span className={`live ${live}`} role="status">
-            {live === 'live' ? 'Live' : 'Reconnecting…'}
+            <span>{live === 'live' ? 'Live' : 'Reconnecting…'}</span>
           </span>
           <ThemeSwitch />
           <KeyHelp />
@@ -79,7 +79,7 @@ export function Shell({ session, children }: { session: Session; children: React
 function ThemeSwitch() {
   const [chosen, choose] = useState(theme)
   return (
-    <fieldset className="switch wide">
+    <fieldset className="switch">
       <legend className="visually-hidden">Colours</legend>
       {themes.map((each) => (
         <button

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { ask, type Page } from '../api.ts'
+import { briefly } from '../incident/briefly.ts'
 import { Inert } from '../inert.tsx'
 import { Link } from '../router.tsx'
 
@@ -55,10 +56,4 @@ function restsOn(events: IncidentEvent[], approval: Approval) {
     (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === approval.callId),
   )
   return { asked: asked?.seq ?? null, looks, answer: answer?.seq ?? null }
-}
-
-/** The beginning of what a look found: enough to see whether it is worth opening. */
-function briefly(data: unknown): string {
-  const text = JSON.stringify(data) ?? ''
-  return text.length > 150 ? `${text.slice(0, 149)}…` : text
 }

@@ -1,4 +1,6 @@
 import type { IncidentEvent } from '../../domain/event.ts'
+import type { Envelope } from '../../domain/tool.ts'
+import { briefly } from './briefly.ts'
 
 /** The few numbers of a row that are worth a glance. */
 export function asideOf(event: IncidentEvent): string[] {
@@ -15,7 +17,7 @@ export function asideOf(event: IncidentEvent): string[] {
     case 'tool_started':
       return [argumentsOf(event.metadata.arguments)]
     case 'tool_finished':
-      return [seconds(event.metadata.durationMs), argumentsOf(event.metadata.arguments)]
+      return [seconds(event.metadata.durationMs), found(event.metadata.result)]
     case 'call_judged':
       return [event.metadata.tool, event.metadata.verdict, event.metadata.code]
     case 'approval_requested':
@@ -40,4 +42,8 @@ function seconds(ms: number): string {
 function argumentsOf(value: Record<string, unknown>): string {
   const text = JSON.stringify(value)
   return text.length > 160 ? `${text.slice(0, 158)}…` : text
+}
+
+export function found(result: Envelope): string {
+  return result.error ? result.error.message : briefly(result.data)
 }

@@ -3,7 +3,8 @@ import { Inert } from '../inert.tsx'
 import { Sign } from '../kinds.tsx'
 import { Link } from '../router.tsx'
 import { offset } from '../time.ts'
-import { signOf } from './timeline.tsx'
+import { found } from './aside.ts'
+import { signOf } from './sign-of.ts'
 
 /** One line per call: what was called, what came of it, who let it pass. Everything else keeps a line of its own. */
 export function Compact({ events, start, target }: { events: IncidentEvent[]; start: number; target: number | null }) {
@@ -32,7 +33,7 @@ export function Compact({ events, start, target }: { events: IncidentEvent[]; st
                 )
               })}
               <span className="ellipsis">
-                <Inert text={last.detail} />
+                <Inert text={last.kind === 'tool_finished' ? found(last.metadata.result) : last.detail} />
               </span>
             </span>
           </li>

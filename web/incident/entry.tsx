@@ -6,7 +6,7 @@ import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
 import { Link } from '../router.tsx'
 import { moment, offset, timeOfDay } from '../time.ts'
 import { asideOf } from './aside.ts'
-import { signOf } from './timeline.tsx'
+import { signOf } from './sign-of.ts'
 
 type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean }
 

@@ -63,7 +63,7 @@ export function Facts({ incident, surroundings, events }: Props) {
               Open in Temporal<span className="visually-hidden"> (new tab)</span> ↗
             </a>
           )}
-          <span className="mono small soft">{incident.id}</span>
+          <span className="mono small soft wraps">{incident.id}</span>
         </dd>
       </div>
       {incident.resolution && (

@@ -1,0 +1,59 @@
+import { existsSync } from 'node:fs'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Spine } from '../support/spine.ts'
+
+const candidates = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+
+/** Debian's Chromium, headless, without any of its own requests. */
+export async function launch(): Promise<Browser> {
+  const executablePath = candidates.find((path) => path && existsSync(path))
+  if (!executablePath) {
+    throw new Error(
+      'There is no Chromium: "apt-get install chromium", or name one in the environment variable CHROMIUM.',
+    )
+  }
+  const flags = ['headless', 'no-sandbox', 'disable-gpu', 'disable-quic', 'no-first-run', 'disable-sync']
+  const more = ['disable-background-networking', 'disable-component-update']
+  return await chromium.launch({ executablePath, args: [...flags, ...more].map((flag) => `--${flag}`) })
+}
+
+/** What a page did that no page of ours may: errors, blocked content, requests to anybody else. */
+export type Watched = Page & { complaints: string[] }
+
+export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
+  const page = Object.assign(await context.newPage(), { complaints: [] as string[] })
+  page.on('pageerror', (error) => page.complaints.push(`error: ${error.message}`))
+  page.on('dialog', (dialog) => {
+    page.complaints.push(`dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(url) && !request.url().startsWith('data:')) {
+      page.complaints.push(`request to ${request.url()}`)
+    }
+  })
+  page.on('console', (message) => {
+    // Who is not signed in yet is told so by a 401, which Chromium reports.
+    if (message.type() === 'error' && !/status of 401/.test(message.text())) page.complaints.push(message.text())
+  })
+  return page
+}
+
+/** Signed in as the start does it: by a code in the fragment of an address. */
+export async function signedIn(
+  browser: Browser,
+  spine: Spine,
+  as: 'admin' | 'approver' = 'approver',
+  options: BrowserContextOptions = {},
+): Promise<Watched> {
+  const page = await openPage(browser, spine.url, options)
+  const answer = await fetch(`${spine.url}/auth/codes`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${spine.tokens[as]}` },
+  })
+  const { code } = (await answer.json()) as { code: string }
+  await page.goto(`${spine.url}/sign-in#code=${code}`)
+  await page.getByRole('heading', { name: 'Incidents' }).waitFor()
+  return page
+}
