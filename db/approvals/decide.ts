@@ -2,10 +2,10 @@ import { sql } from 'kysely'
 import type { ApprovalStatus, Decision, DecisionOutcome, DenialCategory } from '../../domain/approval.ts'
 import { useBySeconds } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
-import { permissions } from '../../domain/operator.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
 import type { Db, Trx } from '../connect.ts'
+import { refusalToDecide } from '../operators.ts'
 import { recordSecurityEvent } from '../security-events.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { expirePending } from './settle.ts'
@@ -36,7 +36,7 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     const token = await trx
       .selectFrom('decisionToken')
       .innerJoin('operator', 'operator.id', 'decisionToken.operatorId')
-      .select(['approvalId', 'operatorId', 'operator.name', 'operator.role', 'usedAt', 'usedFor'])
+      .select(['approvalId', 'operatorId', 'operator.name', 'usedAt', 'usedFor'])
       .select(sql<boolean>`expires_at <= nightshift_now()`.as('late'))
       .where('sha256', '=', sha256(request.token))
       .executeTakeFirst()
@@ -100,9 +100,11 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       const message = `${approvalId} is ${approval.status} already`
       return { outcome: gone ? 'gone' : 'conflict', status: approval.status, message }
     }
-    if (!permissions[token.role].includes('decide')) {
+    // What somebody may can change between minting a token and using it.
+    const refusal = await refusalToDecide(trx, token.operatorId, approval)
+    if (refusal) {
       await suspect(trx, incidentId, request, 'ROLE_LOST', token.name)
-      return { outcome: 'forbidden', code: 'ROLE_LOST', message: `${token.name} may no longer decide approvals` }
+      return { outcome: 'forbidden', code: 'ROLE_LOST', message: refusal }
     }
     const reason = cleanse(request.reason?.trim()) || null
     if (request.decision === 'deny' && !reason) {

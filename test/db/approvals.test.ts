@@ -223,3 +223,16 @@ test('the token is stored nowhere but as a hash', async () => {
     ) lines where line like ${`%${token}%`}`.execute(database.owner)
   expect(Number(rows[0]?.found)).toBe(0)
 })
+
+test('a token minted before its person was narrowed to lesser risks decides nothing', async () => {
+  const operatorId = await ensureOperator(database.db, 'nils', 'approver')
+  people.nils = await signedIn('nils', 'approver', operatorId)
+  const { id } = await asked({ risk: 'high' })
+  const token = await tokenOf('nils', id)
+  await sql`update operator set max_risk = 'medium' where id = ${operatorId}`.execute(database.owner)
+  expect(await say(token, 'approve', id)).toMatchObject({
+    outcome: 'forbidden',
+    code: 'ROLE_LOST',
+    message: expect.stringContaining('risks up to medium'),
+  })
+})
