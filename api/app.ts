@@ -34,7 +34,6 @@ import { operatorRoutes } from './operators.ts'
 import { platformState } from './platform-state.ts'
 import { answerProblem, invalidRequest, Problem, toProblem } from './problem.ts'
 import { proposalRoutes } from './proposals.ts'
-import { recordSignIns } from './record-sign-ins.ts'
 import { requestId } from './request-id.ts'
 import { resourceRoutes } from './resources.ts'
 import { noRuns, type Runs } from './runs.ts'
@@ -120,7 +119,6 @@ export function createApi(options: ApiOptions): Api {
 
   const router = new OpenAPIHono<Env>({ defaultHook: invalidRequest as never })
   for (const routes of routers) routes(router, deps)
-  app.use('/auth/*', recordSignIns(deps))
   sessionRoutes(app, deps)
   plainApprovalRoutes(app, deps)
   oidcRoutes(app, deps)

@@ -7,6 +7,7 @@ import { denialCategory } from '../domain/approval.ts'
 import { type Principal, permissionsOf } from '../domain/operator.ts'
 import { plainApproval, plainPolicy, plainSignIn } from './approval-plain-html.ts'
 import { wake } from './approvals.ts'
+import { limitDecisions } from './attempts.ts'
 import { signedIn } from './authenticate.ts'
 import { limitBody } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
@@ -47,7 +48,7 @@ export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
     }
     const principal = await signedIn(db, c, publicUrl)
     if (!principal) return html(c, plainSignIn(id, 'Your session has ended. Nothing was decided.'), 401)
-    const said = await decideByForm(deps, id, principal, form)
+    const said = await decideByForm(deps, c, id, principal, form)
     return await show(c, deps, id, principal, said)
   })
 }
@@ -55,7 +56,7 @@ export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
 type Form = { token?: string; decision?: string; sure?: string; category?: string; reason?: string }
 type Said = { text: string; status: number }
 
-async function decideByForm(deps: ApiDeps, id: string, principal: Principal, form: Form): Promise<Said> {
+async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Principal, form: Form): Promise<Said> {
   if (form.decision !== 'approve' && form.decision !== 'deny') return { text: 'Choose what to do.', status: 422 }
   if (form.decision === 'approve' && form.sure !== 'yes') {
     return { text: 'Nothing was decided: tick that you have read what will be done.', status: 422 }
@@ -64,6 +65,12 @@ async function decideByForm(deps: ApiDeps, id: string, principal: Principal, for
   const reason = form.reason?.trim() || (category.success ? category.data.replaceAll('_', ' ') : null)
   if (form.decision === 'deny' && (!category.success || (category.data === 'other' && !form.reason?.trim()))) {
     return { text: 'Nothing was decided: a denial needs its reason, which the agent reads.', status: 422 }
+  }
+  try {
+    await limitDecisions(deps.db, c, principal, id)
+  } catch (error) {
+    if (error instanceof Problem) return { text: `Nothing was decided: ${error.message}`, status: error.status }
+    throw error
   }
   const minted = await mintDecisionToken(deps.db, principal, id)
   if (minted.outcome !== 'minted') {

@@ -1,8 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
+import { recordAudit } from '../db/audit.ts'
 import { endSession, mintSignInCode, openSession, principalOfSession, redeemSignInCode } from '../db/sessions.ts'
 import { principalOf } from '../db/tokens.ts'
 import { type Principal, permissionsOf } from '../domain/operator.ts'
+import { addressOf } from './address.ts'
+import { afterFailure } from './attempts.ts'
 import { signedIn } from './authenticate.ts'
 import { limitBody } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
@@ -48,22 +51,41 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
   app.post('/auth/codes', async (c) => {
     const [, token] = /^Bearer +(\S{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? []
     const principal = token ? await principalOf(db, token) : null
-    if (!principal) throw new Problem(401, 'UNAUTHENTICATED', 'Send a token: Authorization: Bearer …')
+    if (!principal) {
+      const flood = token ? await afterFailure(db, c) : null
+      throw flood ?? new Problem(401, 'UNAUTHENTICATED', 'Send a token: Authorization: Bearer …')
+    }
     const minted = await mintSignInCode(db, principal.tokenId)
     if (!minted) throw machine(principal)
     return c.json(minted, 201)
   })
 }
 
+type Shown = z.infer<typeof proof>
+
 /**
- * Opens a session for whoever shows a person's token, or a code that was minted with one, and sets its cookie. Always a new
- * id: one that somebody planted in this browser before is worth nothing afterwards.
+ * Opens a session for whoever shows a person's token, or a code that was minted with one, and sets its cookie. Writes down who
+ * came in and every try that was refused until there were too many; what was shown is never part of it.
  */
-export async function signIn(
-  { db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>,
-  c: Context,
-  shown: z.infer<typeof proof>,
-): Promise<Principal> {
+export async function signIn(deps: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown): Promise<Principal> {
+  const { db } = deps
+  const where = { subject: 'browser', address: addressOf(c) }
+  try {
+    const principal = await enter(deps, c, shown)
+    const detail = `Signed in as ${principal.role}`
+    await recordAudit(db, { who: principal.name, what: 'sign_in.done', detail, ...where })
+    return principal
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    const flood = error.status === 401 ? await afterFailure(db, c) : null
+    if (flood) throw flood
+    await recordAudit(db, { who: 'unknown', what: 'sign_in.refused', detail: error.message, ...where })
+    throw error
+  }
+}
+
+/** Always a new id: one that somebody planted in this browser before is worth nothing afterwards. */
+async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown) {
   const before = sessionCookie(c, publicUrl)
   const known = 'token' in shown ? await principalOf(db, shown.token.trim()) : null
   const tokenId = 'token' in shown ? known?.tokenId : await redeemSignInCode(db, shown.code)
@@ -75,8 +97,8 @@ export async function signIn(
     throw new Problem(401, 'UNAUTHENTICATED', detail)
   }
   const id = await openSession(db, tokenId)
-  if (!id) throw machine(known)
-  const principal = (await principalOfSession(db, id)) as Principal
+  const principal = id && (await principalOfSession(db, id))
+  if (!id || !principal) throw machine(known)
   if (before) await endSession(db, before)
   setSessionCookie(c, publicUrl, id)
   return principal

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { sha256 } from '../../domain/digest.ts'
-import { type Principal, permissionsOf } from '../../domain/operator.ts'
+import { type Principal, permissionsOf, typesOf } from '../../domain/operator.ts'
 import type { Db } from '../connect.ts'
+import { typeOfApproval } from '../incident-type.ts'
 import { refusalToDecide } from '../operators.ts'
 
 export type MintOutcome =
@@ -20,6 +21,13 @@ export async function mintDecisionToken(db: Db, principal: Principal, approvalId
   }
   const row = await db.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirst()
   if (!row) return { outcome: 'not_found', message: `there is no approval ${approvalId}` }
+  const types = typesOf(principal)
+  if (types && !types.includes((await typeOfApproval(db, approvalId)) ?? '')) {
+    return {
+      outcome: 'forbidden',
+      message: `this token of ${principal.name} is for incidents of type ${types.join(', ')}`,
+    }
+  }
   const refusal = await refusalToDecide(db, operatorId, row)
   if (refusal) return { outcome: 'forbidden', message: refusal }
   const token = randomBytes(32).toString('base64url')
