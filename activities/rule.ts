@@ -5,6 +5,7 @@ import { pendingOfAction } from '../db/approvals/find.ts'
 import { consumeApproval, withdrawPending } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
+import { takeUse } from '../db/grants.ts'
 import { lockIncident, setWaiting, toIncident } from '../db/incidents.ts'
 import { takeLeases } from '../db/leases.ts'
 import { readPolicy } from '../db/policy.ts'
@@ -252,6 +253,11 @@ async function start(
   }
   // Past its use-by since it was judged: the next try is judged without it, and asks anew.
   if (approvalId !== null && !(await consumeApproval(trx, approvalId))) throw new RetryLater('APPROVAL_LATE')
+  const grantId = ruling.code === 'GRANTED' ? String(ruling.details.grant) : null
+  if (grantId !== null) {
+    const key = stepKey(place, place.turn, 'grant_used', place.call)
+    if (!(await takeUse(trx, place, grantId, key))) throw new RetryLater('GRANT_USED_UP')
+  }
   await setWaiting(trx, place.incidentId, false)
   if (ruling.effect === 'terminal' && state.hintFrom !== null) await recordHint(trx, place, state, events)
   const { event } = await append(trx, place.incidentId, place.attempt, {

@@ -16,6 +16,7 @@ import { configRoutes } from './config.ts'
 import type { ApiDeps } from './deps.ts'
 import { docsPage } from './docs.ts'
 import { effectRoutes } from './effects.ts'
+import { grantRoutes } from './grants.ts'
 import { healthRoutes } from './health.ts'
 import type { Env } from './hono.ts'
 import { hostRoutes } from './hosts.ts'
@@ -87,6 +88,7 @@ const routers = [
   effectRoutes,
   proposalRoutes,
   capabilityGapRoutes,
+  grantRoutes,
   configRoutes,
   judgeRoutes,
   tokenRoutes,

@@ -3,7 +3,16 @@ import { decide } from '../db/approvals/decide.ts'
 import { listApprovals } from '../db/approvals/find.ts'
 import { mintDecisionToken } from '../db/approvals/mint.ts'
 import { incidentById } from '../db/incidents.ts'
-import { approval, approvalStatus, type DecisionOutcome, decision, denialCategory } from '../domain/approval.ts'
+import {
+  approval,
+  approvalStatus,
+  type DecisionOutcome,
+  decision,
+  denialCategory,
+  grantWish,
+} from '../domain/approval.ts'
+import { isGrantable } from '../safety/write.ts'
+import { toolFacts } from '../tools/registry.ts'
 import { limitDecisions } from './attempts.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
@@ -86,7 +95,7 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Approves or denies',
     description:
-      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409; a denial needs a reason, which the agent reads, and may have a `category`. An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked anew with your vote.',
+      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409; a denial needs a reason, which the agent reads, and may have a `category`. An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked anew with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
     params,
     body: z.strictObject({
       decision,
@@ -94,6 +103,7 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       reason: z.string().max(2000).nullable().default(null),
       category: denialCategory.nullable().default(null),
       args: z.record(z.string(), z.unknown()).nullable().default(null),
+      grant: grantWish.nullable().default(null),
     }),
     bodyExample: { decision: 'approve', token: '…43 characters…', reason: null },
     answer: z.object({
@@ -108,6 +118,7 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       await limitDecisions(db, c, principal, id)
       const via = c.get('browser') ? 'page' : 'api'
       if (args) await refuseBadEdit(deps, id, body.decision, args)
+      if (body.grant) await refuseBadGrant(deps, id, body.decision, args !== null)
       const decided = await decide(db, { ...body, edited: args, approvalId: id, incidentId: null, via })
       if (!('approvalId' in decided)) {
         deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
@@ -121,6 +132,16 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       return { outcome, status, approvalId, incidentId }
     },
   })
+}
+
+/** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */
+async function refuseBadGrant(deps: ApiDeps, id: string, decided: 'approve' | 'deny', edits: boolean): Promise<void> {
+  const [found] = await listApprovals(deps.db, { id }, { before: null, limit: 1 })
+  if (!found) throw notFound(`approval ${id}`)
+  const facts = toolFacts.get(found.tool)
+  const allowed = facts && isGrantable({ ...facts, risk: found.risk }) && found.required === 1
+  if (decided === 'approve' && !edits && allowed) return
+  throw new Problem(422, 'NOT_GRANTABLE', `${found.tool} at ${found.risk} risk is asked about every time.`)
 }
 
 /** An edit that the judge would refuse is refused before anything changes: the person reads why, not the agent. */

@@ -4,6 +4,7 @@ import type { ResourceRef } from '../domain/resource.ts'
 import type { Risk } from '../domain/tool.ts'
 import { deniedDigests, usableApproval as usable } from './approvals/find.ts'
 import type { Trx } from './connect.ts'
+import { usableGrants } from './grants.ts'
 import { neighboursOf } from './inventory.ts'
 import { leasesOfOthers } from './leases.ts'
 import type { SettingsReader } from './settings.ts'
@@ -29,6 +30,7 @@ export async function readPolicy(
       required: settings.value<number>('approval.required', call.tool),
     },
     offered: settings.value<string[] | null>('agent.tools', incident.type),
+    grants: await usableGrants(trx, call.tool),
     vicinity: resource ? [resource, ...(await neighboursOf(trx, resource))] : [],
     denied: await deniedDigests(trx, incident.id),
     busy: await leasesOfOthers(trx, incident.id, call.targets),

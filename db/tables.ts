@@ -112,6 +112,20 @@ export type Database = {
     via: string
     at: Time
   }
+  standingGrant: {
+    id: string
+    approvalId: string
+    tool: string
+    actionDigest: string
+    stateFingerprint: string
+    targets: Json<{ kind: string; id: string }[]>
+    uses: number
+    usesLeft: number
+    grantedBy: string
+    grantedAt: Time
+    expiresAt: ColumnType<string, unknown, unknown>
+    revokedAt: NullableTime
+  }
   decisionToken: {
     sha256: string
     approvalId: string

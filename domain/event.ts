@@ -248,7 +248,7 @@ export type EventMetadata = {
   }
   approval_expired: { approvalId: string; callId: string }
   approval_withdrawn: { approvalId: string; callId: string; reason: string; edited?: Record<string, unknown> }
-  grant_used: { approvalId: string }
+  grant_used: { approvalId: string; grantId: string; usesLeft: number }
   hint_confirmed: { leader: string }
   hint_diverged: { leader: string; why: string }
   budget_ended: {

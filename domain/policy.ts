@@ -17,6 +17,8 @@ export type Policy = {
   denied: readonly string[]
   /** Targets another incident is writing to now. */
   busy: readonly { target: string; incidentId: string }[]
+  /** Standing grants of this tool that may still be used; which action they are for is checked here. */
+  grants: readonly { id: string; actionDigest: string; stateFingerprint: string }[]
   /** An approval that a person gave for this call and that is still in time; binding is checked here. */
   approval: { id: string; callId: string; actionDigest: string; stateFingerprint: string } | null
 }

@@ -65,6 +65,7 @@ export type AllowCode =
   | 'TERMINAL'
   | 'REVERSIBLE_NEAR'
   | 'APPROVED'
+  | 'GRANTED'
   | 'DRIFT'
   | 'REVERSIBLE_FAR'
   | 'UNPROVEN_COMMAND'

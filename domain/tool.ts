@@ -90,6 +90,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   risk: Risk
   /** A reversible low-risk write near the incident's resource runs unasked. */
   reversible: boolean
+  /** A person may let the very same action run again without asking. Never for commands, nor for high and critical risk. */
+  grantable?: boolean
   /** What the arguments name. Reads that look at a target close its verification; writes need it looked up. */
   names: NamedFields
   /** Runs inside what it names, so that naming a host where a guest on it is meant would hit the wrong file system. */
@@ -115,6 +117,7 @@ export type ToolFacts = {
   effect: Effect
   risk: Risk
   reversible: boolean
+  grantable?: boolean
   input: z.ZodType
   names: NamedFields
   inside?: boolean

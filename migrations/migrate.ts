@@ -12,6 +12,7 @@ import * as operators from './0008-operators.ts'
 import * as audit from './0009-audit.ts'
 import * as attempts from './0010-attempts.ts'
 import * as oidc from './0011-oidc.ts'
+import * as grants from './0012-grants.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -26,6 +27,7 @@ const migrations: Record<string, Migration> = {
   '0009-audit': audit,
   '0010-attempts': attempts,
   '0011-oidc': oidc,
+  '0012-grants': grants,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -59,7 +59,7 @@ export function replay(
 
 /** What the ruling weighed; what its version did not know yet is as if nobody had set it. */
 function policyOf({ policy }: JudgedBasis): Policy {
-  return { raised: { risk: null, required: 1 }, ...policy } as unknown as Policy
+  return { raised: { risk: null, required: 1 }, grants: [], ...policy } as unknown as Policy
 }
 
 /** The call as it was judged: proposed in the model's answer, with what was found out about it on the ruling's row. */

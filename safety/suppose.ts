@@ -105,6 +105,7 @@ function policyOf(given: z.infer<typeof supposedState>): Policy {
     role: 'leader',
     paused: given.paused,
     raised: { risk: null, required: 1 },
+    grants: [],
     offered: null,
     vicinity: [...(given.resource ? [given.resource] : []), ...given.vicinity],
     denied: [],

@@ -78,13 +78,26 @@ function authorityRule(call: Call, facts: ToolFacts, settled: Settled, digest: s
     return ask('DRIFT', 'the platform changed since this was approved: it is asked again for what is there now')
   }
   if (settled.command) return ask('UNPROVEN_COMMAND', settled.command.reason)
-  if (facts.risk !== 'low' || !facts.reversible) return askByRisk(facts)
   const isNear = settled.targets.every((target) =>
     policy.vicinity.some((ref) => resourceKey(ref) === resourceKey(target)),
   )
-  return isNear
-    ? run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
-    : ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
+  if (facts.risk === 'low' && facts.reversible && isNear) {
+    return run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
+  }
+  const { stateFingerprint } = call.prepared.preparation
+  const granted = isGrantable(facts)
+    ? policy.grants.find((each) => each.actionDigest === digest && each.stateFingerprint === stateFingerprint)
+    : undefined
+  if (granted)
+    return { ...run('GRANTED', `a standing grant for this action (${granted.id})`), details: { grant: granted.id } }
+  return facts.risk === 'low' && facts.reversible
+    ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
+    : askByRisk(facts)
+}
+
+/** Code marks the tools, and the floor holds for them too: what is high or critical is asked every time. */
+export function isGrantable({ grantable, risk, command }: ToolFacts): boolean {
+  return grantable === true && command === undefined && (risk === 'low' || risk === 'medium')
 }
 
 const riskCode = {

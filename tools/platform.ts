@@ -106,6 +106,7 @@ export const convergeShard = defineTool({
   effect: 'write',
   risk: 'low',
   reversible: true,
+  grantable: true,
   names: { id: 'shard' },
   discovers: () => [],
   async prepare({ id }, { core, signal }) {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { approveApproval, denyApproval } from './decide.ts'
+import { listGrants, revokeGrant } from './grants.ts'
 import { listApprovals } from './list.ts'
 import { showApproval } from './show.ts'
 import { tokenForApproval } from './token.ts'
@@ -17,4 +18,6 @@ export function approvalsCommand(program: Command): void {
   tokenForApproval(parent)
   watchApprovals(parent)
   waitForApproval(parent)
+  listGrants(parent)
+  revokeGrant(parent)
 }

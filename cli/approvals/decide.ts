@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type Decision, denialCategory } from '../../domain/approval.ts'
 import { type Asking, asking, connected } from '../connection.ts'
@@ -10,7 +10,14 @@ import { json, note, paint } from '../terminal.ts'
 import { command } from '../where.ts'
 import { mintToken, toldByStatus } from './decision-token.ts'
 
-type Options = Asking & { reason?: string; category?: string; args?: string; edit?: boolean }
+type Options = Asking & {
+  reason?: string
+  category?: string
+  args?: string
+  edit?: boolean
+  uses?: number
+  hours?: number
+}
 
 export function approveApproval(parent: Command): void {
   asking(
@@ -23,7 +30,13 @@ export function approveApproval(parent: Command): void {
         '--edit',
         'change the arguments in $EDITOR first: the changed call is judged and asked anew with your vote',
       )
-      .option('--args <json>', 'the same with arguments that are ready'),
+      .option('--args <json>', 'the same with arguments that are ready')
+      .option(
+        '--uses <n>',
+        'let the very same action run so many times more without asking; low and medium risk',
+        number,
+      )
+      .option('--hours <n>', 'for how long, at most 8', number, 8),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals approve apr_01k…')
     .action((id: string, options: Options) => decide(id, 'approve', options))
@@ -50,6 +63,12 @@ export function denyApproval(parent: Command): void {
     })
 }
 
+function number(text: string): number {
+  const value = Number(text)
+  if (!Number.isFinite(value)) throw new InvalidArgumentError('Give a number.')
+  return value
+}
+
 async function decide(id: string, decision: Decision, options: Options): Promise<void> {
   const { api } = connected(options)
   const args = await editedArguments(api, id, options)
@@ -61,6 +80,7 @@ async function decide(id: string, decision: Decision, options: Options): Promise
       reason: options.reason ?? null,
       ...(decision === 'deny' && { category: options.category }),
       ...(args && { args }),
+      ...(options.uses !== undefined && { grant: { uses: options.uses, hours: options.hours ?? 8 } }),
     }),
   )
   const { status } = z.looseObject({ status: z.string() }).parse(answer)

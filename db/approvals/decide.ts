@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
-import type { ApprovalStatus, Decision, DecisionOutcome, DenialCategory } from '../../domain/approval.ts'
+import type { ApprovalStatus, Decision, DecisionOutcome, DenialCategory, GrantWish } from '../../domain/approval.ts'
 import { useBySeconds } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
 import type { Db, Trx } from '../connect.ts'
+import { grant } from '../grants.ts'
 import { refusalToDecide } from '../operators.ts'
 import { recordSecurityEvent } from '../security-events.ts'
 import type { ApprovalRow } from '../tables.ts'
@@ -22,6 +23,8 @@ export type DecisionRequest = {
   category?: DenialCategory | null
   /** Approvals: arguments to run instead. They are judged and dry-run like any, and asked anew with this person's vote. */
   edited?: Record<string, unknown> | null
+  /** Approvals: let the same action run again. Whoever calls has checked that its tool may be granted. */
+  grant?: GrantWish | null
   /** Which door: api, cli, page, slack, signal, update. */
   via: string
 }
@@ -132,6 +135,7 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     const status = request.edited
       ? await supersede(trx, approval, voter, request.edited)
       : await vote(trx, approval, voter, { ...request, reason })
+    if (request.grant && status === 'approved') await grant(trx, approval, token.operatorId, request.grant)
     return { outcome: 'recorded', status, approvalId, incidentId: approval.incidentId }
   })
 }

@@ -20,6 +20,7 @@ const policy: Policy = {
   role: 'leader',
   paused: false,
   raised: { risk: null, required: 1 },
+  grants: [],
   offered: null,
   vicinity: [shard],
   denied: [],

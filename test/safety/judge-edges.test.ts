@@ -26,6 +26,7 @@ const policy: Policy = {
   busy: [],
   approval: null,
   raised: { risk: null, required: 1 },
+  grants: [],
 }
 
 const exec: ToolFacts = {
@@ -122,6 +123,11 @@ test('an ending goes through although a secret was taken out of it, a look does 
     effect: 'read',
     risk: 'none',
   })
+})
+
+test('finding out what a name means is a look like any other', () => {
+  const ruling = ruled(call('find_resource', { text: 'osl' }))
+  expect(ruling).toMatchObject({ verdict: 'run', code: 'READ', effect: 'resolve' })
 })
 
 test('an ending is always offered, and only ever of the own incident', () => {

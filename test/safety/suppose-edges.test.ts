@@ -32,6 +32,7 @@ const none: Policy = {
   busy: [],
   approval: null,
   raised: { risk: null, required: 1 },
+  grants: [],
 }
 const supposed = (input: unknown) => suppose(supposition.parse(input) as Supposition, tools, now)
 const converge = (state: Record<string, unknown>, id = 'db-osl-1') =>

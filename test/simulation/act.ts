@@ -135,6 +135,7 @@ function policyFor(
     role: 'leader',
     paused: false,
     raised: { risk: null, required: 1 },
+    grants: [],
     offered: null,
     vicinity: [incident.resource],
     denied,
