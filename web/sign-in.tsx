@@ -1,4 +1,6 @@
+import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { ask } from './api.ts'
 import { Brand } from './brand.tsx'
 import { go } from './router.tsx'
 import { signIn } from './session.ts'
@@ -56,6 +58,7 @@ export function SignInPage({ code }: { code: string | null }) {
           <button type="submit" className="main" disabled={busy}>
             {busy ? 'Signing in…' : 'Sign in'}
           </button>
+          <ThroughProvider />
           <p className="soft small">
             <code>npm start</code> prints an address that signs you in by itself. Tokens of that start are in{' '}
             <code>.nightshift/run.json</code>; those of agents and alert senders open no page.
@@ -63,5 +66,20 @@ export function SignInPage({ code }: { code: string | null }) {
         </form>
       )}
     </main>
+  )
+}
+
+/** The other way in, where whoever runs this server has set a provider. */
+function ThroughProvider() {
+  const { data } = useQuery({
+    queryKey: ['ways to sign in'],
+    queryFn: ({ signal }) => ask<{ oidc: boolean }>('/auth/methods', { signal }),
+  })
+  if (!data?.oidc) return null
+  const here = location.pathname === '/sign-in' ? '/incidents' : location.pathname + location.search
+  return (
+    <p>
+      or <a href={`/auth/oidc/start?returnTo=${encodeURIComponent(here)}`}>sign in with your organisation’s account</a>
+    </p>
   )
 }
