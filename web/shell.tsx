@@ -35,7 +35,7 @@ export function Shell({ session, children }: { session: Session; children: React
       <a className="skip" href="#content">
         Skip to the content
       </a>
-      <div className="side">
+      <header className="side">
         <Brand />
         <nav aria-label="Pages">
           <ul>
@@ -70,7 +70,7 @@ export function Shell({ session, children }: { session: Session; children: React
             Sign out
           </button>
         </div>
-      </div>
+      </header>
       <main id="content">{children}</main>
     </div>
   )

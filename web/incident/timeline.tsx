@@ -54,11 +54,13 @@ export function Timeline({ events, place, incidentId }: { events: IncidentEvent[
         </div>
       </div>
       {view === 'full' && (
-        <ol className="timeline" role="log" aria-label="Rows, oldest first">
-          {shown.map((event) => (
-            <Entry key={event.seq} event={event} start={start} isTarget={event.seq === target} />
-          ))}
-        </ol>
+        <div role="log" aria-label="Rows, oldest first">
+          <ol className="timeline">
+            {shown.map((event) => (
+              <Entry key={event.seq} event={event} start={start} isTarget={event.seq === target} />
+            ))}
+          </ol>
+        </div>
       )}
       {view === 'compact' && <Compact events={shown} start={start} target={target} />}
       {view === 'json' && (
