@@ -26,5 +26,6 @@ export default {
   clearTextReporter: { reportTests: false, reportMutants: false },
   jsonReporter: { fileName: '.cache/stryker/mutation.json' },
   htmlReporter: { fileName: '.cache/stryker/mutation.html' },
-  thresholds: { high: 90, low: 85, break: null },
+  // The whole kernel stays above this; a run of one file may end below it.
+  thresholds: { high: 90, low: 85, break: 85 },
 }

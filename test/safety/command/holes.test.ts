@@ -1,12 +1,11 @@
 import { expect, test } from '@jest/globals'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 
-// Holes that mutation testing showed and that are open. Whoever shuts one moves its row to the tables beside this file:
-// a test that is marked as failing fails when it passes.
+// Holes that mutation testing showed. Each was tried with the program itself.
 
 const judged = (text: string) => judgeCommand(text, { knownHosts: new Set() })
 
-test.failing.each([
+test.each([
   ['print in awk goes on behind a comma and a line break', 'awk \'BEGIN { print 1,\n2 > "/etc/cron.d/x" }\''],
   ['print in awk goes on behind an operator and a line break', 'awk \'BEGIN { print 1 ||\n2 > "/etc/cron.d/x" }\''],
   ['a bracket right behind an open one is a character to awk', 'awk \'/[]/"]/{x=1}; {system("id")} #"\' x'],
@@ -18,13 +17,20 @@ test.failing.each([
   expect(judged(text).verdict).not.toBe('run')
 })
 
-test.failing.each([
+test.each([
   ['isolate takes a target without its ending', 'systemctl isolate poweroff'],
   ['env takes anything with a sign of equality for a variable', 'env 1=2 reboot'],
+  ['runuser takes -c behind the user, as su does', 'runuser bob -c reboot'],
+])('%s: it is never run', (_title, text) => {
+  expect(judged(text).verdict).toBe('refuse')
+})
+
+// Open: a person is asked where nobody should be. A test that is marked as failing fails on the day its hole is shut; its row
+// then belongs into the table above.
+test.failing.each([
   ['env takes variables behind two dashes', 'env -- A=b reboot'],
   ['so does sudo', 'sudo -- A=b reboot'],
   ['the seventeenth argument of xargs counts', `echo ${'x '.repeat(16)}/ | xargs rm -rf`],
-  ['runuser takes -c behind the user, as su does', 'runuser bob -c reboot'],
   ['a pattern names a file of the system', 'rm -f /etc/passw*'],
 ])('%s: it is never run', (_title, text) => {
   expect(judged(text).verdict).toBe('refuse')
