@@ -3,8 +3,9 @@ import { judge } from './judge.ts'
 import { prompt } from './prompt.ts'
 import { queue } from './queue.ts'
 import { turn } from './turn.ts'
+import { waitingBench } from './waiting.ts'
 
-const benches: Record<string, () => Promise<void>> = { turn, queue, history, prompt, judge }
+const benches: Record<string, () => Promise<void>> = { turn, queue, history, prompt, judge, waiting: waitingBench }
 
 const names = process.argv.slice(2)
 const unknown = names.filter((name) => !(name in benches))

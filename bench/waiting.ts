@@ -1,0 +1,215 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Client, Connection } from '@temporalio/client'
+import { sql } from 'kysely'
+import { ingestAlert } from '../db/alerts.ts'
+import { decide } from '../db/approvals/decide.ts'
+import { mintDecisionToken } from '../db/approvals/mint.ts'
+import { connect, type Db } from '../db/connect.ts'
+import { createToken, ensureOperator, principalOf } from '../db/tokens.ts'
+import type { Principal } from '../domain/operator.ts'
+import { migrateToLatest } from '../migrations/migrate.ts'
+import { startPostgres } from '../start/postgres.ts'
+import { searchAttributes, startTemporal } from '../start/temporal.ts'
+import { findTemporalCli } from '../start/temporal-cli.ts'
+import { scriptedCore } from '../test/support/scripted-core.ts'
+import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
+import { median, report } from './report.ts'
+
+const waiting = Number(process.env.WAITING ?? 2_000)
+const warmUp = 50
+const decisions = 200
+const startersAtOnce = 24
+const settleMs = 30_000
+const rootDir = fileURLToPath(new URL('..', import.meta.url))
+
+/**
+ * What it costs that so many investigations wait for a person: memory of the worker (a process of its own) over what it has
+ * after a warm-up, connections that are doing something, and how long a decision takes to become an act while all the others
+ * wait. `WAITING=10000` waits for as many. Starting them is not measured.
+ */
+export async function waitingBench(): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), 'nightshift-bench-'))
+  const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
+  const cli = await findTemporalCli({ rootDir, env: process.env })
+  const logFile = join(dir, 'temporal.log')
+  const temporal = await startTemporal({ cli: cli.path, dir: null, searchAttributes, logFile, env: process.env })
+  await migrateToLatest(postgres.url)
+  const db = connect(postgres.url)
+  const settings = { 'approval.risk.converge_shard': 'high', 'approval.expiry.converge_shard': '86400' }
+  for (const [key, value] of Object.entries(settings))
+    await db.insertInto('platformConfig').values({ key, value }).execute()
+  const model = await scriptedModel((_turn, request) => script(request))
+  const core = await scriptedCore((path) =>
+    path.includes('/nodes') ? { items: [node] } : { id: path.split('/').at(-1), status: 'nominal' },
+  )
+  const worker = startWorker({
+    ...{ PATH: process.env.PATH ?? '', DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address },
+    ...{ AGENT_ENABLED: 'true', AGENT_API_KEY: 'bench', LLM_BASE_URL: model.url, LLM_REQUESTS_PER_SECOND: '1000' },
+    ...{ CORE_API_URL: core.url, WORKER_PORT: '0', LOG_LEVEL: 'error', QUEUE_INTERVAL_SECONDS: '3600' },
+    logFile: join(dir, 'worker.log'),
+  })
+  const connection = await Connection.connect({ address: temporal.address })
+  const client = new Client({ connection })
+  const person = await approver(db)
+
+  await startInvestigations(db, client, 0, warmUp)
+  await untilAsked(db, warmUp)
+  await sleep(settleMs / 3)
+  const idle = residentMegabytes(worker)
+  await startInvestigations(db, client, warmUp, waiting - warmUp)
+  await untilAsked(db, waiting)
+  await sleep(settleMs)
+  const settled = residentMegabytes(worker)
+  const busy = await busyConnections(db)
+
+  const latencies = await decideSome(db, client, person)
+  report('waiting', {
+    'investigations that wait': waiting,
+    'worker idle (MB)': idle,
+    'worker with all waiting (MB)': settled,
+    'growth (MB, less than 200)': settled - idle,
+    'connections of the worker that do something (0)': busy,
+    'decision to act, median (ms, under 250)': Math.round(median(latencies)),
+    'decision to act, p99 (ms, under 1,000)': Math.round(
+      latencies.sort((a, b) => a - b)[Math.floor(latencies.length * 0.99)] ?? 0,
+    ),
+    'worker after the decisions (MB)': residentMegabytes(worker),
+  })
+  worker.kill('SIGKILL')
+  await connection.close()
+  await db.destroy()
+  await Promise.all([model.stop(), core.stop(), temporal.stop(), postgres.stop()])
+  rmSync(dir, { recursive: true, force: true })
+}
+
+const node = { id: 'n', hostname: 'n', ip: '10.0.0.1', shard: 's', status: 'nominal' }
+
+/** Looks at its own shard, wants it converged, and hands over afterwards: the shard is named in the alert. */
+function script({ messages }: ChatRequest): Line {
+  const text = messages.map(({ content }) => content ?? '').join('\n')
+  const shard = /shard-\d+/.exec(text)?.[0] ?? 'shard-0'
+  const answers = messages.filter(({ role }) => role === 'assistant').length
+  if (answers === 0) return [{ tool: 'get_shard', arguments: { id: shard } }]
+  if (answers === 1) return [{ tool: 'converge_shard', arguments: { id: shard, reason: 'replica is behind' } }]
+  const incident = /inc_[0-9a-z]{26}/.exec(text)?.[0] ?? ''
+  return [{ tool: 'escalate_incident', arguments: { id: incident, reason: 'done' } }]
+}
+
+function startWorker({ logFile, ...environment }: Record<string, string> & { logFile: string }): ChildProcess {
+  const log = openSync(logFile, 'a')
+  const entry = join(rootDir, 'worker', 'main.ts')
+  return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry], {
+    env: environment,
+    stdio: ['ignore', log, log],
+  })
+}
+
+async function approver(db: Db): Promise<Principal> {
+  const operatorId = await ensureOperator(db, 'anna', 'approver')
+  const token = await createToken(db, { name: 'anna', role: 'approver', operatorId })
+  return (await principalOf(db, token)) as Principal
+}
+
+async function startInvestigations(db: Db, client: Client, from: number, count: number): Promise<void> {
+  let next = from
+  const starter = async () => {
+    while (next < from + count) {
+      const n = next
+      next += 1
+      const { incidentId } = await ingestAlert(db, alert(n))
+      if (!incidentId) throw new Error('no incident')
+      await client.workflow.start('InvestigateIncident', {
+        workflowId: `investigate:${incidentId}:1`,
+        taskQueue: 'nightshift',
+        args: [{ incidentId, attempt: 1, role: 'leader', groupId: `grp_${n}`, group: 'none' }],
+      })
+    }
+  }
+  await Promise.all(Array.from({ length: startersAtOnce }, starter))
+}
+
+async function untilAsked(db: Db, count: number): Promise<void> {
+  const deadline = Date.now() + 3_600_000
+  for (;;) {
+    const { asked } = await db
+      .selectFrom('approval')
+      .select(({ fn }) => fn.countAll<number>().as('asked'))
+      .where('status', '=', 'pending')
+      .executeTakeFirstOrThrow()
+    if (Number(asked) >= count) return
+    if (Date.now() > deadline) throw new Error(`only ${asked} of ${count} ask after an hour`)
+    await sleep(500)
+  }
+}
+
+function residentMegabytes({ pid }: ChildProcess): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024)
+}
+
+async function busyConnections(db: Db): Promise<number> {
+  const { rows } = await sql<{ busy: number }>`select count(*)::int as busy from pg_stat_activity
+    where application_name = 'nightshift-worker' and state <> 'idle'`.execute(db)
+  return rows[0]?.busy ?? 0
+}
+
+/** One after the other, as people do it: from the row of the decision to the row that starts the act, by the same clock. */
+async function decideSome(db: Db, client: Client, person: Principal): Promise<number[]> {
+  const asked = await db
+    .selectFrom('approval')
+    .select(['id', 'incidentId'])
+    .where('status', '=', 'pending')
+    .orderBy(sql`random()`)
+    .limit(decisions)
+    .execute()
+  for (const { id, incidentId } of asked) {
+    const minted = await mintDecisionToken(db, person, id)
+    if (minted.outcome !== 'minted') throw new Error(minted.message)
+    const request = {
+      approvalId: id,
+      incidentId,
+      token: minted.token,
+      decision: 'approve' as const,
+      reason: null,
+      via: 'api',
+    }
+    await decide(db, request)
+    await client.workflow.getHandle(`investigate:${incidentId}:1`).signal('decided')
+    // A person decides one thing at a time: faster than a run can end would measure how fast runs end.
+    await untilClosed(db, incidentId)
+  }
+  const { rows } = await sql<{ ms: number }>`
+    select extract(epoch from started.at - decided.at)::float8 * 1000 as ms
+    from incident_event decided
+    join incident_event started on started.incident_id = decided.incident_id
+      and started.kind = 'tool_started' and started.metadata->>'effect' = 'write'
+    where decided.kind = 'approval_decided'`.execute(db)
+  if (rows.length < asked.length)
+    throw new Error(`${asked.length - rows.length} of ${asked.length} decisions became no act`)
+  return rows.map(({ ms }) => ms)
+}
+
+async function untilClosed(db: Db, incidentId: string): Promise<void> {
+  for (let tries = 0; tries < 1_200; tries += 1) {
+    const row = await db.selectFrom('incident').select('status').where('id', '=', incidentId).executeTakeFirst()
+    if (row?.status === 'escalated') return
+    await sleep(50)
+  }
+  throw new Error(`${incidentId} did not end within a minute`)
+}
+
+function alert(n: number) {
+  return {
+    source: 'alertmanager' as const,
+    ...{ fingerprint: `bench-${n}`, status: 'firing' as const, name: 'replication_lag', severity: 'critical' as const },
+    ...{ severitySource: 'alert' as const, severityWord: 'critical', title: `shard-${n} is behind`, labels: {} },
+    ...{ annotations: {}, startsAt: new Date().toISOString(), endsAt: null, groupKey: null, truncatedAlerts: 0 },
+    links: { generator: null, external: null, runbook: null },
+    cappedFields: [],
+  }
+}
