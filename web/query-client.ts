@@ -1,8 +1,14 @@
-import { QueryClient } from '@tanstack/react-query'
+import { QueryCache, QueryClient } from '@tanstack/react-query'
 import { ApiProblem } from './api.ts'
 
 /** The stream tells when something changed: nothing is asked again just because a window came to the front. */
-export const queryClient = new QueryClient({
+export const queryClient: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error) => {
+      // The session ended while the page was open: the sign-in is shown in its place, and afterwards the same page again.
+      if (error instanceof ApiProblem && error.status === 401) queryClient.setQueryData(['session'], null)
+    },
+  }),
   defaultOptions: {
     queries: {
       staleTime: 30_000,

@@ -43,11 +43,6 @@ export async function signOut(): Promise<void> {
   queryClient.setQueryData(key, null)
 }
 
-/** The cookie has run out while the page was open: shown as such at once. */
-export function signedOutElsewhere(): void {
-  queryClient.setQueryData(key, null)
-}
-
 /** Why a person may not do something; null when they may. The server refuses it all the same. */
 export function missing(session: Session | null | undefined, permission: Permission): string | null {
   if (!session) return 'Sign in first.'

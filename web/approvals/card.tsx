@@ -48,6 +48,17 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
       <section className="stack tight">
         <h2>Exact arguments</h2>
         <Exact value={approval.arguments} label="Exact arguments" />
+        {approval.edited && (
+          <div className="said lamp stack tight">
+            <p>
+              <strong>
+                <Inert text={approval.edited.by} /> changed the arguments
+              </strong>
+              . This approval was withdrawn, and the call is asked anew with these.
+            </p>
+            <Exact value={approval.edited.arguments} label="Changed arguments" />
+          </div>
+        )}
         <details>
           <summary>All {targets.length} targets, digest of the action</summary>
           <p className="wraps small">{targets.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ')}</p>

@@ -70,7 +70,7 @@ function Numbers({ usage }: { usage: Usage }) {
         <Figure name="Approvals asked" value={number(asked)} />
         <Figure name="Approvals per incident" value={incidents ? (asked / incidents).toFixed(2) : '–'} />
       </dl>
-      <Sheet title="Models" head={['Model', 'Answers', 'Failed', 'Tokens in', 'Tokens out', 'Time']}>
+      <Sheet title="Models" head={['Model', 'Answers', 'Failed', 'Tokens in', 'Tokens out', 'Time']} wide={['Time']}>
         {usage.models.map((each) => (
           <tr key={each.model}>
             <td className="wraps">
@@ -80,7 +80,7 @@ function Numbers({ usage }: { usage: Usage }) {
             <td className="num">{number(each.failures)}</td>
             <td className="num">{number(each.promptTokens)}</td>
             <td className="num">{number(each.completionTokens)}</td>
-            <td className="num">{seconds(each.seconds)}</td>
+            <td className="num wide">{seconds(each.seconds)}</td>
           </tr>
         ))}
       </Sheet>
@@ -131,7 +131,18 @@ function Figure({ name, value }: { name: string; value: string }) {
   )
 }
 
-function Sheet({ title, head, children }: { title: string; head: string[]; children: React.ReactNode[] }) {
+function Sheet({
+  title,
+  head,
+  wide = [],
+  children,
+}: {
+  title: string
+  head: string[]
+  /** Columns that a narrow screen does without. */
+  wide?: string[]
+  children: React.ReactNode[]
+}) {
   return (
     <section className="stack tight narrow">
       <h2>{title}</h2>
@@ -142,7 +153,11 @@ function Sheet({ title, head, children }: { title: string; head: string[]; child
             <tr>
               {head.map((word, index) =>
                 word ? (
-                  <th key={word} scope="col" className={index > 0 ? 'num' : undefined}>
+                  <th
+                    key={word}
+                    scope="col"
+                    className={`${index > 0 ? 'num' : ''} ${wide.includes(word) ? 'wide' : ''}`}
+                  >
                     {word}
                   </th>
                 ) : (
