@@ -1,9 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
+import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { refusals } from '../../domain/refusal.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
+import type { ToolFacts } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Call, judge, type Policy } from '../../safety/judge.ts'
+import { isGrantable } from '../../safety/write.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import { logOf, looked, row, verified, wrote } from '../support/events.ts'
 
@@ -148,4 +151,55 @@ test('every refusal has a class of seed 001 and says whether a model gets past i
     expect([code, errorClass]).toEqual([code, expect.stringMatching(/^[A-Z_]+$/)])
     expect(typeof recoverable).toBe('boolean')
   }
+})
+
+describe('a standing grant', () => {
+  const far: ResourceRef = { kind: 'shard', id: 'db-ams-1' }
+  const args = { id: far.id, reason: 'it lags' }
+  const known = [looked('c1_0', [far])]
+  const dry = { targets: [far], identity: { id: far.id }, stateFingerprint: 'as it was', dryRun }
+  const converge = call('converge_shard', args, { prepared: { ok: true, preparation: dry } })
+  const digest = actionDigest('converge_shard', { id: far.id })
+  const grant = { id: 'grt_1', actionDigest: digest, stateFingerprint: 'as it was' }
+
+  test('lets the very same action run, and says which it was', () => {
+    const ruling = ruled(converge, known, { grants: [{ ...grant, id: 'grt_0', actionDigest: 'other' }, grant] })
+    expect(ruling).toMatchObject({ verdict: 'run', code: 'GRANTED', details: { grant: 'grt_1' } })
+  })
+
+  test.each<[string, Partial<Policy>]>([
+    ['for another action', { grants: [{ ...grant, actionDigest: 'other' }] }],
+    ['for another state of the platform', { grants: [{ ...grant, stateFingerprint: 'before' }] }],
+    ['of which there is none', { grants: [] }],
+  ])('%s lets nothing run', (_title, more) => {
+    expect(ruled(converge, known, more)).toMatchObject({ verdict: 'ask', code: 'REVERSIBLE_FAR' })
+  })
+
+  test('counts for a medium risk, never for a high or critical one', () => {
+    const at = (risk: 'medium' | 'high' | 'critical') =>
+      ruled(converge, known, { grants: [grant], raised: { risk, required: 1 } }).code
+    expect([at('medium'), at('high'), at('critical')]).toEqual(['GRANTED', 'RISK_HIGH', 'RISK_CRITICAL'])
+  })
+
+  test('is not spent on what runs unasked anyway', () => {
+    const near = { ...dry, targets: [shard], identity: { id: shard.id } }
+    const asked = call(
+      'converge_shard',
+      { id: shard.id, reason: 'it lags' },
+      { prepared: { ok: true, preparation: near } },
+    )
+    const own = { ...grant, actionDigest: actionDigest('converge_shard', { id: shard.id }) }
+    expect(ruled(asked, [looked('c1_0', [shard])], { grants: [own] }).code).toBe('REVERSIBLE_NEAR')
+  })
+
+  test.each<[string, Partial<ToolFacts>, boolean]>([
+    ['a tool that code marks', {}, true],
+    ['one that it does not', { grantable: false }, false],
+    ['one that carries commands', { command: { field: 'command', form: 'bash' } }, false],
+    ['a high risk', { risk: 'high' }, false],
+    ['a medium risk', { risk: 'medium' }, true],
+    ['no risk at all, which is a mistake', { risk: 'none' }, false],
+  ])('%s may be granted: %#', (_title, change, expected) => {
+    expect(isGrantable({ ...toolFacts.get('converge_shard')!, ...change })).toBe(expected)
+  })
 })
