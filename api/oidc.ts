@@ -50,8 +50,8 @@ async function enter(deps: ApiDeps, oidc: Oidc, c: Context, identity: Identity):
   const role = roleOfGroups(identity.groups, oidc.settings.roles)
   if (!role) {
     const known = await signOutEverywhere(db, identity)
-    const who = known ?? operatorNameOf(identity.name) ?? 'unknown'
-    throw new Refused(who, 'NO_ROLE', 'None of your groups has a role here. Ask whoever runs this server.')
+    const said = `None of your groups has a role here, ${operatorNameOf(identity.name)}. Ask whoever runs this server.`
+    throw new Refused(known ?? 'unknown', 'NO_ROLE', said)
   }
   const signedIn = await db.transaction().execute((trx) => signInAs(trx, identity, role))
   if (signedIn.outcome === 'disabled') throw new Refused(signedIn.name, 'DISABLED', `${signedIn.name} is disabled.`)

@@ -3,6 +3,7 @@ import { recordAudit } from '../db/audit.ts'
 import { listOperators, type OperatorRow, operatorById, operatorByName, putOperator } from '../db/operators.ts'
 import { incidentType } from '../domain/incident.ts'
 import { permissions, personRoles, weakerRole } from '../domain/operator.ts'
+import { namesNobody } from '../domain/sign-in.ts'
 import { risks } from '../domain/tool.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
@@ -11,7 +12,10 @@ import { notFound, Problem } from './problem.ts'
 
 const tag = 'operators'
 /** What stands behind `user:` in rows: one word, so that it cannot read like another sentence. */
-const operatorName = z.string().regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'takes letters, digits and . @ + _ -, at most 64')
+const operatorName = z
+  .string()
+  .regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'takes letters, digits and . @ + _ -, at most 64')
+  .refine((name) => !namesNobody(name), 'stands for nobody in particular in rows')
 const params = z.object({ name: operatorName })
 
 const limits = {

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import { newId } from '../domain/id.ts'
 import type { PersonRole } from '../domain/operator.ts'
-import { type Identity, operatorNameOf } from '../domain/sign-in.ts'
+import { type Identity, isFreeName, operatorNameOf } from '../domain/sign-in.ts'
 import type { Db, Trx } from './connect.ts'
 
 /** As long as a session lives at most: then the provider is asked again. */
@@ -65,7 +65,7 @@ async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): P
   if (before) return before
   const mark = sha256(`${issuer} ${subject}`).slice(0, 8)
   const wanted = operatorNameOf(identity.name)
-  for (const name of [...(wanted ? [wanted] : []), `${wanted ?? 'person'}-${mark}`]) {
+  for (const name of [...(isFreeName(wanted) ? [wanted] : []), `${wanted}-${mark}`]) {
     const made = await trx
       .insertInto('operator')
       .values({ id: newId('opr'), name, role, issuer, subject })

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import { newId } from '../domain/id.ts'
 import type { PersonRole, Principal, Role } from '../domain/operator.ts'
+import { recordAudit } from './audit.ts'
 import type { Db } from './connect.ts'
 import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
 
@@ -125,6 +126,19 @@ export async function revokeToken(db: Db, id: string): Promise<boolean> {
   return revoked !== undefined
 }
 
+/** The same by a start, which nobody asked through the API: the audit says where it came from. */
+async function createAtStart(db: Db, token: NewToken, plain = newToken()): Promise<string> {
+  const made = await insertToken(db, token, plain)
+    .onConflict((conflict) => conflict.column('sha256').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  if (made) {
+    const detail = `Minted ${token.name}: ${token.role}, by a start`
+    await recordAudit(db, { who: 'start', what: 'token.minted', subject: made.id, detail })
+  }
+  return plain
+}
+
 export type FirstRunTokens = { admin: string; approver: string; ingest: string; agent: string }
 
 /** The tokens a first start mints. Those of an earlier start are kept while the database still knows them. */
@@ -133,15 +147,16 @@ export async function ensureFirstRunTokens(db: Db, existing: Partial<FirstRunTok
   const admin = await ensureOperator(db, 'admin', 'admin')
   const approver = await ensureOperator(db, 'approver', 'approver')
   return {
-    admin: (await keep(existing.admin)) ?? (await createToken(db, { name: 'admin', role: 'admin', operatorId: admin })),
+    admin:
+      (await keep(existing.admin)) ?? (await createAtStart(db, { name: 'admin', role: 'admin', operatorId: admin })),
     approver:
       (await keep(existing.approver)) ??
-      (await createToken(db, { name: 'approver', role: 'approver', operatorId: approver })),
+      (await createAtStart(db, { name: 'approver', role: 'approver', operatorId: approver })),
     ingest:
-      (await keep(existing.ingest)) ?? (await createToken(db, { name: 'ingest', role: 'ingest', operatorId: null })),
+      (await keep(existing.ingest)) ?? (await createAtStart(db, { name: 'ingest', role: 'ingest', operatorId: null })),
     agent:
       (await keep(existing.agent)) ??
-      (await createToken(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null })),
+      (await createAtStart(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null })),
   }
 }
 
@@ -155,10 +170,10 @@ export async function ensureGivenTokens(
 ): Promise<void> {
   if (given.admin) {
     const operatorId = await ensureOperator(db, 'admin', 'admin')
-    await createToken(db, { name: 'admin', role: 'admin', operatorId }, given.admin)
+    await createAtStart(db, { name: 'admin', role: 'admin', operatorId }, given.admin)
   }
-  if (given.ingest) await createToken(db, { name: 'ingest', role: 'ingest', operatorId: null }, given.ingest)
+  if (given.ingest) await createAtStart(db, { name: 'ingest', role: 'ingest', operatorId: null }, given.ingest)
   if (given.agent) {
-    await createToken(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null }, given.agent)
+    await createAtStart(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null }, given.agent)
   }
 }

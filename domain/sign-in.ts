@@ -12,17 +12,28 @@ export function roleOfGroups(
   return personRoles.findLast((role) => mapped.includes(role)) ?? null
 }
 
-/** Names that rows give to nobody in particular. */
-const taken = new Set(['unknown', 'system', 'sql', 'agent', 'ingest'])
+/** What stands in rows for nobody in particular. */
+const nobody = new Set(['unknown', 'system', 'sql', 'start', 'agent', 'ingest'])
+/** Whom a start looks up by name and gives a role: never somebody a provider sent. */
+const ours = new Set(['admin', 'approver'])
+
+export function namesNobody(name: string): boolean {
+  return nobody.has(name.toLowerCase())
+}
+
+/** Could somebody who signs in through a provider be called this, if the name is free? */
+export function isFreeName(name: string): boolean {
+  return !namesNobody(name) && !ours.has(name.toLowerCase())
+}
 
 /** What rows will call somebody: one word, so that a name cannot read like a sentence or like another column. */
-export function operatorNameOf(claimed: string): string | null {
+export function operatorNameOf(claimed: string): string {
   const name = claimed
     .normalize('NFKC')
     .replace(/[^\w.@+-]+/g, '-')
     .replace(/^[^A-Za-z0-9]+/, '')
     .slice(0, 48)
-  return name === '' || taken.has(name.toLowerCase()) ? null : name
+  return name || 'person'
 }
 
 /** Where a browser goes after signing in: a page of ours, whatever a link asked for. */

@@ -143,6 +143,11 @@ test('without a mapped group there is no way in, and what was open is closed', a
   expect([after.status, after.code]).toEqual([403, 'NO_ROLE'])
   expect(await whoIs(before)).toBe(401)
   expect(await lastRefused()).toMatchObject({ who: 'lena' })
+  // A claimed name is no person of ours: it is said, and nobody is said to have done it.
+  provider.mood.person = { sub: 'u-stranger', preferred_username: 'admin', groups: [] }
+  await signIn()
+  expect(await lastRefused()).toMatchObject({ who: 'unknown', detail: expect.stringContaining('admin') })
+  provider.mood.person = { sub: 'u-leaver', preferred_username: 'lena' }
   delete provider.mood.person.groups
   expect((await signIn()).code).toBe('NO_ROLE')
   provider.mood.person.groups = ['sre']
@@ -175,7 +180,17 @@ test('somebody is their issuer and subject: a name that is taken is not taken ov
   provider.mood.person = { sub: 'u-evil', preferred_username: 'renamed', groups: ['sre'] }
   expect(await whoIs(await signIn())).toMatchObject({ name })
   provider.mood.person = { sub: 'u-odd', preferred_username: 'system', groups: ['sre'] }
-  expect(await whoIs(await signIn())).toMatchObject({ name: expect.stringMatching(/^person-/) })
+  expect(await whoIs(await signIn())).toMatchObject({ name: expect.stringMatching(/^system-/) })
+})
+
+test('who is called admin before there is one is not made admin by the next start', async () => {
+  await api.owner.updateTable('operator').set({ name: 'was-admin' }).where('name', '=', 'admin').execute()
+  provider.mood.person = { sub: 'u-early', preferred_username: 'admin', groups: ['sre'] }
+  const seen = await signIn()
+  await ensureOperator(api.db, 'admin', 'admin')
+  expect(await whoIs(seen)).toMatchObject({ name: expect.stringMatching(/^admin-/), role: 'approver' })
+  await api.owner.deleteFrom('operator').where('name', '=', 'admin').execute()
+  await api.owner.updateTable('operator').set({ name: 'admin' }).where('name', '=', 'was-admin').execute()
 })
 
 test('two browsers of one new person at once are one person', async () => {

@@ -29,11 +29,12 @@ test('a person is people: neither an agent, nor a sentence, nor a half-said one'
   const answers = [
     await put('berta', { role: 'agent' }),
     await put('user:admin', {}),
+    await put('system', {}),
     await put(encodeURIComponent('admin approved'), {}),
     await put('berta', { incidentTypes: ['No Type'] }),
     await api.put('/operators/berta', { body: { role: 'approver' } }),
   ]
-  expect(answers.map(({ status }) => status)).toEqual([422, 422, 422, 422, 422])
+  expect(answers.map(({ status }) => status)).toEqual([422, 422, 422, 422, 422, 422])
 })
 
 test('only an admin sees and changes people', async () => {

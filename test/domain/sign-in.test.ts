@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { PersonRole } from '../../domain/operator.ts'
-import { operatorNameOf, roleOfGroups, safeReturn } from '../../domain/sign-in.ts'
+import { isFreeName, namesNobody, operatorNameOf, roleOfGroups, safeReturn } from '../../domain/sign-in.ts'
 
 const roles: Record<string, PersonRole> = { sre: 'approver', admins: 'admin', all: 'viewer' }
 
@@ -19,10 +19,8 @@ test.each([
   ['admin approved\nby: bob', 'admin-approved-by-bob'],
   ['user:admin', 'user-admin'],
   ['\u202Eanna', 'anna'],
-  ['unknown', null],
-  ['SYSTEM', null],
-  ['', null],
-  ['日本', null],
+  ['', 'person'],
+  ['日本', 'person'],
 ])('%j is called %j', (claimed, name) => {
   expect(operatorNameOf(claimed)).toBe(name)
 })
@@ -63,4 +61,9 @@ test('wherever a link points, the browser stays here', () => {
     expect([trick, safeReturn(trick)]).toEqual([trick, '/'])
   }
   expect([safeReturn(undefined), safeReturn(`/${'x'.repeat(600)}`)]).toEqual(['/', '/'])
+})
+
+test('nobody from a provider is called like the people of a start, or like nobody in particular', () => {
+  expect(['admin', 'Approver', 'unknown', 'SYSTEM', 'start', 'anna'].filter(isFreeName)).toEqual(['anna'])
+  expect(['admin', 'unknown', 'sql'].filter(namesNobody)).toEqual(['unknown', 'sql'])
 })

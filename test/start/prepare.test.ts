@@ -27,6 +27,14 @@ test('a production is prepared with the tokens its environment names, as often a
   expect(await principalOf(database.db, 'the-agents-own-key')).toMatchObject({ role: 'agent', operatorId: null })
 })
 
+test('each such token is minted once, and the audit says by whom', async () => {
+  const rows = await database.db.selectFrom('audit').select(['who', 'what', 'detail']).orderBy('id').execute()
+  expect(rows).toEqual([
+    { who: 'start', what: 'token.minted', detail: 'Minted admin: admin, by a start' },
+    { who: 'start', what: 'token.minted', detail: 'Minted agent:incident-investigator: agent, by a start' },
+  ])
+})
+
 test('a token that was revoked is not brought back by a restart', async () => {
   await sql`update api_token set revoked_at = nightshift_now() where role = 'admin'`.execute(database.db)
   await run()
