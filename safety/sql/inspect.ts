@@ -16,6 +16,8 @@ const inspectors: Record<Dialect, (text: string) => SqlFinding> = {
 
 /** Longer texts are nobody's diagnosis, and a parser's stack is not ours to try. */
 const longest = 20_000
+/** Nor is a text whose brackets stand deeper in each other. */
+const deepest = 100
 
 /**
  * Says whether a text can only read. Total, and closed: what is not on a list (a statement, a node, a function, an
@@ -27,6 +29,8 @@ export function inspectSql(dialect: Dialect, text: string): SqlFinding {
   if (typeof text !== 'string') return { readOnly: false, reason: 'no text' }
   if (!Object.hasOwn(inspectors, dialect)) return { readOnly: false, reason: `no inspector for ${String(dialect)}` }
   if (text.length > longest) return { readOnly: false, reason: `longer than ${longest} characters` }
+  // Otherwise the depth of the stack would decide, and that is another one on another day.
+  if (nestingOf(text) > deepest) return { readOnly: false, reason: 'nested too deep' }
   // PostgreSQL's parser stops at U+0000 and reads nothing behind it, and line endings differ between servers.
   const odd = /[^\t\n\x20-\x7e\u00a0-\u{10ffff}]|\p{Cf}|\p{Cs}/u.exec(text)
   if (odd) return { readOnly: false, reason: `character U+${odd[0].codePointAt(0)?.toString(16).padStart(4, '0')}` }
@@ -39,6 +43,17 @@ export function inspectSql(dialect: Dialect, text: string): SqlFinding {
       reason: `not parsed: ${error instanceof Error ? error.message.slice(0, 200) : 'unknown'}`,
     }
   }
+}
+
+/** How deep brackets stand in each other; those in strings count too, which errs to the safe side. */
+function nestingOf(text: string): number {
+  let depth = 0
+  let most = 0
+  for (const character of text) {
+    if (character === '(' || character === '[') most = Math.max(most, ++depth)
+    else if (character === ')' || character === ']') depth -= 1
+  }
+  return most
 }
 
 /** Loads PostgreSQL's parser, once. Before that no text of that dialect is known to be a read. */
