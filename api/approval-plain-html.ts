@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
+import { z } from '@hono/zod-openapi'
 import type { Approval } from '../domain/approval.ts'
 import { denialCategory } from '../domain/approval.ts'
+import { planStep } from '../domain/placement.ts'
 import { escapeHtml } from './escape-html.ts'
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}
@@ -50,11 +52,21 @@ export function plainApproval(
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : '<b>cannot be undone</b>'}; ${approval.approvals} of ${approval.required} approvals given</p>
 <h2>Exact arguments</h2><pre dir="ltr">${text(JSON.stringify(approval.arguments, null, 2))}</pre>
 <h2>Why</h2><p>${text(approval.reason)}</p><p><a href="/incidents/${approval.incidentId}">The incident, with its evidence</a></p>
-<h2>Dry run</h2>${dryRun.possible ? `<pre dir="ltr">${text(JSON.stringify(dryRun.details, null, 2))}</pre>` : '<p><b>There is none for this action.</b></p>'}
+<h2>Dry run</h2>${dryRunHtml(approval)}
 <h2>Until</h2><p>${text(approval.expiresAt.slice(0, 19).replace('T', ' '))} UTC${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
 ${decisions.join('')}${isOpen ? (asked.may ? forms(approval) : '<p>Your role may read this, not decide it.</p>') : ''}
 <p>Signed in as ${text(asked.name)}. <a href="/approvals/${approval.id}">The same with pictures</a></p>`,
   )
+}
+
+function dryRunHtml({ dryRun }: Approval): string {
+  if (!dryRun.possible) return '<p><b>There is none for this action.</b></p>'
+  const plan = z.array(planStep).min(1).safeParse(dryRun.details.steps)
+  if (!plan.success) return `<pre dir="ltr">${text(JSON.stringify(dryRun.details, null, 2))}</pre>`
+  const steps = plan.data.map(({ action, vm, from, to }) =>
+    text(`${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`),
+  )
+  return `<ol>${steps.map((step) => `<li>${step}</li>`).join('')}</ol>`
 }
 
 function forms({ id, dryRun }: Approval): string {

@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { pendingKey, usePendingApprovals } from './approvals/pending.ts'
 import { Brand } from './brand.tsx'
 import { KeyHelp } from './key-help.tsx'
@@ -24,6 +24,12 @@ export function Shell({ session, children }: { session: Session; children: React
   const { count } = usePendingApprovals()
   const live = useLiveState()
   const at = pathname === '/' ? '/incidents' : pathname
+  const nav = useRef<HTMLElement>(null)
+  // On a narrow screen the list of pages is one line that scrolls: where one is must be seen.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the page that is marked changes with the address
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [pathname])
   useLive((event) => {
     if (!/^(approval_|grant_used|resolved|escalated|cancelled)/.test(event.kind)) return
     void queryClient.invalidateQueries({ queryKey: pendingKey })
@@ -37,7 +43,7 @@ export function Shell({ session, children }: { session: Session; children: React
       </a>
       <header className="side">
         <Brand />
-        <nav aria-label="Pages">
+        <nav aria-label="Pages" ref={nav}>
           <ul>
             {places.map(([path, word]) => (
               <li key={path}>
