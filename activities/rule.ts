@@ -1,6 +1,6 @@
 import { append, StaleRunError } from '../db/append.ts'
 import { requestApproval } from '../db/approvals/ask.ts'
-import { vote } from '../db/approvals/decide.ts'
+import { voteOfEditor } from '../db/approvals/decide.ts'
 import { pendingOfAction } from '../db/approvals/find.ts'
 import { consumeApproval, withdrawPending } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
@@ -11,7 +11,6 @@ import { takeLeases } from '../db/leases.ts'
 import { readPolicy } from '../db/policy.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
-import type { ApprovalStatus } from '../domain/approval.ts'
 import { actionOf, agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
 import { editedByPerson, refusalOf } from '../domain/refusal.ts'
 import { requiredApprovals } from '../domain/tool.ts'
@@ -214,21 +213,11 @@ async function ask(trx: Trx, place: CallPlace, asking: Asking): Promise<Ruled> {
     replaces: replaced?.id ?? null,
     actor: agentActor,
   })
-  // Decided before the run begins to wait: nobody will wake it, so it looks at once.
+  // Whoever wrote the arguments has approved them by writing them, if that person may. Decided before the run begins to wait: nobody will wake it, so it looks at once.
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
   return { kind: 'ask', approvalId: approval.id, expiresInMs: await remainingMs(trx, approval.id) }
-}
-
-/** Whoever wrote the arguments has approved them by writing them; where two must agree, one is still missing. */
-async function voteOfEditor(
-  trx: Trx,
-  approvalId: string,
-  editor: { operatorId: string; name: string },
-): Promise<ApprovalStatus> {
-  const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
-  return await vote(trx, row, editor, { decision: 'approve', reason: 'with changed arguments', via: 'edit' })
 }
 
 type Starting = {

@@ -109,23 +109,17 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       await suspect(trx, incidentId, request, 'ROLE_LOST', token.name)
       return { outcome: 'forbidden', code: 'ROLE_LOST', message: refusal }
     }
-    const reason = cleanse(request.reason?.trim()) || null
-    if (request.decision === 'deny' && !reason) {
-      return { outcome: 'invalid', message: 'a denial needs a reason: the model reads it' }
-    }
-    const { requestedBy } = await trx
-      .selectFrom('incident')
-      .select('requestedBy')
-      .where('id', '=', approval.incidentId)
-      .executeTakeFirstOrThrow()
-    if (request.decision === 'approve' && approval.risk === 'critical' && requestedBy === token.operatorId) {
+    if (request.decision === 'approve' && (await isOwnRun(trx, token.operatorId, approval))) {
       return {
         outcome: 'forbidden',
         code: 'OWN_RUN',
         message: 'who asked for a run cannot approve its critical actions',
       }
     }
-
+    const reason = cleanse(request.reason?.trim()) || null
+    if (request.decision === 'deny' && !reason) {
+      return { outcome: 'invalid', message: 'a denial needs a reason: the model reads it' }
+    }
     await trx
       .updateTable('decisionToken')
       .set({ usedAt: sql`nightshift_now()` as never, usedFor: request.edited ? 'edit' : request.decision })
@@ -140,10 +134,32 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
   })
 }
 
+/** Did this person ask for the run whose critical action is asked about? Then somebody else has to agree. */
+async function isOwnRun(trx: Trx, operatorId: string, approval: ApprovalRow): Promise<boolean> {
+  if (approval.risk !== 'critical') return false
+  const { requestedBy } = await trx
+    .selectFrom('incident')
+    .select('requestedBy')
+    .where('id', '=', approval.incidentId)
+    .executeTakeFirstOrThrow()
+  return requestedBy === operatorId
+}
+
+/**
+ * The vote of whoever wrote the arguments, on the approval that was asked anew with them: it counts only if that person may
+ * decide what the call has become. Answers what the approval is now.
+ */
+export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter): Promise<ApprovalStatus> {
+  const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
+  const refused = (await refusalToDecide(trx, editor.operatorId, row)) ?? (await isOwnRun(trx, editor.operatorId, row))
+  if (refused) return row.status
+  return await vote(trx, row, editor, { decision: 'approve', reason: 'with changed arguments', via: 'edit' })
+}
+
 type Voter = { operatorId: string; name: string }
 
 /** One person's decision, as a row that counts and a row that tells. Answers what the approval is now. */
-export async function vote(
+async function vote(
   trx: Trx,
   approval: ApprovalRow,
   { operatorId, name }: Voter,

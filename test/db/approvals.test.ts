@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { requestApproval } from '../../db/approvals/ask.ts'
-import { decide } from '../../db/approvals/decide.ts'
+import { decide, voteOfEditor } from '../../db/approvals/decide.ts'
 import { mintDecisionToken } from '../../db/approvals/mint.ts'
 import { consumeApproval, readDecision, withdrawPending } from '../../db/approvals/settle.ts'
 import { eventsOf } from '../../db/events.ts'
@@ -235,4 +235,21 @@ test('a token minted before its person was narrowed to lesser risks decides noth
     code: 'ROLE_LOST',
     message: expect.stringContaining('risks up to medium'),
   })
+})
+
+test('whoever changed the arguments votes by it, but only for what that person may decide', async () => {
+  const vote = (approvalId: string, name: string) =>
+    database.db
+      .transaction()
+      .execute((trx) => voteOfEditor(trx, approvalId, { operatorId: people[name]?.operatorId ?? '', name }))
+  const medium = await asked()
+  await sql`update approval set risk = 'medium' where id = ${medium.id}`.execute(database.owner)
+  expect(await vote(medium.id, 'nils')).toBe('approved')
+  const high = await asked({ risk: 'high' })
+  expect(await vote(high.id, 'nils')).toBe('pending')
+  const own = await asked({ risk: 'critical' })
+  await sql`update incident set requested_by = ${people.anna?.operatorId} where id = ${own.incidentId}`.execute(
+    database.owner,
+  )
+  expect(await vote(own.id, 'anna')).toBe('pending')
 })
