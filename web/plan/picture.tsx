@@ -1,6 +1,7 @@
 import type { PlacementProblem, Proposal } from '../../domain/placement.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { type Block, type HostRow, layout } from './layout.ts'
+import { NarrowPicture } from './narrow-picture.tsx'
 
 const nameWidth = 132
 const barWidth = 250
@@ -25,9 +26,9 @@ export function PlacementPicture({
   const hidden = problem.hosts.length - rows.length
   return (
     <figure className="placement">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls sideways on a narrow screen */}
-      <section className="scroll" tabIndex={0} aria-label="Picture of the plan">
-        <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={inWords(proposal)}>
+      <div>
+        <NarrowPicture rows={rows} largest={largest} label={inWords(proposal)} />
+        <svg className="wide" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={inWords(proposal)}>
           <text x={nameWidth} y={12} className="head">
             before
           </text>
@@ -41,7 +42,7 @@ export function PlacementPicture({
             <path key={vm} d={path} className="move" />
           ))}
         </svg>
-      </section>
+      </div>
       <figcaption>
         <ol className="steps">
           {proposal.steps.map(({ step, action, vm, from, to }) => (
