@@ -271,7 +271,10 @@ export async function reopenIncident(trx: Trx, id: string): Promise<void> {
     .execute()
 }
 
-/** Closed incidents of the same type, newest first: what similar trouble came to. Only closed fields, never free text. */
+/**
+ * Closed incidents of the same type, those about the same kind of thing first, then the newest: what similar trouble came to and
+ * which repairs held, with a person's approval or without. Only closed fields, never free text, never arguments.
+ */
 export async function precedentsOf(db: Db, incident: Incident, limit: number) {
   return await db
     .selectFrom('incident')
@@ -286,9 +289,14 @@ export async function precedentsOf(db: Db, incident: Incident, limit: number) {
         'repairedBy',
       ),
     )
+    .select(
+      sql<string[] | null>`(select array_agg(distinct tool) from approval a
+        where a.incident_id = incident.id and a.status = 'consumed')`.as('approved'),
+    )
     .where('type', '=', incident.type)
     .where('id', '!=', incident.id)
     .where('status', 'in', ['resolved', 'escalated'])
+    .orderBy(sql`resource_kind is not distinct from ${incident.resource?.kind ?? null}`, 'desc')
     .orderBy('closedAt', 'desc')
     .limit(limit)
     .execute()
