@@ -16,6 +16,7 @@ import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
 import { describedTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 import { GiveUp } from './failure.ts'
+import { outlast } from './outlast.ts'
 import { assertOwnRun, ownWorkflowId } from './own-run.ts'
 import { escalationReason } from './reason.ts'
 import { stepKey } from './step-key.ts'
@@ -31,6 +32,51 @@ export type ContextDeps = {
 export type Claimed = { type: string; severity: string; target: string }
 
 export function contextActivities({ db, prompts, protocol, model, environment }: ContextDeps) {
+  async function assemble(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
+    await assertOwnRun(db, { incidentId, attempt })
+    const settings = await readSettings(db, environment)
+    const incident = await incidentById(db, incidentId)
+    if (!incident) throw new GiveUp('INCIDENT_NOT_FOUND')
+    const limits = {
+      maxTurns: settings.value<number>('agent.max_turns', incident.type),
+      timeBudgetMs: settings.value<number>('agent.time_budget') * 1000,
+    }
+    const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
+    const stored = await eventByStepKey(db, key)
+    if (stored?.kind === 'context_assembled') return { ...limits, maxTurns: stored.metadata.maxTurns }
+
+    const { context, parts, hintFrom } = await gather(db, incident)
+    const offered = settings.value<string[] | null>('agent.tools', incident.type)
+    const described = describedTools(offered)
+    const system = renderSystemPrompt(prompts, {
+      override: settings.value<string | null>('agent.system_prompt', incident.type),
+      protocol,
+      toolsText: describeToolsAsText(described),
+    })
+    const toolsText = JSON.stringify(protocol === 'native' ? describeTools(described) : [])
+    await db.transaction().execute(async (trx) => {
+      await append(trx, incidentId, attempt, {
+        kind: 'context_assembled',
+        actor: agentActor,
+        stepKey: key,
+        detail: `Context assembled: ${Object.keys(parts).join(', ')}`,
+        metadata: {
+          prompt: await storeBody(trx, system),
+          tools: await storeBody(trx, toolsText),
+          context: await storeBody(trx, JSON.stringify(context)),
+          protocol,
+          model,
+          parts,
+          hintFrom,
+          maxTurns: limits.maxTurns,
+          deadline: `${limits.timeBudgetMs / 1000} s of work`,
+          tokenBudget: settings.value<number>('agent.token_budget'),
+        },
+      })
+    })
+    return limits
+  }
+
   return {
     /** Takes the incident for this run; null when somebody else has it or the agent is paused. */
     async claim(input: {
@@ -78,48 +124,7 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
      * that a deploy in between changes nothing. Each part that cannot be had is left out and named.
      */
     async assembleContext(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
-      await assertOwnRun(db, { incidentId, attempt })
-      const settings = await readSettings(db, environment)
-      const incident = await incidentById(db, incidentId)
-      if (!incident) throw new GiveUp('INCIDENT_NOT_FOUND')
-      const limits = {
-        maxTurns: settings.value<number>('agent.max_turns', incident.type),
-        timeBudgetMs: settings.value<number>('agent.time_budget') * 1000,
-      }
-      const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
-      const stored = await eventByStepKey(db, key)
-      if (stored?.kind === 'context_assembled') return { ...limits, maxTurns: stored.metadata.maxTurns }
-
-      const { context, parts, hintFrom } = await gather(db, incident)
-      const offered = settings.value<string[] | null>('agent.tools', incident.type)
-      const described = describedTools(offered)
-      const system = renderSystemPrompt(prompts, {
-        override: settings.value<string | null>('agent.system_prompt', incident.type),
-        protocol,
-        toolsText: describeToolsAsText(described),
-      })
-      const toolsText = JSON.stringify(protocol === 'native' ? describeTools(described) : [])
-      await db.transaction().execute(async (trx) => {
-        await append(trx, incidentId, attempt, {
-          kind: 'context_assembled',
-          actor: agentActor,
-          stepKey: key,
-          detail: `Context assembled: ${Object.keys(parts).join(', ')}`,
-          metadata: {
-            prompt: await storeBody(trx, system),
-            tools: await storeBody(trx, toolsText),
-            context: await storeBody(trx, JSON.stringify(context)),
-            protocol,
-            model,
-            parts,
-            hintFrom,
-            maxTurns: limits.maxTurns,
-            deadline: `${limits.timeBudgetMs / 1000} s of work`,
-            tokenBudget: settings.value<number>('agent.token_budget'),
-          },
-        })
-      })
-      return limits
+      return await outlast(() => assemble(incidentId, attempt))
     },
 
     /** Hands the incident to a person because code ended the run: the reason says which limit, and what was last known. */

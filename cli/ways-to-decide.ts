@@ -9,16 +9,19 @@ export function waysToDecide(approval: AnApproval, run: Run, temporal: string): 
   const id = approval.id
   const token = `"{\\"token\\":\\"$(${command(`approvals token ${id}`)} 2>/dev/null)\\"}"`
   return [
-    paint('bold', 'Three ways to decide, all of them judged by the same code:'),
+    paint('bold', 'Four ways to decide, all of them judged by the same code:'),
     '',
-    '  1. In another terminal:',
+    '  1. In the browser, signed in by the link above:',
+    `     ${run.url}/approvals/${id}`,
+    '',
+    '  2. In another terminal:',
     `     ${command(`approvals approve ${id}`)}`,
     `     ${command(`approvals deny ${id} --reason "why not"`)}`,
     '',
-    '  2. Over the API:',
+    '  3. Over the API:',
     `     POST ${run.url}/api/v1/approvals/${id}/token, then …/decision`,
     '',
-    '  3. Through Temporal:',
+    '  4. Through Temporal:',
     signalCommand(temporal, run.temporalAddress, approval, 'approve', token).replace(/^/gm, '     '),
   ].join('\n')
 }
