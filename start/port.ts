@@ -2,6 +2,10 @@ import { connect, createServer } from 'node:net'
 
 const givenOut = new Set<number>()
 
+/** Below what systems hand out by themselves (Linux: 32768 on): there any connection that somebody opens may take a port. */
+const lowest = 10_240
+const highest = 32_000
+
 /**
  * A port of 127.0.0.1 on which nobody listens and which this process has not been given before: the first from `from` on,
  * or any when there is no `from`. Between the answer and its use somebody else may take it; callers that can, try again.
@@ -9,8 +13,8 @@ const givenOut = new Set<number>()
 export async function freePort(from?: number): Promise<number> {
   if (from === undefined) {
     for (;;) {
-      const port = await listenOnce(0)
-      if (port !== undefined && !givenOut.has(port)) return give(port)
+      const port = lowest + Math.floor(Math.random() * (highest - lowest))
+      if (!givenOut.has(port) && (await listenOnce(port)) !== undefined) return give(port)
     }
   }
   for (let port = from; port < Math.min(from + 200, 65_536); port++) {

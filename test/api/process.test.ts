@@ -1,20 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { createToken } from '../../db/tokens.ts'
+import { freePort } from '../../start/port.ts'
 import { useDatabase } from '../support/database.ts'
 
 const database = useDatabase()
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
-}
 
 test('the API starts and takes alerts in while Temporal is down, and leaves within five seconds of being told', async () => {
   const ingest = await createToken(database.db, { name: 'ingest', role: 'ingest', operatorId: null })

@@ -1,12 +1,11 @@
-import { once } from 'node:events'
 import type { Server } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { serve } from '@hono/node-server'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { Browser } from 'playwright-core'
 import { createApi } from '../../api/app.ts'
 import { createOidc } from '../../clients/oidc.ts'
+import { freePort } from '../../start/port.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
 import { useDatabase } from '../support/database.ts'
 import { calmDown, type ScriptedOidc, startScriptedOidc } from '../support/scripted-oidc.ts'
@@ -17,14 +16,6 @@ let provider: ScriptedOidc
 let browser: Browser
 let server: Server
 let url: string
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
-}
 
 beforeAll(async () => {
   await ensureWeb()

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { openSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -13,6 +12,7 @@ import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { labClient } from '../../lab/client.ts'
+import { freePort } from '../../start/port.ts'
 import { temporaryDirectory } from './directory.ts'
 import { freshDatabase, temporalAddress } from './servers.ts'
 
@@ -258,14 +258,4 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
   await Promise.all(first.map((part) => spine.start(part)))
   for (const part of options.parts.filter((name) => name.startsWith('worker'))) await spine.start(part)
   return spine
-}
-
-async function freePort(): Promise<number> {
-  return await new Promise((resolve) => {
-    const server = createServer()
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }
