@@ -22,3 +22,20 @@ export type Policy = {
   /** An approval that a person gave for this call and that is still in time; binding is checked here. */
   approval: { id: string; callId: string; actionDigest: string; stateFingerprint: string } | null
 }
+
+/** Where nobody has said anything: nothing denied, taken, granted or approved, every tool offered. */
+export function plainPolicy(incidentId: string, resource: ResourceRef | null): Policy {
+  return {
+    incidentId,
+    resource,
+    role: 'leader',
+    paused: false,
+    raised: { risk: null, required: 1 },
+    offered: null,
+    vicinity: resource ? [resource] : [],
+    denied: [],
+    busy: [],
+    grants: [],
+    approval: null,
+  }
+}

@@ -1,5 +1,5 @@
 import type { IncidentEvent, JudgedBasis, Verdict } from '../domain/event.ts'
-import type { Policy } from '../domain/policy.ts'
+import { type Policy, plainPolicy } from '../domain/policy.ts'
 import { editedByPerson } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
@@ -59,7 +59,7 @@ export function replay(
 
 /** What the ruling weighed; what its version did not know yet is as if nobody had set it. */
 function policyOf({ policy }: JudgedBasis): Policy {
-  return { raised: { risk: null, required: 1 }, grants: [], ...policy } as unknown as Policy
+  return { ...plainPolicy('', null), ...policy } as Policy
 }
 
 /** The call as it was judged: proposed in the model's answer, with what was found out about it on the ruling's row. */

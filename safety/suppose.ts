@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Policy } from '../domain/policy.ts'
+import { type Policy, plainPolicy } from '../domain/policy.ts'
 import { resourceKind, resourceRef } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { type CommandVerdict, judgeCommand } from './command/judge.ts'
@@ -99,17 +99,7 @@ function stateOf(given: z.infer<typeof supposedState>, nowMs: number): State {
 }
 
 function policyOf(given: z.infer<typeof supposedState>): Policy {
-  return {
-    incidentId: 'inc_00000000000000000000000000',
-    resource: given.resource ?? null,
-    role: 'leader',
-    paused: given.paused,
-    raised: { risk: null, required: 1 },
-    grants: [],
-    offered: null,
-    vicinity: [...(given.resource ? [given.resource] : []), ...given.vicinity],
-    denied: [],
-    busy: [],
-    approval: null,
-  }
+  const resource = given.resource ?? null
+  const plain = plainPolicy('inc_00000000000000000000000000', resource)
+  return { ...plain, paused: given.paused, vicinity: [...plain.vicinity, ...given.vicinity] }
 }

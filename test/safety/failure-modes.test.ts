@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals'
 import { z } from 'zod'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { plainPolicy } from '../../domain/policy.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
 import { fold, phaseOf } from '../../safety/fold.ts'
-import { type Call, judge, type Policy } from '../../safety/judge.ts'
+import { type Call, judge } from '../../safety/judge.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import { logOf, looked, row, verified, wrote } from '../support/events.ts'
 
@@ -14,19 +15,7 @@ const incident = 'inc_00000000000000000000000001'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const now = Date.parse('2026-11-21T02:10:00Z')
 
-const policy: Policy = {
-  incidentId: incident,
-  resource: shard,
-  role: 'leader',
-  paused: false,
-  raised: { risk: null, required: 1 },
-  grants: [],
-  offered: null,
-  vicinity: [shard],
-  denied: [],
-  busy: [],
-  approval: null,
-}
+const policy = plainPolicy(incident, shard)
 
 const exec: ToolFacts = {
   name: 'exec',

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { plainPolicy } from '../../domain/policy.ts'
 import { refusals } from '../../domain/refusal.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
@@ -13,19 +14,7 @@ import { logOf, looked, row, verified, wrote } from '../support/events.ts'
 const incident = 'inc_00000000000000000000000001'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const now = Date.parse('2026-11-21T02:10:00Z')
-const policy: Policy = {
-  incidentId: incident,
-  resource: shard,
-  role: 'leader',
-  paused: false,
-  raised: { risk: null, required: 1 },
-  grants: [],
-  offered: null,
-  vicinity: [shard],
-  denied: [],
-  busy: [],
-  approval: null,
-}
+const policy = plainPolicy(incident, shard)
 
 function call(tool: string, args: Record<string, unknown>, more: Partial<Call> = {}): Call {
   const preparation = { targets: [], identity: args, stateFingerprint: '', dryRun }

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { plainPolicy } from '../../domain/policy.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
@@ -15,19 +16,7 @@ const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const far: ResourceRef = { kind: 'shard', id: 'db-ams-1' }
 const host: ResourceRef = { kind: 'host', id: 'host-osl-1' }
 const now = Date.parse('2026-11-21T02:10:00Z')
-const policy: Policy = {
-  incidentId: incident,
-  resource: shard,
-  role: 'leader',
-  paused: false,
-  offered: null,
-  vicinity: [shard],
-  denied: [],
-  busy: [],
-  approval: null,
-  raised: { risk: null, required: 1 },
-  grants: [],
-}
+const policy = plainPolicy(incident, shard)
 
 const exec: ToolFacts = {
   name: 'exec',

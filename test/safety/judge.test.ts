@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { actionDigest } from '../../domain/digest.ts'
+import { plainPolicy } from '../../domain/policy.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
@@ -15,17 +16,8 @@ const now = Date.parse('2026-11-21T02:10:00Z')
 const plan = 'prp_00000000000000000000000001'
 
 const policy: Policy = {
-  incidentId: incident,
-  resource: shard,
-  role: 'leader',
-  paused: false,
-  raised: { risk: null, required: 1 },
-  grants: [],
-  offered: null,
+  ...plainPolicy(incident, shard),
   vicinity: [shard, { kind: 'node', id: 'node-db-osl-1b' }],
-  denied: [],
-  busy: [],
-  approval: null,
 }
 
 function prepared(targets: ResourceRef[], identity: Record<string, unknown>, fingerprint = 'now'): Call['prepared'] {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { actionDigest } from '../../domain/digest.ts'
-import type { Policy } from '../../domain/policy.ts'
+import { plainPolicy } from '../../domain/policy.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Supposition, suppose, supposeCall, supposedState, supposition } from '../../safety/suppose.ts'
@@ -21,19 +21,7 @@ const exec: ToolFacts = {
   command: { field: 'command', form: 'bash' },
 }
 const tools = new Map([...toolFacts, ['exec', exec]])
-const none: Policy = {
-  incidentId: 'inc_00000000000000000000000000',
-  resource: null,
-  role: 'leader',
-  paused: false,
-  offered: null,
-  vicinity: [],
-  denied: [],
-  busy: [],
-  approval: null,
-  raised: { risk: null, required: 1 },
-  grants: [],
-}
+const none = plainPolicy('inc_00000000000000000000000000', null)
 const supposed = (input: unknown) => suppose(supposition.parse(input) as Supposition, tools, now)
 const converge = (state: Record<string, unknown>, id = 'db-osl-1') =>
   supposed({ tool: 'converge_shard', args: { id, reason: 'it lags' }, state })

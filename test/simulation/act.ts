@@ -2,7 +2,7 @@ import { type CallPlace, stepKey } from '../../activities/step-key.ts'
 import { blockedEnvelope, failedEnvelope, toEnvelope } from '../../domain/envelope.ts'
 import type { IncidentEvent, JudgedBasis } from '../../domain/event.ts'
 import { agentActor } from '../../domain/event.ts'
-import type { Policy } from '../../domain/policy.ts'
+import { type Policy, plainPolicy } from '../../domain/policy.ts'
 import { refusalOf } from '../../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
 import type { CoreAnswer, Discovered, Envelope } from '../../domain/tool.ts'
@@ -129,19 +129,8 @@ function policyFor(
       ? [{ target: resourceKey(target), incidentId: lease.incidentId }]
       : []
   })
-  return {
-    incidentId: incident.id,
-    resource: incident.resource,
-    role: 'leader',
-    paused: false,
-    raised: { risk: null, required: 1 },
-    grants: [],
-    offered: null,
-    vicinity: [incident.resource],
-    denied,
-    busy,
-    approval: usable(world, incident.id, approvalId),
-  }
+  const approval = usable(world, incident.id, approvalId)
+  return { ...plainPolicy(incident.id, incident.resource), denied, busy, approval }
 }
 
 function ask(world: World, incident: SimIncident, place: Place, call: Call, ruling: Ruling): Ruled {
