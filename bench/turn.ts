@@ -11,7 +11,7 @@ const turns = 200
 export async function turn(): Promise<void> {
   const scene = await stage({
     maxTurns: turns,
-    model: (turn) => [{ tool: 'get_shard', arguments: { id: `shard-${turn % 2}` } }],
+    model: (turn) => [{ tool: 'get_shard', arguments: { id: `shard-${turn}` } }],
     core: () => ({ id: 'shard', status: 'nominal' }),
   })
   const bare: number[] = []
