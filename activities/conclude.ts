@@ -8,9 +8,7 @@ import { fold, type State } from '../safety/fold.ts'
 import { phantomOf } from '../safety/phantom.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
-import { type Run, stepKey } from './step-key.ts'
-
-type Turn = Run & { turn: number }
+import { stepKey, type Turn } from './step-key.ts'
 
 /** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
 export async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'model_answered'>): Promise<Thought> {

@@ -1,6 +1,7 @@
 import type { EventKind } from '../domain/event.ts'
 
 export type Run = { incidentId: string; attempt: number }
+export type Turn = Run & { turn: number }
 export type CallPlace = Run & { turn: number; call: number }
 
 /** Design section 1.6: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`, unique in the database, sent on as Idempotency-Key. */

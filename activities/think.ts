@@ -20,7 +20,7 @@ import { conclude } from './conclude.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { assertOwnRun } from './own-run.ts'
-import { callId, type Run, stepKey } from './step-key.ts'
+import { callId, stepKey, type Turn } from './step-key.ts'
 
 export type ThinkDeps = {
   db: Db
@@ -29,8 +29,6 @@ export type ThinkDeps = {
   maxTokens: number
   contextTokens: number
 }
-
-export type Turn = Run & { turn: number }
 
 const callsPerTurn = 8
 /** A cautious guess where no tokenizer is at hand: dense JSON has about 3 characters a token. */

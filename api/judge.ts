@@ -6,16 +6,15 @@ import { readSettings } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
 import type { Incident } from '../domain/incident.ts'
 import { fold } from '../safety/fold.ts'
-import { type Supposed, suppose, supposeCall, supposedState } from '../safety/suppose.ts'
+import { type Supposed, suppose, supposeCall, supposition } from '../safety/suppose.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { Problem } from './problem.ts'
 
 const question = z.union([
-  z.strictObject({ command: z.string().min(1).max(16_000), hosts: z.array(z.string()).max(500).optional() }),
   z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), incident_id: z.string() }),
-  z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), state: supposedState.optional() }),
+  supposition,
 ])
 
 const answer = z.looseObject({
@@ -28,9 +27,9 @@ const answer = z.looseObject({
 const example: z.input<typeof answer> = {
   command: 'systemctl restart mysql',
   verdict: 'ask',
-  code: 'UNKNOWN_SUBCOMMAND',
+  code: 'ARGUMENT',
   effect: 'write',
-  reason: 'systemctl: "restart" is not among the sub-commands that only look',
+  reason: 'restart is not a sub-command that is known to only look',
 }
 
 /** What would happen if: the judge over a command or a call, with nothing run, written or asked. */

@@ -101,7 +101,7 @@ export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApp
   })
 }
 
-/** Parts of an approval's life after which people are reminded (Teleport and others find half and nine tenths enough). */
+/** Parts of an approval's life after which people are reminded. */
 const remindAfter = [0.5, 0.9]
 
 /** Reminds of what is still pending; each reminder goes out once, whichever worker sees it first. Answers how many did. */
