@@ -58,21 +58,23 @@ export const refusals = {
 export type RefusalCode = keyof typeof refusals
 
 /** Why a call may run, or has to be asked about. */
-export type AllowCode =
-  | 'READ'
-  | 'READ_COMMAND'
-  | 'RECORD'
-  | 'TERMINAL'
-  | 'REVERSIBLE_NEAR'
-  | 'APPROVED'
-  | 'GRANTED'
-  | 'DRIFT'
-  | 'REVERSIBLE_FAR'
-  | 'UNPROVEN_COMMAND'
-  | 'RISK_LOW'
-  | 'RISK_MEDIUM'
-  | 'RISK_HIGH'
-  | 'RISK_CRITICAL'
+export const allowances = [
+  'READ',
+  'READ_COMMAND',
+  'RECORD',
+  'TERMINAL',
+  'REVERSIBLE_NEAR',
+  'APPROVED',
+  'GRANTED',
+  'DRIFT',
+  'REVERSIBLE_FAR',
+  'UNPROVEN_COMMAND',
+  'RISK_LOW',
+  'RISK_MEDIUM',
+  'RISK_HIGH',
+  'RISK_CRITICAL',
+] as const
+export type AllowCode = (typeof allowances)[number]
 
 export type RulingCode = RefusalCode | AllowCode
 

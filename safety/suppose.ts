@@ -31,7 +31,7 @@ export const supposedState = z.strictObject({
 })
 
 export const supposition = z.union([
-  z.strictObject({ command: z.string().max(64_000), hosts: z.array(z.string()).optional() }),
+  z.strictObject({ command: z.string().max(64_000), hosts: z.array(z.string()).max(500).optional() }),
   z.strictObject({
     tool: z.string(),
     args: z.record(z.string(), z.unknown()),

@@ -1,5 +1,5 @@
 import type { IncidentEvent } from '../domain/event.ts'
-import { refusalOf, refusals } from '../domain/refusal.ts'
+import { allowances, refusalOf, refusals } from '../domain/refusal.ts'
 
 /** Counters of seed 001, section 9. Names as they stand on `/metrics`, without the product's prefix. */
 export const safetyCounters = {
@@ -128,11 +128,7 @@ function forget(recovering: Recovering, incidentId: string): void {
   for (const key of recovering.keys()) if (key.startsWith(`${incidentId} `)) recovering.delete(key)
 }
 
-const allowCodes = new Set(
-  'READ READ_COMMAND RECORD TERMINAL REVERSIBLE_NEAR APPROVED GRANTED DRIFT REVERSIBLE_FAR UNPROVEN_COMMAND RISK_LOW RISK_MEDIUM RISK_HIGH RISK_CRITICAL'.split(
-    ' ',
-  ),
-)
+const allowCodes: ReadonlySet<string> = new Set(allowances)
 const allowOf = (code: string) => oneOf(allowCodes, code)
 const codeOf = (code: string) => (Object.hasOwn(refusals, code) ? code : 'other')
 

@@ -102,3 +102,15 @@ export class Cursor {
     this.depth--
   }
 }
+
+/** Reads statements with semicolons between them, each by the dialect's own rule. Answers the words they begin with. */
+export function readStatements(c: Cursor, statement: (c: Cursor) => void): string[] {
+  const kinds: string[] = []
+  while (!c.atEnd()) {
+    if (c.takeSign(';')) continue
+    kinds.push(c.peek().word || c.peek().text)
+    statement(c)
+    if (!c.atEnd()) c.needSign(';')
+  }
+  return kinds
+}

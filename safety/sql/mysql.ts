@@ -1,4 +1,4 @@
-import { Cursor } from './cursor.ts'
+import { Cursor, readStatements } from './cursor.ts'
 import { expression } from './expression.ts'
 import type { SqlFinding } from './inspect.ts'
 import {
@@ -51,13 +51,7 @@ export function inspectMysql(text: string): SqlFinding {
     const order = tokens.find((token) => token.opensLine && clientCommands.has(token.word))
     if (order) return { readOnly: false, reason: `client command ${order.word}` }
     const c = new Cursor(tokens, words)
-    const kinds: string[] = []
-    while (!c.atEnd()) {
-      if (c.takeSign(';')) continue
-      kinds.push(c.peek().word || c.peek().text)
-      statement(c)
-      if (!c.atEnd()) c.needSign(';')
-    }
+    const kinds = readStatements(c, statement)
     if (kinds.length === 0) return { readOnly: false, reason: 'no statement' }
     return { readOnly: true, reason: kinds.join(', ') }
   } catch (error) {

@@ -1,4 +1,4 @@
-import { Cursor } from './cursor.ts'
+import { Cursor, readStatements } from './cursor.ts'
 import type { SqlFinding } from './inspect.ts'
 import { query } from './query.ts'
 import {
@@ -58,13 +58,7 @@ export function inspectSqlite(text: string): SqlFinding {
   if (dot !== undefined) return { readOnly: false, reason: `shell command ${dot.trim().slice(0, 40)}` }
   try {
     const c = new Cursor(tokenise(rest.join('\n'), scanner), words)
-    const kinds = dots.map((line) => line.split(' ')[0]!)
-    while (!c.atEnd()) {
-      if (c.takeSign(';')) continue
-      kinds.push(c.peek().word || c.peek().text)
-      statement(c)
-      if (!c.atEnd()) c.needSign(';')
-    }
+    const kinds = [...dots.map((line) => line.split(' ')[0]!), ...readStatements(c, statement)]
     if (kinds.length === 0) return { readOnly: false, reason: 'no statement' }
     return { readOnly: true, reason: kinds.join(', ') }
   } catch (error) {

@@ -1,12 +1,10 @@
 import { expect, test } from '@jest/globals'
-import { z } from 'zod'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { plainPolicy } from '../../domain/policy.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
-import type { ToolFacts } from '../../domain/tool.ts'
 import { fold, phaseOf } from '../../safety/fold.ts'
 import { type Call, judge } from '../../safety/judge.ts'
-import { toolFacts } from '../../tools/registry.ts'
+import { facts as tools } from '../simulation/platform.ts'
 import { logOf, looked, row, verified, wrote } from '../support/events.ts'
 
 /** The five known failure modes of seed 001, appendix A: each was met by somebody, and must not be met again. */
@@ -16,18 +14,6 @@ const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const now = Date.parse('2026-11-21T02:10:00Z')
 
 const policy = plainPolicy(incident, shard)
-
-const exec: ToolFacts = {
-  name: 'exec',
-  effect: 'write',
-  risk: 'medium',
-  reversible: false,
-  input: z.strictObject({ target: z.string(), command: z.string() }),
-  names: { target: ['host', 'vm'] },
-  inside: true,
-  command: { field: 'command', form: 'bash' },
-}
-const tools = new Map([...toolFacts, ['exec', exec]])
 
 function call(tool: string, args: Record<string, unknown>): Call {
   const preparation = { targets: [shard], identity: args, stateFingerprint: '', dryRun: dryRun }
