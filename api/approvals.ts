@@ -1,10 +1,14 @@
 import { z } from '@hono/zod-openapi'
 import { decide } from '../db/approvals/decide.ts'
-import { listApprovals } from '../db/approvals/find.ts'
+import { evidenceOf } from '../db/approvals/evidence.ts'
+import { listApprovals, neighbours } from '../db/approvals/find.ts'
 import { mintDecisionToken } from '../db/approvals/mint.ts'
+import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents.ts'
 import {
+  type Approval,
   approval,
+  approvalCard,
   approvalStatus,
   type DecisionOutcome,
   decision,
@@ -51,14 +55,24 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     permission: 'read',
     tag,
     summary: 'What exactly is asked, why, and what would happen',
+    description:
+      '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked anew.',
     params,
-    answer: approval,
-    example: approvalExample,
+    answer: approvalCard,
+    example: {
+      ...approvalExample,
+      evidence: [
+        { seq: 7, what: 'look', tool: 'get_host', targets: [], found: '{"id": "host-osl-2", "state": "dead"}' },
+      ],
+      grantRefused: 'execute_migration is not one of the tools that may be granted: it is asked about every time.',
+      replaces: null,
+      replacedBy: null,
+    },
     problems: [404],
     async run({ params: { id } }) {
-      const [found] = await listApprovals(db, { id }, { before: null, limit: 1 })
-      if (!found) throw notFound(`approval ${id}`)
-      return found
+      const found = await requireApproval(db, id)
+      const [evidence, around] = await Promise.all([evidenceOf(db, found), neighbours(db, found)])
+      return { ...found, ...around, evidence, grantRefused: refusalToGrant(found) }
     },
   })
 
@@ -134,14 +148,25 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
-/** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */
-async function refuseBadGrant(deps: ApiDeps, id: string, decided: 'approve' | 'deny', edits: boolean): Promise<void> {
-  const [found] = await listApprovals(deps.db, { id }, { before: null, limit: 1 })
+async function requireApproval(db: Db, id: string): Promise<Approval> {
+  const [found] = await listApprovals(db, { id }, { before: null, limit: 1 })
   if (!found) throw notFound(`approval ${id}`)
-  const facts = toolFacts.get(found.tool)
-  const allowed = facts && isGrantable({ ...facts, risk: found.risk }) && found.required === 1
-  if (decided === 'approve' && !edits && allowed) return
-  throw new Problem(422, 'NOT_GRANTABLE', `${found.tool} at ${found.risk} risk is asked about every time.`)
+  return found
+}
+
+async function refuseBadGrant(deps: ApiDeps, id: string, decided: 'approve' | 'deny', edits: boolean): Promise<void> {
+  const refused = refusalToGrant(await requireApproval(deps.db, id))
+  if (refused) throw new Problem(422, 'NOT_GRANTABLE', refused)
+  if (decided === 'deny') throw new Problem(422, 'NOT_GRANTABLE', 'A denial grants nothing.')
+  if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked anew: grant them then.')
+}
+
+/** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */
+function refusalToGrant({ tool, risk, required }: Approval): string | null {
+  const facts = toolFacts.get(tool)
+  if (!facts?.grantable) return `${tool} is not one of the tools that may be granted: it is asked about every time.`
+  if (!isGrantable({ ...facts, risk })) return `${tool} at ${risk} risk is asked about every time.`
+  return required > 1 ? 'What two people must agree on is asked about every time.' : null
 }
 
 /** An edit that the judge would refuse is refused before anything changes: the person reads why, not the agent. */
@@ -152,9 +177,9 @@ async function refuseBadEdit(
   args: Record<string, unknown>,
 ): Promise<void> {
   if (decided === 'deny') throw new Problem(422, 'INVALID', 'A denial changes no arguments.')
-  const [found] = await listApprovals(deps.db, { id }, { before: null, limit: 1 })
-  const incident = found ? await incidentById(deps.db, found.incidentId) : null
-  if (!found || !incident) throw notFound(`approval ${id}`)
+  const found = await requireApproval(deps.db, id)
+  const incident = await incidentById(deps.db, found.incidentId)
+  if (!incident) throw notFound(`approval ${id}`)
   if (found.status !== 'pending') return
   const ruling = await supposeIn(deps, incident, { tool: found.tool, args, callId: found.callId })
   if (ruling.verdict === 'refuse') {

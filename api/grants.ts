@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { recordAudit } from '../db/audit.ts'
 import { listGrants, revokeGrant } from '../db/grants.ts'
 import { standingGrant } from '../domain/approval.ts'
 import type { ApiDeps } from './deps.ts'
@@ -44,8 +45,12 @@ export function grantRoutes(router: Router, deps: ApiDeps): void {
     answer: z.object({ id: z.string(), revoked: z.boolean() }),
     example: { id: example.id, revoked: true },
     problems: [404],
-    async run({ params: { id } }) {
-      if (!(await revokeGrant(deps.db, id))) throw notFound(`standing grant ${id} that could be ended`)
+    async run({ params: { id }, principal }) {
+      await deps.db.transaction().execute(async (trx) => {
+        if (!(await revokeGrant(trx, id))) throw notFound(`standing grant ${id} that could be ended`)
+        const detail = 'What it allowed is asked about again'
+        await recordAudit(trx, { who: principal.name, what: 'grant.revoked', subject: id, detail })
+      })
       return { id, revoked: true }
     },
   })

@@ -50,6 +50,30 @@ export const approval = z.object({
 })
 export type Approval = z.infer<typeof approval>
 
+/** A row of the incident's log that an approval rests on. */
+export const evidence = z.object({
+  seq: z.number().int(),
+  /** `look`: a look-up of its targets; `proposed`: the model's turn with the call. */
+  what: z.enum(['alert', 'look', 'proposed']),
+  tool: z.string().nullable(),
+  /** Those of the approval's targets that it told about. */
+  targets: z.array(resourceRef),
+  /** How its answer begins. */
+  found: z.string(),
+})
+export type Evidence = z.infer<typeof evidence>
+
+/** One approval with everything that its card shows. */
+export const approvalCard = approval.extend({
+  evidence: z.array(evidence),
+  /** Why approving it cannot be made a standing grant; null when it can. */
+  grantRefused: z.string().nullable(),
+  /** The approval of the same call that it took the place of, and the one that took its place. */
+  replaces: z.string().nullable(),
+  replacedBy: z.string().nullable(),
+})
+export type ApprovalCard = z.infer<typeof approvalCard>
+
 /** An approval that counts again, for exactly the same action. At most 8 hours, and only for tools that code marks. */
 export const grantWish = z.strictObject({
   uses: z.number().int().min(1).max(20),

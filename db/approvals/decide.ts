@@ -4,6 +4,7 @@ import { useBySeconds } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
+import { recordAudit } from '../audit.ts'
 import type { Db, Trx } from '../connect.ts'
 import { grant } from '../grants.ts'
 import { refusalToDecide } from '../operators.ts'
@@ -129,7 +130,12 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     const status = request.edited
       ? await supersede(trx, approval, voter, request.edited)
       : await vote(trx, approval, voter, { ...request, reason })
-    if (request.grant && status === 'approved') await grant(trx, approval, token.operatorId, request.grant)
+    if (request.grant && status === 'approved') {
+      const { uses, hours } = request.grant
+      const subject = await grant(trx, approval, token.operatorId, request.grant)
+      const detail = `${approval.tool} as in ${approval.id} may run ${uses} more times within ${hours} h without asking`
+      await recordAudit(trx, { who: token.name, what: 'grant.given', subject, detail })
+    }
     return { outcome: 'recorded', status, approvalId, incidentId: approval.incidentId }
   })
 }

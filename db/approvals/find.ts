@@ -134,6 +134,23 @@ function toApproval(
   }
 }
 
+/** The approvals of the same call just before and just after this one: who changed something asked anew. */
+export async function neighbours(
+  db: Db,
+  { id, incidentId, attempt, callId }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId'>,
+): Promise<{ replaces: string | null; replacedBy: string | null }> {
+  return await db
+    .selectFrom('approval')
+    .select([
+      sql<string | null>`max(id) filter (where id < ${id})`.as('replaces'),
+      sql<string | null>`min(id) filter (where id > ${id})`.as('replacedBy'),
+    ])
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('callId', '=', callId)
+    .executeTakeFirstOrThrow()
+}
+
 /** What a person last made of this call's arguments, and who: the call is judged with them from then on. */
 export async function editOf(
   db: Db | Trx,

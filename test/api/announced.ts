@@ -5,6 +5,7 @@ import type { Db } from '../../db/connect.ts'
 import { setWaiting } from '../../db/incidents.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
 
 let calls = 0
 
@@ -38,13 +39,19 @@ export async function announced(
 export async function asked(
   db: Db,
   incidentId: string,
-  more: { tool?: string; identity?: Record<string, unknown>; expirySeconds?: number; required?: number } = {},
+  more: {
+    tool?: string
+    identity?: Record<string, unknown>
+    targets?: ResourceRef[]
+    expirySeconds?: number
+    required?: number
+  } = {},
 ): Promise<string> {
   calls += 1
   const tool = more.tool ?? 'execute_migration'
   const { id } = await db.transaction().execute((trx) =>
     requestApproval(trx, {
-      ...{ incidentId, attempt: 1, turn: calls, callId: `c${calls}_0`, tool, args: {}, targets: [] },
+      ...{ incidentId, attempt: 1, turn: calls, callId: `c${calls}_0`, tool, args: {}, targets: more.targets ?? [] },
       ...{ reason: 'the host is dead', actionDigest: actionDigest(tool, more.identity ?? {}), stateFingerprint: '' },
       ...{ risk: 'high', reversible: true, required: more.required ?? 1, replaces: null, actor: agentActor },
       dryRun: { possible: true, summary: 'Start 2 VMs', details: {} },

@@ -1,0 +1,56 @@
+import { sql } from 'kysely'
+import type { Approval, Evidence } from '../../domain/approval.ts'
+import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
+import type { Db } from '../connect.ts'
+
+/** Enough of an answer to see whether the row is worth opening. */
+const shownLetters = 200
+
+type Look = { seq: number; tool: string; found: string; named: ResourceRef[] | null; told: ResourceRef[] | null }
+
+/**
+ * The rows an approval rests on, oldest first: the newest alert, per target the newest look that named it and the newest that
+ * told of it, and the model's turn that proposed the call. Read from the log each time, so every approval has them.
+ */
+export async function evidenceOf(
+  db: Db,
+  { id, incidentId, attempt, callId, targets }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId' | 'targets'>,
+): Promise<Evidence[]> {
+  const before = sql`incident_id = ${incidentId} and seq < coalesce((
+    select min(seq) from incident_event
+    where incident_id = ${incidentId} and kind = 'approval_requested' and metadata->>'approvalId' = ${id}), 2147483647)`
+  const among = (field: 'targets' | 'discovered') => sql`(
+    select jsonb_agg(target) from jsonb_array_elements(${JSON.stringify(targets)}::jsonb) as target
+    where metadata->${sql.lit(field)} @> jsonb_build_array(target))`
+  const looks = sql<Look>`
+    select seq, metadata->>'tool' as tool, ${among('targets')} as named, ${among('discovered')} as told,
+      left(coalesce(metadata->'result'->>'data', metadata->'body'->>'head', ''), ${shownLetters}) as found
+    from incident_event
+    where ${before} and attempt = ${attempt} and kind = 'tool_finished'
+      and metadata->>'effect' in ('read', 'resolve') and metadata->'result'->>'ok' = 'true'
+    order by seq`.execute(db)
+  const ends = sql<{ seq: number; kind: 'alert_received' | 'model_answered'; detail: string }>`
+    select distinct on (kind) seq, kind, left(detail, ${shownLetters}) as detail from incident_event
+    where ${before} and (kind = 'alert_received' or (kind = 'model_answered' and attempt = ${attempt}
+      and metadata->'calls' @> ${JSON.stringify([{ id: callId }])}::jsonb))
+    order by kind, seq desc`.execute(db)
+  const found: Evidence[] = (await ends).rows.map(({ seq, kind, detail }) =>
+    kind === 'alert_received'
+      ? { seq, what: 'alert', tool: null, targets: [], found: detail }
+      : { seq, what: 'proposed', tool: null, targets: [], found: '' },
+  )
+  return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
+}
+
+/** Of all looks those that no later one replaces for some target. */
+function newest(looks: Look[]): Evidence[] {
+  const last = new Map<string, Look>()
+  for (const look of looks) {
+    for (const target of look.told ?? []) last.set(`told ${resourceKey(target)}`, look)
+    for (const target of look.named ?? []) last.set(`named ${resourceKey(target)}`, look)
+  }
+  return [...new Set(last.values())].map(({ seq, tool, found, named, told }) => {
+    const targets = new Map([...(named ?? []), ...(told ?? [])].map((target) => [resourceKey(target), target]))
+    return { seq, what: 'look', tool, targets: [...targets.values()], found }
+  })
+}
