@@ -34,6 +34,8 @@ const operator = z.object({
   disabledAt: z.string().nullable(),
   /** Who vouches for this person and gives their role. */
   issuer: z.string().nullable(),
+  /** To some minutes. */
+  lastSeenAt: z.string().nullable(),
 })
 const example: z.input<typeof operator> = {
   id: 'opr_01kahnv4q2e8w9r7c5x3m1t6zp',
@@ -45,6 +47,7 @@ const example: z.input<typeof operator> = {
   createdAt: '2026-11-21T01:46:02.000000Z',
   disabledAt: null,
   issuer: null,
+  lastSeenAt: '2026-11-21T01:47:30.000000Z',
 }
 
 export function operatorRoutes(router: Router, deps: ApiDeps): void {
@@ -92,12 +95,19 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
     description:
       'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains.',
     params,
-    body: z.strictObject({ ...limits, disabled: z.boolean() }),
-    bodyExample: { role: 'approver', maxRisk: 'high', incidentTypes: ['disk_pressure'], disabled: false },
+    body: z.strictObject({
+      ...{ ...limits, disabled: z.boolean() },
+      /** For the audit. */
+      reason: z.string().trim().max(500).nullable().default(null),
+    }),
+    bodyExample: {
+      ...{ role: 'approver', maxRisk: 'high', incidentTypes: ['disk_pressure'], disabled: false },
+      reason: 'on call for storage from Monday',
+    },
     answer: operator,
     example,
     problems: [409],
-    async run({ params: { name }, body, principal }) {
+    async run({ params: { name }, body: { reason, ...body }, principal }) {
       const asking = principal.operatorId && (await operatorById(db, principal.operatorId))
       if (asking && asking.name === name && (body.disabled || weakerRole(body.role, asking.role) !== asking.role)) {
         throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
@@ -110,8 +120,9 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
         }
         const { before, now } = await putOperator(trx, { name, ...body })
         const what = before ? 'operator.changed' : 'operator.added'
-        const detail = before ? `From ${told(before)} to ${told(now)}` : `As ${told(now)}`
+        const change = before ? `From ${told(before)} to ${told(now)}` : `As ${told(now)}`
         if (!before || told(before) !== told(now)) {
+          const detail = reason ? `${change}: ${reason}` : change
           await recordAudit(trx, { who: principal.name, what, subject: name, detail })
         }
         return shown(now)

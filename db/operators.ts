@@ -15,12 +15,21 @@ export type OperatorRow = {
   disabledAt: string | null
   /** Who vouches for this person and gives their role; null for people who were made here. */
   issuer: string | null
+  /** When a token or a browser of theirs was last used, to some minutes. */
+  lastSeenAt: string | null
 }
 
 function operators(db: Db) {
   return db
     .selectFrom('operator')
     .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt', 'issuer'])
+    .select((where) =>
+      where
+        .selectFrom('apiToken')
+        .whereRef('apiToken.operatorId', '=', 'operator.id')
+        .select(({ fn }) => fn.max('lastUsedAt').as('lastSeenAt'))
+        .as('lastSeenAt'),
+    )
 }
 
 export async function operatorById(db: Db, id: string): Promise<OperatorRow | null> {

@@ -38,7 +38,18 @@ export async function openSession(db: Db, tokenId: string): Promise<string | nul
     )
     .returning('tokenId')
     .executeTakeFirst()
-  return opened ? plain : null
+  if (!opened) return null
+  await used(db, tokenId)
+  return plain
+}
+
+/** A browser uses the token that it stands for: who looks for forgotten tokens must not find this one. */
+async function used(db: Db, tokenId: string): Promise<void> {
+  await db
+    .updateTable('apiToken')
+    .set({ lastUsedAt: sql`nightshift_now()` as never })
+    .where('id', '=', tokenId)
+    .execute()
 }
 
 /** Who is signed in: the principal of the session's token, for as long as that token is good. */
@@ -58,6 +69,7 @@ export async function principalOfSession(db: Db, plain: string): Promise<Princip
   // Every five minutes is precise enough for twelve hours, and a read stays a read.
   if (row.slides) {
     await db.updateTable('session').set({ expiresAt: idle }).where('sha256', '=', sha256(plain)).execute()
+    await used(db, row.id)
   }
   return toPrincipal(row)
 }

@@ -16,6 +16,7 @@ type Options = Asking & {
   allTypes?: boolean
   disable?: boolean
   enable?: boolean
+  reason?: string
 }
 
 export function setOperator(parent: Command): void {
@@ -29,7 +30,8 @@ export function setOperator(parent: Command): void {
       .option('--type <type>', 'decides about incidents of this type alone; again for more', more, [])
       .option('--all-types', 'decides about incidents of all types')
       .option('--disable', 'comes in nowhere from now on')
-      .option('--enable', 'may come in again'),
+      .option('--enable', 'may come in again')
+      .option('--reason <text>', 'why, for the audit'),
   )
     .addHelpText(
       'after',
@@ -53,6 +55,7 @@ export function setOperator(parent: Command): void {
             ? options.type
             : (before?.incidentTypes ?? null),
         disabled: options.disable ? true : options.enable ? false : Boolean(before?.disabledAt),
+        reason: options.reason ?? null,
       })
       if (options.json) return json(answer)
       note(

@@ -40,11 +40,11 @@ test('what a person may now, and what it was before, is told', async () => {
   const body = { role: 'approver', maxRisk: 'high', incidentTypes: null, disabled: false }
   await api.put('/operators/anna', { body })
   await api.put('/operators/anna', { body })
-  await api.put('/operators/anna', { body: { ...body, disabled: true } })
+  await api.put('/operators/anna', { body: { ...body, disabled: true, reason: 'left the company' } })
   expect((await audit('?what=operator')).map(({ what, detail }) => [what, detail])).toEqual([
     [
       'operator.changed',
-      'From approver, risks up to high, all incident types to approver, risks up to high, all incident types, disabled',
+      'From approver, risks up to high, all incident types to approver, risks up to high, all incident types, disabled: left the company',
     ],
     ['operator.added', 'As approver, risks up to high, all incident types'],
   ])

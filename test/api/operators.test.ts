@@ -77,6 +77,25 @@ test('who is disabled comes in nowhere, and with what they had when they are bac
   expect((await api.get('/incidents', { as })).status).toBe(200)
 })
 
+test('when somebody was last seen is told, by a token and by a browser', async () => {
+  const seen = async () => (await api.get('/operators/emil')).body.lastSeenAt as unknown as string | null
+  await put('emil', {})
+  expect(await seen()).toBeNull()
+  const as = await tokenOf('emil')
+  await api.get('/incidents', { as })
+  const byToken = await seen()
+  expect(byToken).not.toBeNull()
+  const { code } = (await (
+    await api.api.app.request('/auth/codes', { method: 'POST', headers: { authorization: `Bearer ${as}` } })
+  ).json()) as { code: string }
+  await api.api.app.request('/auth/session', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: 'http://localhost' },
+    body: JSON.stringify({ code }),
+  })
+  expect((await seen()) ?? '').not.toBe(byToken)
+})
+
 test('a change holds for the tokens that are out there', async () => {
   await put('emil', { role: 'admin' })
   const as = await tokenOf('emil', 'admin')
