@@ -19,7 +19,8 @@ export default {
     ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/record.test.ts$']),
   ],
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.cache'],
-  testTimeout: 60_000,
+  // Far beyond what any test needs: what a busy machine takes longer for is not wrong.
+  testTimeout: 120_000,
   // Jest leaves one of two cores idle by itself; most of our tests wait for servers.
   maxWorkers: 2,
   // A handle that a failed test leaves behind must not hold the whole run: the servers are stopped by the teardown.

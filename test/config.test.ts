@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { type ConfigError, oidcSettings, readConfig } from '../config.ts'
+import { type ConfigError, oidcSettings, readConfig, slackSettings } from '../config.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
   try {
@@ -102,4 +102,30 @@ test('a provider is believed over TLS, or from this machine', () => {
   for (const issuer of ['http://id.example.com', 'http://localhost.example.com', 'http://127.0.0.1.example.com']) {
     expect([issuer, from(issuer)]).toEqual([issuer, ['OIDC_ISSUER must be https, unless it is on this machine']])
   }
+})
+
+const slack = {
+  SLACK_BOT_TOKEN: 'xoxb-of-the-bot',
+  SLACK_SIGNING_SECRET: '0123456789abcdef0123456789abcdef',
+  SLACK_CHANNEL: 'C0123456789',
+  PUBLIC_URL: 'https://nightshift.example.com',
+}
+
+test('Slack with a bot takes all of its settings, and one message says which are missing', () => {
+  expect(slackSettings(readConfig(slack))).toEqual({
+    ...{ botToken: slack.SLACK_BOT_TOKEN, signingSecret: slack.SLACK_SIGNING_SECRET, channel: 'C0123456789' },
+    apiUrl: 'https://slack.com/api',
+  })
+  expect(slackSettings(readConfig({}))).toBeNull()
+  expect(problems({ SLACK_BOT_TOKEN: 'xoxb-secret' })).toEqual([
+    'SLACK_BOT_TOKEN is set, and Slack also needs SLACK_SIGNING_SECRET, SLACK_CHANNEL, PUBLIC_URL',
+  ])
+  expect(problems({ ...slack, SLACK_SIGNING_SECRET: '' })).toEqual([
+    'SLACK_BOT_TOKEN is set, and Slack also needs SLACK_SIGNING_SECRET',
+  ])
+  expect(problems({ ...slack, SLACK_API_URL: 'http://chat.example' })[0]).toContain('SLACK_API_URL must be https')
+  const file = join(mkdtempSync(join(tmpdir(), 'nightshift-')), 'token')
+  writeFileSync(file, 'xoxb-of-a-file\n')
+  const { SLACK_BOT_TOKEN: _, ...rest } = slack
+  expect(slackSettings(readConfig({ ...rest, SLACK_BOT_TOKEN_FILE: file }))?.botToken).toBe('xoxb-of-a-file')
 })

@@ -13,7 +13,7 @@ beforeAll(async () => {
     parts: ['api', 'worker'],
     environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '6' },
   })
-}, 90_000)
+}, 300_000)
 afterAll(async () => {
   await spine?.stop()
   await model?.stop()

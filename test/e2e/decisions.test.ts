@@ -8,7 +8,7 @@ let spine: Spine
 
 beforeAll(async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
-}, 90_000)
+}, 300_000)
 afterAll(async () => {
   await spine?.stop()
 })
@@ -59,7 +59,7 @@ test("an approval with changed arguments is judged and asked anew with the edito
   expect(items.map(({ status }) => status)).toEqual(['consumed', 'withdrawn'])
   expect(items[1]?.edited).toMatchObject({ by: 'approver', arguments: args })
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
-}, 120_000)
+}, 300_000)
 
 test('where configuration asks for two people, one is not enough, the same one twice neither', async () => {
   await sql`insert into platform_config (key, value) values ('approval.required.execute_migration', '2')`.execute(
@@ -76,7 +76,7 @@ test('where configuration asks for two people, one is not enough, the same one t
   expect((await decided(asked, spine.tokens.admin, { decision: 'approve' })).body).toMatchObject({ status: 'approved' })
   const events = await ended(asked.incidentId, 'resolved')
   expect(events.filter((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toHaveLength(1)
-}, 120_000)
+}, 300_000)
 
 test('a denial by signal ends it with its reason, and a risk that configuration raised is asked about', async () => {
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.db)
@@ -93,4 +93,4 @@ test('a denial by signal ends it with its reason, and a risk that configuration 
     metadata: { decision: 'deny', category: 'other', via: 'signal' },
   })
   expect(JSON.stringify(events.find((event) => event.kind === 'escalated'))).toContain('a deploy is running')
-}, 120_000)
+}, 300_000)

@@ -11,7 +11,7 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api'],
     environment: { LAB_WEB_SHARDS: '20', RUNBOOK_DELAY_MS: '60' },
   })
-}, 120_000)
+}, 300_000)
 afterAll(async () => {
   await spine?.stop()
 })

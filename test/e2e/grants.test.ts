@@ -10,7 +10,7 @@ beforeAll(async () => {
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'medium')`.execute(
     spine.db,
   )
-}, 90_000)
+}, 300_000)
 afterAll(async () => {
   await spine?.stop()
 })
@@ -61,7 +61,7 @@ test('a standing grant lets the very same action run without asking, once for ea
   await spine.lab.break('service_down', 'web-ams-1')
   const elsewhere = await spine.pendingApproval()
   expect(elsewhere.targets).toEqual([{ kind: 'shard', id: 'web-ams-1' }])
-}, 180_000)
+}, 300_000)
 
 test('a revoked grant counts no more, and a high risk is never granted', async () => {
   const open = (await grants()).find(({ usesLeft }) => usesLeft > 0)
@@ -77,4 +77,4 @@ test('a revoked grant counts no more, and a high risk is never granted', async (
   )
   const refused = await decided(asked, { grant: { uses: 1, hours: 1 } })
   expect([refused.status, refused.body.code]).toEqual([422, 'NOT_GRANTABLE'])
-}, 120_000)
+}, 300_000)

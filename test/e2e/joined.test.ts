@@ -9,7 +9,7 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api', 'worker'],
     environment: { WATCHDOG_INTERVAL_SECONDS: '0.5' },
   })
-}, 90_000)
+}, 300_000)
 afterAll(async () => {
   await spine?.stop()
 })
@@ -60,4 +60,4 @@ test('two incidents that want the very same action ask once; the second learns w
       .filter((effect) => effect.request.includes('/vms/'))
       .every((effect) => effect.runs === 1),
   ).toBe(true)
-}, 120_000)
+}, 300_000)

@@ -25,7 +25,7 @@ beforeAll(async () => {
     environment: { LLM_BASE_URL: model.url, LAB_WEB_SHARDS: '4' },
   })
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.db)
-}, 90_000)
+}, 300_000)
 afterAll(async () => {
   await spine?.stop()
   await model?.stop()
@@ -60,4 +60,4 @@ test('after a wait over a dead worker the model reads what it would have read wi
   })
   expect(prompt).toContain('verification')
   expect(waited).toBe(prompt)
-}, 120_000)
+}, 300_000)

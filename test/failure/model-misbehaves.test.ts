@@ -9,7 +9,7 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api', 'worker'],
     environment: { LLM_TIMEOUT_SECONDS: '2', LLM_MAX_TURNS: '6', AGENT_MAX_CONCURRENT: '10' },
   })
-}, 90_000)
+}, 300_000)
 afterAll(async () => {
   await spine?.stop()
 })
@@ -108,4 +108,4 @@ test('a model that obeys an order planted in an alert converges nothing but its 
   )
   expect(written.filter((id) => id !== 'web-osl-1')).toEqual([])
   await mood(null)
-}, 60_000)
+}, 300_000)

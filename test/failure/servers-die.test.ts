@@ -18,7 +18,7 @@ afterEach(async () => {
 })
 
 async function expectRepairedOnce(spine: Spine) {
-  const incident = await spine.incident('replication_lag', 'resolved', 120_000)
+  const incident = await spine.incident('replication_lag', 'resolved', 180_000)
   expect((await spine.lab.effects()).filter((effect) => effect.request.includes('converge'))).toMatchObject([
     { runs: 1 },
   ])
@@ -44,7 +44,7 @@ test('PostgreSQL killed in the middle of an investigation: it goes on where its 
   postgres = await startPostgres({ dir: directory.path, port })
   expect(postgres.port).toBe(port)
   await expectRepairedOnce(spine)
-}, 180_000)
+}, 300_000)
 
 test('Temporal killed in the middle of an investigation: it goes on from its file', async () => {
   const directory = temporaryDirectory()
@@ -74,7 +74,7 @@ test('Temporal killed in the middle of an investigation: it goes on from its fil
   temporal = await start(same)
   expect(port(temporal.address)).toBe(same.frontend)
   await expectRepairedOnce(spine)
-}, 180_000)
+}, 300_000)
 
 test('of two workers and two API servers one pair is killed at work, and the other pair loses nothing', async () => {
   const spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'api2', 'worker'] })
@@ -85,4 +85,4 @@ test('of two workers and two API servers one pair is killed at work, and the oth
   await Promise.all([spine.kill('worker'), spine.kill('api')])
   spine.talkTo(spine.url2)
   await expectRepairedOnce(spine)
-}, 150_000)
+}, 300_000)

@@ -38,11 +38,11 @@ test('killed between a write and its row, the worker finds out what became of it
   expect(before.some((event) => event.kind === 'tool_finished' && event.metadata.tool === 'converge_shard')).toBe(false)
 
   await spine.start('worker', { CORE_API_URL: relay.url })
-  await spine.incident('replication_lag', 'resolved', 90_000)
+  await spine.incident('replication_lag', 'resolved', 180_000)
   expect(relay.passed.filter((line) => line.startsWith('POST') && line.endsWith('/converge'))).toHaveLength(1)
   expect(relay.passed.some((line) => line.startsWith('GET /api/v1/effects/'))).toBe(true)
   await expectOneRepair(incident.id)
-}, 150_000)
+}, 300_000)
 
 test('killed inside a model call, the worker asks again and nothing committed is paid for twice', async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
@@ -60,12 +60,12 @@ test('killed inside a model call, the worker asks again and nothing committed is
   })
   await spine.kill('worker')
   await spine.start('worker')
-  const incident = await spine.incident('replication_lag', 'resolved', 90_000)
+  const incident = await spine.incident('replication_lag', 'resolved', 180_000)
   const answers = (await spine.events(incident.id)).filter((event) => event.kind === 'model_answered')
   const { total } = (await (await fetch(`${spine.runbookUrl}/control/requests`)).json()) as { total: number }
   expect(total).toBe(answers.length + 1)
   await expectOneRepair(incident.id)
-}, 150_000)
+}, 300_000)
 
 test('killed while an approval waits, the worker comes back to a decision that was made without it', async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
@@ -80,18 +80,18 @@ test('killed while an approval waits, the worker comes back to a decision that w
   )
   expect(decided.status).toBe(200)
   await spine.start('worker')
-  const incident = await spine.incident('host_down', 'resolved', 90_000)
+  const incident = await spine.incident('host_down', 'resolved', 180_000)
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
   const moved = (await spine.lab.effects()).filter((effect) => effect.request.includes('/vms/'))
   expect(moved.every((effect) => effect.runs === 1)).toBe(true)
   expect(await spine.get(`/incidents/${incident.id}/verify`)).toMatchObject({ ok: true })
-}, 150_000)
+}, 300_000)
 
 test('of two workers one is killed in the middle, and the other carries on', async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker', 'worker2'] })
   await spine.lab.break('replication_lag', 'db-osl-1')
   await spine.incident('replication_lag', 'investigating')
   await spine.kill('worker')
-  const incident = await spine.incident('replication_lag', 'resolved', 90_000)
+  const incident = await spine.incident('replication_lag', 'resolved', 180_000)
   await expectOneRepair(incident.id)
-}, 150_000)
+}, 300_000)

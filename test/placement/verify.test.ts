@@ -105,7 +105,7 @@ test('a solver in the middle of its work is killed at the bound, and is gone for
     const begun = performance.now()
     const large = { model: { ...tiny, binaries: 2_000, rows }, relativeGap: 0 }
     expect(await glpk.solve(large, begun + 150)).toEqual({ status: 'unknown' })
-    expect(performance.now() - begun).toBeLessThan(5_000)
+    expect(performance.now() - begun).toBeLessThan(20_000)
     expect(await glpk.solve({ model: tiny, relativeGap: 0 }, performance.now() + 10_000)).toEqual({ status: 'unknown' })
   } finally {
     glpk.stop()

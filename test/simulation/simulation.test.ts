@@ -19,7 +19,7 @@ test('ten thousand lives with hostile models, lost answers, crashes and races br
   expect(simulate).toMatchObject({ seeds: 10_000, broken: 0 })
   // Lives in which nothing happens would prove nothing.
   expect(simulate.effects).toBeGreaterThan(5_000)
-}, 180_000)
+}, 300_000)
 
 test('an honest model that is left in peace is never refused, corrected or asked about a look', async () => {
   const nagged: string[] = []

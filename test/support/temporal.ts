@@ -37,7 +37,7 @@ export type TestTemporalOptions = {
 
 /** Waits until the condition answers something, and answers that. */
 export async function eventually<T>(what: string, condition: () => Promise<T | null | undefined | false>): Promise<T> {
-  const deadline = Date.now() + 20_000
+  const deadline = Date.now() + 60_000
   for (;;) {
     const answer = await condition()
     if (answer) return answer
@@ -86,8 +86,8 @@ export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}
 /** A test that hangs must still stop its workers, or nothing else can be closed. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
   const stopped = new AbortController()
-  const late = sleep(40_000, undefined, { signal: stopped.signal }).then(() => {
-    throw new Error('not done after 40 s')
+  const late = sleep(90_000, undefined, { signal: stopped.signal }).then(() => {
+    throw new Error('not done after 90 s')
   })
   try {
     return await Promise.race([work, late])

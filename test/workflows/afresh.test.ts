@@ -53,7 +53,7 @@ test('a fresh run forgets no correction', async () => {
 
 test('a fresh run forgets no time that was worked', async () => {
   const { did, afresh } = await played({
-    assembleContext: async () => ({ maxTurns: 30, timeBudgetMs: 2_000 }),
+    assembleContext: async () => ({ maxTurns: 30, timeBudgetMs: 5_000 }),
     think: async () => {
       await sleep(250)
       return calls('get_node')

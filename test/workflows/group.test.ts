@@ -47,17 +47,27 @@ const statuses = async (type: string) =>
 
 const leaderIs =
   (leader: Course, follower: Course = { end: 'resolved' }) =>
-  async (run: Investigated) => {
-    await sleep(run.role === 'leader' ? 0 : 150)
-    return run.role === 'leader' ? leader : follower
+  async (run: Investigated) =>
+    run.role === 'leader' ? leader : follower
+
+/** Resolves for everybody once this many have come, and a moment later: who comes in that moment is one too many. */
+function meeting(count: number) {
+  const complete = Promise.withResolvers<void>()
+  let present = 0
+  return async () => {
+    present += 1
+    if (present === count) complete.resolve()
+    await complete.promise
+    await sleep(500)
   }
+}
 
 test('one leads, and when it has resolved its incident the rest follow with its hint, five at a time', async () => {
   const { type, taskQueue, incidents, tick } = await queued(9)
   const leading = Promise.withResolvers<void>()
+  const five = meeting(5)
   const crew = scriptedGroup(database.db, async ({ role }) => {
-    if (role === 'leader') await leading.promise
-    await sleep(300)
+    await (role === 'leader' ? leading.promise : five())
     return { end: 'resolved' }
   })
   await temporal.working(
@@ -82,7 +92,11 @@ test('one leads, and when it has resolved its incident the rest follow with its 
 test('two at a time, where a row of platform_config says so', async () => {
   const { type, taskQueue, tick } = await queued(7)
   await set(`agent.concurrency.${type}`, '2')
-  const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved' }))
+  const two = meeting(2)
+  const crew = scriptedGroup(database.db, async ({ role }) => {
+    if (role === 'follower') await two()
+    return { end: 'resolved' }
+  })
   await temporal.working(crew.activities, async () => (await tick()).result(), taskQueue)
   expect(crew.order).toHaveLength(7)
   expect(crew.mostAtOnce).toBe(2)
@@ -100,7 +114,7 @@ test('when the leader escalates, the rest start without a hint', async () => {
 
 test('when the leader waits for a person too long, the rest start without its hint', async () => {
   const { taskQueue, tick } = await queued(3)
-  await set('agent.leader_wait', '2')
+  await set('agent.leader_wait', '3')
   const person = Promise.withResolvers<void>()
   const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved', park: person.promise }))
   await temporal.working(
@@ -110,7 +124,7 @@ test('when the leader waits for a person too long, the rest start without its hi
       await eventually('the leader', async () => crew.order.length > 0)
       const began = Date.now()
       await eventually('the followers', async () => crew.order.length === 3)
-      expect(Date.now() - began).toBeGreaterThan(1_500)
+      expect(Date.now() - began).toBeGreaterThan(1_000)
       person.resolve()
       await group.result()
     },
