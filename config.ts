@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { OidcSettings } from './clients/oidc.ts'
+import type { SlackSettings } from './clients/slack/client.ts'
 import type { PersonRole } from './domain/operator.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
@@ -52,6 +53,10 @@ const schema = z.object({
   WATCHDOG_INTERVAL_SECONDS: z.coerce.number().min(0.2).max(3_600).default(30),
   PORT: port.default(8080),
   WORKER_PORT: port.default(8081),
+  // See "What waiting costs" in docs/operations.md.
+  WORKER_CACHED_WORKFLOWS: z.coerce.number().int().min(0).max(10_000).default(500),
+  WORKER_WORKFLOW_THREADS: z.coerce.number().int().min(1).max(16).default(1),
+  WORKER_ACTIVITY_SLOTS: z.coerce.number().int().min(1).max(500).default(50),
   HOST: z.string().default('127.0.0.1'),
   PUBLIC_URL: url.optional(),
   TEMPORAL_UI_URL: url.optional(),
@@ -66,6 +71,16 @@ const schema = z.object({
     .default('openid profile email'),
   OIDC_GROUPS_CLAIM: z.string().min(1).default('groups'),
   OIDC_ROLE_MAP: z.string().transform(roleMap).optional(),
+  SLACK_BOT_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'is not a token')
+    .optional(),
+  SLACK_SIGNING_SECRET: z.string().min(16, 'must have at least 16 characters').optional(),
+  SLACK_CHANNEL: z
+    .string()
+    .regex(/^#?[\w-]{1,80}$/, 'is neither the id nor the name of a channel')
+    .optional(),
+  SLACK_API_URL: url.default('https://slack.com/api'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 
@@ -80,6 +95,8 @@ const secrets = [
   'DATABASE_URL',
   'PLATFORM_TOKEN',
   'OIDC_CLIENT_SECRET',
+  'SLACK_BOT_TOKEN',
+  'SLACK_SIGNING_SECRET',
 ] as const
 
 export class ConfigError extends Error {
@@ -133,7 +150,7 @@ export function readConfig(
       problems.push('AGENT_API_KEY is required when AGENT_ENABLED is true: a token of role agent')
     }
   }
-  problems.push(...oidcProblems(values))
+  problems.push(...oidcProblems(values), ...slackProblems(values))
   for (const name of requires) {
     if (values[name] === undefined && schema.shape[name].safeParse(undefined).data === undefined) {
       problems.push(`${name} is required`)
@@ -149,10 +166,26 @@ function oidcProblems(values: Record<string, string>): string[] {
   const problems = (['OIDC_CLIENT_ID', 'OIDC_ROLE_MAP', 'PUBLIC_URL'] as const)
     .filter((name) => !values[name])
     .map((name) => `${name} is required when OIDC_ISSUER is set`)
-  if (/^http:\/\/(?!localhost[:/]|127(\.\d+){3}[:/]|\[::1\])/.test(`${values.OIDC_ISSUER}/`)) {
-    problems.push('OIDC_ISSUER must be https, unless it is on this machine')
+  if (isReadable(values.OIDC_ISSUER)) problems.push('OIDC_ISSUER must be https, unless it is on this machine')
+  return problems
+}
+
+/** Slack with a bot takes all of its settings: without the secret a button could not be believed, without `PUBLIC_URL` not be reached. */
+function slackProblems(values: Record<string, string>): string[] {
+  const own = ['SLACK_BOT_TOKEN', 'SLACK_SIGNING_SECRET', 'SLACK_CHANNEL'] as const
+  const given = [...own, 'SLACK_API_URL'].find((name) => values[name])
+  if (!given) return []
+  const missing = [...own, 'PUBLIC_URL'].filter((name) => !values[name])
+  const problems = missing.length > 0 ? [`${given} is set, and Slack also needs ${missing.join(', ')}`] : []
+  if (values.SLACK_API_URL && isReadable(values.SLACK_API_URL)) {
+    problems.push('SLACK_API_URL must be https, unless it is on this machine')
   }
   return problems
+}
+
+/** Would somebody on the way read what is said to this address? */
+function isReadable(address: string): boolean {
+  return /^http:\/\/(?!localhost[:/]|127(\.\d+){3}[:/]|\[::1\])/.test(`${address}/`)
 }
 
 /** The provider that vouches for people; null where none is set. */
@@ -167,6 +200,18 @@ export function oidcSettings(config: Config): OidcSettings | null {
     groupsClaim: config.OIDC_GROUPS_CLAIM,
     roles: OIDC_ROLE_MAP,
     publicUrl: PUBLIC_URL,
+  }
+}
+
+/** The workspace that is told and asked by a bot; null where none is set. */
+export function slackSettings(config: Config): SlackSettings | null {
+  const { SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, SLACK_CHANNEL } = config
+  if (!SLACK_BOT_TOKEN || !SLACK_SIGNING_SECRET || !SLACK_CHANNEL) return null
+  return {
+    botToken: SLACK_BOT_TOKEN,
+    signingSecret: SLACK_SIGNING_SECRET,
+    channel: SLACK_CHANNEL,
+    apiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),
   }
 }
 

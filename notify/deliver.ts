@@ -1,8 +1,9 @@
 import { HttpError, request } from '../clients/http.ts'
 import { retryAfterMs } from '../clients/retry-after.ts'
+import { inertText } from '../domain/inert-text.ts'
 import type { DeliveryOutcome, Destination, Notification } from '../domain/notification.ts'
 import { renderGeneric } from './generic/render.ts'
-import { inertText, type Render, type Rendered } from './render.ts'
+import type { Render, Rendered } from './render.ts'
 import { renderSlack } from './slack/render.ts'
 
 export type DeliverOptions = {

@@ -1,57 +1,52 @@
+import { fallbackText, isLink, type PlainText, plainText, slackLimits } from '../../clients/slack/text.ts'
 import type { AskedApproval, Notification } from '../../domain/notification.ts'
-import { inertText, type Rendered, type RenderOptions } from '../render.ts'
+import type { Rendered, RenderOptions } from '../render.ts'
 
-// Slack's limits: header 150, section 3,000, field 2,000 and ten of them, button address 3,000, 50 blocks, and about
-// 13,200 characters in all, which nobody documents.
-const maxHeaderChars = 150
-const maxSectionChars = 3_000
 const maxFieldChars = 300
-const maxButtonUrlChars = 3_000
+
+/** A message as Slack takes it, by webhook and by method alike. */
+export type SlackMessage = { text: string; blocks: object[] } & typeof unread
+
+/** Slack looks for nothing in our words: no formatting, names or pages to show. */
+const unread = { mrkdwn: false, link_names: false, unfurl_links: false, unfurl_media: false } as const
+
+export function slackMessage(text: string, blocks: object[]): SlackMessage {
+  return { text: fallbackText(text, 1_000) || '-', ...unread, blocks }
+}
 
 /**
  * Block Kit for an incoming webhook. Every stranger's word is in a `plain_text` element, where Slack reads no formatting,
  * link or mention; the fallback `text`, which it does read, is escaped. Slack's own address is the credential: no signature.
  */
 export function renderSlack(notification: Notification, _options: RenderOptions): Rendered {
+  return {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(renderNotification(notification)),
+  }
+}
+
+/** What there is to tell, with a button that leads to where a person looks: a message of its own, or an answer in a thread. */
+export function renderNotification(notification: Notification): SlackMessage {
   const { incident, reason, approval, url, at } = notification
   const heading = headingOf(notification)
   const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
-  const blocks: object[] = [
-    { type: 'header', text: plainText(heading, maxHeaderChars) },
-    ...(heading.length > maxHeaderChars ? [{ type: 'section', text: plainText(incident.title, maxSectionChars) }] : []),
+  return slackMessage(`${heading.slice(0, 1_000)} (${resource.slice(0, 200)})`, [
+    header(heading),
+    ...(heading.length > slackLimits.header ? [section(incident.title)] : []),
     {
       type: 'section',
       fields: [
-        plainText(`Severity: ${incident.severity}`, maxFieldChars),
-        plainText(`Status: ${incident.status}`, maxFieldChars),
-        plainText(`Type: ${incident.type}`, maxFieldChars),
-        plainText(`Resource: ${resource}`, maxFieldChars),
+        field(`Severity: ${incident.severity}`),
+        field(`Status: ${incident.status}`),
+        field(`Type: ${incident.type}`),
+        field(`Resource: ${resource}`),
         ...(approval ? askedFields(approval) : []),
       ],
     },
-    ...(reason?.trim() ? [{ type: 'section', text: plainText(reason, maxSectionChars) }] : []),
-    ...(isLink(url)
-      ? [
-          {
-            type: 'actions',
-            elements: [
-              {
-                type: 'button',
-                text: plainText(approval ? 'Look and decide' : 'Open incident', 75),
-                action_id: 'open',
-                url,
-              },
-            ],
-          },
-        ]
-      : []),
-    { type: 'context', elements: [plainText(`Nightshift, ${incident.id}, ${at}`, maxFieldChars)] },
-  ]
-  const text = escapeText(inertText(`${heading} (${resource})`, 400), 1_000)
-  return {
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ text, mrkdwn: false, link_names: false, unfurl_links: false, unfurl_media: false, blocks }),
-  }
+    ...(reason?.trim() ? [section(reason)] : []),
+    ...actions(linkButton(approval ? 'Look and decide' : 'Open incident', url)),
+    context(`Nightshift, ${incident.id}, ${at}`),
+  ])
 }
 
 function headingOf({ trigger, incident, approval }: Notification): string {
@@ -64,30 +59,36 @@ const reminders = ['Approval wanted', 'Still wanted', 'Expires soon']
 /** What decides whether somebody gets up; the exact arguments are on the card. */
 function askedFields({ tool, risk, reversible, required, expiresAt }: AskedApproval) {
   return [
-    plainText(`Tool: ${tool}`, maxFieldChars),
-    plainText(`Risk: ${risk}, ${reversible ? 'reversible' : 'not reversible'}`, maxFieldChars),
-    plainText(`People needed: ${required}`, maxFieldChars),
-    plainText(`Until: ${expiresAt}`, maxFieldChars),
+    field(`Tool: ${tool}`),
+    field(`Risk: ${risk}, ${reversible ? 'reversible' : 'not reversible'}`),
+    field(`People needed: ${required}`),
+    field(`Until: ${expiresAt}`),
   ]
 }
 
-function plainText(text: string, maxChars: number) {
-  return { type: 'plain_text', text: escapeText(inertText(text, maxChars), maxChars) || '-', emoji: false }
+export function header(text: string) {
+  return { type: 'header', text: plainText(text, slackLimits.header) }
 }
 
-/** `&`, `<` and `>` as Slack wants them, and no word that rings everybody. Never cut inside an entity. */
-function escapeText(text: string, maxChars: number): string {
-  const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
-  let escaped = ''
-  for (const char of text.replaceAll(/@(?=channel|here|everyone|group)/giu, '@ ')) {
-    const next = entities[char] ?? char
-    if (escaped.length + next.length > maxChars - 1) return `${escaped}…`
-    escaped += next
-  }
-  return escaped
+export function section(text: string | PlainText, maxChars: number = slackLimits.section) {
+  return { type: 'section', text: typeof text === 'string' ? plainText(text, maxChars) : text }
 }
 
-function isLink(url: string): boolean {
-  const parsed = url.length <= maxButtonUrlChars ? URL.parse(url) : null
-  return parsed !== null && (parsed.protocol === 'https:' || parsed.protocol === 'http:')
+export function field(text: string): PlainText {
+  return plainText(text, maxFieldChars)
+}
+
+export function context(text: string) {
+  return { type: 'context', elements: [field(text)] }
+}
+
+/** A button that leads to a page; none where the address is none. */
+export function linkButton(text: string, url: string): object[] {
+  if (!isLink(url)) return []
+  return [{ type: 'button', text: plainText(text, slackLimits.buttonText), action_id: 'open', url }]
+}
+
+/** A row of buttons; none where there is no button. */
+export function actions(elements: object[]): object[] {
+  return elements.length > 0 ? [{ type: 'actions', elements }] : []
 }

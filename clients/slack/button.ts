@@ -1,0 +1,26 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+type Asked = { id: string; actionDigest: string }
+
+/**
+ * What a button carries: which approval, and a nonce that only we can make for it and the action that was shown. No
+ * authority: whoever presses is looked up, and what they may is judged, when it comes back.
+ */
+export function buttonValue(secret: string, approval: Asked): string {
+  return `${approval.id}.${nonceOf(secret, approval)}`
+}
+
+/** The approval that a button names; null when it is none of ours by its form alone. */
+export function approvalOfButton(value: string): string | null {
+  return /^(apr_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
+}
+
+/** Did we make this button, for this approval and this very action? */
+export function isButtonOf(secret: string, approval: Asked, value: string): boolean {
+  const [expected, given] = [Buffer.from(buttonValue(secret, approval)), Buffer.from(value)]
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+function nonceOf(secret: string, { id, actionDigest }: Asked): string {
+  return createHmac('sha256', secret).update(`nightshift button\n${id}\n${actionDigest}`).digest('base64url')
+}
