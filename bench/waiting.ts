@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,13 +19,18 @@ import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
 import { scriptedCore } from '../test/support/scripted-core.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
-import { median, report } from './report.ts'
+import type { Memory } from './memory-probe.ts'
+import { median, percentile, report } from './report.ts'
 
 const waiting = Number(process.env.WAITING ?? 2_000)
 const warmUp = 50
 const decisions = 200
 const startersAtOnce = 24
 const settleMs = 30_000
+/** What the worker is told beside where things are: set these in the environment of the bench to try others. */
+const workerSettings = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => /^(WORKER_(?!PORT)|MALLOC_|NODE_OPTIONS)/.test(name)),
+) as Record<string, string>
 const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
 /**
@@ -60,25 +66,35 @@ export async function waitingBench(): Promise<void> {
   await startInvestigations(db, client, 0, warmUp)
   await untilAsked(db, warmUp)
   await sleep(settleMs / 3)
-  const idle = residentMegabytes(worker)
+  const idle = await memoryOf(worker)
+  const startedAt = performance.now()
   await startInvestigations(db, client, warmUp, waiting - warmUp)
   await untilAsked(db, waiting)
+  const setUpSeconds = Math.round((performance.now() - startedAt) / 1000)
+  const started = await memoryOf(worker)
   await sleep(settleMs)
-  const settled = residentMegabytes(worker)
+  const settled = await memoryOf(worker)
   const busy = await busyConnections(db)
 
   const latencies = await decideSome(db, client, person)
+  const decided = await memoryOf(worker)
+  await sleep(settleMs)
+  const after = await memoryOf(worker)
+  memoryTable({ idle, 'all asked': started, 'all wait': settled, decided, after })
   report('waiting', {
     'investigations that wait': waiting,
-    'worker idle (MB)': idle,
-    'worker with all waiting (MB)': settled,
-    'growth (MB, less than 200)': settled - idle,
+    'settings of the worker': JSON.stringify(workerSettings),
+    'set-up, not measured (s)': setUpSeconds,
+    'worker idle (MB)': idle.residentMb,
+    'worker with all waiting (MB)': settled.residentMb,
+    'growth (MB, less than 200)': settled.residentMb - idle.residentMb,
+    'worker after the decisions (MB)': after.residentMb,
+    'growth after the decisions (MB)': after.residentMb - idle.residentMb,
     'connections of the worker that do something (0)': busy,
+    'decisions, one after the other': latencies.length,
     'decision to act, median (ms, under 250)': Math.round(median(latencies)),
-    'decision to act, p99 (ms, under 1,000)': Math.round(
-      latencies.sort((a, b) => a - b)[Math.floor(latencies.length * 0.99)] ?? 0,
-    ),
-    'worker after the decisions (MB)': residentMegabytes(worker),
+    'decision to act, p99 (ms, under 1,000)': Math.round(percentile(latencies, 99)),
+    'decision to act, longest (ms)': Math.round(Math.max(...latencies)),
   })
   worker.kill('SIGKILL')
   await connection.close()
@@ -102,11 +118,31 @@ function script({ messages }: ChatRequest): Line {
 
 function startWorker({ logFile, ...environment }: Record<string, string> & { logFile: string }): ChildProcess {
   const log = openSync(logFile, 'a')
+  const probe = new URL('./memory-probe.ts', import.meta.url).href
   const entry = join(rootDir, 'worker', 'main.ts')
-  return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry], {
-    env: environment,
-    stdio: ['ignore', log, log],
+  return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--import', probe, entry], {
+    env: { ...environment, ...workerSettings },
+    stdio: ['ignore', log, log, 'ipc'],
   })
+}
+
+async function memoryOf(worker: ChildProcess): Promise<Memory> {
+  worker.send('memory')
+  const [memory] = await once(worker, 'message')
+  return memory
+}
+
+/** When by what: rows are the parts, columns the moments. */
+function memoryTable(moments: Record<string, Memory>): void {
+  const parts = Object.keys(Object.values(moments)[0] ?? {}) as (keyof Memory)[]
+  console.table(
+    Object.fromEntries(
+      parts.map((part) => [
+        part,
+        Object.fromEntries(Object.entries(moments).map(([moment, memory]) => [moment, memory[part]])),
+      ]),
+    ),
+  )
 }
 
 async function approver(db: Db): Promise<Principal> {
@@ -145,11 +181,6 @@ async function untilAsked(db: Db, count: number): Promise<void> {
     if (Date.now() > deadline) throw new Error(`only ${asked} of ${count} ask after an hour`)
     await sleep(500)
   }
-}
-
-function residentMegabytes({ pid }: ChildProcess): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024)
 }
 
 async function busyConnections(db: Db): Promise<number> {

@@ -89,9 +89,10 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
       ...sealed(approvalActivities({ db }), log),
     },
     maxConcurrentWorkflowTaskExecutions: 40,
-    maxConcurrentActivityTaskExecutions: 50,
+    maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
     // Runs that wait for a person sit in the cache; beyond this they are replayed when they wake.
-    maxCachedWorkflows: 500,
+    maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
+    workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
     shutdownGraceTime: '5s',
     shutdownForceTime: '15s',
   })
