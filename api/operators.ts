@@ -1,6 +1,13 @@
 import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../db/audit.ts'
-import { listOperators, type OperatorRow, operatorById, operatorByName, putOperator } from '../db/operators.ts'
+import {
+  listOperators,
+  type OperatorRow,
+  operatorById,
+  operatorByName,
+  operatorBySlackUser,
+  putOperator,
+} from '../db/operators.ts'
 import { incidentType } from '../domain/incident.ts'
 import { permissions, personRoles, weakerRole } from '../domain/operator.ts'
 import { namesNobody } from '../domain/sign-in.ts'
@@ -17,6 +24,9 @@ const operatorName = z
   .regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'takes letters, digits and . @ + _ -, at most 64')
   .refine((name) => !namesNobody(name), 'stands for nobody in particular in rows')
 const params = z.object({ name: operatorName })
+const slackUserId = z
+  .string()
+  .regex(/^[UW][A-Z0-9]{2,30}$/, 'is a member ID of Slack: U or W, then capitals and digits')
 
 const limits = {
   role: z.enum(personRoles),
@@ -36,6 +46,8 @@ const operator = z.object({
   issuer: z.string().nullable(),
   /** To some minutes. */
   lastSeenAt: z.string().nullable(),
+  /** Who they are at Slack. */
+  slackUserId: z.string().nullable(),
 })
 const example: z.input<typeof operator> = {
   id: 'opr_01kahnv4q2e8w9r7c5x3m1t6zp',
@@ -48,6 +60,7 @@ const example: z.input<typeof operator> = {
   disabledAt: null,
   issuer: null,
   lastSeenAt: '2026-11-21T01:47:30.000000Z',
+  slackUserId: 'U012AB3CD',
 }
 
 export function operatorRoutes(router: Router, deps: ApiDeps): void {
@@ -97,6 +110,8 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
     params,
     body: z.strictObject({
       ...{ ...limits, disabled: z.boolean() },
+      /** Left out: as it was. Null: nobody there. */
+      slackUserId: slackUserId.nullable().optional(),
       /** For the audit. */
       reason: z.string().trim().max(500).nullable().default(null),
     }),
@@ -118,6 +133,10 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
           // Set here, it would hold until they next sign in, and nobody would know why it changed back.
           throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
         }
+        const holder = body.slackUserId ? await operatorBySlackUser(trx, body.slackUserId) : null
+        if (holder && holder.name !== name) {
+          throw new Problem(409, 'SLACK_USER_TAKEN', `${body.slackUserId} is ${holder.name} here already.`)
+        }
         const { before, now } = await putOperator(trx, { name, ...body })
         const what = before ? 'operator.changed' : 'operator.added'
         const change = before ? `From ${told(before)} to ${told(now)}` : `As ${told(now)}`
@@ -131,10 +150,10 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
-function told({ role, maxRisk, incidentTypes, disabledAt }: OperatorRow): string {
+function told({ role, maxRisk, incidentTypes, disabledAt, slackUserId }: OperatorRow): string {
   const types =
     incidentTypes === null ? 'all incident types' : `incidents of type ${incidentTypes.join(', ') || 'none'}`
-  return `${role}, risks up to ${maxRisk}, ${types}${disabledAt ? ', disabled' : ''}`
+  return `${role}, risks up to ${maxRisk}, ${types}${slackUserId ? `, ${slackUserId} at Slack` : ''}${disabledAt ? ', disabled' : ''}`
 }
 
 function shown(row: OperatorRow): z.input<typeof operator> {

@@ -17,12 +17,14 @@ export type OperatorRow = {
   issuer: string | null
   /** When a token or a browser of theirs was last used, to some minutes. */
   lastSeenAt: string | null
+  /** Who they are at Slack: a button that is pressed there is pressed by them. */
+  slackUserId: string | null
 }
 
 function operators(db: Db) {
   return db
     .selectFrom('operator')
-    .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt', 'issuer'])
+    .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt', 'issuer', 'slackUserId'])
     .select((where) =>
       where
         .selectFrom('apiToken')
@@ -40,6 +42,11 @@ export async function operatorByName(db: Db, name: string): Promise<OperatorRow 
   return (await operators(db).where('name', '=', name).executeTakeFirst()) ?? null
 }
 
+/** Whoever this is at Slack, as far as we were told; may be disabled. */
+export async function operatorBySlackUser(db: Db, slackUserId: string): Promise<OperatorRow | null> {
+  return (await operators(db).where('slackUserId', '=', slackUserId).executeTakeFirst()) ?? null
+}
+
 export async function listOperators(db: Db, page: { after: string | null; limit: number }): Promise<OperatorRow[]> {
   let query = operators(db).orderBy('name').limit(page.limit)
   if (page.after) query = query.where('name', '>', page.after)
@@ -52,12 +59,14 @@ export type OperatorChange = {
   maxRisk: Risk
   incidentTypes: readonly string[] | null
   disabled: boolean
+  /** Left out: as it was. */
+  slackUserId?: string | null
 }
 
 /** Makes a person, or changes the one of that name; answers what was before (null: nobody) and what is now. */
 export async function putOperator(
   trx: Trx,
-  { name, role, maxRisk, incidentTypes, disabled }: OperatorChange,
+  { name, role, maxRisk, incidentTypes, disabled, slackUserId }: OperatorChange,
 ): Promise<{ before: OperatorRow | null; now: OperatorRow }> {
   const before = (await operators(trx).where('name', '=', name).forUpdate().executeTakeFirst()) ?? null
   const types = incidentTypes && JSON.stringify(incidentTypes)
@@ -66,10 +75,12 @@ export async function putOperator(
     .insertInto('operator')
     .values({
       id: newId('opr'),
-      ...{ name, role, maxRisk, incidentTypes: types },
+      ...{ name, role, maxRisk, incidentTypes: types, slackUserId: slackUserId ?? null },
       disabledAt: disabled ? (sql`nightshift_now()` as never) : null,
     })
-    .onConflict((conflict) => conflict.column('name').doUpdateSet({ role, maxRisk, incidentTypes: types, disabledAt }))
+    .onConflict((conflict) =>
+      conflict.column('name').doUpdateSet({ role, maxRisk, incidentTypes: types, disabledAt, slackUserId }),
+    )
     .returning('id')
     .executeTakeFirstOrThrow()
   return { before, now: (await operatorById(trx, id)) as OperatorRow }

@@ -148,6 +148,7 @@ export type Database = {
     /** Whom a provider vouches for, and as whom; null for people who were made here. */
     issuer: ColumnType<string | null, string | null | undefined, never>
     subject: ColumnType<string | null, string | null | undefined, never>
+    slackUserId: string | null
   }
   attempt: { subject: string; count: number; resetsAt: ColumnType<string, unknown, unknown> }
   audit: {
@@ -255,6 +256,10 @@ export type Database = {
     finishedAt: NullableTime
     createdAt: Time
   }
+  slackChannel: { channel: string; active: boolean; readyAt: ColumnType<string, unknown, unknown> }
+  slackThread: { incidentId: string; channel: string | null; ts: string | null; posted: Generated<boolean> }
+  slackCard: { approvalId: string; channel: string | null; ts: string | null }
+  slackRequest: { signature: string; receivedAt: Time }
   region: { id: string }
   shard: { id: string; region: string; role: string; status: Generated<string>; config: Json<Record<string, unknown>> }
   node: {

@@ -13,6 +13,8 @@ import * as audit from './0009-audit.ts'
 import * as attempts from './0010-attempts.ts'
 import * as oidc from './0011-oidc.ts'
 import * as grants from './0012-grants.ts'
+import * as slack from './0013-slack.ts'
+import * as size from './0014-size.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -28,6 +30,8 @@ const migrations: Record<string, Migration> = {
   '0010-attempts': attempts,
   '0011-oidc': oidc,
   '0012-grants': grants,
+  '0013-slack': slack,
+  '0014-size': size,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

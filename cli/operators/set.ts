@@ -17,6 +17,8 @@ type Options = Asking & {
   disable?: boolean
   enable?: boolean
   reason?: string
+  /** False: `--no-slack`. */
+  slack?: string | false
 }
 
 export function setOperator(parent: Command): void {
@@ -31,11 +33,13 @@ export function setOperator(parent: Command): void {
       .option('--all-types', 'decides about incidents of all types')
       .option('--disable', 'comes in nowhere from now on')
       .option('--enable', 'may come in again')
+      .option('--slack <member>', 'decides by buttons in Slack as this member')
+      .option('--no-slack', 'is nobody there any more')
       .option('--reason <text>', 'why, for the audit'),
   )
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --disable',
+      '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',
     )
     .action(async (name: string, options: Options) => {
       const { api } = connected(options)
@@ -56,6 +60,7 @@ export function setOperator(parent: Command): void {
             : (before?.incidentTypes ?? null),
         disabled: options.disable ? true : options.enable ? false : Boolean(before?.disabledAt),
         reason: options.reason ?? null,
+        ...(options.slack !== undefined && { slackUserId: options.slack || null }),
       })
       if (options.json) return json(answer)
       note(

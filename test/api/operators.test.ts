@@ -110,3 +110,15 @@ test('the database holds no limit that code could not read', async () => {
   await expect(set('max_risk', "'total'")).rejects.toThrow()
   await expect(set('incident_types', `'"all"'::jsonb`)).rejects.toThrow()
 })
+
+test('a member of Slack is one person here, and the audit says who was made whom', async () => {
+  expect((await put('dora', { slackUserId: 'U0DORA' })).body).toMatchObject({ slackUserId: 'U0DORA' })
+  // What is not named stays: an older client does not take it away.
+  expect((await put('dora', { maxRisk: 'high' })).body).toMatchObject({ slackUserId: 'U0DORA' })
+  expect((await put('emil', { slackUserId: 'U0DORA' })).body).toMatchObject({ code: 'SLACK_USER_TAKEN' })
+  expect((await put('emil', { slackUserId: '@emil' })).status).toBe(422)
+  expect((await put('dora', { slackUserId: null })).body).toMatchObject({ slackUserId: null })
+  expect((await put('emil', { slackUserId: 'U0DORA' })).status).toBe(200)
+  const { items } = (await api.get('/audit?what=operator')).body as unknown as { items: { detail: string }[] }
+  expect(items.map(({ detail }) => detail).join('\n')).toContain('U0DORA at Slack')
+})

@@ -14,3 +14,14 @@ test('a person is made and changed, and what is not named stays as it is', async
   await run('set', 'anna', '--enable', '--all-types')
   expect((await run('list')).stdout).toMatch(/^anna +approver +high +all$/m)
 })
+
+test('a person is given a member ID of Slack, and it is taken away again', async () => {
+  const slackUserId = async () => JSON.parse((await run('list', '--json')).stdout).find(isFrida).slackUserId
+  const isFrida = ({ name }: { name: string }) => name === 'frida'
+  await run('set', 'frida', '--role', 'approver', '--slack', 'U0FRIDA')
+  expect(await slackUserId()).toBe('U0FRIDA')
+  await run('set', 'frida', '--max-risk', 'high')
+  expect(await slackUserId()).toBe('U0FRIDA')
+  await run('set', 'frida', '--no-slack')
+  expect(await slackUserId()).toBeNull()
+})

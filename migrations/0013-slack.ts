@@ -1,0 +1,41 @@
+import { type Kysely, sql } from 'kysely'
+
+/** Who is who at Slack, and which of its messages are ours. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table operator add column slack_user_id text unique check (slack_user_id ~ '^[UW][A-Z0-9]{2,30}$')`.execute(
+    db,
+  )
+  // One row may be active. `ready_at` is both the pace (one call a second) and the lease of whoever is calling.
+  await sql`
+    create table slack_channel (
+      channel text primary key,
+      active boolean not null,
+      ready_at timestamptz not null default nightshift_now()
+    )`.execute(db)
+  await sql`create unique index slack_channel_active on slack_channel (active) where active`.execute(db)
+  // There from the moment that somebody is to be told; `ts` when Slack has the message, and null again when it lost it.
+  await sql`
+    create table slack_thread (
+      incident_id text primary key references incident (id),
+      channel text,
+      ts text,
+      posted boolean not null default false,
+      check ((channel is null) = (ts is null))
+    )`.execute(db)
+  await sql`
+    create table slack_card (
+      approval_id text primary key references approval (id),
+      channel text,
+      ts text,
+      check ((channel is null) = (ts is null))
+    )`.execute(db)
+  await sql`
+    create table slack_request (
+      signature text primary key,
+      received_at timestamptz not null default nightshift_now()
+    )`.execute(db)
+  await sql`create index slack_request_age on slack_request (received_at)`.execute(db)
+  await sql`create index delivery_of_incident on delivery (incident_id, destination)`.execute(db)
+  await sql`grant select, insert, update on slack_channel, slack_thread, slack_card to nightshift_app`.execute(db)
+  await sql`grant select, insert, delete on slack_request to nightshift_app`.execute(db)
+}
