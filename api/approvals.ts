@@ -8,7 +8,7 @@ import { incidentById } from '../db/incidents.ts'
 import {
   type Approval,
   approval,
-  approvalCard,
+  approvalDetail,
   approvalStatus,
   type DecisionOutcome,
   decision,
@@ -58,12 +58,10 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     description:
       '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked anew.',
     params,
-    answer: approvalCard,
+    answer: approvalDetail,
     example: {
       ...approvalExample,
-      evidence: [
-        { seq: 7, what: 'look', tool: 'get_host', targets: [], found: '{"id": "host-osl-2", "state": "dead"}' },
-      ],
+      evidence: [{ seq: 7, what: 'look', tool: 'get_host', about: [], found: '{"id": "host-osl-2", "state": "dead"}' }],
       grantRefused: 'execute_migration is not one of the tools that may be granted: it is asked about every time.',
       replaces: null,
       replacedBy: null,

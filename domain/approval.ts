@@ -56,15 +56,15 @@ export const evidence = z.object({
   /** `look`: a look-up of its targets; `proposed`: the model's turn with the call. */
   what: z.enum(['alert', 'look', 'proposed']),
   tool: z.string().nullable(),
-  /** Those of the approval's targets that it told about. */
-  targets: z.array(resourceRef),
+  /** Those of the approval's targets, and of what the incident is about, that it told about. */
+  about: z.array(resourceRef),
   /** How its answer begins. */
   found: z.string(),
 })
 export type Evidence = z.infer<typeof evidence>
 
 /** One approval with everything that its card shows. */
-export const approvalCard = approval.extend({
+export const approvalDetail = approval.extend({
   evidence: z.array(evidence),
   /** Why approving it cannot be made a standing grant; null when it can. */
   grantRefused: z.string().nullable(),
@@ -72,7 +72,7 @@ export const approvalCard = approval.extend({
   replaces: z.string().nullable(),
   replacedBy: z.string().nullable(),
 })
-export type ApprovalCard = z.infer<typeof approvalCard>
+export type ApprovalDetail = z.infer<typeof approvalDetail>
 
 /** An approval that counts again, for exactly the same action. At most 8 hours, and only for tools that code marks. */
 export const grantWish = z.strictObject({

@@ -9,19 +9,27 @@ const shownLetters = 200
 type Look = { seq: number; tool: string; found: string; named: ResourceRef[] | null; told: ResourceRef[] | null }
 
 /**
- * The rows an approval rests on, oldest first: the newest alert, per target the newest look that named it and the newest that
- * told of it, and the model's turn that proposed the call. Read from the log each time, so every approval has them.
+ * The rows an approval rests on, oldest first: the newest alert; for each target, and for what the incident is about, the
+ * newest look that named it and the newest that told of it; the model's turn that proposed the call. Read from the log each
+ * time, so every approval has them.
  */
 export async function evidenceOf(
   db: Db,
   { id, incidentId, attempt, callId, targets }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId' | 'targets'>,
 ): Promise<Evidence[]> {
+  const { resourceKind, resourceId } = await db
+    .selectFrom('incident')
+    .select(['resourceKind', 'resourceId'])
+    .where('id', '=', incidentId)
+    .executeTakeFirstOrThrow()
+  // A dead host is why its guests move, and is none of the targets.
+  const things = resourceId === null ? targets : [...targets, { kind: resourceKind, id: resourceId }]
   const before = sql`incident_id = ${incidentId} and seq < coalesce((
     select min(seq) from incident_event
     where incident_id = ${incidentId} and kind = 'approval_requested' and metadata->>'approvalId' = ${id}), 2147483647)`
   const among = (field: 'targets' | 'discovered') => sql`(
-    select jsonb_agg(target) from jsonb_array_elements(${JSON.stringify(targets)}::jsonb) as target
-    where metadata->${sql.lit(field)} @> jsonb_build_array(target))`
+    select jsonb_agg(thing) from jsonb_array_elements(${JSON.stringify(things)}::jsonb) as thing
+    where metadata->${sql.lit(field)} @> jsonb_build_array(thing))`
   const looks = sql<Look>`
     select seq, metadata->>'tool' as tool, ${among('targets')} as named, ${among('discovered')} as told,
       left(coalesce(metadata->'result'->>'data', metadata->'body'->>'head', ''), ${shownLetters}) as found
@@ -36,13 +44,13 @@ export async function evidenceOf(
     order by kind, seq desc`.execute(db)
   const found: Evidence[] = (await ends).rows.map(({ seq, kind, detail }) =>
     kind === 'alert_received'
-      ? { seq, what: 'alert', tool: null, targets: [], found: detail }
-      : { seq, what: 'proposed', tool: null, targets: [], found: '' },
+      ? { seq, what: 'alert', tool: null, about: [], found: detail }
+      : { seq, what: 'proposed', tool: null, about: [], found: '' },
   )
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
 }
 
-/** Of all looks those that no later one replaces for some target. */
+/** Of all looks those that no later one replaces for something they told about. */
 function newest(looks: Look[]): Evidence[] {
   const last = new Map<string, Look>()
   for (const look of looks) {
@@ -50,7 +58,7 @@ function newest(looks: Look[]): Evidence[] {
     for (const target of look.named ?? []) last.set(`named ${resourceKey(target)}`, look)
   }
   return [...new Set(last.values())].map(({ seq, tool, found, named, told }) => {
-    const targets = new Map([...(named ?? []), ...(told ?? [])].map((target) => [resourceKey(target), target]))
-    return { seq, what: 'look', tool, targets: [...targets.values()], found }
+    const about = new Map([...(named ?? []), ...(told ?? [])].map((thing) => [resourceKey(thing), thing]))
+    return { seq, what: 'look', tool, about: [...about.values()], found }
   })
 }

@@ -10,6 +10,7 @@ import { useApi } from './api.ts'
 
 const api = useApi()
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
+const host: ResourceRef = { kind: 'host', id: 'host-osl-1' }
 const node: ResourceRef = { kind: 'node', id: 'node-db-osl-1b' }
 
 type Look = { tool: string; effect?: Effect; ok?: boolean; targets?: ResourceRef[]; discovered?: ResourceRef[] }
@@ -34,11 +35,14 @@ async function card(id: string) {
   return body as unknown as { evidence: { seq: number; what: string; tool: string | null; found: string }[] }
 }
 
-test('a card shows the alert and the newest look at each target, and nothing that came later or failed', async () => {
+test('a card shows the alert, the newest looks at each target and at what the incident is about, and nothing that came later or failed', async () => {
   const incidentId = await claimedIncident(api.db)
+  const about = { resourceKind: host.kind, resourceId: host.id }
+  await api.owner.updateTable('incident').set(about).where('id', '=', incidentId).execute()
   await looked(incidentId, { tool: 'get_shard', targets: [shard], discovered: [shard] })
   const named = await looked(incidentId, { tool: 'get_shard', targets: [shard], discovered: [shard] })
   const told = await looked(incidentId, { tool: 'list_nodes_by_shard', discovered: [shard, node] })
+  const own = await looked(incidentId, { tool: 'node_health', discovered: [host] })
   await looked(incidentId, { tool: 'get_tenant', targets: [{ kind: 'tenant', id: 't1' }] })
   await looked(incidentId, { tool: 'get_shard', targets: [shard], ok: false })
   await looked(incidentId, { tool: 'converge_shard', effect: 'write', targets: [shard] })
@@ -50,6 +54,7 @@ test('a card shows the alert and the newest look at each target, and nothing tha
     [1, 'alert', null],
     [named, 'look', 'get_shard'],
     [told, 'look', 'list_nodes_by_shard'],
+    [own, 'look', 'node_health'],
   ])
   expect(evidence[1]?.found).toBe('{"found": "get_shard"}')
 })
