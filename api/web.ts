@@ -29,6 +29,9 @@ const pages = [
   '/health',
   '/usage',
   '/gaps',
+  '/audit',
+  '/people',
+  '/tokens',
   '/sign-in',
 ]
 

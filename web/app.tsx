@@ -2,6 +2,7 @@ import { useEffect } from 'react'
 import { AlertsPage } from './alerts/page.tsx'
 import { ApprovalPage } from './approvals/approval-page.tsx'
 import { ApprovalsPage } from './approvals/inbox.tsx'
+import { AuditPage } from './audit/page.tsx'
 import { ConfigPage } from './config/page.tsx'
 import { GapsPage } from './gaps/page.tsx'
 import { Heading } from './heading.tsx'
@@ -9,11 +10,13 @@ import { HealthPage } from './health/page.tsx'
 import { IncidentPage } from './incident/page.tsx'
 import { IncidentsPage } from './incidents/page.tsx'
 import { LiveProvider } from './live.tsx'
+import { PeoplePage } from './people/page.tsx'
 import { go, Link, usePlace } from './router.tsx'
 import { useSession } from './session.ts'
 import { Shell } from './shell.tsx'
 import { SignInPage } from './sign-in.tsx'
 import { Failed, Loading, Nothing } from './states.tsx'
+import { TokensPage } from './tokens/page.tsx'
 import { UsagePage } from './usage/page.tsx'
 
 export function App() {
@@ -49,6 +52,9 @@ function Page({ pathname }: { pathname: string }) {
   if (place === 'health') return <HealthPage />
   if (place === 'usage') return <UsagePage />
   if (place === 'gaps') return <GapsPage />
+  if (place === 'audit') return <AuditPage />
+  if (place === 'people') return <PeoplePage />
+  if (place === 'tokens') return <TokensPage />
   if (place === 'sign-in') return <Loading what="Nightshift" />
   return (
     <>

@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { grantsKey } from './approvals/grants.tsx'
 import { pendingKey, usePendingApprovals } from './approvals/pending.ts'
 import { Brand } from './brand.tsx'
 import { KeyHelp } from './key-help.tsx'
@@ -16,6 +17,9 @@ const places: [string, string][] = [
   ['/usage', 'Usage'],
   ['/health', 'Health'],
   ['/config', 'Configuration'],
+  ['/audit', 'Audit'],
+  ['/people', 'People'],
+  ['/tokens', 'Tokens'],
 ]
 
 /** What is around every page: where one is, what waits, whether the stream runs, who one is. */
@@ -35,6 +39,7 @@ export function Shell({ session, children }: { session: Session; children: React
     void queryClient.invalidateQueries({ queryKey: pendingKey })
     void queryClient.invalidateQueries({ queryKey: ['approval'] })
     void queryClient.invalidateQueries({ queryKey: ['approvals', 'list'] })
+    void queryClient.invalidateQueries({ queryKey: grantsKey })
   })
   return (
     <div className="shell">

@@ -128,7 +128,7 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       .execute()
     const voter = { operatorId: token.operatorId, name: token.name }
     const status = request.edited
-      ? await supersede(trx, approval, voter, request.edited)
+      ? await supersede(trx, approval, voter, request.edited, reason)
       : await vote(trx, approval, voter, { ...request, reason })
     if (request.grant && status === 'approved') {
       const { uses, hours } = request.grant
@@ -209,6 +209,7 @@ async function supersede(
   approval: ApprovalRow,
   { operatorId, name }: Voter,
   edited: Record<string, unknown>,
+  why: string | null,
 ): Promise<ApprovalStatus> {
   const args = cleanse(edited)
   await trx
@@ -221,7 +222,7 @@ async function supersede(
     })
     .where('id', '=', approval.id)
     .execute()
-  const reason = `${name} changed the arguments`
+  const reason = `${name} changed the arguments${why ? `: ${why}` : ''}`
   await append(trx, approval.incidentId, null, {
     kind: 'approval_withdrawn',
     actor: `user:${name}`,

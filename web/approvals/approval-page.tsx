@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import type { Approval } from '../../domain/approval.ts'
+import type { ApprovalDetail } from '../../domain/approval.ts'
 import { ask } from '../api.ts'
 import { Heading } from '../heading.tsx'
 import { Link } from '../router.tsx'
@@ -9,7 +9,7 @@ import { ApprovalCard } from './card.tsx'
 export function ApprovalPage({ id }: { id: string }) {
   const approval = useQuery({
     queryKey: ['approval', id],
-    queryFn: ({ signal }) => ask<Approval>(`/approvals/${encodeURIComponent(id)}`, { signal }),
+    queryFn: ({ signal }) => ask<ApprovalDetail>(`/approvals/${encodeURIComponent(id)}`, { signal }),
   })
   if (approval.isPending) return <Loading what="the approval" />
   return (

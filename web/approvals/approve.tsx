@@ -1,79 +1,63 @@
-import { useEffect, useRef, useState } from 'react'
-import type { Approval } from '../../domain/approval.ts'
+import { useRef, useState } from 'react'
+import type { ApprovalDetail, GrantWish } from '../../domain/approval.ts'
 import { inertText } from '../inert.tsx'
+import { Grant } from './grant.tsx'
+import { mustType } from './must-type.ts'
+import { SecondPress } from './second-press.tsx'
 
-/** A double click, or a key held down, never gets from the first press to the second. */
-const deliberateMs = 800
-
-/**
- * Two presses in two places. After the first the focus is on what is about to be done, not on the button that does it; for
- * the top class the name of the target is typed as well.
- */
+/** Two presses in two places; a standing grant, where it may be given, is asked for before the first. */
 export function Approve({
   approval,
   disabled,
   onApprove,
 }: {
-  approval: Approval
+  approval: ApprovalDetail
   disabled: boolean
-  onApprove(): void
+  onApprove(grant: GrantWish | null): void
 }) {
   const [armed, setArmed] = useState(false)
-  const [ready, setReady] = useState(false)
-  const [typed, setTyped] = useState('')
-  const told = useRef<HTMLParagraphElement>(null)
+  const [grant, setGrant] = useState<GrantWish | null>(null)
   const opener = useRef<HTMLButtonElement>(null)
-  const target = approval.targets.find(({ kind }) => kind !== 'proposal') ?? approval.targets[0]
-  const mustType = approval.risk === 'critical' && target ? target.id : null
-
-  useEffect(() => {
-    if (!armed) return
-    told.current?.focus()
-    const timer = setTimeout(() => setReady(true), deliberateMs)
-    return () => clearTimeout(timer)
-  }, [armed])
-
-  if (!armed) {
+  if (armed) {
+    const back = () => {
+      setArmed(false)
+      requestAnimationFrame(() => opener.current?.focus())
+    }
     return (
-      <div className="stack tight">
-        <p className="soft">Nothing happens yet: you are asked once more.</p>
-        <div>
-          <button type="button" ref={opener} disabled={disabled} onClick={() => setArmed(true)}>
-            Approve…
-          </button>
-        </div>
-      </div>
-    )
-  }
-  const back = () => {
-    setArmed(false)
-    setReady(false)
-    setTyped('')
-    requestAnimationFrame(() => opener.current?.focus())
-  }
-  const isRight = mustType === null || typed.trim() === mustType
-  return (
-    <fieldset className="confirm stack" aria-label="Second press">
-      <p ref={told} tabIndex={-1}>
+      <SecondPress
+        button="Yes, approve"
+        mustType={mustType(approval)}
+        disabled={disabled}
+        onYes={() => onApprove(grant)}
+        onBack={back}
+      >
         <strong>Really: {inertText(approval.dryRun.summary)}?</strong> It is done at once, with your name on it
         {approval.required - approval.approvals > 1 ? ', as soon as another person approves too' : ''}.
-      </p>
-      {mustType !== null && (
-        <label className="stack tight">
-          <span>
-            Type <code>{inertText(mustType)}</code> to go on
-          </span>
-          <input type="text" autoComplete="off" value={typed} onChange={(event) => setTyped(event.target.value)} />
-        </label>
-      )}
-      <div className="row apart">
-        <button type="button" onClick={back}>
-          Back
-        </button>
-        <button type="button" className="main" disabled={disabled || !ready || !isRight} onClick={onApprove}>
-          Yes, approve
+        {grant && (
+          <>
+            {' '}
+            The very same may then run {grant.uses === 1 ? 'once more' : `${grant.uses} more times`} within{' '}
+            {grant.hours} h, and <strong>nobody is asked</strong>.
+          </>
+        )}
+      </SecondPress>
+    )
+  }
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault()
+        setArmed(true)
+      }}
+    >
+      <Grant refused={approval.grantRefused} disabled={disabled} wish={grant} onWish={setGrant} />
+      <p className="soft">Nothing happens yet: you are asked once more.</p>
+      <div>
+        <button type="submit" ref={opener} disabled={disabled}>
+          Approve…
         </button>
       </div>
-    </fieldset>
+    </form>
   )
 }

@@ -1,4 +1,4 @@
-import type { Approval } from '../../domain/approval.ts'
+import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
 import { Heading } from '../heading.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { useNow } from '../now.ts'
@@ -6,11 +6,13 @@ import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
 import { Link } from '../router.tsx'
 import { clock, moment } from '../time.ts'
 import { ApprovalMark, RiskMark } from '../words.tsx'
+import { changes } from './changes.ts'
 import { Decide } from './decide.tsx'
+import { Changes } from './edit.tsx'
 import { Evidence } from './evidence.tsx'
 
 /** Everything a person needs in order to decide, in the order they ask for it; the decision comes last. */
-export function ApprovalCard({ approval }: { approval: Approval }) {
+export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
   const { tool, targets, dryRun, reversible } = approval
   const { proposalId } = dryRun.details
   const named = targets.filter(({ kind }) => kind !== 'proposal')
@@ -45,22 +47,15 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
         )}
       </p>
 
+      <Replaced approval={approval} />
+
       <section className="stack tight">
         <h2>Exact arguments</h2>
         <Exact value={approval.arguments} label="Exact arguments" />
-        {approval.edited && (
-          <div className="said lamp stack tight">
-            <p>
-              <strong>
-                <Inert text={approval.edited.by} /> changed the arguments
-              </strong>
-              . This approval was withdrawn, and the call is asked anew with these.
-            </p>
-            <Exact value={approval.edited.arguments} label="Changed arguments" />
-          </div>
-        )}
         <details>
-          <summary>All {targets.length} targets, digest of the action</summary>
+          <summary>
+            {targets.length === 1 ? 'The target' : `All ${targets.length} targets`}, digest of the action
+          </summary>
           <p className="wraps small">{targets.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ')}</p>
           <p className="mono small soft wraps">sha256 {approval.actionDigest}</p>
         </details>
@@ -98,6 +93,38 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
       <Decisions approval={approval} />
       <Decide approval={approval} key={approval.id} />
     </article>
+  )
+}
+
+/** What this was asked in place of, and what was asked in place of this. */
+function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy } }: { approval: ApprovalDetail }) {
+  if (!edited && !replaces && !replacedBy) return null
+  return (
+    <div className="said lamp stack tight" role="status">
+      {edited && (
+        <>
+          <p>
+            <strong>
+              Withdrawn: <Inert text={edited.by} /> changed the arguments.
+            </strong>{' '}
+            The call is judged and asked anew with these, and with their vote.
+          </p>
+          <Changes made={changes(asked, edited.arguments)} />
+        </>
+      )}
+      {replacedBy ? (
+        <p>
+          <Link href={`/approvals/${replacedBy}`}>Go to the approval that was asked anew</Link>
+        </p>
+      ) : (
+        edited && <p className="soft">The run takes it from here: the new approval is linked as soon as it is asked.</p>
+      )}
+      {replaces && (
+        <p>
+          It was asked before: <Link href={`/approvals/${replaces}`}>the approval that this one replaces</Link>
+        </p>
+      )}
+    </div>
   )
 }
 

@@ -1,5 +1,5 @@
 import { useRef, useState } from 'react'
-import type { Approval, Decision } from '../../domain/approval.ts'
+import type { Approval, ApprovalDetail, Decision } from '../../domain/approval.ts'
 import { ApiProblem, ask } from '../api.ts'
 import { inertText } from '../inert.tsx'
 import { useKeys } from '../keys.ts'
@@ -7,11 +7,12 @@ import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
 import { missing, useSession } from '../session.ts'
 import { Approve } from './approve.tsx'
-import { type Denial, Deny } from './deny.tsx'
+import { Deny } from './deny.tsx'
+import { Edit } from './edit.tsx'
 import { pendingKey } from './pending.ts'
 
-/** The two ways to decide. A token for this one decision is minted behind the scenes and sent with it. */
-export function Decide({ approval }: { approval: Approval }) {
+/** The ways to decide, the one that ends it first. A token for this one decision is minted behind the scenes and sent with it. */
+export function Decide({ approval }: { approval: ApprovalDetail }) {
   const { data: session } = useSession()
   const now = useNow()
   const [busy, setBusy] = useState(false)
@@ -25,12 +26,14 @@ export function Decide({ approval }: { approval: Approval }) {
   const isOver = Date.parse(approval.expiresAt) <= now
   if (approval.status !== 'pending' || isOver) return error && <TooLate text={error} />
 
-  const decide = async (decision: Decision, denial: Denial | null = null) => {
+  const decide = async (decision: Decision, more: Record<string, unknown>) => {
     setBusy(true)
     setError(null)
     try {
       const { token } = await ask<{ token: string }>(`/approvals/${approval.id}/token`, { method: 'POST' })
-      await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, ...denial } })
+      await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, ...more } })
+      // The button that was pressed is gone: whoever uses a keyboard goes on at the top of the card.
+      document.querySelector('h1')?.focus()
     } catch (failure) {
       setError(await explain(failure, approval.id))
     } finally {
@@ -51,11 +54,23 @@ export function Decide({ approval }: { approval: Approval }) {
         </h2>
         <Deny disabled={busy || refused !== null} onDeny={(denial) => void decide('deny', denial)} />
       </section>
+      <section aria-labelledby="edit-title">
+        <h2 id="edit-title">Edit</h2>
+        <Edit
+          approval={approval}
+          disabled={busy || refused !== null}
+          onEdit={(edited) => void decide('approve', edited)}
+        />
+      </section>
       <section aria-labelledby="approve-title">
         <h2 id="approve-title" ref={approveArea} tabIndex={-1}>
           Approve
         </h2>
-        <Approve approval={approval} disabled={busy || refused !== null} onApprove={() => void decide('approve')} />
+        <Approve
+          approval={approval}
+          disabled={busy || refused !== null}
+          onApprove={(grant) => void decide('approve', { grant })}
+        />
       </section>
     </div>
   )

@@ -9,6 +9,7 @@ import { go, Link, usePlace, withSearch } from '../router.tsx'
 import { Failed, Loading, Nothing } from '../states.tsx'
 import { clock, moment } from '../time.ts'
 import { ApprovalMark, RiskMark } from '../words.tsx'
+import { Grants } from './grants.tsx'
 import { usePendingApprovals } from './pending.ts'
 
 /** What waits, soonest to expire first; below it what was decided. */
@@ -43,6 +44,7 @@ export function ApprovalsPage() {
           )}
         </section>
       )}
+      <Grants />
       {earlier.length > 0 && (
         <section className="stack tight">
           <h2>Earlier</h2>
