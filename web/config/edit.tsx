@@ -1,8 +1,8 @@
 import { type FormEvent, useState } from 'react'
-import { ApiProblem, ask } from '../api.ts'
-import { queryClient } from '../query-client.ts'
+import { ask } from '../api.ts'
 import { Failed } from '../states.tsx'
-import type { Shown } from './query.ts'
+import { Change } from './change.tsx'
+import { forgetSettings, type Shown } from './query.ts'
 
 /** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */
 export function Edit({ setting, refused }: { setting: Shown; refused: string | null }) {
@@ -36,12 +36,7 @@ export function Edit({ setting, refused }: { setting: Shown; refused: string | n
       setError(failure)
     } finally {
       setBusy(false)
-      const changed = !(error instanceof ApiProblem) || error.status === 412
-      if (changed) {
-        for (const queryKey of [['config'], ['config-effective'], ['revisions']]) {
-          void queryClient.invalidateQueries({ queryKey })
-        }
-      }
+      forgetSettings()
     }
   }
   return (
@@ -75,6 +70,11 @@ export function Edit({ setting, refused }: { setting: Shown; refused: string | n
           value={shownValue}
           onChange={(event) => setValue(event.target.value)}
         />
+        {value !== null && value !== (now?.value ?? '') && !secret && (
+          <div role="status" className="small wraps">
+            <Change from={now?.value ?? null} to={value} />
+          </div>
+        )}
         <label htmlFor={`${id}-reason`}>Reason, for the history</label>
         <input
           id={`${id}-reason`}

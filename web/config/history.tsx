@@ -3,6 +3,9 @@ import { ask, type Page } from '../api.ts'
 import { Inert } from '../inert.tsx'
 import { Failed } from '../states.tsx'
 import { moment } from '../time.ts'
+import { Change } from './change.tsx'
+import type { Shown } from './query.ts'
+import { RollBack } from './roll-back.tsx'
 
 type Revision = {
   version: number
@@ -13,17 +16,17 @@ type Revision = {
   at: string
 }
 
-/** Every change of the stored values of a setting, newest first. */
-export function History({ keys }: { keys: string[] }) {
+/** Every change of the stored values of a setting, newest first, each with the way back to it. */
+export function History({ setting: { stored, secret }, refused }: { setting: Shown; refused: string | null }) {
   const answers = useQueries({
-    queries: keys.map((key) => ({
+    queries: stored.map(({ key }) => ({
       queryKey: ['revisions', key],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
         ask<Page<Revision>>(`/config/${encodeURIComponent(key)}/revisions?limit=20`, { signal }),
     })),
   })
-  const changes = answers
-    .flatMap(({ data }, index) => (data?.items ?? []).map((revision) => ({ ...revision, key: keys[index] ?? '' })))
+  const changes = stored
+    .flatMap((now, index) => (answers[index]?.data?.items ?? []).map((revision) => ({ ...revision, now })))
     .sort((a, b) => b.at.localeCompare(a.at))
   const failed = answers.find(({ error }) => error)
   return (
@@ -33,29 +36,32 @@ export function History({ keys }: { keys: string[] }) {
       {changes.length === 0 ? (
         <p className="soft">Never changed.</p>
       ) : (
-        <ol className="stack tight">
-          {changes.map((change) => (
-            <li key={`${change.key}-${change.version}`} className="small wraps">
-              <span className="soft">{moment(change.at)}</span>{' '}
-              <Inert text={(change.actor ?? 'sql').replace(/^user:/, '')} />
-              {keys.length > 1 && (
-                <>
-                  {' '}
-                  <code>{change.key}</code>
-                </>
-              )}
-              <br />
-              <code>
-                <Inert text={brief(change.oldValue)} />
-              </code>{' '}
-              →{' '}
-              <code>
-                <Inert text={brief(change.newValue)} />
-              </code>
-              {change.reason && (
+        <ol className="stack">
+          {changes.map(({ now, version, at, actor, oldValue, newValue, reason }) => (
+            <li key={`${now.key}-${version}`} className="small wraps stack tight">
+              <div className="row between">
                 <span>
-                  {' '}
-                  · <Inert text={change.reason} />
+                  <strong>version {version}</strong> <span className="soft">{moment(at)}</span>{' '}
+                  <Inert text={(actor ?? 'sql').replace(/^user:/, '')} />
+                  {stored.length > 1 && (
+                    <>
+                      {' '}
+                      <code>{now.key}</code>
+                    </>
+                  )}
+                </span>
+                {version !== now.version && newValue !== null && (
+                  <RollBack
+                    now={now}
+                    to={{ version, value: newValue }}
+                    refused={secret ? 'Old values of a secret are shown to nobody: set it anew.' : refused}
+                  />
+                )}
+              </div>
+              <Change from={oldValue} to={newValue} />
+              {reason && (
+                <span>
+                  <Inert text={reason} />
                 </span>
               )}
             </li>
@@ -64,9 +70,4 @@ export function History({ keys }: { keys: string[] }) {
       )}
     </section>
   )
-}
-
-function brief(value: string | null): string {
-  if (value === null) return 'not set'
-  return value.length > 80 ? `${value.slice(0, 79)}…` : value
 }

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { ask, type Page } from '../api.ts'
+import { queryClient } from '../query-client.ts'
 
 export type Stored = {
   key: string
@@ -42,6 +43,13 @@ export type Shown = {
   stored: Stored[]
   /** The environment decides, and a stored value would have no effect. */
   locked: boolean
+}
+
+/** After a change, or one that was refused because somebody else was first: everything is read anew. */
+export function forgetSettings(): void {
+  for (const queryKey of [['config'], ['config-effective'], ['revisions']]) {
+    void queryClient.invalidateQueries({ queryKey })
+  }
 }
 
 export function useSettings(type: string) {

@@ -23,6 +23,7 @@ export function SettingRow({
 }) {
   const { name, description, effective, stored, environment, locked } = setting
   const [open, setOpen] = useState(isTarget)
+  const why = locked ? `${environment} is set in the environment, which decides.` : refused
   const parts = stored.filter(({ key }) => key !== name)
   const own = stored.find(({ key }) => key === name)
   return (
@@ -60,11 +61,8 @@ export function SettingRow({
       </div>
       {open && (
         <div className="two">
-          <Edit
-            setting={setting}
-            refused={locked ? `${environment} is set in the environment, which decides.` : refused}
-          />
-          <History keys={setting.stored.map(({ key }) => key)} />
+          <Edit setting={setting} refused={why} />
+          <History setting={setting} refused={why} />
         </div>
       )}
     </li>

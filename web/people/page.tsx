@@ -20,6 +20,7 @@ export type Person = {
   disabledAt: string | null
   issuer: string | null
   lastSeenAt: string | null
+  slackUserId: string | null
 }
 
 /** People: what each may decide, when they were last seen, and how to change it. */

@@ -14,6 +14,7 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
   const [role, setRole] = useState<PersonRole>(person?.role ?? 'approver')
   const [maxRisk, setMaxRisk] = useState<Risk>(person?.maxRisk ?? 'high')
   const [types, setTypes] = useState(person?.incidentTypes?.join(' ') ?? '')
+  const [slack, setSlack] = useState(person?.slackUserId ?? '')
   const [disabled, setDisabled] = useState(Boolean(person?.disabledAt))
   const [reason, setReason] = useState('')
   const id = `person-${person?.id ?? 'new'}`
@@ -22,7 +23,14 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
     const incidentTypes = types.split(/[\s,]+/).filter(Boolean)
     await ask(`/operators/${encodeURIComponent(name.trim())}`, {
       method: 'PUT',
-      body: { role, maxRisk, incidentTypes: incidentTypes.length > 0 ? incidentTypes : null, disabled, reason },
+      body: {
+        role,
+        maxRisk,
+        incidentTypes: incidentTypes.length > 0 ? incidentTypes : null,
+        disabled,
+        reason,
+        slackUserId: slack.trim() || null,
+      },
     })
     setReason('')
     await queryClient.invalidateQueries({ queryKey: ['people'] })
@@ -77,6 +85,15 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
         placeholder="disk_pressure replication_lag"
         value={types}
         onChange={(event) => setTypes(event.target.value)}
+      />
+      <label htmlFor={`${id}-slack`}>Member id at Slack (empty: may not decide there)</label>
+      <input
+        id={`${id}-slack`}
+        type="text"
+        className="mono"
+        placeholder="U012AB3CD"
+        value={slack}
+        onChange={(event) => setSlack(event.target.value)}
       />
       <label className="choice">
         <input
