@@ -9,6 +9,7 @@ import type { Db, Trx } from './connect.ts'
 import { closeIncident, lockIncident, openIncident, reopenIncident } from './incidents.ts'
 import { resourceOfLabels } from './inventory.ts'
 import type { AlertRow } from './tables.ts'
+import { onceNow } from './time.ts'
 
 /** A re-fire this soon after its incident was resolved is the same trouble coming back. */
 const reopenWindowMinutes = 30
@@ -283,7 +284,10 @@ export async function activeAlerts(db: Db, resourceId: string): Promise<AlertRow
     .where((where) =>
       where.or([
         where('status', '=', 'firing'),
-        where('endsAt', '>', sql<string>`nightshift_now() - make_interval(secs => ${retentionSeconds})`),
+        where.and([
+          where('status', '=', 'resolved'),
+          where('endsAt', '>', sql<string>`${onceNow} - make_interval(secs => ${retentionSeconds})`),
+        ]),
       ]),
     )
     .where(

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
+import { onceNow } from './time.ts'
 
 /** What waits for whom, now. */
 export async function backlogOf(db: Db) {
@@ -18,7 +19,7 @@ export async function backlogOf(db: Db) {
       (select count(*) from incident where status = 'awaiting_approval')::int as awaiting_approval,
       (select count(*) from delivery where status in ('pending', 'sending'))::int as deliveries,
       (select count(*) from delivery where status in ('failed', 'dropped')
-        and created_at > nightshift_now() - interval '1 day')::int as failed_deliveries`.execute(db)
+        and created_at > ${onceNow} - interval '1 day')::int as failed_deliveries`.execute(db)
   return rows[0]!
 }
 
@@ -30,13 +31,13 @@ export async function modelHealth(db: Db) {
     .select(sql<string>`metadata->>'model'`.as('model'))
     .select(sql<number>`(metadata->>'durationMs')::float8`.as('durationMs'))
     .where('kind', '=', 'model_answered')
-    .orderBy('id', 'desc')
+    .orderBy('at', 'desc')
     .limit(1)
     .executeTakeFirst()
   const { rows } = await sql<{ answers: number; failures: number }>`
     select count(*) filter (where kind = 'model_answered')::int as answers,
       count(*) filter (where kind = 'model_failed')::int as failures
     from incident_event
-    where kind in ('model_answered', 'model_failed') and at > nightshift_now() - interval '1 hour'`.execute(db)
+    where kind in ('model_answered', 'model_failed') and at > ${onceNow} - interval '1 hour'`.execute(db)
   return { last: last ?? null, lastHour: rows[0]! }
 }

@@ -19,27 +19,14 @@ export async function pendingOfAction(db: Db | Trx, actionDigest: string, incide
 
 /** Digests that a person denied anywhere in the group of this incident; an expiry is not a denial. */
 export async function deniedDigests(db: Db | Trx, incidentId: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('approval')
+  const denied = db.selectFrom('approval').select('actionDigest').where('approval.status', '=', 'denied')
+  const own = denied.where('incidentId', '=', incidentId)
+  const ofGroup = denied
     .innerJoin('incident', 'incident.id', 'approval.incidentId')
-    .select('actionDigest')
-    .distinct()
-    .where('approval.status', '=', 'denied')
-    .where((where) =>
-      where.or([
-        where('approval.incidentId', '=', incidentId),
-        where(
-          'incident.groupId',
-          '=',
-          where
-            .selectFrom('incident as own')
-            .select('own.groupId')
-            .where('own.id', '=', incidentId)
-            .where('own.groupId', 'is not', null),
-        ),
-      ]),
-    )
-    .execute()
+    .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
+    .where('own.id', '=', incidentId)
+  // Two questions with an index each; asked as one, all that was ever denied would be read.
+  const rows = await own.union(ofGroup).execute()
   return rows.map((row) => row.actionDigest)
 }
 
