@@ -147,6 +147,11 @@ export async function hintLeader(db: Db, groupId: string): Promise<string | null
   return row?.id ?? null
 }
 
+/** Of an approval: somebody may still decide it, or the run has not had the time to read what was decided. */
+const answerable = sql<boolean>`(
+  (approval.status = 'pending' and approval.expires_at > nightshift_now() - interval '2 minutes')
+  or (approval.status <> 'pending' and approval.decided_at > nightshift_now() - interval '5 minutes'))`
+
 export type Overdue = { incidentId: string; attempt: number; why: 'silent' | 'unexpired' }
 
 /**
@@ -165,23 +170,20 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
     .selectFrom('incident')
     .select(['id', 'attempt'])
     .where('status', '=', 'awaiting_approval')
-    .where((where) =>
-      where.not(
-        where.exists(
-          where
-            .selectFrom('approval')
+    // Each kind by its own key: one condition over both would go through all approvals for each that waits.
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('approval').select('id').whereRef('incidentId', '=', 'incident.id').where(answerable))),
+    )
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('incidentEvent as joined')
+            .innerJoin('approval', 'approval.id', sql<string>`joined.metadata->>'approvalId'` as never)
             .select('approval.id')
-            // Its own, or the one of another incident that it joined.
-            .where(
-              sql<boolean>`(approval.incident_id = incident.id or exists (
-                select 1 from incident_event joined where joined.incident_id = incident.id
-                  and joined.attempt = incident.attempt and joined.kind = 'call_judged'
-                  and joined.metadata->>'approvalId' = approval.id))`,
-            )
-            .where(
-              sql<boolean>`(approval.status = 'pending' and expires_at > nightshift_now() - interval '2 minutes')
-                or (approval.status <> 'pending' and decided_at > nightshift_now() - interval '5 minutes')`,
-            ),
+            .whereRef('joined.incidentId', '=', 'incident.id')
+            .whereRef('joined.attempt', '=', 'incident.attempt')
+            .where('joined.kind', '=', 'call_judged')
+            .where(answerable),
         ),
       ),
     )

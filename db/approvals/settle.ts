@@ -104,9 +104,9 @@ export async function unreadDecisions(db: Db): Promise<{ approvalId: string; inc
     .select(['approval.id as approvalId', 'approval.incidentId', 'incident.attempt'])
     .where('incident.status', '=', 'awaiting_approval')
     .where(
-      sql<boolean>`(approval.status in ('approved', 'denied', 'withdrawn') and approval.read_at is null
+      sql<boolean>`((approval.status in ('approved', 'denied', 'withdrawn') and approval.read_at is null
         and approval.decided_at < nightshift_now() - interval '1 minute')
-        or (approval.status = 'pending' and approval.expires_at < nightshift_now())`,
+        or (approval.status = 'pending' and approval.expires_at < nightshift_now()))`,
     )
     .limit(100)
     .execute()

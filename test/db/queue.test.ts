@@ -1,5 +1,8 @@
 import { beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { append } from '../../db/append.ts'
+import { requestApproval } from '../../db/approvals/ask.ts'
+import type { Trx } from '../../db/connect.ts'
 import { claimIncident, closeIncident, incidentById } from '../../db/incidents.ts'
 import { groupState, overdueIncidents, releaseStranded, stampQueue } from '../../db/queue.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
@@ -100,6 +103,21 @@ test('an investigating incident that is silent for twice its budget is overdue, 
   expect(await overdueIncidents(database.db)).toEqual([{ incidentId: id, attempt: 1, why: 'silent' }])
 })
 
+test('an incident whose approval nobody can answer any more is overdue, whatever was decided for others', async () => {
+  const [lost, decided, waits] = await Promise.all([1, 2, 3].map(() => waiting()))
+  expect(await overdueIncidents(database.db)).toEqual([])
+  await sql`update approval set expires_at = nightshift_now() - interval '3 minutes' where incident_id = ${lost}`.execute(
+    database.owner,
+  )
+  await sql`update approval set status = 'approved', decided_at = nightshift_now() where incident_id = ${decided}`.execute(
+    database.owner,
+  )
+  expect(await overdueIncidents(database.db)).toEqual([{ incidentId: lost, attempt: 1, why: 'unexpired' }])
+  // One that joined another incident's approval waits for as long as that one can be answered.
+  await database.db.transaction().execute((trx) => joins(trx, lost as string, waits as string))
+  expect(await overdueIncidents(database.db)).toEqual([])
+})
+
 test('members of a group that died are let go and stamped afresh', async () => {
   await open('disk_pressure', 2)
   await stampQueue(database.db, 3)
@@ -111,6 +129,41 @@ test('members of a group that died are let go and stamped afresh', async () => {
   await stampQueue(database.db, 3)
   expect(await stamped()).toEqual({ disk_pressure: 2 })
 })
+
+/** An incident that waits for a person. */
+async function waiting(): Promise<string> {
+  const incidentId = await claimedIncident(database.db)
+  await database.db.transaction().execute((trx) =>
+    requestApproval(trx, {
+      ...{ incidentId, attempt: 1, turn: 1, callId: 'c1_0', tool: 'converge_shard', args: {}, targets: [] },
+      ...{
+        reason: 'behind',
+        actionDigest: incidentId,
+        stateFingerprint: 'state',
+        risk: 'high' as const,
+        reversible: true,
+      },
+      ...{ required: 1, dryRun: { possible: false, summary: 'none', details: {} }, expirySeconds: 600 },
+      ...{ stepKey: `${incidentId}:ask`, replaces: null, actor: 'agent:incident-investigator' },
+    }),
+  )
+  return incidentId
+}
+
+/** The row by which a call of one incident waits for the approval of another. */
+async function joins(trx: Trx, incidentId: string, other: string): Promise<void> {
+  const approval = await trx
+    .selectFrom('approval')
+    .select('id')
+    .where('incidentId', '=', other)
+    .executeTakeFirstOrThrow()
+  await append(trx, incidentId, 1, {
+    kind: 'call_judged',
+    actor: 'agent:incident-investigator',
+    detail: 'ask: converge_shard',
+    metadata: { verdict: 'ask', approvalId: approval.id } as never,
+  })
+}
 
 async function claim(incidentId: string, workflowId = 'run'): Promise<boolean> {
   return await database.db.transaction().execute(async (trx) => {
