@@ -3,6 +3,7 @@ import { digestOf } from '../domain/digest.ts'
 import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../domain/event.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Trx } from './connect.ts'
+import { refreshThread } from './slack/outbox.ts'
 import type { IncidentEventRow } from './tables.ts'
 
 /** The caller's run was superseded: a newer attempt owns the incident. No retry can help. */
@@ -80,6 +81,7 @@ export async function append<K extends EventKind>(
     .set({ nextSeq: row.seq + 1, headHash: hash, lastEventAt: row.at, updatedAt: row.at })
     .where('id', '=', incidentId)
     .execute()
+  await refreshThread(trx, incidentId, event as NewEvent)
   return { event: { id: String(inserted.id), ...row, hash } as unknown as IncidentEvent<K>, inserted: true }
 }
 

@@ -5,6 +5,7 @@ import type { ResourceKind } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
 import { readSettings } from './settings.ts'
+import { isSlackOn, openThread } from './slack/outbox.ts'
 import type { IncidentRow } from './tables.ts'
 
 export const maximumAttempts = 3
@@ -22,32 +23,38 @@ export async function enqueueNotification(
   approval: AskedApproval | null = null,
 ): Promise<void> {
   const settings = await readSettings(trx)
-  if (!settings.value<string | null>(`webhook.${trigger}.url`)) return
+  const destinations = settings.value<string | null>(`webhook.${trigger}.url`) ? [`webhook.${trigger}`] : []
+  if (await isSlackOn(trx)) {
+    await openThread(trx, incident.id)
+    destinations.push('slack.tell')
+  }
+  if (destinations.length === 0) return
+  const notification = JSON.stringify({
+    trigger,
+    incident: {
+      id: incident.id,
+      type: incident.type,
+      severity: incident.severity,
+      status: incident.status,
+      title: incident.title,
+      resource: incident.resourceId ? { kind: incident.resourceKind as ResourceKind, id: incident.resourceId } : null,
+    },
+    reason,
+    approval,
+    at: incident.updatedAt,
+    headHash: incident.headHash || null,
+  })
   await trx
     .insertInto('delivery')
-    .values({
-      messageId: newId('msg'),
-      destination: `webhook.${trigger}`,
-      incidentId: incident.id,
-      attempt: 1,
-      notification: JSON.stringify({
-        trigger,
-        incident: {
-          id: incident.id,
-          type: incident.type,
-          severity: incident.severity,
-          status: incident.status,
-          title: incident.title,
-          resource: incident.resourceId
-            ? { kind: incident.resourceKind as ResourceKind, id: incident.resourceId }
-            : null,
-        },
-        reason,
-        approval,
-        at: incident.updatedAt,
-        headHash: incident.headHash || null,
-      }),
-    })
+    .values(
+      destinations.map((destination) => ({
+        messageId: newId('msg'),
+        destination,
+        incidentId: incident.id,
+        attempt: 1,
+        notification,
+      })),
+    )
     .execute()
 }
 
@@ -60,11 +67,12 @@ export type DueDelivery = {
   notification: unknown
 }
 
-/** Takes up to `limit` due deliveries under a lease; one whose worker died is due again when the lease ends. */
+/** Takes up to `limit` due webhooks under a lease; one whose worker died is due again when the lease ends. */
 export async function leaseDeliveries(db: Db, limit: number): Promise<DueDelivery[]> {
   const due = db
     .selectFrom('delivery')
     .select('id')
+    .where('destination', 'like', 'webhook.%')
     .where('nextAt', '<=', sql<string>`nightshift_now()`)
     .where((where) =>
       where.or([
@@ -93,35 +101,52 @@ export type DeliveryResult = {
 }
 
 /** Writes what became of an attempt and, after a failure that a retry may mend, the row of the next one. */
-export async function finishDelivery(db: Db, delivery: DueDelivery, result: DeliveryResult): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    const finished = await trx
-      .updateTable('delivery')
-      .set({
-        status: result.status,
-        responseStatus: result.responseStatus,
-        response: cleanse(result.response),
-        leasedUntil: null,
-        finishedAt: sql`nightshift_now()` as never,
-      })
-      .where('id', '=', delivery.id)
-      .where('status', '=', 'sending')
-      .returning('id')
-      .executeTakeFirst()
-    if (!finished || result.status !== 'failed' || delivery.attempt >= maximumAttempts) return
-    await trx
-      .insertInto('delivery')
-      .values({
-        messageId: delivery.messageId,
-        destination: delivery.destination,
-        incidentId: delivery.incidentId,
-        notification: JSON.stringify(delivery.notification),
-        attempt: delivery.attempt + 1,
-        nextAt: sql`nightshift_now() + make_interval(secs => ${result.retryAfterSeconds})`,
-      })
-      .onConflict((conflict) => conflict.columns(['messageId', 'attempt']).doNothing())
-      .execute()
-  })
+export async function finishDelivery(
+  trx: Trx,
+  delivery: DueDelivery,
+  result: DeliveryResult,
+  attempts = maximumAttempts,
+): Promise<void> {
+  const finished = await trx
+    .updateTable('delivery')
+    .set({
+      status: result.status,
+      responseStatus: result.responseStatus,
+      response: cleanse(result.response),
+      leasedUntil: null,
+      finishedAt: sql`nightshift_now()` as never,
+    })
+    .where('id', '=', delivery.id)
+    .where('status', '=', 'sending')
+    .returning('id')
+    .executeTakeFirst()
+  if (!finished || result.status !== 'failed' || delivery.attempt >= attempts) return
+  await trx
+    .insertInto('delivery')
+    .values({
+      messageId: delivery.messageId,
+      destination: delivery.destination,
+      incidentId: delivery.incidentId,
+      notification: JSON.stringify(delivery.notification),
+      attempt: delivery.attempt + 1,
+      nextAt: sql`nightshift_now() + make_interval(secs => ${result.retryAfterSeconds})`,
+    })
+    .onConflict((conflict) => conflict.columns(['messageId', 'attempt']).doNothing())
+    .execute()
+}
+
+/** Puts a delivery back that was no attempt: it had to wait its turn, or something else had to go before it. */
+export async function postponeDelivery(trx: Trx, delivery: DueDelivery, seconds: number): Promise<void> {
+  await trx
+    .updateTable('delivery')
+    .set({
+      status: 'pending',
+      leasedUntil: null,
+      nextAt: sql`nightshift_now() + make_interval(secs => ${seconds})`,
+    })
+    .where('id', '=', delivery.id)
+    .where('status', '=', 'sending')
+    .execute()
 }
 
 /** Every attempt made for an incident, oldest first. */

@@ -58,7 +58,7 @@ async function drain(db: Db, log: Logger, publicUrl: string): Promise<number> {
           'delivery failed',
         )
       }
-      await finishDelivery(db, delivery, result)
+      await db.transaction().execute((trx) => finishDelivery(trx, delivery, result))
     }),
   )
   return due.length

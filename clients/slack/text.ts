@@ -23,6 +23,8 @@ export function fallbackText(text: string, maxChars: number): string {
  * where what is seen would not be what is meant.
  */
 export function exactText(text: string, maxChars: number): PlainText | null {
+  // What a screen leaves out, and what it has no picture for.
+  if (/[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Co}\p{Cn}]/u.test(text)) return null
   const shown = plainText(text, maxChars)
   return unescaped(shown.text) === text ? shown : null
 }

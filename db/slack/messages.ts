@@ -1,0 +1,52 @@
+import type { Approval } from '../../domain/approval.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { listApprovals } from '../approvals/find.ts'
+import type { Db, Trx } from '../connect.ts'
+import { incidentById } from '../incidents.ts'
+
+/** Where Slack keeps one of our messages. */
+export type SlackPlace = { channel: string; ts: string }
+
+export type SlackView = {
+  incident: Incident
+  /** The newest first. */
+  approvals: Approval[]
+  /** `posted`: it had a first message, even where Slack has lost that since. */
+  thread: { posted: boolean; place: SlackPlace | null }
+}
+
+/** What the thread of an incident has to show now. */
+export async function slackView(db: Db, incidentId: string): Promise<SlackView | null> {
+  const incident = await incidentById(db, incidentId)
+  const thread = await db.selectFrom('slackThread').selectAll().where('incidentId', '=', incidentId).executeTakeFirst()
+  if (!incident || !thread) return null
+  const approvals = await listApprovals(db, { incidentId }, { before: null, limit: 100 })
+  return { incident, approvals, thread: { posted: thread.posted, place: placeOf(thread) } }
+}
+
+/** The message that asks for an approval: null when none was ever posted, `place` null when Slack has lost it. */
+export async function slackCard(db: Db, approvalId: string): Promise<{ place: SlackPlace | null } | null> {
+  const row = await db.selectFrom('slackCard').selectAll().where('approvalId', '=', approvalId).executeTakeFirst()
+  return row ? { place: placeOf(row) } : null
+}
+
+export async function saveThread(trx: Trx, incidentId: string, place: SlackPlace | null): Promise<void> {
+  await trx
+    .updateTable('slackThread')
+    .set({ channel: place?.channel ?? null, ts: place?.ts ?? null, posted: true })
+    .where('incidentId', '=', incidentId)
+    .execute()
+}
+
+export async function saveCard(trx: Trx, approvalId: string, place: SlackPlace | null): Promise<void> {
+  const at = { channel: place?.channel ?? null, ts: place?.ts ?? null }
+  await trx
+    .insertInto('slackCard')
+    .values({ approvalId, ...at })
+    .onConflict((conflict) => conflict.column('approvalId').doUpdateSet(at))
+    .execute()
+}
+
+function placeOf({ channel, ts }: { channel: string | null; ts: string | null }): SlackPlace | null {
+  return channel !== null && ts !== null ? { channel, ts } : null
+}

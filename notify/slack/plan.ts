@@ -1,0 +1,107 @@
+import { buttonValue } from '../../clients/slack/button.ts'
+import type { SlackMethod } from '../../clients/slack/client.ts'
+import type { Approval } from '../../domain/approval.ts'
+import type { Incident } from '../../domain/incident.ts'
+import type { Notification } from '../../domain/notification.ts'
+import { renderCard } from './card.ts'
+import { renderNotification, type SlackMessage } from './render.ts'
+import { renderRoot } from './root.ts'
+
+type Place = { channel: string; ts: string }
+
+/** What a delivery finds when it is its turn. */
+export type SlackSituation = {
+  incident: Incident
+  approvals: readonly Approval[]
+  thread: { posted: boolean; place: Place | null }
+  /** Of the approval that this delivery is about. */
+  card: { place: Place | null } | null
+}
+
+/** What a delivery is about: something to tell once, or a message to bring up to date. */
+export type SlackErrand =
+  | { kind: 'tell'; notification: Notification; approval: Approval | null }
+  | { kind: 'root' }
+  | { kind: 'card'; approval: Approval }
+
+/** The next call for an errand. `shows`: which of our messages it posts or changes. `more`: the errand is not done with it. */
+export type SlackStep = {
+  method: Extract<SlackMethod, 'chat.postMessage' | 'chat.update'>
+  body: SlackMessage & { channel: string; ts?: string; thread_ts?: string; reply_broadcast?: boolean }
+  shows: 'root' | 'card' | 'reply'
+  more: boolean
+}
+
+export type SlackAddresses = {
+  /** Where new threads are begun. */
+  channel: string
+  publicUrl: string
+  signingSecret: string
+}
+
+/**
+ * The one call that is next, or the reason why there is none. Pure: from what the rows say now, so that a repeated or late
+ * delivery finds what is already done and never asks for what is decided.
+ */
+export function planSlack(
+  errand: SlackErrand,
+  at: SlackSituation,
+  to: SlackAddresses,
+): SlackStep | { nothing: string } {
+  const root = at.thread.place
+  switch (errand.kind) {
+    case 'root':
+      if (root) return update(root, rootOf(at, to), 'root')
+      return at.thread.posted ? postRoot(at, to, false) : { nothing: 'the thread has not begun' }
+    case 'card': {
+      const place = at.card?.place
+      if (place) return update(place, cardOf(errand.approval, at, to), 'card')
+      const isLost = at.card !== null && errand.approval.status === 'pending'
+      return isLost ? postCard(errand.approval, at, to) : { nothing: 'it was never asked here' }
+    }
+    case 'tell':
+      return tell(errand, at, to)
+  }
+}
+
+function tell(
+  { notification, approval }: Extract<SlackErrand, { kind: 'tell' }>,
+  at: SlackSituation,
+  to: SlackAddresses,
+): SlackStep | { nothing: string } {
+  const root = at.thread.place
+  if (approval && approval.status !== 'pending') return { nothing: `it is ${approval.status} already` }
+  if (!root) return postRoot(at, to, approval !== null)
+  const isFirstQuestion = approval && notification.approval?.reminder === 0
+  if (isFirstQuestion) return at.card?.place ? { nothing: 'it is asked already' } : postCard(approval, at, to)
+  // What is worth waking somebody for is seen in the channel as well: a thread rings only those who follow it.
+  const isUrgent = notification.trigger === 'escalated' || notification.approval?.reminder === 2
+  return reply(root, renderNotification(notification), 'reply', isUrgent)
+}
+
+function postRoot(at: SlackSituation, to: SlackAddresses, more: boolean): SlackStep {
+  return { method: 'chat.postMessage', body: { channel: to.channel, ...rootOf(at, to) }, shows: 'root', more }
+}
+
+function postCard(approval: Approval, at: SlackSituation, to: SlackAddresses): SlackStep {
+  const root = at.thread.place
+  return root ? reply(root, cardOf(approval, at, to), 'card', true) : postRoot(at, to, true)
+}
+
+function reply(root: Place, message: SlackMessage, shows: 'card' | 'reply', isUrgent: boolean): SlackStep {
+  const body = { channel: root.channel, thread_ts: root.ts, reply_broadcast: isUrgent, ...message }
+  return { method: 'chat.postMessage', body, shows, more: false }
+}
+
+function update(place: Place, message: SlackMessage, shows: 'root' | 'card'): SlackStep {
+  return { method: 'chat.update', body: { ...place, ...message }, shows, more: false }
+}
+
+function rootOf({ incident, approvals }: SlackSituation, { publicUrl }: SlackAddresses): SlackMessage {
+  return renderRoot(incident, approvals, `${publicUrl}/incidents/${incident.id}`)
+}
+
+function cardOf(approval: Approval, { incident }: SlackSituation, to: SlackAddresses): SlackMessage {
+  const button = buttonValue(to.signingSecret, approval)
+  return renderCard(approval, incident, `${to.publicUrl}/approvals/${approval.id}`, button)
+}

@@ -1,0 +1,267 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import pino from 'pino'
+import { createSlackClient } from '../../clients/slack/client.ts'
+import { decide } from '../../db/approvals/decide.ts'
+import { mintDecisionToken } from '../../db/approvals/mint.ts'
+import { readDecision, withdrawPending } from '../../db/approvals/settle.ts'
+import { closeIncident } from '../../db/incidents.ts'
+import { useSlackChannel } from '../../db/slack/channel.ts'
+import { createToken, ensureOperator, principalOf } from '../../db/tokens.ts'
+import { startDeliveries } from '../../worker/deliver.ts'
+import { startSlack } from '../../worker/slack.ts'
+import { asked } from '../api/announced.ts'
+import { claimedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { type ScriptedSlack, startScriptedSlack } from './scripted-slack.ts'
+
+const database = useDatabase()
+const publicUrl = 'https://nightshift.example'
+const log = pino({ level: 'silent' })
+let slack: ScriptedSlack
+let worker: { stop(): Promise<void> }
+
+const startWorker = () => startSlack(database.db, log, createSlackClient(slack.settings), publicUrl)
+
+beforeAll(async () => {
+  slack = await startScriptedSlack()
+  await useSlackChannel(database.db, slack.settings.channel)
+  worker = startWorker()
+})
+afterAll(async () => {
+  await worker?.stop()
+  await slack?.stop()
+})
+beforeEach(async () => {
+  await allTold()
+  slack.calls.length = 0
+  slack.messages.clear()
+})
+
+/** Nothing is due for Slack any more. */
+const allTold = () =>
+  eventually('Slack to be told everything', async () => {
+    const { rows } =
+      await sql`select 1 from delivery where destination like 'slack.%' and status in ('pending', 'sending')
+      and next_at <= nightshift_now()`.execute(database.db)
+    return rows.length === 0
+  })
+
+const posted = () => [...slack.messages.values()]
+const textOf = (message: { body: object } | undefined) => JSON.stringify(message?.body ?? '')
+const message = (text: string) =>
+  eventually(`a message with ${text}`, () => posted().find((each) => textOf(each).includes(text)))
+const rows = (incidentId: string) =>
+  database.db.selectFrom('delivery').selectAll().where('incidentId', '=', incidentId).orderBy('id').execute()
+
+async function escalate(incidentId: string, reason = 'the disk is full') {
+  await database.db
+    .transaction()
+    .execute((trx) =>
+      closeIncident(
+        trx,
+        incidentId,
+        null,
+        { status: 'escalated', code: 'X', reason },
+        { actor: 'user:anna', stepKey: null },
+      ),
+    )
+}
+
+async function decideAs(name: string, approvalId: string, decision: 'approve' | 'deny') {
+  const token = await createToken(database.db, {
+    ...{ name, role: 'approver' as const },
+    operatorId: await ensureOperator(database.db, name, 'approver'),
+  })
+  const principal = await principalOf(database.db, token)
+  const minted = await mintDecisionToken(database.db, principal!, approvalId)
+  if (minted.outcome !== 'minted') throw new Error(minted.message)
+  return await decide(database.db, {
+    ...{ approvalId, incidentId: null, token: minted.token, decision, via: 'cli' },
+    reason: decision === 'deny' ? 'backup runs' : null,
+  })
+}
+
+test('an incident has one thread: its first message, the question and its end below, the first kept current', async () => {
+  const incidentId = await claimedIncident(database.db, { severity: 'critical', title: 'Replica <!channel> lags' })
+  const root = await message('lags')
+  expect(root.body).toMatchObject({ channel: '#ops', mrkdwn: false })
+  expect(textOf(root)).toContain('Severity: critical')
+  const approvalId = await asked(database.db, incidentId)
+  const card = await message('Approval wanted')
+  // Seen in the channel too: a thread rings only those who follow it.
+  expect(card.body).toMatchObject({ channel: 'C0OPS', thread_ts: root.ts, reply_broadcast: true })
+  expect(Object.keys(slack.buttons(card.ts))).toEqual(['approve', 'deny', 'open'])
+  expect(slack.buttons(card.ts).open?.url).toBe(`${publicUrl}/approvals/${approvalId}`)
+  await decideAs('anna', approvalId, 'approve')
+  await eventually('the buttons to go', () => !slack.buttons(card.ts).approve)
+  expect(textOf(card)).toMatch(/Approved by anna, [\d-]+ [\d:]+ UTC, by CLI/)
+  await escalate(incidentId, 'it came back')
+  const end = await message('Escalated: ')
+  expect(end.body).toMatchObject({ thread_ts: root.ts, reply_broadcast: true })
+  await eventually('the first message to say so', () => textOf(root).includes('Status: escalated'))
+  for (const said of ['it came back', 'Approved by anna']) expect(textOf(root)).toContain(said)
+  expect(posted()).toHaveLength(3)
+  expect(textOf(root)).not.toContain('<!channel>')
+}, 60_000)
+
+test('an escalation that nobody heard of before is one message', async () => {
+  const incidentId = await claimedIncident(database.db)
+  await escalate(incidentId, 'the disk is full of tenant data')
+  await message('full of tenant data')
+  await allTold()
+  expect(posted()).toHaveLength(1)
+})
+
+test.each([
+  ['denied', (id: string) => decideAs('anna', id, 'deny'), /Denied by anna.*backup runs/],
+  [
+    'withdrawn',
+    (_: string, incidentId: string) =>
+      database.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the alert ended')),
+    /Withdrawn/,
+  ],
+  [
+    'expired',
+    async (id: string) => {
+      await sql`update approval set expires_at = nightshift_now() where id = ${id}`.execute(database.owner)
+      await readDecision(database.db, id)
+    },
+    /Expired: nobody decided/,
+  ],
+] as const)('a question that is %s loses its buttons and says so', async (_, settle, said) => {
+  const incidentId = await claimedIncident(database.db)
+  const approvalId = await asked(database.db, incidentId)
+  const card = await message('Approval wanted')
+  await settle(approvalId, incidentId)
+  await eventually('the buttons to go', () => !slack.buttons(card.ts).approve && !slack.buttons(card.ts).deny)
+  expect(textOf(card)).toMatch(said)
+})
+
+test('a reminder goes into the thread', async () => {
+  const deliveries = startDeliveries(database.db, log, publicUrl)
+  try {
+    const approvalId = await asked(database.db, await claimedIncident(database.db))
+    const card = await message('Approval wanted')
+    await sql`update approval set requested_at = nightshift_now() - interval '301 seconds',
+      expires_at = nightshift_now() + interval '299 seconds' where id = ${approvalId}`.execute(database.owner)
+    const reminder = await message('Still wanted')
+    expect(reminder.body).toMatchObject({ thread_ts: card.body.thread_ts, reply_broadcast: false })
+  } finally {
+    await deliveries.stop()
+  }
+}, 60_000)
+
+test('nobody is asked in Slack what was decided before Slack could be told', async () => {
+  await worker.stop()
+  const incidentId = await claimedIncident(database.db)
+  await decideAs('anna', await asked(database.db, incidentId), 'approve')
+  worker = startWorker()
+  await allTold()
+  expect(posted().filter((each) => textOf(each).includes('Approval wanted'))).toEqual([])
+  expect((await rows(incidentId)).find(({ destination }) => destination === 'slack.tell')).toMatchObject({
+    ...{ status: 'sent', response: 'it is approved already' },
+  })
+})
+
+test('after the worker was stopped and started again nothing is posted twice', async () => {
+  const incidentId = await claimedIncident(database.db)
+  await asked(database.db, incidentId)
+  await message('Approval wanted')
+  await worker.stop()
+  worker = startWorker()
+  await escalate(incidentId, 'nobody came')
+  await message('nobody came')
+  await allTold()
+  expect(posted().map(({ body }) => body.thread_ts !== undefined)).toEqual([false, true, true])
+})
+
+test('two workers post one thread, each message once, and never too fast for Slack', async () => {
+  const second = startWorker()
+  try {
+    const ids = await Promise.all([1, 2, 3].map(() => claimedIncident(database.db)))
+    await Promise.all(ids.map((id) => asked(database.db, id)))
+    await eventually('three threads with a question', () => posted().length === 6)
+    await allTold()
+    expect(posted()).toHaveLength(6)
+    expect(slack.calls.map(({ answer }) => answer)).not.toContain('ratelimited')
+  } finally {
+    await second.stop()
+  }
+}, 60_000)
+
+test('when Slack is busy the whole channel waits as long as it says, and no attempt is lost', async () => {
+  slack.troubles.push({ method: 'chat.postMessage', status: 429, error: 'ratelimited', retryAfter: 600 })
+  const incidentId = await claimedIncident(database.db)
+  await escalate(incidentId)
+  const { readyAt } = await eventually('the channel to wait', async () => {
+    const channel = await database.db.selectFrom('slackChannel').selectAll().executeTakeFirstOrThrow()
+    return slack.calls.length > 0 && Date.parse(channel.readyAt) > Date.now() + 500_000 && channel
+  })
+  expect((await rows(incidentId)).map(({ status, attempt }) => [status, attempt])).toContainEqual(['pending', 1])
+  expect(Date.parse(readyAt)).toBeLessThan(Date.now() + 700_000)
+  await sql`update slack_channel set ready_at = nightshift_now()`.execute(database.owner)
+  await sql`update delivery set next_at = nightshift_now() where status = 'pending'`.execute(database.owner)
+  await message('the disk is full')
+  await allTold()
+  expect(posted()).toHaveLength(1)
+  expect((await rows(incidentId)).every(({ attempt }) => attempt === 1)).toBe(true)
+})
+
+test.each(['channel_not_found', 'internal_error'])('%s is tried again: somebody may be mending it', async (error) => {
+  slack.troubles.push({ method: 'chat.postMessage', error })
+  const incidentId = await claimedIncident(database.db)
+  await escalate(incidentId)
+  await eventually('a second attempt', async () => (await rows(incidentId)).some(({ attempt }) => attempt === 2))
+  await sql`update delivery set next_at = nightshift_now() where status = 'pending'`.execute(database.owner)
+  await message('the disk is full')
+})
+
+test.each(['token_revoked', 'is_archived', 'msg_too_long'])('%s is not: no repetition helps', async (error) => {
+  slack.troubles.push({ method: 'chat.postMessage', error })
+  const incidentId = await claimedIncident(database.db)
+  await escalate(incidentId)
+  await eventually('the delivery to be given up', async () =>
+    (await rows(incidentId)).some(({ status, response }) => status === 'dropped' && response === `Slack: ${error}`),
+  )
+  await allTold()
+  expect(posted()).toEqual([])
+})
+
+test('a thread whose first message was deleted begins anew, with the question that is still open', async () => {
+  const incidentId = await claimedIncident(database.db)
+  const approvalId = await asked(database.db, incidentId)
+  await message('Approval wanted')
+  await allTold()
+  slack.messages.clear()
+  await decideAs('anna', approvalId, 'approve')
+  await escalate(incidentId, 'it came back')
+  const root = await eventually('a new first message', () => posted().find(({ body }) => body.thread_ts === undefined))
+  await eventually('it to say how it ended', () => textOf(root).includes('Status: escalated'))
+  await allTold()
+  expect(posted().filter(({ body }) => body.thread_ts === undefined)).toHaveLength(1)
+})
+
+test('an answer that was lost after Slack had posted may be repeated, and no more is promised', async () => {
+  slack.troubles.push({ method: 'chat.postMessage', after: true })
+  const incidentId = await claimedIncident(database.db)
+  await escalate(incidentId)
+  await eventually('a second attempt', async () => (await rows(incidentId)).some(({ attempt }) => attempt === 2))
+  await sql`update delivery set next_at = nightshift_now() where status = 'pending'`.execute(database.owner)
+  await eventually('it to be told', async () => (await rows(incidentId)).at(-1)?.status === 'sent')
+  await allTold()
+  expect(posted()).toHaveLength(2)
+})
+
+test('without a bot nothing is written for Slack, and what was due is given up', async () => {
+  await worker.stop()
+  const before = await claimedIncident(database.db)
+  await escalate(before)
+  const off = startSlack(database.db, log, null, publicUrl)
+  await eventually('it to be given up', async () => (await rows(before)).every(({ status }) => status === 'dropped'))
+  const after = await claimedIncident(database.db)
+  await escalate(after)
+  expect(await rows(after)).toEqual([])
+  await off.stop()
+  worker = startWorker()
+})
