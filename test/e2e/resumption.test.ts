@@ -45,10 +45,14 @@ async function afterDecision(shard: string, meanwhile: () => Promise<void>): Pro
     return status === 'escalated'
   })
   const told = model.requests.find(({ messages }) => messages.filter(({ role }) => role === 'assistant').length === 2)
-  return JSON.stringify(told?.messages.slice(2))
-    .replaceAll(/(inc|alr|msg)_[0-9a-z]{26}/g, '$1_X')
-    .replaceAll(shard, 'web-X')
-    .replaceAll(/\d{4}-\d\d-\d\dT[0-9:.]+Z/g, 'TIME')
+  return (
+    JSON.stringify(told?.messages.slice(2))
+      .replaceAll(/(inc|alr|msg)_[0-9a-z]{26}/g, '$1_X')
+      .replaceAll(shard, 'web-X')
+      // A postcondition may be looked at once more on a busy machine, which is one row more.
+      .replaceAll(/seq\\":\d+/g, 'seq\\":N')
+      .replaceAll(/\d{4}-\d\d-\d\dT[0-9:.]+Z/g, 'TIME')
+  )
 }
 
 test('after a wait over a dead worker the model reads what it would have read without, byte for byte', async () => {

@@ -92,6 +92,11 @@ async function approvedAfterThreeDays(meanwhile: () => void = () => {}) {
       args: [{ incidentId, attempt: 1, role: 'leader', groupId: `grp_${incidentId}`, group: 'none' }],
     })
     const first = await eventually('the question', pending)
+    // The question is a row a moment before its run waits for the answer.
+    await eventually('the run to wait', async () => {
+      const { events } = await handle.fetchHistory()
+      return events?.at(-1)?.timerStartedEventAttributes
+    })
     await moveClock(core.owner, '3 days')
     await temporal.skip(threeDaysMs)
     meanwhile()
@@ -99,9 +104,13 @@ async function approvedAfterThreeDays(meanwhile: () => void = () => {}) {
     await handle.signal('decided')
     if ((await core.get(`/approvals/${first.id}`)).body.status !== 'consumed') {
       const next = await eventually('the end, or another question', async () => {
-        const ended = (await core.get(`/incidents/${incidentId}`)).body.status === 'resolved'
+        const { status } = (await core.get(`/incidents/${incidentId}`)).body
+        if (status === 'escalated') {
+          const rows = (await eventsOf(core.db, incidentId)).slice(-5).map(({ kind, metadata }) => ({ kind, metadata }))
+          throw new Error(`it was escalated: ${JSON.stringify(rows)}`)
+        }
         const again = await pending()
-        return ended ? 'ended' : again?.id !== first.id && again
+        return status === 'resolved' ? 'ended' : again?.id !== first.id && again
       })
       if (next !== 'ended') {
         await approve(next.id)
