@@ -1,11 +1,13 @@
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import pino from 'pino'
-import { readConfig } from '../config.ts'
+import { createSlackClient } from '../clients/slack/client.ts'
+import { readConfig, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { startDeliveries } from './deliver.ts'
 import { giveBackWhenIdle } from './give-back.ts'
+import { startSlack } from './slack.ts'
 import { startWorkers } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
@@ -16,7 +18,10 @@ const db = connect(config.DATABASE_URL as string, { name: 'nightshift-worker', m
 // Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
 await loadSql()
 const workers = await startWorkers(config, db, log)
-const deliveries = startDeliveries(db, log, config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`)
+const publicUrl = config.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://127.0.0.1:${config.PORT}`
+const deliveries = startDeliveries(db, log, publicUrl)
+const workspace = slackSettings(config)
+const slack = startSlack(db, log, workspace && createSlackClient(workspace), publicUrl)
 const stopGivingBack = giveBackWhenIdle(log)
 
 const health = new Hono()
@@ -32,7 +37,7 @@ log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker 
 const stop = async () => {
   server.close()
   stopGivingBack()
-  await Promise.allSettled([workers.stop(), deliveries.stop()])
+  await Promise.allSettled([workers.stop(), deliveries.stop(), slack.stop()])
   await db.destroy()
   process.exit(0)
 }
