@@ -7,10 +7,12 @@ import { endpoint, type Router } from './endpoint.ts'
 import { type EventAnswer, eventSchema } from './event-schema.ts'
 import { eventExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
-import { numberCursor, page, pageOf, pageQuery } from './page.ts'
+import { numberCursor, page, pageOf } from './page.ts'
 import { rowKey } from './row-key.ts'
 
 const tag = 'incidents'
+/** A whole log is read at once far more often than a page of it: nearly every one is shorter than this. */
+const rowLimit = z.coerce.number().int().min(1).max(1_000).default(50)
 const example = eventExample as EventAnswer
 
 export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
@@ -24,7 +26,7 @@ export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
     summary: 'The log of an incident, oldest first',
     description: '`after` is the number of the last row already seen; numbers are dense from 1.',
     params: incidentParams,
-    query: z.object({ after: numberCursor, limit: pageQuery.limit, cursor: numberCursor }),
+    query: z.object({ after: numberCursor, limit: rowLimit, cursor: numberCursor }),
     answer: pageOf(eventSchema),
     example: { items: [example], nextCursor: null },
     problems: [404],

@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { memo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { Exact, Inert } from '../inert.tsx'
 import { Sign } from '../kinds.tsx'
@@ -13,7 +13,8 @@ type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boo
 /** More than this is folded: a row is a line until one wants to know. */
 const foldedAt = 280
 
-export function Entry({ event, start, isTarget, raw }: Props) {
+/** A row never changes: of a thousand only the new one is drawn. */
+export const Entry = memo(function Entry({ event, start, isTarget, raw }: Props) {
   const [open, setOpen] = useState(isTarget)
   const { shape, tone, word } = signOf(event)
   const text = textOf(event)
@@ -64,7 +65,7 @@ export function Entry({ event, start, isTarget, raw }: Props) {
       </div>
     </li>
   )
-}
+})
 
 /** The row's sentence; of a model's turn what it wrote. */
 function textOf(event: IncidentEvent): string {

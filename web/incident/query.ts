@@ -61,7 +61,7 @@ async function wholeLog(id: string, after: number, signal: AbortSignal): Promise
   let from: string | null = String(after)
   while (from !== null) {
     const page: Page<IncidentEvent> = await ask<Page<IncidentEvent>>(
-      `/incidents/${encodeURIComponent(id)}/events?limit=200&after=${from}`,
+      `/incidents/${encodeURIComponent(id)}/events?limit=1000&after=${from}`,
       { signal },
     )
     all.push(...page.items)

@@ -1,10 +1,12 @@
-import { useEffect, useState } from 'react'
+import { useDeferredValue, useEffect, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { Link, type Place, withSearch } from '../router.tsx'
 import { Compact } from './compact.tsx'
 import { Entry } from './entry.tsx'
 
 const views = ['full', 'compact', 'json'] as const
+/** Rows that are there at once; the others follow between two frames, so that a long log can be used before it is whole. */
+const firstRows = 100
 
 /** The log of an incident in three views: every row, one line per call, and the rows as they are stored. */
 export function Timeline({ events, place, incidentId }: { events: IncidentEvent[]; place: Place; incidentId: string }) {
@@ -12,8 +14,9 @@ export function Timeline({ events, place, incidentId }: { events: IncidentEvent[
   const [who, setWho] = useState('all')
   const named = /^e-(\d+)$/.exec(place.hash)?.[1]
   const target = named ? Number(named) : null
-  const isShown = target !== null && events.length >= target
-  const shown = who === 'all' ? events : events.filter(({ actor }) => actor.startsWith(`${who}:`))
+  const ready = useDeferredValue(events, events.slice(0, firstRows))
+  const isShown = target !== null && ready.length >= target
+  const shown = who === 'all' ? ready : ready.filter(({ actor }) => actor.startsWith(`${who}:`))
   const start = events[0] ? Date.parse(events[0].at) : 0
 
   useEffect(() => {
