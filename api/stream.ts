@@ -6,16 +6,20 @@ import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from 
 import type { ApiDeps } from './deps.ts'
 import type { Router } from './endpoint.ts'
 import { eventExample, incidentId } from './examples.ts'
+import { createFeed, type Entry, isBefore } from './feed.ts'
 import { requireIncident } from './incidents.ts'
 import { permit } from './permit.ts'
 import { Problem } from './problem.ts'
 
-const pollMs = 300
+const retryMs = 300
 const heartbeatMs = 15_000
 const reconnectMs = 3_000
 const batch = 200
-/** Each listener asks the database a few times a second: more than this many are turned away. */
-const maxListeners = 200
+/**
+ * Two hundred pages, with room for those whose old connection has not been found dead yet. Each takes a socket and some memory;
+ * more than this many are turned away.
+ */
+const maxListeners = 500
 
 const route = createRoute({
   method: 'get',
@@ -50,6 +54,7 @@ const route = createRoute({
 export function streamRoutes(router: Router, deps: ApiDeps): void {
   const { db, closing, log } = deps
   let listeners = 0
+  const feed = createFeed(db, log, messageOf)
   router.openAPIRegistry.registerPath(route)
   router.get('/stream', permit('read'), async (c) => {
     const incidentId = c.req.query('incident') || undefined
@@ -69,37 +74,71 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
       const gone = new AbortController()
       out.onAbort(() => gone.abort())
       const ended = AbortSignal.any([closing, gone.signal])
+      const leave = feed.join()
       try {
         // The place is told at once: who loses the stream before its first row still resumes without a gap.
         await out.write(`retry: ${reconnectMs}\nid: ${idOf(position)}\n\n`)
         let wroteAt = performance.now()
         while (!ended.aborted) {
-          const rows = await nextRows(position)
-          for (const row of rows) await out.write(messageOf(row))
-          const newest = rows.at(-1)
-          if (newest) {
-            position = newest.position
-            wroteAt = performance.now()
-          } else if (performance.now() - wroteAt >= heartbeatMs) {
+          const change = feed.change()
+          const read = await next(position)
+          if (ended.aborted) break
+          if (!read) {
+            await sleep(retryMs)
+            continue
+          }
+          const { entries, upTo } = read
+          const wanted = incidentId ? entries.filter(({ row }) => row.incidentId === incidentId) : entries
+          for (const { message } of wanted) await out.write(message)
+          if (wanted.length > 0) wroteAt = performance.now()
+          position = upTo
+          if (entries.length > 0) continue
+          await changeOr(change, wroteAt + heartbeatMs - performance.now(), ended)
+          if (!ended.aborted && performance.now() - wroteAt >= heartbeatMs) {
             await out.write(': still here\n\n')
             wroteAt = performance.now()
           }
-          if (rows.length < batch) await sleep(pollMs, undefined, { signal: ended }).catch(() => {})
         }
       } finally {
+        leave()
         listeners -= 1
       }
     })
 
-    async function nextRows(after: StreamPosition): Promise<StreamedEvent[]> {
+    /**
+     * Rows after a place, and the place up to which there are no others: from the feed, or what it does not have from the
+     * log. Null while the database does not answer.
+     */
+    async function next(after: StreamPosition): Promise<{ entries: Entry[]; upTo: StreamPosition } | null> {
+      const kept = feed.after(after)
+      if (kept) return { entries: kept, upTo: kept.at(-1)?.row.position ?? after }
+      const start = feed.start()
       try {
-        return await streamAfter(db, after, { incidentId, limit: batch })
+        const rows = await streamAfter(db, after, { incidentId, limit: batch })
+        const newest = rows.at(-1)?.position ?? after
+        // Read after the feed had begun there: no row up to its start is missing.
+        const upTo = start && rows.length < batch && isBefore(newest, start) ? start : newest
+        return { entries: rows.map((row) => ({ row, message: messageOf(row) })), upTo }
       } catch (error) {
         if (!isTransient(error)) throw error
         log.debug({ err: error }, 'the stream waits for the database')
-        return []
+        return null
       }
     }
+  })
+}
+
+/** Waits for a change, so many milliseconds, or the end. By hand: a race would keep something of every change until the end. */
+async function changeOr(change: Promise<void>, ms: number, ended: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      ended.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, Math.max(0, ms))
+    ended.addEventListener('abort', done)
+    void change.then(done)
   })
 }
 

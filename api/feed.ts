@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Db } from '../db/connect.ts'
+import { isTransient } from '../db/connect.ts'
+import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../db/events.ts'
+
+const pollMs = 100
+const batch = 500
+/** What a page missed while it reconnected is found here; who was away for longer asks the database. */
+const keptRows = 2_000
+
+export type Entry = { row: StreamedEvent; message: string }
+
+/** The newest rows of the log, read once for everybody who listens, and only while somebody does. */
+export type Feed = {
+  /** Takes part until the answer is called. */
+  join(): () => void
+  /** The place just before the first row that is kept; null until it is known. */
+  start(): StreamPosition | null
+  /** All rows after a place; null where that reaches further back than what is kept. */
+  after(position: StreamPosition): Entry[] | null
+  /** Settles at the next change. Take it before looking, so that nothing comes in between. */
+  change(): Promise<void>
+}
+
+export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string): Feed {
+  let listeners = 0
+  let running = false
+  let start: StreamPosition | null = null
+  let rows: Entry[] = []
+  let announced = Promise.withResolvers<void>()
+
+  async function run(): Promise<void> {
+    running = true
+    while (listeners > 0) {
+      const read = await next()
+      if (read < batch) await sleep(pollMs)
+    }
+    running = false
+    start = null
+    rows = []
+  }
+
+  function announce(): void {
+    announced.resolve()
+    announced = Promise.withResolvers()
+  }
+
+  async function next(): Promise<number> {
+    try {
+      if (start === null) {
+        start = await streamEnd(db)
+        // Who asked the database before this may have missed what came up to here.
+        announce()
+      }
+      const read = await streamAfter(db, rows.at(-1)?.row.position ?? start, { limit: batch })
+      if (read.length === 0) return 0
+      rows.push(...read.map((row) => ({ row, message: render(row) })))
+      const forgotten = rows.splice(0, Math.max(0, rows.length - keptRows))
+      start = forgotten.at(-1)?.row.position ?? start
+      announce()
+      return read.length
+    } catch (error) {
+      // What is kept stays true, and goes on where it ended when the database is back.
+      if (isTransient(error)) log.debug({ err: error }, 'the stream waits for the database')
+      else log.error({ err: error }, 'the stream could not be read')
+      return 0
+    }
+  }
+
+  return {
+    join() {
+      listeners += 1
+      if (!running) void run()
+      return () => {
+        listeners -= 1
+      }
+    },
+    start: () => start,
+    after(position) {
+      if (start === null || isBefore(position, start)) return null
+      // From the end: who listens is a few rows behind at most.
+      let first = rows.length
+      while (first > 0 && isBefore(position, (rows[first - 1] as Entry).row.position)) first -= 1
+      return rows.slice(first)
+    },
+    change: () => announced.promise,
+  }
+}
+
+/** Numbers without leading zeros: the longer one is the larger one. */
+export function isBefore(a: StreamPosition, b: StreamPosition): boolean {
+  if (a.tx === b.tx) return a.id < b.id
+  return a.tx.length === b.tx.length ? a.tx < b.tx : a.tx.length < b.tx.length
+}
