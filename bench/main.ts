@@ -1,11 +1,22 @@
 import { history } from './history.ts'
 import { judge } from './judge.ts'
+import { load } from './load.ts'
 import { prompt } from './prompt.ts'
 import { queue } from './queue.ts'
+import { stream } from './stream.ts'
 import { turn } from './turn.ts'
 import { waitingBench } from './waiting.ts'
 
-const benches: Record<string, () => Promise<void>> = { turn, queue, history, prompt, judge, waiting: waitingBench }
+const benches: Record<string, () => Promise<void>> = {
+  turn,
+  queue,
+  history,
+  prompt,
+  judge,
+  waiting: waitingBench,
+  load,
+  stream,
+}
 
 const names = process.argv.slice(2)
 const unknown = names.filter((name) => !(name in benches))

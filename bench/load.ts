@@ -1,0 +1,231 @@
+import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { listAlerts } from '../db/alerts.ts'
+import { listAudit } from '../db/audit.ts'
+import { connect, type Db } from '../db/connect.ts'
+import { eventsOf, lastEventsOf } from '../db/events.ts'
+import { type IncidentFilter, listIncidents } from '../db/incidents.ts'
+import { createToken, ensureOperator } from '../db/tokens.ts'
+import { usageOf } from '../db/usage.ts'
+import { migrateToLatest } from '../migrations/migrate.ts'
+import { startPostgres } from '../start/postgres.ts'
+import { startApi } from './api-process.ts'
+import { fill } from './fill.ts'
+import { median, percentile, report } from './report.ts'
+
+const incidents = Number(process.env.INCIDENTS ?? 100_000)
+const events = Number(process.env.EVENTS ?? 5_000_000)
+const calls = 50
+const warmUp = 3
+const bytesPerEvent = 1_500
+
+type Measured = { name: string; path: string; query?: (db: Db) => Promise<unknown> }
+
+/**
+ * What the pages ask, over the API as it is deployed and a signed-in session, with a database of half a year: 100,000 incidents
+ * and 5,000,000 rows. `INCIDENTS=` and `EVENTS=` scale it; `KEEP=1` leaves the database where it says and uses it again.
+ */
+export async function load(): Promise<void> {
+  const kept = process.env.KEEP ? join(tmpdir(), `nightshift-load-${incidents}-${events}`) : null
+  const dir = kept ?? mkdtempSync(join(tmpdir(), 'nightshift-bench-'))
+  roomFor(events * bytesPerEvent)
+  const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
+  await migrateToLatest(postgres.url)
+  const owner = connect(postgres.url, { owner: true, max: 1 })
+  const startedAt = performance.now()
+  if ((await countOf(owner)) === 0) await fill(postgres.url, incidents, events, (text) => console.log(`  ${text}`))
+  const seconds = Math.round((performance.now() - startedAt) / 1000)
+  const rows = await sizes(owner)
+  const db = connect(postgres.url, { max: 4 })
+  const api = await startApi({ databaseUrl: postgres.url, dir })
+  const cookie = await signIn(db, api.url)
+
+  const table: Record<string, Record<string, number | string>> = {}
+  for (const { name, path, query } of await questions(db)) {
+    const inDatabase = query ? await timesOf(() => query(db)) : null
+    const overHttp = await timesOf(() => ask(api.url, path, cookie))
+    table[name] = {
+      'SQL median (ms)': inDatabase ? round(median(inDatabase)) : '',
+      'SQL p99': inDatabase ? round(percentile(inDatabase, 99)) : '',
+      'HTTP median (ms)': round(median(overHttp)),
+      'HTTP p99': round(percentile(overHttp, 99)),
+    }
+  }
+  console.table(table)
+  const lists = Object.entries(table).filter(([name]) => name.startsWith('incidents'))
+  report('load', {
+    incidents: rows.incidents,
+    events: rows.events,
+    'size of the database': rows.size,
+    'filled in (s)': seconds,
+    'slowest incident list, SQL median (ms, under 50)': Math.max(
+      ...lists.map(([, row]) => Number(row['SQL median (ms)'])),
+    ),
+    'slowest incident list, HTTP median (ms)': Math.max(...lists.map(([, row]) => Number(row['HTTP median (ms)']))),
+    'API, resident (MB)': api.residentMb(),
+  })
+  await api.stop()
+  await Promise.all([db.destroy(), owner.destroy()])
+  await postgres.stop()
+  if (kept) console.log(`The database is kept in ${kept}`)
+  else rmSync(dir, { recursive: true, force: true })
+}
+
+/** What the pages ask for, and what the same question costs in the database alone, driver included. */
+async function questions(db: Db): Promise<Measured[]> {
+  const list = (
+    name: string,
+    query: Record<string, string>,
+    filter: IncidentFilter,
+    before: string | null = null,
+  ): Measured => ({
+    name: `incidents${name}`,
+    path: `/incidents?${new URLSearchParams({ ...query, ...(before && { cursor: before }) })}`,
+    async query() {
+      const found = await listIncidents(db, filter, { before, limit: 51 })
+      const ids = found.map(({ id }) => id)
+      await lastEventsOf(db, ids)
+    },
+  })
+  const at = async (depth: number) =>
+    (await db.selectFrom('incident').select('id').orderBy('id', 'desc').offset(depth).limit(1).executeTakeFirst())
+      ?.id ?? null
+  const long = await db
+    .selectFrom('incident')
+    .select('id')
+    .orderBy('nextSeq', 'desc')
+    .limit(1)
+    .executeTakeFirstOrThrow()
+  const group = await db
+    .selectFrom('incident')
+    .select('groupId')
+    .where('groupId', 'is not', null)
+    .limit(1)
+    .executeTakeFirstOrThrow()
+  const deep = await at(Math.floor(incidents * 0.9))
+  return [
+    list('', {}, {}),
+    list(', deep cursor', {}, {}, deep),
+    list(', status open', { status: 'open' }, { status: ['open'] }),
+    list(', status awaiting_approval', { status: 'awaiting_approval' }, { status: ['awaiting_approval'] }),
+    list(
+      ', three live statuses',
+      { status: 'open,investigating,awaiting_approval' },
+      { status: ['open', 'investigating', 'awaiting_approval'] },
+    ),
+    list(', status live, deep cursor', { status: 'open,investigating' }, { status: ['open', 'investigating'] }, deep),
+    list(', status cancelled', { status: 'cancelled' }, { status: ['cancelled'] }),
+    list(', severity critical', { severity: 'critical' }, { severity: ['critical'] }),
+    list(', role follower', { role: 'follower' }, { role: ['follower'] }),
+    list(', rarest type', { type: 'question' }, { type: 'question' }),
+    list(', a type there is not', { type: 'nothing_like_it' }, { type: 'nothing_like_it' }),
+    list(', one group', { group: group.groupId ?? '' }, { group: group.groupId ?? '' }),
+    list(
+      ', critical followers of one type',
+      { severity: 'critical', role: 'follower', type: 'backup_failed' },
+      { severity: ['critical'], role: ['follower'], type: 'backup_failed' },
+    ),
+    list(', search common', { q: 'replication' }, { q: 'replication' }),
+    list(', search one shard', { q: 'shard-1234' }, { q: 'shard-1234' }),
+    list(', search nothing', { q: 'no such words' }, { q: 'no such words' }),
+    list(', search two letters', { q: 'zq' }, { q: 'zq' }),
+    list(', search and status', { q: 'tenant-77', status: 'escalated' }, { q: 'tenant-77', status: ['escalated'] }),
+    {
+      name: 'timeline of 1,000 rows',
+      path: `/incidents/${long.id}/events?limit=200`,
+      query: () => eventsOf(db, long.id, { limit: 1_000 }),
+    },
+    { name: 'surroundings', path: `/incidents/${long.id}/surroundings` },
+    { name: 'approvals, pending', path: '/approvals?status=pending&limit=100' },
+    { name: 'approvals, all', path: '/approvals?limit=30' },
+    { name: 'alerts', path: '/alerts', query: () => listAlerts(db, {}, { before: null, limit: 51 }) },
+    {
+      name: 'alerts, firing',
+      path: '/alerts?status=firing',
+      query: () => listAlerts(db, { status: 'firing' }, { before: null, limit: 51 }),
+    },
+    {
+      name: 'alerts, search nothing',
+      path: '/alerts?q=nothing',
+      query: () => listAlerts(db, { q: 'nothing' }, { before: null, limit: 51 }),
+    },
+    { name: 'usage, 7 days', path: '/usage?days=7', query: () => usageOf(db, 7) },
+    { name: 'usage, 90 days', path: '/usage?days=90', query: () => usageOf(db, 90) },
+    { name: 'audit', path: '/audit', query: () => listAudit(db, {}, { before: null, limit: 51 }) },
+    {
+      name: 'audit, of one person',
+      path: '/audit?who=nobody',
+      query: () => listAudit(db, { who: 'nobody' }, { before: null, limit: 51 }),
+    },
+    { name: 'capability gaps', path: '/capability-gaps' },
+    { name: 'status', path: '/status' },
+    { name: 'metrics', path: '/metrics' },
+  ]
+}
+
+async function timesOf(once: () => Promise<unknown>): Promise<number[]> {
+  const times: number[] = []
+  for (let call = -warmUp; call < calls; call += 1) {
+    const startedAt = performance.now()
+    await once()
+    if (call >= 0) times.push(performance.now() - startedAt)
+    // One that takes seconds is known after a few.
+    if (times.length >= 5 && median(times) > 3_000) return times
+  }
+  return times
+}
+
+async function ask(url: string, path: string, cookie: string): Promise<void> {
+  const full = path === '/metrics' ? path : `/api/v1${path}`
+  const response = await fetch(url + full, { headers: { cookie } })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`)
+}
+
+async function signIn(db: Db, url: string): Promise<string> {
+  const operatorId = await ensureOperator(db, 'load', 'admin')
+  const token = await createToken(db, { name: 'load', role: 'admin', operatorId })
+  const response = await fetch(`${url}/auth/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ token }),
+  })
+  const cookie = response.headers.get('set-cookie')?.split(';')[0]
+  if (!cookie) throw new Error(`signing in: ${response.status}`)
+  return cookie
+}
+
+async function countOf(db: Db): Promise<number> {
+  const { count } = await db
+    .selectFrom('incident')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+async function sizes(db: Db) {
+  const { rows } = await sql<{ incidents: number; events: number; size: string }>`
+    select (select count(*) from incident)::int as incidents, (select count(*) from incident_event)::int as events,
+      pg_size_pretty(pg_database_size(current_database())) as size`.execute(db)
+  return rows[0]!
+}
+
+/** Said before an hour is spent, not by PostgreSQL after it. */
+function roomFor(bytes: number): void {
+  const { bavail, bsize } = statfsSync(tmpdir())
+  const free = bavail * bsize
+  if (free < bytes * 1.5)
+    throw new Error(
+      `${gigabytes(bytes)} GB are needed in ${tmpdir()} and ${gigabytes(free)} GB are free: scale with EVENTS=`,
+    )
+}
+
+function gigabytes(bytes: number): string {
+  return (bytes / 2 ** 30).toFixed(1)
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 10) / 10
+}
