@@ -39,7 +39,7 @@ export function core({ url, token }: Where): Core {
       })
     } catch (error) {
       if (init.signal?.aborted && init.signal.reason?.name !== 'TimeoutError') throw error
-      throw notReached(url, error)
+      throw unreachable(url, error)
     }
     if (!response.ok) throw await problemOf(response)
     return response
@@ -66,7 +66,8 @@ export function core({ url, token }: Where): Core {
   }
 }
 
-function notReached(url: string, error: unknown): ApiProblem {
+/** What came in between, for whoever asked an address. */
+export function unreachable(url: string, error: unknown): ApiProblem {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const reason =
     cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name : String(cause)
@@ -76,7 +77,8 @@ function notReached(url: string, error: unknown): ApiProblem {
   )
 }
 
-async function problemOf(response: Response): Promise<ApiProblem> {
+/** What a refusal says, with what to do about it. */
+export async function problemOf(response: Response): Promise<ApiProblem> {
   const text = await response.text()
   let said: Problem
   try {
@@ -92,7 +94,7 @@ async function problemOf(response: Response): Promise<ApiProblem> {
 }
 
 const remedies: Record<number, string> = {
-  401: 'The token is unknown or has expired. Name another with --token-file, or let the run file of a running start supply it.',
+  401: 'The token is unknown or has expired. Sign in with "nightshift login", name another with --token-file, or let the run file of a running start supply it.',
   403: 'Use a token of a role that may do this: --as approver or --as admin where start runs here, --token-file elsewhere.',
   404: 'See what there is with "nightshift incidents list" and "nightshift approvals list".',
   429: 'Wait as long as it says; "nightshift audit list --what security" tells who tried.',

@@ -4,6 +4,8 @@ import { Command } from 'commander'
 const commands: Record<string, () => Promise<(root: Command) => void>> = {
   start: async () => (await import('./start.ts')).startCommand,
   status: async () => (await import('./status.ts')).statusCommand,
+  login: async () => (await import('./login.ts')).loginCommand,
+  logout: async () => (await import('./login.ts')).logoutCommand,
   doctor: async () => (await import('./doctor.ts')).doctorCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).incidentsCommand,
   approvals: async () => (await import('./approvals/approvals.ts')).approvalsCommand,

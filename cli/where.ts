@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Run, readRunFile, stateDirOf } from '../start/run-file.ts'
 import { CommandFailed } from './exit-code.ts'
+import { lastSignedIn, signedInToken } from './signed-in.ts'
 
 /** The root of this checkout. */
 export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -19,29 +20,30 @@ type TokenName = keyof Run['tokens']
 export type Where = { url: string; token: string; run: Run | null }
 
 /**
- * Flags, then NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN, then the running start of this checkout. Throws when nothing says where, or
- * what says so has no token.
+ * Where: flags, then NIGHTSHIFT_URL, then the running start of this checkout, then the last `login`. As whom: flags, then
+ * NIGHTSHIFT_TOKEN, then the `login` at that address, then the tokens of the running start. Throws when nothing says where, or
+ * there is no token for it.
  */
 export function whereToAsk(options: WhereOptions, wanted: TokenName = 'admin'): Where {
   const run = runningHere()
-  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? run?.url
+  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? run?.url ?? lastSignedIn()
   if (!url) {
     throw new CommandFailed(
       'error',
-      'Nightshift does not run here. Start it with "npm start", or say where it runs with --url and --token-file ' +
-        '(or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
+      'Nightshift does not run here. Start it with "npm start", sign in where it runs with "nightshift login --url …", or ' +
+        'say so with --url and --token-file (or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
     )
   }
   const name = asTokenName(options.as) ?? wanted
   // A token of the run file goes to no other address.
   const own = run && url === run.url ? run : null
-  const token = (options.as ? undefined : givenToken(options)) ?? own?.tokens[name]
+  const token = (options.as ? undefined : (givenToken(options) ?? signedInToken(url))) ?? own?.tokens[name]
   if (!token) {
     throw new CommandFailed(
       'auth',
       own
         ? `The run file has no token "${name}".`
-        : `No token for ${url}. Name a file that holds one with --token-file, or set NIGHTSHIFT_TOKEN or NIGHTSHIFT_TOKEN_FILE.`,
+        : `No token for ${url}. Sign in with "nightshift login --url ${url}", name a file that holds one with --token-file, or set NIGHTSHIFT_TOKEN or NIGHTSHIFT_TOKEN_FILE.`,
     )
   }
   return { url, token, run: own }
