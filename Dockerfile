@@ -20,7 +20,8 @@ RUN node start/build-web.ts
 FROM node:24-bookworm-slim
 # The Temporal client's native part and every https call need the certificates.
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
-ENV NODE_ENV=production HOST=0.0.0.0
+# Two arenas: each of the SDK's threads would keep freed memory of its own (docs/operations.md, What waiting costs).
+ENV NODE_ENV=production HOST=0.0.0.0 MALLOC_ARENA_MAX=2
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY . .

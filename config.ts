@@ -54,7 +54,7 @@ const schema = z.object({
   PORT: port.default(8080),
   WORKER_PORT: port.default(8081),
   // See "What waiting costs" in docs/operations.md.
-  WORKER_CACHED_WORKFLOWS: z.coerce.number().int().min(0).max(10_000).default(500),
+  WORKER_CACHED_WORKFLOWS: z.coerce.number().int().min(0).max(10_000).default(100),
   WORKER_WORKFLOW_THREADS: z.coerce.number().int().min(1).max(16).default(1),
   WORKER_ACTIVITY_SLOTS: z.coerce.number().int().min(1).max(500).default(50),
   HOST: z.string().default('127.0.0.1'),

@@ -212,6 +212,8 @@ export async function startEverything(options: StartOptions, report: Report): Pr
       ...shared,
       ...model,
       WORKER_PORT: String(ports.worker),
+      // As the image: each thread of the SDK would keep freed memory of its own.
+      MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
       CORE_API_URL: url,
       PUBLIC_URL: env.PUBLIC_URL || url,
     })

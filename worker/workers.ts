@@ -90,7 +90,8 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     },
     maxConcurrentWorkflowTaskExecutions: 40,
     maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
-    // Runs that wait for a person sit in the cache; beyond this they are replayed when they wake.
+    // As many as may be at work at once and some. Beyond it, runs that wait for a person are replayed from their short history
+    // when they wake, which no decision is slower by; kept, each would cost a third of a megabyte for as long as it waits.
     maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
     workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
     shutdownGraceTime: '5s',
