@@ -2,6 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import pino, { type Logger } from 'pino'
 import type { Oidc } from '../clients/oidc.ts'
 import type { PlatformClient } from '../clients/platform.ts'
+import type { SlackClient } from '../clients/slack/client.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import { accessLog } from './access-log.ts'
@@ -42,6 +43,7 @@ import { securityHeaders } from './security-headers.ts'
 import { sessionRoutes } from './session.ts'
 import { shardRoutes } from './shards.ts'
 import { signpostRoutes } from './signpost.ts'
+import { slackRoutes } from './slack/interactions.ts'
 import { statusRoutes } from './status.ts'
 import { streamRoutes } from './stream.ts'
 import { tenantRoutes } from './tenants.ts'
@@ -59,6 +61,7 @@ export type ApiOptions = {
   environment?: EnvironmentDefaults
   publicUrl?: string | null
   oidc?: Oidc | null
+  slack?: SlackClient | null
   temporalPage?: ApiDeps['temporalPage']
   /** Where the built pages are; without them there are signposts. */
   webDir?: string | null
@@ -110,6 +113,7 @@ export function createApi(options: ApiOptions): Api {
     environment: options.environment ?? {},
     publicUrl: options.publicUrl ?? null,
     oidc: options.oidc ?? null,
+    slack: options.slack ?? null,
     temporalPage: options.temporalPage ?? null,
     closing: options.closing ?? new AbortController().signal,
   }
@@ -124,6 +128,7 @@ export function createApi(options: ApiOptions): Api {
   sessionRoutes(app, deps)
   plainApprovalRoutes(app, deps)
   oidcRoutes(app, deps)
+  slackRoutes(app, deps)
   app.use('/api/*', authenticate(db, deps.publicUrl), limitBody)
   app.route('/api/v1', router)
 

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Oidc } from '../clients/oidc.ts'
 import type { PlatformClient } from '../clients/platform.ts'
+import type { SlackClient } from '../clients/slack/client.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { Metrics } from './metrics.ts'
@@ -25,6 +26,8 @@ export type ApiDeps = {
   temporalPage: { url: string; namespace: string } | null
   /** Who vouches for people; null: tokens alone. */
   oidc: Oidc | null
+  /** The workspace whose buttons decide; null: none do. */
+  slack: SlackClient | null
   /** Aborted when the process is told to stop: not ready any more, streams end. */
   closing: AbortSignal
 }

@@ -4,7 +4,8 @@ import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
 import { createOidc } from '../clients/oidc.ts'
 import { createPlatformClient } from '../clients/platform.ts'
-import { givenDefaults, oidcSettings, readConfig } from '../config.ts'
+import { createSlackClient } from '../clients/slack/client.ts'
+import { givenDefaults, oidcSettings, readConfig, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
@@ -32,6 +33,7 @@ const platform = config.PLATFORM_URL
   : null
 
 const provider = oidcSettings(config)
+const workspace = slackSettings(config)
 
 const closing = new AbortController()
 await loadSql()
@@ -44,6 +46,7 @@ const { app, deps } = createApi({
   environment: givenDefaults(),
   publicUrl: config.PUBLIC_URL ?? null,
   oidc: provider && createOidc(provider),
+  slack: workspace && createSlackClient(workspace),
   temporalPage: config.TEMPORAL_UI_URL ? { url: config.TEMPORAL_UI_URL, namespace: config.TEMPORAL_NAMESPACE } : null,
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,

@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
+import { recordAudit } from '../audit.ts'
 import type { Db } from '../connect.ts'
+import { recordSecurityEvent } from '../security-events.ts'
 
 /**
  * Takes a request of Slack's once, whichever process it reaches: false for one that was here before. Remembered for longer
@@ -15,7 +17,28 @@ export async function takeSlackRequest(db: Db, signature: string): Promise<boole
   if (!taken) return false
   await sql`
     delete from slack_request where signature in (
-      select signature from slack_request where received_at < nightshift_now() - interval '1 hour'
-      limit 20 for update skip locked)`.execute(db)
+      select signature from slack_request where received_at < nightshift_now() - interval '1 hour' limit 20)`.execute(
+    db,
+  )
   return true
+}
+
+/**
+ * Writes down a request that looks like an attack: on the incident whose approval it names, as every other door does, or in
+ * the audit where it names none.
+ */
+export async function suspectSlackRequest(
+  db: Db,
+  approvalId: string | null,
+  event: { code: string; subject: string; detail: string; address: string },
+): Promise<void> {
+  const { code, subject, detail, address } = event
+  await db.transaction().execute(async (trx) => {
+    const approval = approvalId
+      ? await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
+      : undefined
+    if (approval) return await recordSecurityEvent(trx, approval.incidentId, { code, door: 'slack', subject, detail })
+    const what = `security.${code.toLowerCase()}` as const
+    await recordAudit(trx, { who: 'unknown', what, subject, detail, address })
+  })
 }

@@ -1,5 +1,8 @@
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { buttonValue } from '../../clients/slack/button.ts'
+import { createSlackClient } from '../../clients/slack/client.ts'
+import { signatureOf } from '../../clients/slack/signature.ts'
 import { mintDecisionToken } from '../../db/approvals/mint.ts'
 import { openSession, principalOfSession } from '../../db/sessions.ts'
 import { createToken, principalOf } from '../../db/tokens.ts'
@@ -10,7 +13,9 @@ import { asked } from './announced.ts'
 import { useApi } from './api.ts'
 
 const origin = 'http://localhost'
-const api = useApi()
+const signingSecret = '0123456789abcdef0123456789abcdef'
+const workspace = { botToken: 'xoxb-1', signingSecret, channel: 'C0OPS', apiUrl: 'http://127.0.0.1:9' }
+const api = useApi(() => ({ slack: createSlackClient(workspace), publicUrl: origin }))
 const machines = ['agent', 'ingest'] as const
 
 /** What leads to authority over runs, settings or people; whatever is added to the list of permissions is, until it is said not to be. */
@@ -98,6 +103,8 @@ test('there are no doors beside the document but those that are known here', asy
       'POST /approvals/:id/plain',
       'POST /auth/codes',
       'POST /auth/session',
+      // By a signature of Slack's alone; tried below.
+      'POST /slack/interactions',
     ].sort(),
   )
 })
@@ -119,6 +126,29 @@ test('no machine signs a browser in, mints a code for one, or decides by a form'
     expect([role, tries.map(({ status }) => status)]).toEqual([role, [403, 403, 403, 401, 401, 401]])
     expect(tries.every(({ cookie }) => cookie === null)).toBe(true)
   }
+  expect((await api.get(`/approvals/${id}`)).body).toMatchObject({ status: 'pending', decisions: [] })
+})
+
+test('no machine presses a button of Slack, nor does who signs for nobody we know', async () => {
+  const id = await asked(api.db, await claimedIncident(api.db))
+  const { actionDigest } = (await api.get(`/approvals/${id}`)).body as unknown as { actionDigest: string }
+  const payload = JSON.stringify({
+    ...{ type: 'block_actions', user: { id: 'U0AGENT' }, trigger_id: '1', channel: { id: 'C0OPS' } },
+    container: { message_ts: '1.1' },
+    actions: [{ action_id: 'approve', value: buttonValue(signingSecret, { id, actionDigest }) }],
+  })
+  const body = new URLSearchParams({ payload }).toString()
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  for (const role of machines) {
+    const authorization = `Bearer ${api.tokens[role]}`
+    expect((await knock('POST', '/slack/interactions', { ...form, authorization }, body)).status).toBe(401)
+  }
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  const signed = {
+    'x-slack-request-timestamp': timestamp,
+    'x-slack-signature': signatureOf(signingSecret, timestamp, body),
+  }
+  expect((await knock('POST', '/slack/interactions', { ...form, ...signed }, body)).status).toBe(200)
   expect((await api.get(`/approvals/${id}`)).body).toMatchObject({ status: 'pending', decisions: [] })
 })
 

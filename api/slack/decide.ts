@@ -1,0 +1,131 @@
+import { approvalOfButton, isButtonOf } from '../../clients/slack/button.ts'
+import type { SlackClient } from '../../clients/slack/client.ts'
+import { decide } from '../../db/approvals/decide.ts'
+import { listApprovals } from '../../db/approvals/find.ts'
+import { mintDecisionToken } from '../../db/approvals/mint.ts'
+import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
+import { suspectSlackRequest } from '../../db/slack/requests.ts'
+import type { Approval } from '../../domain/approval.ts'
+import type { Principal } from '../../domain/operator.ts'
+import { settledLines } from '../../domain/settled.ts'
+import { addressOf } from '../address.ts'
+import { wake } from '../approvals.ts'
+import { limitDecisions } from '../attempts.ts'
+import type { ApiDeps } from '../deps.ts'
+import type { Context } from '../hono.ts'
+import { Problem } from '../problem.ts'
+import { denialModal } from './denial-modal.ts'
+import type { Denial, Press } from './payload.ts'
+import { whisper } from './whisper.ts'
+
+/**
+ * What comes of a pressed button or of the words of a denial. The member is looked up and judged as the person they are
+ * here, by the code of every other door; whatever comes of it is said to them alone, and the card in the channel follows the
+ * rows.
+ */
+export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | Denial): Promise<void> {
+  const approval = await approvalOf(deps, slack, asked.button)
+  const url = approval && cardUrl(deps, approval.id)
+  const say = (text: string) => whisper(deps, slack, asked, text, url)
+  if (!approval) {
+    await suspect(deps, c, asked, 'FOREIGN_BUTTON', 'a button that was not made here')
+    return await say('This button is not one of mine, or it is from another time. Nothing was decided.')
+  }
+  const operator = await operatorBySlackUser(deps.db, asked.user)
+  if (!operator) {
+    return await say(
+      `Nothing was decided: I do not know who you are here. Decide on the card, signed in, or ask an admin for: nightshift operators set NAME --slack ${asked.user}`,
+    )
+  }
+  // No such button is ever made: whoever sends one made it.
+  if (approval.risk === 'critical') {
+    await suspect(deps, c, asked, 'CRITICAL_BUTTON', 'critical risk is never decided in Slack')
+    return await say('Nothing was decided: critical risk is decided on the card alone.')
+  }
+  if (approval.status !== 'pending') return await say(await alreadySettled(deps, approval))
+  if (asked.kind === 'press' && asked.action === 'deny') {
+    const refusal = await refusalToDecide(deps.db, operator.id, approval)
+    if (refusal) return await say(`Nothing was decided: ${refusal}.`)
+    const { channel, thread } = asked.spot
+    const view = denialModal(approval, { button: asked.button, channel, thread })
+    // A trigger lives three seconds: a slower answer opens nothing.
+    const opened = await slack.call('views.open', { trigger_id: asked.trigger, view }, { timeoutMs: 3_000 })
+    return opened.ok ? undefined : await say('Nothing was decided: I could not ask you why. Deny on the card.')
+  }
+  await say(await decideAs(deps, c, operator, approval, asked))
+}
+
+/** The approval that a button names, if we made the button for it and its action. */
+async function approvalOf({ db }: ApiDeps, { settings }: SlackClient, button: string): Promise<Approval | null> {
+  const id = approvalOfButton(button)
+  const [approval] = id ? await listApprovals(db, { id }, { before: null, limit: 1 }) : []
+  return approval && isButtonOf(settings.signingSecret, approval, button) ? approval : null
+}
+
+/** Mints and decides as every door does, and answers what to say about it. */
+async function decideAs(
+  deps: ApiDeps,
+  c: Context,
+  operator: OperatorRow,
+  approval: Approval,
+  asked: Press | Denial,
+): Promise<string> {
+  const { db, metrics } = deps
+  const principal: Principal = {
+    ...{ tokenId: `slack:${asked.user}`, operatorId: operator.id, scopes: [] },
+    ...{ role: operator.role, name: operator.name },
+  }
+  try {
+    await limitDecisions(db, c, principal, approval.id)
+  } catch (error) {
+    if (error instanceof Problem) return `Nothing was decided: ${error.message}`
+    throw error
+  }
+  const minted = await mintDecisionToken(db, principal, approval.id)
+  if (minted.outcome === 'gone') return await settledByNow(deps, approval.id, minted.message)
+  if (minted.outcome !== 'minted') return `Nothing was decided: ${minted.message}.`
+  const decision = asked.kind === 'denial' ? 'deny' : 'approve'
+  const decided = await decide(db, {
+    ...{ approvalId: approval.id, incidentId: null, token: minted.token, decision, via: 'slack' },
+    reason: asked.kind === 'denial' ? (asked.words ?? asked.category.replaceAll('_', ' ')) : null,
+    category: asked.kind === 'denial' ? asked.category : null,
+  })
+  if (!('approvalId' in decided)) {
+    metrics.refusedDecisions.inc({ outcome: decided.outcome })
+    const message = 'message' in decided ? decided.message : 'there is no such approval'
+    if (decided.outcome !== 'conflict' && decided.outcome !== 'gone') return `Nothing was decided: ${message}.`
+    return await settledByNow(deps, approval.id, message)
+  }
+  if (decided.outcome === 'repeated') return 'You had decided so before.'
+  metrics.decisions.inc({ decision, via: 'slack' })
+  await wake(deps, decided.incidentId)
+  return decided.status === 'pending'
+    ? 'Your decision is recorded. Somebody else has to agree as well.'
+    : 'Your decision is recorded.'
+}
+
+async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string): Promise<string> {
+  const [now] = await listApprovals(deps.db, { id: approvalId }, { before: null, limit: 1 })
+  return now ? await alreadySettled(deps, now) : `Nothing was decided: ${otherwise}.`
+}
+
+/** Who decided, when and by which door; and where the same call was asked anew, that it was. */
+async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
+  const settled = settledLines(approval).join('. ') || `It is ${approval.status} already`
+  const filter = { status: 'pending', incidentId: approval.incidentId } as const
+  const [pending] = await listApprovals(deps.db, filter, { before: null, limit: 1 })
+  const anew =
+    pending && pending.id !== approval.id && pending.callId === approval.callId
+      ? ` It was asked anew: ${cardUrl(deps, pending.id)}`
+      : ''
+  return `Nothing was decided by this button. ${settled}.${anew}`
+}
+
+async function suspect(deps: ApiDeps, c: Context, asked: Press | Denial, code: string, detail: string): Promise<void> {
+  const event = { code, subject: asked.user, detail, address: addressOf(c) }
+  await suspectSlackRequest(deps.db, approvalOfButton(asked.button), event)
+}
+
+function cardUrl({ publicUrl }: ApiDeps, id: string): string {
+  return `${publicUrl?.replace(/\/+$/, '')}/approvals/${id}`
+}

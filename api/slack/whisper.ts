@@ -1,0 +1,34 @@
+import type { SlackClient } from '../../clients/slack/client.ts'
+import { fallbackText, isLink, plainText, slackLimits } from '../../clients/slack/text.ts'
+import type { ApiDeps } from '../deps.ts'
+import type { SlackSpot } from './payload.ts'
+
+/** Says something to one member alone, with a way to where it can be done. What cannot be said is logged: the card is the truth. */
+export async function whisper(
+  { log }: ApiDeps,
+  slack: SlackClient,
+  to: { user: string; spot: SlackSpot },
+  text: string,
+  url: string | null,
+): Promise<void> {
+  const answer = await slack.call('chat.postEphemeral', {
+    channel: to.spot.channel,
+    user: to.user,
+    ...(to.spot.thread !== null && { thread_ts: to.spot.thread }),
+    text: fallbackText(text, 1_000),
+    blocks: [
+      { type: 'section', text: plainText(text, slackLimits.section) },
+      ...(url !== null && isLink(url)
+        ? [
+            {
+              type: 'actions',
+              elements: [
+                { type: 'button', text: plainText('Open the card', slackLimits.buttonText), action_id: 'open', url },
+              ],
+            },
+          ]
+        : []),
+    ],
+  })
+  if (!answer.ok) log.warn({ error: answer.error }, 'a member of Slack could not be told')
+}
