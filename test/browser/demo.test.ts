@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
 import type { Browser } from 'playwright-core'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { launch, openPage, signedIn, type Watched } from './browser.ts'
@@ -45,8 +46,14 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await page.getByRole('link', { name: 'Look and decide' }).click()
   const card = page.getByRole('article')
   await card.getByRole('img', { name: /^Plan to recover: start/ }).waitFor()
-  const order = ['Exact arguments', 'Why', 'Dry run', 'Deny', 'Approve']
+  const order = ['Exact arguments', 'Why', 'Dry run', 'Deny', 'Edit', 'Approve']
   expect(await card.getByRole('heading', { level: 2 }).allTextContents()).toEqual(order)
+
+  // What it rests on is a link to its row; what may not be granted says why.
+  const looks = card.getByRole('listitem').filter({ hasText: 'schedule_ha_proposal' })
+  expect(await looks.getByRole('link').getAttribute('href')).toMatch(/\/incidents\/inc_\w+#e-\d+$/)
+  expect(await card.getByRole('checkbox', { name: /run again without asking/ }).isDisabled()).toBe(true)
+  await card.getByText('execute_migration is not one of the tools that may be granted').waitFor()
 
   await card.getByRole('button', { name: 'Approve…' }).dblclick()
   const yes = card.getByRole('button', { name: 'Yes, approve' })
@@ -115,6 +122,81 @@ test('a denial says why, and who comes too late is told who was first', async ()
     status: 'denied',
     decisions: [{ operator: 'approver', reason: 'backups run until four', category: 'wrong_time', via: 'page' }],
   })
+})
+
+test('who approves with other arguments sees what changes, why it was refused, and the call asked anew with their vote', async () => {
+  await deadHost('host-ams-3')
+  const asked = await spine.pendingApproval()
+  page = await signedIn(browser, spine)
+  await page.goto(`${spine.url}/approvals/${asked.id}`)
+  await page.getByRole('button', { name: 'Edit the arguments…' }).click()
+  const field = page.getByLabel('Arguments, as JSON')
+  const first = page.getByRole('button', { name: 'Approve with these…' })
+  const second = page.getByRole('button', { name: 'Yes, approve these' })
+  await page.getByText('Nothing is changed yet.').waitFor()
+  await field.fill('{ "proposal_id":')
+  await page.getByText('Not JSON yet').waitFor()
+  expect(await first.isDisabled()).toBe(true)
+
+  await field.fill(JSON.stringify({ ...asked.arguments, proposal_id: 'prp_x' }))
+  await page.getByRole('textbox', { name: 'Why, for the log' }).fill('storage agreed')
+  await first.click()
+  expect(await focused()).toMatch(/^Really: this change to execute_migration\?/)
+  await second.click()
+  await page.getByRole('alert').getByText('The changed call would be refused').waitFor()
+  expect((await spine.get<{ status: string }>(`/approvals/${asked.id}`)).status).toBe('pending')
+
+  await page.getByRole('button', { name: 'Back' }).click()
+  await field.fill(JSON.stringify({ ...asked.arguments, reason: 'dead, as storage says' }))
+  await page.locator('ins', { hasText: 'dead, as storage says' }).waitFor()
+  await first.click()
+  await second.click()
+  await page.getByText('Withdrawn: approver changed the arguments.').waitFor()
+  await page.getByRole('link', { name: 'Go to the approval that was asked anew' }).click()
+  await page.getByText('Approved by approver').waitFor()
+  await page.getByRole('link', { name: 'the approval that this one replaces' }).waitFor()
+  await page.getByRole('link', { name: 'Follow the incident' }).click()
+  await page.getByRole('log').getByText('approver changed the arguments: storage agreed').waitFor()
+  await page.locator('dl').getByText('resolved').waitFor()
+  const { items } = await spine.get<{ items: { status: string }[] }>(`/approvals?incident=${asked.incidentId}`)
+  expect(items.map(({ status }) => status)).toEqual(['consumed', 'withdrawn'])
+  // The refusal of the edit is the one failed request.
+  expect(page.complaints).toEqual([expect.stringContaining('422')])
+})
+
+test('by keyboard alone: a standing grant is given with an approval, and revoked', async () => {
+  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'medium')`.execute(
+    spine.db,
+  )
+  await spine.lab.break('service_down', 'web-osl-1')
+  const { id } = await spine.pendingApproval()
+  page = await signedIn(browser, spine)
+  const press = async (...keys: string[]) => {
+    for (const key of keys) await page.keyboard.press(key)
+  }
+  await page.goto(`${spine.url}/approvals/${id}`)
+  await page.getByRole('heading', { name: 'Exact arguments' }).waitFor()
+  await press('a', 'Tab', ' ')
+  await page.getByRole('spinbutton', { name: 'Times' }).waitFor()
+  await press('Tab', '2', 'Tab', 'Tab', 'Enter')
+  await page.getByText('The very same may then run 2 more times within 4 h').waitFor()
+  await page.getByRole('button', { name: 'Yes, approve', disabled: false }).waitFor()
+  await press('Tab', 'Tab', 'Enter')
+  await page.getByText('Approved by approver').waitFor()
+  await press('p')
+  const grant = page.getByRole('row', { name: /converge_shard on shard web-osl-1/ })
+  await grant.getByText('2 of 2').waitFor()
+  await grant.getByRole('button', { name: /^Revoke/ }).focus()
+  await press('Enter')
+  await page.getByRole('dialog').getByText('is asked about again, at once').waitFor()
+  await press('Tab', 'Enter')
+  await grant.getByText('revoked').waitFor()
+  const { items } = await spine.get<{ items: { what: string; who: string }[] }>('/audit?what=grant')
+  expect(items).toMatchObject([
+    { what: 'grant.revoked', who: 'approver' },
+    { what: 'grant.given', who: 'approver' },
+  ])
+  expect(page.complaints).toEqual([])
 })
 
 test('a page goes on by itself where it was when the server was away', async () => {

@@ -1,12 +1,16 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Browser, Page } from 'playwright-core'
+import { append } from '../../db/append.ts'
+import { putConfig } from '../../db/config.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { launch, openPage, signedIn, type Watched } from './browser.ts'
 
 let spine: Spine
 let browser: Browser
 let paths: string[]
+/** What is there only after a press. */
+let opened: [path: string, button: string][]
 const hostile = '<img src=https://evil.example/x onerror=alert(1)>\u202Eevil'
 
 beforeAll(async () => {
@@ -20,9 +24,15 @@ beforeAll(async () => {
   await spine.post('/capability-gaps', gap)
   paths = [
     ...['/incidents', '/approvals', '/alerts', '/gaps', '/usage', '/health', '/config#agent.max_turns'],
+    ...['/audit', '/people', '/tokens'],
     ...['', '?view=compact', '?view=json', '#e-3'].map((view) => `/incidents/${approval.incidentId}${view}`),
     `/approvals/${approval.id}`,
     `/approvals/${approval.id}/plain`,
+  ]
+  opened = [
+    [`/approvals/${approval.id}`, 'Edit the arguments…'],
+    ['/people', 'Change'],
+    ['/tokens', 'Mint a token'],
   ]
 })
 afterAll(async () => {
@@ -52,11 +62,19 @@ describe.each([
   test('every page can be used by everybody, fits its width, and asks nobody else', async () => {
     const page = await signedIn(browser, spine, 'admin', { colorScheme, viewport: { width, height: 900 } })
     const wrong: string[] = []
+    const look = async (what: string) => {
+      wrong.push(...(await findings(page)).map((finding) => `${what} ${finding}`))
+      const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
+      if (wide > width) wrong.push(`${what} is ${wide} pixels wide`)
+    }
     for (const path of paths) {
       await settled(page, path)
-      wrong.push(...(await findings(page)).map((finding) => `${path} ${finding}`))
-      const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
-      if (wide > width) wrong.push(`${path} is ${wide} pixels wide`)
+      await look(path)
+    }
+    for (const [path, button] of opened) {
+      await settled(page, path)
+      await page.getByRole('button', { name: button }).first().click()
+      await look(`${path}, ${button}`)
     }
     expect(wrong).toEqual([])
     expect(page.complaints).toEqual([])
@@ -104,5 +122,119 @@ test('keys can be switched off, and filters live in the address', async () => {
   await page.keyboard.press('Escape')
   await page.keyboard.press('p')
   expect(page.url()).toContain('/incidents')
+  await page.context().close()
+})
+
+test('an admin makes a person, mints a token that is shown once, revokes it, disables the person, and all of it is told', async () => {
+  const page = await signedIn(browser, spine, 'admin')
+  const dialog = page.getByRole('dialog')
+  const works = async (token: string) =>
+    (await fetch(`${spine.url}/api/v1/incidents`, { headers: { authorization: `Bearer ${token}` } })).status
+
+  await settled(page, '/people')
+  await page.getByRole('button', { name: 'Add a person' }).click()
+  await dialog.getByLabel('Name, one word').fill('dora')
+  await dialog.getByLabel('In incidents of these types').fill('disk_pressure')
+  await dialog.getByLabel('Why, for the audit').fill('new in the storage team')
+  await dialog.getByRole('button', { name: 'Add a person' }).click()
+  const dora = page.getByRole('row', { name: /^dora/ })
+  await dora.getByRole('cell', { name: 'never' }).waitFor()
+
+  await settled(page, '/tokens')
+  await page.getByRole('button', { name: 'Mint a token' }).click()
+  await dialog.getByLabel('Name: where it will be used').fill('dora, phone')
+  await dialog.getByLabel('Whose').fill('dora')
+  await dialog.getByRole('button', { name: 'Mint a token' }).click()
+  const minted = page.getByRole('region', { name: 'The new token' })
+  const token = (await minted.getByText(/^nst_/).textContent()) ?? ''
+  expect(await works(token)).toBe(200)
+  await minted.getByRole('button', { name: 'I have it' }).click()
+  expect(await page.content()).not.toContain(token)
+  await page.getByRole('button', { name: 'Revoke dora, phone' }).click()
+  await dialog.getByRole('button', { name: 'Revoke' }).click()
+  await page
+    .getByRole('row', { name: /dora, phone/ })
+    .getByText('revoked')
+    .waitFor()
+  expect(await works(token)).toBe(401)
+
+  await settled(page, '/people')
+  await dora.getByRole('cell', { name: /ago$/ }).waitFor()
+  await page.getByRole('button', { name: 'Change dora' }).click()
+  await dialog.getByRole('checkbox', { name: /^Disabled/ }).check()
+  await dialog.getByLabel('Why, for the audit').fill('left the company')
+  await dialog.getByRole('button', { name: 'Change' }).click()
+  await dora.getByText('disabled').waitFor()
+
+  await settled(page, '/audit')
+  await page.getByRole('button', { name: 'operator', exact: true }).click()
+  await page.waitForURL(/what=operator/)
+  await page.getByRole('row', { name: /admin operator\.changed dora .* disabled: left the company/ }).waitFor()
+  await page.getByRole('row', { name: /operator\.added dora .*: new in the storage team/ }).waitFor()
+  await page.getByLabel('Who').fill('nobody')
+  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByText('Nothing fits these filters.').waitFor()
+  expect(page.url()).toMatch(/who=nobody/)
+  expect(page.complaints).toEqual([])
+  await page.context().close()
+})
+
+test('who may not is told which permission it takes', async () => {
+  const page = await signedIn(browser, spine)
+  for (const [path, permission] of [
+    ['/people', 'manage_operators'],
+    ['/tokens', 'manage_tokens'],
+    ['/config', 'write_config'],
+  ] as const) {
+    await settled(page, path)
+    await page.getByText(`Your role (approver) may not do this: it needs the permission ${permission}.`).waitFor()
+  }
+  expect(page.complaints).toEqual([])
+  await page.context().close()
+})
+
+test('a setting is rolled back from its history, over exactly the version that is shown', async () => {
+  const key = 'agent.max_turns'
+  const set = (value: string) => putConfig(spine.db, { key, value, actor: 'user:admin', reason: null, ifVersion: null })
+  await set('13')
+  await set('14')
+  const page = await signedIn(browser, spine, 'admin')
+  await settled(page, '/config#agent.max_turns')
+  const row = page.locator('[id="agent.max_turns"]')
+  await row.getByRole('button', { name: 'Roll back agent.max_turns to version 1' }).click()
+  await page.getByRole('dialog').getByLabel('Reason').fill('14 were too many')
+  await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
+  await row.getByText('version 3').waitFor()
+  await row.getByText('14 were too many').waitFor()
+  expect(await spine.get('/config/agent.max_turns')).toMatchObject({
+    value: '13',
+    version: 3,
+    reason: '14 were too many',
+  })
+  expect(page.complaints).toEqual([])
+  await page.context().close()
+})
+
+test('of a thousand rows a link finds its own, and the search of the page finds what is far out of sight', async () => {
+  const alert = { name: 'long_story', title: 'A long story' }
+  const { body } = await spine.post('/ingest/generic', alert, { token: spine.tokens.ingest })
+  const [{ incidentId }] = body.alerts as [{ incidentId: string }]
+  await spine.db.transaction().execute(async (trx) => {
+    for (let row = 0; row < 1_000; row++) {
+      const text = `Looked for the ${row}th time`
+      const metadata = { text, confidence: null, action: null }
+      await append(trx, incidentId, null, { kind: 'commented', actor: 'user:anna', detail: text, metadata })
+    }
+  })
+  const page = await signedIn(browser, spine)
+  await settled(page, `/incidents/${incidentId}#e-900`)
+  const row = page.locator('#e-900')
+  await row.and(page.locator('[aria-current=true]')).waitFor()
+  await page.waitForFunction(`(() => {
+    const { top, bottom } = document.getElementById('e-900').getBoundingClientRect()
+    return top > 0 && bottom < innerHeight
+  })()`)
+  expect(await page.evaluate(`find('Looked for the 33th time')`)).toBe(true)
+  expect(page.complaints).toEqual([])
   await page.context().close()
 })

@@ -18,30 +18,9 @@ export function Approve({
   const [armed, setArmed] = useState(false)
   const [grant, setGrant] = useState<GrantWish | null>(null)
   const opener = useRef<HTMLButtonElement>(null)
-  if (armed) {
-    const back = () => {
-      setArmed(false)
-      requestAnimationFrame(() => opener.current?.focus())
-    }
-    return (
-      <SecondPress
-        button="Yes, approve"
-        mustType={mustType(approval)}
-        disabled={disabled}
-        onYes={() => onApprove(grant)}
-        onBack={back}
-      >
-        <strong>Really: {inertText(approval.dryRun.summary)}?</strong> It is done at once, with your name on it
-        {approval.required - approval.approvals > 1 ? ', as soon as another person approves too' : ''}.
-        {grant && (
-          <>
-            {' '}
-            The very same may then run {grant.uses === 1 ? 'once more' : `${grant.uses} more times`} within{' '}
-            {grant.hours} h, and <strong>nobody is asked</strong>.
-          </>
-        )}
-      </SecondPress>
-    )
+  const back = () => {
+    setArmed(false)
+    requestAnimationFrame(() => opener.current?.focus())
   }
   return (
     <form
@@ -51,13 +30,35 @@ export function Approve({
         setArmed(true)
       }}
     >
-      <Grant refused={approval.grantRefused} disabled={disabled} wish={grant} onWish={setGrant} />
-      <p className="soft">Nothing happens yet: you are asked once more.</p>
-      <div>
-        <button type="submit" ref={opener} disabled={disabled}>
-          Approve…
-        </button>
-      </div>
+      <Grant refused={approval.grantRefused} disabled={disabled || armed} wish={grant} onWish={setGrant} />
+      {armed ? (
+        <SecondPress
+          button="Yes, approve"
+          mustType={mustType(approval)}
+          disabled={disabled}
+          onYes={() => onApprove(grant)}
+          onBack={back}
+        >
+          <strong>Really: {inertText(approval.dryRun.summary)}?</strong> It is done at once, with your name on it
+          {approval.required - approval.approvals > 1 ? ', as soon as another person approves too' : ''}.
+          {grant && (
+            <>
+              {' '}
+              The very same may then run {grant.uses === 1 ? 'once more' : `${grant.uses} more times`} within{' '}
+              {grant.hours} h, and <strong>nobody is asked</strong>.
+            </>
+          )}
+        </SecondPress>
+      ) : (
+        <>
+          <p className="soft">Nothing happens yet: you are asked once more.</p>
+          <div>
+            <button type="submit" ref={opener} disabled={disabled}>
+              Approve…
+            </button>
+          </div>
+        </>
+      )}
     </form>
   )
 }
