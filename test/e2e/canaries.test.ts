@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
+import { eventually } from '../support/eventually.ts'
 import { spoken } from '../support/history.ts'
 import { type Said, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
@@ -16,6 +18,7 @@ const canaries = {
 const key = '-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bqcanaryPem\n-----END RSA PRIVATE KEY-----'
 
 let model: ScriptedModel
+let slack: ScriptedSlack
 let spine: Spine
 let incidentId = ''
 
@@ -43,7 +46,20 @@ beforeAll(async () => {
         ]
     }
   })
-  spine = await startSpine({ parts: ['api'], environment: { LLM_BASE_URL: model.url } })
+  slack = await startScriptedSlack()
+  spine = await startSpine({
+    parts: ['api'],
+    environment: {
+      LLM_BASE_URL: model.url,
+      PUBLIC_URL: 'https://nightshift.example',
+      SLACK_BOT_TOKEN: slack.settings.botToken,
+      SLACK_SIGNING_SECRET: slack.settings.signingSecret,
+      SLACK_CHANNEL: slack.settings.channel,
+      SLACK_API_URL: slack.settings.apiUrl,
+      // As much as there is to log.
+      LOG_LEVEL: 'trace',
+    },
+  })
   await sql`insert into region (id) values ('r') on conflict do nothing`.execute(spine.db)
   await sql`insert into shard (id, region, role) values ('db-x', 'r', 'database')`.execute(spine.db)
   await sql`insert into tenant (id, name, shard) values ('tenant-x', ${`db_password=${canaries.tool}; ${key}`}, 'db-x')`.execute(
@@ -53,6 +69,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await spine?.stop()
   await model?.stop()
+  await slack?.stop()
 })
 
 test('no planted secret is in a row, a body, a prompt, a log or a payload, and the run ends with a person', async () => {
@@ -81,14 +98,19 @@ test('no planted secret is in a row, a body, a prompt, a log or a payload, and t
   incidentId = (answer.body.alerts as { incidentId: string }[])[0]?.incidentId ?? ''
   await spine.start('worker')
   await spine.incident('canaries', 'escalated')
+  await eventually('Slack to be told', () => slack.messages.size > 0)
+  const forged = await fetch(`${spine.url}/slack/interactions`, { method: 'POST', body: 'payload={}' })
+  expect(forged.status).toBe(401)
 
   const places: Record<string, string> = {
     rows: JSON.stringify(await spine.events(incidentId)),
     prompts: JSON.stringify(model.requests),
     logs: spine.printed(),
+    problem: await forged.text(),
+    slack: JSON.stringify(slack.calls),
     payloads: spoken(await spine.client.workflow.getHandle(`investigate:${incidentId}:1`).fetchHistory()).everything,
   }
-  const tables = ['incident', 'alert', 'approval', 'idempotency', 'delivery', 'effect']
+  const tables = ['incident', 'alert', 'approval', 'idempotency', 'delivery', 'effect', 'audit', 'slack_channel']
   for (const table of tables) {
     const { rows } = await sql`select t::text as row from ${sql.table(table)} as t`.execute(spine.db)
     places[table] = JSON.stringify(rows)
@@ -99,7 +121,8 @@ test('no planted secret is in a row, a body, a prompt, a log or a payload, and t
   places.bodies = JSON.stringify(bodies)
 
   for (const [place, text] of Object.entries(places)) {
-    for (const canary of [...Object.values(canaries), 'canaryPem', '\\u001b]0']) {
+    const { botToken, signingSecret } = slack.settings
+    for (const canary of [...Object.values(canaries), 'canaryPem', '\\u001b]0', botToken, signingSecret]) {
       expect([place, canary, text.includes(canary)]).toEqual([place, canary, false])
     }
   }
