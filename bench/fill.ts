@@ -118,11 +118,11 @@ const eventRows = `
 const alertRows = `
   insert into alert (id, source, fingerprint, status, name, labels, annotations, links, starts_at, ends_at, first_seen_at,
     last_seen_at, incident_id, raw)
-  select 'alr' || substr(id, 4), 'alertmanager', 'load-' || n % 50000 || case when status in ('resolved', 'cancelled') then '' else '-' || n end,
-    case when status in ('resolved', 'cancelled') then 'resolved' else 'firing' end, type,
+  select 'alr' || substr(id, 4), 'alertmanager', 'load-' || n % 50000 || case when born < now() - interval '3 days' then '' else '-' || n end,
+    case when born < now() - interval '3 days' then 'resolved' else 'firing' end, type,
     jsonb_build_object('alertname', type, 'shard', 'shard-' || resource, 'tenant', 'tenant-' || tenant),
     '{}', '{"generator":null,"external":null,"runbook":null}', born,
-    case when status in ('resolved', 'cancelled') then born + interval '5 min' end, born, born + interval '5 min', id,
+    case when born < now() - interval '3 days' then born + interval '5 min' end, born, born + interval '5 min', id,
     jsonb_build_object('title', 'shard-' || resource || ' is behind', 'description', repeat('as the source said it ', 20))
   from life where n between $1 and $2 order by n`
 

@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { listAlerts } from '../db/alerts.ts'
 import { listAudit } from '../db/audit.ts'
+import { backlogOf, modelHealth } from '../db/backlog.ts'
 import { connect, type Db } from '../db/connect.ts'
 import { eventsOf, lastEventsOf } from '../db/events.ts'
 import { type IncidentFilter, listIncidents } from '../db/incidents.ts'
@@ -11,6 +12,7 @@ import { createToken, ensureOperator } from '../db/tokens.ts'
 import { usageOf } from '../db/usage.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
+import { temporaryDirectory } from '../test/support/directory.ts'
 import { startApi } from './api-process.ts'
 import { fill } from './fill.ts'
 import { median, percentile, report } from './report.ts'
@@ -29,7 +31,7 @@ type Measured = { name: string; path: string; query?: (db: Db) => Promise<unknow
  */
 export async function load(): Promise<void> {
   const kept = process.env.KEEP ? join(tmpdir(), `nightshift-load-${incidents}-${events}`) : null
-  const dir = kept ?? mkdtempSync(join(tmpdir(), 'nightshift-bench-'))
+  const dir = kept ?? temporaryDirectory().path
   roomFor(events * bytesPerEvent)
   const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
   await migrateToLatest(postgres.url)
@@ -37,6 +39,7 @@ export async function load(): Promise<void> {
   const startedAt = performance.now()
   if ((await countOf(owner)) === 0) await fill(postgres.url, incidents, events, (text) => console.log(`  ${text}`))
   const seconds = Math.round((performance.now() - startedAt) / 1000)
+  console.log(`  filled in ${seconds} s`)
   const rows = await sizes(owner)
   const db = connect(postgres.url, { max: 4 })
   const api = await startApi({ databaseUrl: postgres.url, dir })
@@ -160,7 +163,11 @@ async function questions(db: Db): Promise<Measured[]> {
       query: () => listAudit(db, { who: 'nobody' }, { before: null, limit: 51 }),
     },
     { name: 'capability gaps', path: '/capability-gaps' },
-    { name: 'status', path: '/status' },
+    {
+      name: 'status (HTTP waits for a Temporal that is not there)',
+      path: '/status',
+      query: () => Promise.all([backlogOf(db), modelHealth(db)]),
+    },
     { name: 'metrics', path: '/metrics' },
   ]
 }

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { IncidentEvent } from '../domain/event.ts'
@@ -7,6 +6,7 @@ import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
+import { temporaryDirectory } from '../test/support/directory.ts'
 import { startSpine } from '../test/support/spine.ts'
 import { mostAtOnce, spanOf, twentyDisks } from '../test/support/twenty-disks.ts'
 import { median, report } from './report.ts'
@@ -16,7 +16,7 @@ import { median, report } from './report.ts'
  * runbook's rule table, so the tokens are synthetic: they show what a hint makes needless, not what a language model would say.
  */
 export async function queue(): Promise<void> {
-  const dir = mkdtempSync(join(tmpdir(), 'nightshift-bench-'))
+  const dir = temporaryDirectory().path
   const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
   const cli = await findTemporalCli({ rootDir: fileURLToPath(new URL('..', import.meta.url)), env: process.env })
   const temporal = await startTemporal({

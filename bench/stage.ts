@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
@@ -13,6 +12,7 @@ import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
+import { temporaryDirectory } from '../test/support/directory.ts'
 import { scriptedCore } from '../test/support/scripted-core.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
 import { startWorkers } from '../worker/workers.ts'
@@ -32,7 +32,7 @@ export async function stage(options: {
   core: (path: string) => unknown
   maxTurns: number
 }): Promise<Stage> {
-  const dir = mkdtempSync(join(tmpdir(), 'nightshift-bench-'))
+  const dir = temporaryDirectory().path
   const rootDir = fileURLToPath(new URL('..', import.meta.url))
   const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
   const cli = await findTemporalCli({ rootDir, env: process.env })

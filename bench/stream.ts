@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append } from '../db/append.ts'
@@ -8,6 +7,7 @@ import { openIncident } from '../db/incidents.ts'
 import { createToken, ensureOperator } from '../db/tokens.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
+import { temporaryDirectory } from '../test/support/directory.ts'
 import { startApi } from './api-process.ts'
 import { listen } from './listeners.ts'
 import { median, percentile, report } from './report.ts'
@@ -21,7 +21,7 @@ const arriveWithinMs = 60_000
 
 /** Open pages while rows are written: does everybody hear everything, once, over connections that keep being cut off? */
 export async function stream(): Promise<void> {
-  const dir = mkdtempSync(join(tmpdir(), 'nightshift-bench-'))
+  const dir = temporaryDirectory().path
   const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
   await migrateToLatest(postgres.url)
   const db = connect(postgres.url)

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, openSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { openSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -17,6 +16,7 @@ import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
+import { temporaryDirectory } from '../test/support/directory.ts'
 import { scriptedCore } from '../test/support/scripted-core.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
 import type { Memory } from './memory-probe.ts'
@@ -40,7 +40,7 @@ const rootDir = fileURLToPath(new URL('..', import.meta.url))
  * wait. `WAITING=10000` waits for as many. Starting them is not measured.
  */
 export async function waitingBench(): Promise<void> {
-  const dir = mkdtempSync(join(tmpdir(), 'nightshift-bench-'))
+  const dir = temporaryDirectory().path
   const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
   const cli = await findTemporalCli({ rootDir, env: process.env })
   const logFile = join(dir, 'temporal.log')
