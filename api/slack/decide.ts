@@ -4,11 +4,9 @@ import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/mint.ts'
 import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
-import { suspectSlackRequest } from '../../db/slack/requests.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { Principal } from '../../domain/operator.ts'
-import { settledLines } from '../../domain/settled.ts'
-import { addressOf } from '../address.ts'
+import { minuteOf, settledLines } from '../../domain/settled.ts'
 import { wake } from '../approvals.ts'
 import { limitDecisions } from '../attempts.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -16,6 +14,7 @@ import type { Context } from '../hono.ts'
 import { Problem } from '../problem.ts'
 import { denialModal } from './denial-modal.ts'
 import type { Denial, Press } from './payload.ts'
+import { suspect } from './suspect.ts'
 import { whisper } from './whisper.ts'
 
 /**
@@ -28,7 +27,8 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
   const url = approval && cardUrl(deps, approval.id)
   const say = (text: string) => whisper(deps, slack, asked, text, url)
   if (!approval) {
-    await suspect(deps, c, asked, 'FOREIGN_BUTTON', 'a button that was not made here')
+    const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
+    await suspect(deps, c, approvalOfButton(asked.button), event)
     return await say('This button is not one of mine, or it is from another time. Nothing was decided.')
   }
   const operator = await operatorBySlackUser(deps.db, asked.user)
@@ -39,7 +39,8 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
   }
   // No such button is ever made: whoever sends one made it.
   if (approval.risk === 'critical') {
-    await suspect(deps, c, asked, 'CRITICAL_BUTTON', 'critical risk is never decided in Slack')
+    const event = { code: 'CRITICAL_BUTTON', subject: operator.name, detail: 'critical risk is never decided in Slack' }
+    await suspect(deps, c, approval.id, event)
     return await say('Nothing was decided: critical risk is decided on the card alone.')
   }
   if (approval.status !== 'pending') return await say(await alreadySettled(deps, approval))
@@ -106,7 +107,10 @@ async function decideAs(
 
 async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string): Promise<string> {
   const [now] = await listApprovals(deps.db, { id: approvalId }, { before: null, limit: 1 })
-  return now ? await alreadySettled(deps, now) : `Nothing was decided: ${otherwise}.`
+  if (!now) return `Nothing was decided: ${otherwise}.`
+  // Late, and nobody has come by yet to write down that it expired.
+  if (now.status === 'pending') return `Nothing was decided: it expired, ${minuteOf(now.expiresAt)}.`
+  return await alreadySettled(deps, now)
 }
 
 /** Who decided, when and by which door; and where the same call was asked anew, that it was. */
@@ -119,11 +123,6 @@ async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string
       ? ` It was asked anew: ${cardUrl(deps, pending.id)}`
       : ''
   return `Nothing was decided by this button. ${settled}.${anew}`
-}
-
-async function suspect(deps: ApiDeps, c: Context, asked: Press | Denial, code: string, detail: string): Promise<void> {
-  const event = { code, subject: asked.user, detail, address: addressOf(c) }
-  await suspectSlackRequest(deps.db, approvalOfButton(asked.button), event)
 }
 
 function cardUrl({ publicUrl }: ApiDeps, id: string): string {

@@ -2,16 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hono } from 'hono'
 import { approvalOfButton } from '../../clients/slack/button.ts'
 import { judgeSignature } from '../../clients/slack/signature.ts'
-import { countAttempt } from '../../db/attempts.ts'
-import { suspectSlackRequest, takeSlackRequest } from '../../db/slack/requests.ts'
-import { addressOf } from '../address.ts'
-import { failedAuthentications, networkOf } from '../attempts.ts'
+import { takeSlackRequest } from '../../db/slack/requests.ts'
 import { limitBody } from '../body-limit.ts'
 import type { ApiDeps } from '../deps.ts'
 import type { Context, Env } from '../hono.ts'
 import { Problem } from '../problem.ts'
 import { actOn } from './decide.ts'
 import { type Interaction, readInteraction } from './payload.ts'
+import { suspect } from './suspect.ts'
 
 const path = '/slack/interactions'
 /** Slack waits three seconds and then shows its member a failure; what takes longer goes on behind the answer. */
@@ -46,7 +44,12 @@ async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Inte
   const signature = c.req.header('x-slack-signature')
   const verdict = judgeSignature(secret, { timestamp, signature, body }, Date.now())
   if (verdict === 'forged') {
-    await suspectForgery(deps, c)
+    // Nothing in it is believed, not even which incident it is about.
+    await suspect(deps, c, null, {
+      code: 'FORGED_REQUEST',
+      subject: 'slack',
+      detail: "a request without Slack's signature",
+    })
     throw refused()
   }
   const interaction = readInteraction(Buffer.from(body).toString('utf8'))
@@ -55,17 +58,8 @@ async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Inte
   const code = verdict === 'stale' ? 'STALE_REQUEST' : 'REPLAYED_REQUEST'
   const { user, button } = interaction.kind === 'other' ? { user: 'unknown', button: '' } : interaction
   const detail = `a request with Slack's signature that ${verdict === 'stale' ? 'is not of these minutes' : 'was here before'}`
-  await suspectSlackRequest(db, approvalOfButton(button), { code, subject: user, detail, address: addressOf(c) })
+  await suspect(deps, c, approvalOfButton(button), { code, subject: user, detail })
   throw refused()
-}
-
-/** Nothing in it is believed, not even which incident it is about. Counted, so that a flood of them cannot fill the audit. */
-async function suspectForgery({ db }: ApiDeps, c: Context): Promise<void> {
-  const address = addressOf(c)
-  const counted = await countAttempt(db, `slack:${networkOf(address)}`, failedAuthentications)
-  if (counted.over) return
-  const detail = "a request without Slack's signature"
-  await suspectSlackRequest(db, null, { code: 'FORGED_REQUEST', subject: 'slack', detail, address })
 }
 
 /** The same for every reason: whoever is guessing learns nothing. */

@@ -16,16 +16,16 @@ export type SlackMethod = 'chat.postMessage' | 'chat.update' | 'chat.postEphemer
 
 /**
  * `error` is Slack's own word (`ratelimited`, `channel_not_found`), or `http_<status>`, `invalid_answer`, or the code of an
- * HttpError. `unsure`: nobody answered, so that what was asked may have happened.
+ * HttpError: then what was asked may have happened all the same.
  */
 export type SlackAnswer =
   | { ok: true; status: number; channel: string | null; ts: string | null }
-  | { ok: false; status: number | null; error: string; afterMs: number | null; unsure: boolean }
+  | { ok: false; status: number | null; error: string; afterMs: number | null }
 
 export type SlackClient = {
   settings: SlackSettings
   /** One call, never repeated and never throwing; what it answers holds neither token nor address. */
-  call(method: SlackMethod, body: object, options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<SlackAnswer>
+  call(method: SlackMethod, body: object, options?: { timeoutMs?: number }): Promise<SlackAnswer>
 }
 
 const answered = z.object({
@@ -42,7 +42,7 @@ const answered = z.object({
 export function createSlackClient(settings: SlackSettings): SlackClient {
   return {
     settings,
-    async call(method, body, { timeoutMs = 10_000, signal } = {}) {
+    async call(method, body, { timeoutMs = 10_000 } = {}) {
       try {
         const answer = await request({
           method: 'POST',
@@ -57,22 +57,20 @@ export function createSlackClient(settings: SlackSettings): SlackClient {
           // A message is answered with itself.
           maxBytes: 256_000,
           allow: 'private',
-          signal,
         })
         return read(answer.status, answer.body, retryAfterMs(answer.headers, Date.now()))
       } catch (error) {
         const code = error instanceof HttpError ? error.code : 'protocol'
-        const unsure = code !== 'connect' && code !== 'refused_address'
-        return { ok: false, status: null, error: code, afterMs: null, unsure }
+        return { ok: false, status: null, error: code, afterMs: null }
       }
     },
   }
 }
 
 function read(status: number, body: Uint8Array, afterMs: number | null): SlackAnswer {
-  const no = (error: string, unsure = false): SlackAnswer => ({ ok: false, status, error, afterMs, unsure })
+  const no = (error: string): SlackAnswer => ({ ok: false, status, error, afterMs })
   if (status === 429) return no('ratelimited')
-  if (status >= 500) return no(`http_${status}`, true)
+  if (status >= 500) return no(`http_${status}`)
   const parsed = answered.safeParse(jsonOf(body))
   if (!parsed.success) return no(status === 200 ? 'invalid_answer' : `http_${status}`)
   const { ok, error, channel, ts } = parsed.data

@@ -42,7 +42,7 @@ export async function useSlackChannel(db: Db, channel: string | null): Promise<v
 export type LeasedChannel = { channel: string; until: string; delivery: DueDelivery }
 
 /**
- * Takes the channel and the oldest delivery that is due for it; null when there is none or the channel is not ready. One at a
+ * Takes the channel and what is due for it, what is to be told first; null when there is none or the channel is not ready. One at a
  * time over all processes: so a thread has one first message, and Slack's one message a second is kept.
  */
 export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
@@ -72,6 +72,8 @@ export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
               where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', sql<string>`nightshift_now()`)]),
             ]),
           )
+          // In a storm of alerts a question does not wait behind news of what is known already.
+          .orderBy(sql`array_position(array['slack.tell', 'slack.card'], destination)`)
           .orderBy('nextAt')
           .orderBy('id')
           .limit(1)

@@ -194,6 +194,15 @@ test('the button of what was withdrawn and asked anew says so', async () => {
   expect((await approval(anew.id)).status).toBe('pending')
 })
 
+test('the button of what has expired says so, whoever has noticed that before', async () => {
+  const { id } = await asks()
+  const form = slack.press('U0ANNA', (await card(id)).ts, 'approve')
+  await sql`update approval set expires_at = nightshift_now() where id = ${id}`.execute(api.owner)
+  await send(form)
+  await whisper('U0ANNA', 'it expired')
+  expect((await approval(id)).decisions).toEqual([])
+})
+
 test('where two people are needed, the first is told so and the buttons stay', async () => {
   const { id } = await asks({ required: 2 })
   const asked = await card(id)
