@@ -9,9 +9,9 @@ import { notification } from '../domain/notification.ts'
 import { type SlackOutcome, slackOutcome } from '../notify/slack/outcome.ts'
 import { planSlack, type SlackAddresses, type SlackErrand, type SlackStep } from '../notify/slack/plan.ts'
 
-const pollEveryMs = 500
 /** Slack takes one message a second in a channel. */
-const paceSeconds = 1
+const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
+type Pace = typeof slackPace
 /** Before each further attempt: an hour in all, which is longer than most outages and most approvals. */
 const retryAfterSeconds = [5, 30, 120, 600, 1800]
 const attempts = retryAfterSeconds.length + 1
@@ -25,10 +25,11 @@ export function startSlack(
   log: Logger,
   client: SlackClient | null,
   publicUrl: string,
+  pace: Pace = slackPace,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()
   const { signal } = stopping
-  const pause = () => sleep(pollEveryMs, undefined, { signal }).catch(() => {})
+  const pause = () => sleep(pace.pollEveryMs, undefined, { signal }).catch(() => {})
   const telling = (async () => {
     let isKnown = false
     while (!signal.aborted) {
@@ -36,7 +37,7 @@ export function startSlack(
         if (!isKnown) await useSlackChannel(db, client?.settings.channel ?? null)
         isKnown = true
         if (!client) return
-        if (await tellNext(db, log, client, publicUrl)) continue
+        if (await tellNext(db, log, client, publicUrl, pace)) continue
       } catch (error) {
         log.warn({ err: error }, 'the outbox of Slack could not be read')
       }
@@ -51,8 +52,14 @@ export function startSlack(
   }
 }
 
-/** One call of the oldest delivery that is due; false when there was none. */
-async function tellNext(db: Db, log: Logger, client: SlackClient, publicUrl: string): Promise<boolean> {
+/** One call for what is due next; false when nothing is. */
+async function tellNext(
+  db: Db,
+  log: Logger,
+  client: SlackClient,
+  publicUrl: string,
+  { paceSeconds }: Pace,
+): Promise<boolean> {
   const lease = await leaseSlackChannel(db)
   if (!lease) return false
   const { delivery } = lease
@@ -63,7 +70,7 @@ async function tellNext(db: Db, log: Logger, client: SlackClient, publicUrl: str
     log.warn({ delivery: delivery.id, destination: delivery.destination, response: outcome.reason }, 'delivery failed')
   }
   await db.transaction().execute(async (trx) => {
-    await releaseSlackChannel(trx, lease, outcome ? paceOf(outcome) : 0)
+    await releaseSlackChannel(trx, lease, outcome ? Math.max(paceSeconds, waitOf(outcome)) : 0)
     if ('nothing' in step) await finishDelivery(trx, delivery, result('sent', null, step.nothing))
     else await settle(trx, lease, step, outcome as SlackOutcome)
   })
@@ -135,8 +142,9 @@ async function saveMessage(
   if (shows === 'card' && approvalId) await saveCard(trx, approvalId, place)
 }
 
-function paceOf(outcome: SlackOutcome): number {
-  return outcome.outcome === 'wait' ? Math.max(paceSeconds, outcome.afterMs / 1000) : paceSeconds
+/** Seconds for which the whole channel is left alone. */
+function waitOf(outcome: SlackOutcome): number {
+  return outcome.outcome === 'wait' ? outcome.afterMs / 1000 : 0
 }
 
 function result(

@@ -24,7 +24,9 @@ beforeAll(async () => {
 const api = useApi(() => ({ slack: createSlackClient(slack.settings), publicUrl }))
 beforeAll(async () => {
   await useSlackChannel(api.db, slack.settings.channel)
-  worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl)
+  worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
+    ...{ paceSeconds: 0, pollEveryMs: 50 },
+  })
   for (const [name, more] of Object.entries({
     anna: { slackUserId: 'U0ANNA' },
     bert: { slackUserId: 'U0BERT' },

@@ -20,8 +20,8 @@ type Body = {
 export type SlackCall = { method: string; body: Body; answer: string }
 export type PostedMessage = { ts: string; body: Body; edits: number }
 
-/** What Slack does with the next call instead of what it is asked; null: as always. `method`: only with this one. */
-export type Trouble = { method?: string; status?: number; error?: string; retryAfter?: number; after?: boolean } | null
+/** What Slack does with the next call (`method`: of this method) instead of what it is asked. `after`: it does it, and then tells nobody. */
+export type Trouble = { method?: string; status?: number; error?: string; retryAfter?: number; after?: boolean }
 
 export type ScriptedSlack = {
   settings: SlackSettings
@@ -29,8 +29,10 @@ export type ScriptedSlack = {
   calls: SlackCall[]
   /** What is in the channel. */
   messages: Map<string, PostedMessage>
-  /** Taken one by one, by the calls they are for. `after: true`: it happens, and then nobody is told. */
-  troubles: Exclude<Trouble, null>[]
+  /** Taken one by one, by the calls they are for. */
+  troubles: Trouble[]
+  /** From now on refuses what is posted sooner than this after the last message, as Slack does within a second. */
+  pace(ms: number): void
   /** Nothing is answered until this is let go. */
   hold(): () => void
   /** Opened modals, newest last. */
@@ -51,11 +53,12 @@ export type ScriptedSlack = {
 const channelId = 'C0OPS'
 
 /**
- * A workspace with one channel over real HTTP, as strict as the documentation: its limits, a message a second, times that
- * are known, triggers that live once. It answers 200 with `ok: false`, as Slack does.
+ * A workspace with one channel over real HTTP, as strict as the documentation: its limits, its pace where a test sets one,
+ * times that are known, triggers that live once. It answers 200 with `ok: false`, as Slack does.
  */
 export async function startScriptedSlack(): Promise<ScriptedSlack> {
   let lastPostAt = 0
+  let paceMs = 0
   let serial = 0
   let held: Promise<void> = Promise.resolve()
   const triggers = new Set<string>()
@@ -73,6 +76,10 @@ export async function startScriptedSlack(): Promise<ScriptedSlack> {
 
   const slack: ScriptedSlack = {
     ...{ settings, calls: [], messages: new Map(), troubles: [], views: [] },
+    pace(ms) {
+      paceMs = ms
+      lastPostAt = 0
+    },
     hold() {
       let release = () => {}
       held = new Promise((resolve) => {
@@ -176,8 +183,7 @@ export async function startScriptedSlack(): Promise<ScriptedSlack> {
   }
 
   function posted(body: Body): Record<string, unknown> {
-    // A little less than a second: what is sent a second after an answer may travel faster than the answer did.
-    if (Date.now() - lastPostAt < 900) return { error: 'ratelimited' }
+    if (Date.now() - lastPostAt < paceMs) return { error: 'ratelimited' }
     if (body.channel !== settings.channel && body.channel !== channelId) return { error: 'channel_not_found' }
     if (breaches(body).length > 0) return { error: 'invalid_blocks' }
     if (body.thread_ts !== undefined && !slack.messages.has(body.thread_ts)) return { error: 'thread_not_found' }

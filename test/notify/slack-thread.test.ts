@@ -6,7 +6,7 @@ import { decide } from '../../db/approvals/decide.ts'
 import { mintDecisionToken } from '../../db/approvals/mint.ts'
 import { readDecision, withdrawPending } from '../../db/approvals/settle.ts'
 import { closeIncident } from '../../db/incidents.ts'
-import { useSlackChannel } from '../../db/slack/channel.ts'
+import { leaseSlackChannel, useSlackChannel } from '../../db/slack/channel.ts'
 import { createToken, ensureOperator, principalOf } from '../../db/tokens.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
 import { startSlack } from '../../worker/slack.ts'
@@ -21,7 +21,9 @@ const log = pino({ level: 'silent' })
 let slack: ScriptedSlack
 let worker: { stop(): Promise<void> }
 
-const startWorker = () => startSlack(database.db, log, createSlackClient(slack.settings), publicUrl)
+/** Two messages a second apart are one test; the others need not wait. */
+const startWorker = (pace = { paceSeconds: 0, pollEveryMs: 50 }) =>
+  startSlack(database.db, log, createSlackClient(slack.settings), publicUrl, pace)
 
 beforeAll(async () => {
   slack = await startScriptedSlack()
@@ -176,8 +178,25 @@ test('after the worker was stopped and started again nothing is posted twice', a
   expect(posted().map(({ body }) => body.thread_ts !== undefined)).toEqual([false, true, true])
 })
 
+test('what a worker was about to tell when it died is told when its lease ends', async () => {
+  await worker.stop()
+  const incidentId = await claimedIncident(database.db)
+  await escalate(incidentId)
+  expect(await leaseSlackChannel(database.db)).toMatchObject({ delivery: { incidentId } })
+  worker = startWorker()
+  expect(await leaseSlackChannel(database.db)).toBeNull()
+  await sql`update delivery set leased_until = nightshift_now() where status = 'sending'`.execute(database.owner)
+  await sql`update slack_channel set ready_at = nightshift_now()`.execute(database.owner)
+  await message('the disk is full')
+  await allTold()
+  expect(posted()).toHaveLength(1)
+})
+
 test('two workers post one thread, each message once, and never too fast for Slack', async () => {
-  const second = startWorker()
+  await worker.stop()
+  // A little less than the second that is kept: what is sent a second after an answer may travel faster than that did.
+  slack.pace(900)
+  const workers = [1, 2].map(() => startWorker({ paceSeconds: 1, pollEveryMs: 50 }))
   try {
     const ids = await Promise.all([1, 2, 3].map(() => claimedIncident(database.db)))
     await Promise.all(ids.map((id) => asked(database.db, id)))
@@ -186,7 +205,9 @@ test('two workers post one thread, each message once, and never too fast for Sla
     expect(posted()).toHaveLength(6)
     expect(slack.calls.map(({ answer }) => answer)).not.toContain('ratelimited')
   } finally {
-    await second.stop()
+    await Promise.all(workers.map((each) => each.stop()))
+    slack.pace(0)
+    worker = startWorker()
   }
 }, 60_000)
 
@@ -228,7 +249,7 @@ test.each(['token_revoked', 'is_archived', 'msg_too_long'])('%s is not: no repet
   expect(posted()).toEqual([])
 })
 
-test('a thread whose first message was deleted begins anew, with the question that is still open', async () => {
+test('a thread whose first message was deleted begins anew, once', async () => {
   const incidentId = await claimedIncident(database.db)
   const approvalId = await asked(database.db, incidentId)
   await message('Approval wanted')
@@ -240,6 +261,19 @@ test('a thread whose first message was deleted begins anew, with the question th
   await eventually('it to say how it ended', () => textOf(root).includes('Status: escalated'))
   await allTold()
   expect(posted().filter(({ body }) => body.thread_ts === undefined)).toHaveLength(1)
+})
+
+test('a question that was deleted before everybody had spoken is asked anew with the votes so far', async () => {
+  const incidentId = await claimedIncident(database.db)
+  const approvalId = await asked(database.db, incidentId, { required: 2 })
+  const first = await message('Approval wanted')
+  await allTold()
+  slack.messages.delete(first.ts)
+  await decideAs('anna', approvalId, 'approve')
+  const anew = await message('1 of 2 have agreed')
+  expect(anew.body.thread_ts).toBe(first.body.thread_ts)
+  await decideAs('bert', approvalId, 'approve')
+  await eventually('the buttons to go', () => !slack.buttons(anew.ts).approve)
 })
 
 test('an answer that was lost after Slack had posted may be repeated, and no more is promised', async () => {
