@@ -51,8 +51,8 @@ export function Edit({
         <label htmlFor="edit-arguments">Arguments, as JSON</label>
         <textarea
           id="edit-arguments"
-          className="mono"
-          rows={Math.min(16, text.split('\n').length + 1)}
+          className="mono grows"
+          rows={4}
           spellCheck={false}
           // biome-ignore lint/a11y/noAutofocus: the press on Edit asked for exactly this field
           autoFocus

@@ -146,11 +146,11 @@ function Table({ items, place }: { items: Entry[]; place: Place }) {
         {items.map((entry) => (
           <tr key={entry.id}>
             <td className="wide nowrap">{moment(entry.at)}</td>
-            <td className="wraps">
+            <td className="name wraps">
               <Link href={withSearch(place, { who: entry.who, cursor: null })}>
                 <Inert text={entry.who} />
               </Link>
-              {entry.address && <div className="small soft mono">{entry.address}</div>}
+              {entry.address && <div className="small soft mono nowrap">{entry.address}</div>}
             </td>
             <td className="wraps">
               <div className="row">

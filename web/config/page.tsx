@@ -15,10 +15,10 @@ export function ConfigPage() {
   const { settings, unknown, config, effective } = useSettings(type)
   const refused = missing(session, 'write_config')
   const error = config.error ?? effective.error
-  const isThere = settings !== null
+  const target = settings?.find(({ name }) => place.hash === name || place.hash.startsWith(`${name}.`))?.name
   useEffect(() => {
-    if (isThere && place.hash) document.getElementById(place.hash)?.scrollIntoView({ block: 'center' })
-  }, [isThere, place.hash])
+    if (target) document.getElementById(target)?.scrollIntoView({ block: 'center' })
+  }, [target])
 
   return (
     <>
@@ -52,12 +52,7 @@ export function ConfigPage() {
         <div className="sheet">
           <ul className="things">
             {settings.map((setting) => (
-              <SettingRow
-                key={setting.name}
-                setting={setting}
-                refused={refused}
-                isTarget={place.hash === setting.name}
-              />
+              <SettingRow key={setting.name} setting={setting} refused={refused} isTarget={setting.name === target} />
             ))}
           </ul>
         </div>

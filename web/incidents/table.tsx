@@ -63,7 +63,11 @@ function Row({ incident, now, isCurrent }: { incident: ListedIncident; now: numb
           <StatusMark status={status} /> <span className="soft">· {age}</span>
         </div>
       </td>
-      <td className="wide mono">{type}</td>
+      <td className="wide mono">
+        <Link className="plain" href={`/incidents?type=${type}`} title={`Only ${type}`}>
+          {type}
+        </Link>
+      </td>
       <td className="wide">{role ?? <span className="soft">–</span>}</td>
       <td className="wide num nowrap" title={moment(createdAt)}>
         {age}
