@@ -25,7 +25,7 @@ export async function fill(
       const to = Math.min(incidents, from + incidentsPerStatement - 1)
       for (const statement of [incidentRows, eventRows, alertRows, approvalRows])
         await client.query(statement, [from, to])
-      progress(`${to} of ${incidents} incidents`)
+      if (to % 10_000 === 0 || to === incidents) progress(`${to} of ${incidents} incidents`)
     }
     await client.query(auditRows)
     await client.query('drop table life')
