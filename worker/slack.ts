@@ -64,7 +64,7 @@ async function tellNext(
   if (!lease) return false
   const { delivery } = lease
   const { channel, signingSecret } = client.settings
-  const step = await next(db, delivery, { channel, publicUrl, signingSecret })
+  const step = await next(db, log, delivery, { channel, publicUrl, signingSecret })
   const outcome = 'nothing' in step ? null : slackOutcome(await client.call(step.method, step.body))
   if (outcome && outcome.outcome !== 'sent') {
     log.warn({ delivery: delivery.id, destination: delivery.destination, response: outcome.reason }, 'delivery failed')
@@ -77,14 +77,25 @@ async function tellNext(
   return true
 }
 
-async function next(db: Db, delivery: DueDelivery, to: SlackAddresses): Promise<SlackStep | { nothing: string }> {
+async function next(
+  db: Db,
+  log: Logger,
+  delivery: DueDelivery,
+  to: SlackAddresses,
+): Promise<SlackStep | { nothing: string }> {
   const view = await slackView(db, delivery.incidentId)
   if (!view) return { nothing: 'its incident has no thread' }
   const errand = errandOf(delivery, view, to.publicUrl)
   if (!errand) return { nothing: 'its stored notification cannot be read' }
   const approval = 'approval' in errand ? errand.approval : null
   const card = approval ? await slackCard(db, approval.id) : null
-  return planSlack(errand, { ...view, card }, to)
+  try {
+    return planSlack(errand, { ...view, card }, to)
+  } catch (error) {
+    // Whatever cannot be said must not be what everybody else waits behind.
+    log.error({ err: error, delivery: delivery.id }, 'a message for Slack could not be written')
+    return { nothing: 'it could not be written' }
+  }
 }
 
 function errandOf({ destination, notification: stored }: DueDelivery, view: SlackView, publicUrl: string) {
@@ -111,7 +122,12 @@ function errandOf({ destination, notification: stored }: DueDelivery, view: Slac
 async function settle(trx: Trx, { delivery }: LeasedChannel, step: SlackStep, outcome: SlackOutcome): Promise<void> {
   switch (outcome.outcome) {
     case 'sent':
-      if (step.method === 'chat.postMessage') await saveMessage(trx, delivery, step, outcome.place)
+      if (step.method === 'chat.postMessage') {
+        // Posted where it can never be found again: once more would be no better.
+        const unfound = result('dropped', outcome.status, 'Slack did not say where the message is')
+        if (!outcome.place) return await finishDelivery(trx, delivery, unfound)
+        await saveMessage(trx, delivery, step, outcome.place)
+      }
       if (step.more) return await postponeDelivery(trx, delivery, 0)
       return await finishDelivery(trx, delivery, result('sent', outcome.status, step.shows))
     case 'wait':

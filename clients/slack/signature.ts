@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** How far Slack's clock and ours may be apart, either way: what is older may be a replay, what is newer was made for one. */
-export const toleranceSeconds = 300
+const toleranceSeconds = 300
 
 /** `v0=` and the HMAC of Slack over version, time and the body as it came. */
 export function signatureOf(secret: string, timestamp: string, body: Uint8Array | string): string {

@@ -7,8 +7,7 @@ import type { Trx } from '../connect.ts'
  * Of the outbox what goes to Slack. `tell` posts what a notification says; `root` and `card` carry nothing: they bring the
  * message up to what the rows say when it is sent, so that several at once are one.
  */
-export const slackDestinations = ['slack.tell', 'slack.root', 'slack.card'] as const
-export type SlackDestination = (typeof slackDestinations)[number]
+type SlackDestination = 'slack.tell' | 'slack.root' | 'slack.card'
 
 /** Is there a worker that tells Slack? Asked in the transaction of what there is to tell. */
 export async function isSlackOn(trx: Trx): Promise<boolean> {

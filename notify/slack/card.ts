@@ -1,5 +1,5 @@
 import { exactText, type PlainText, plainText, slackLimits } from '../../clients/slack/text.ts'
-import type { Approval } from '../../domain/approval.ts'
+import type { Approval, ApprovalStatus } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
@@ -10,6 +10,11 @@ const maxReasonChars = 1_500
 const maxDryRunChars = 800
 const maxTargets = 6
 
+const headings: Record<ApprovalStatus, string> = {
+  ...{ pending: 'Approval wanted', approved: 'Approved', denied: 'Denied', expired: 'Expired', withdrawn: 'Withdrawn' },
+  consumed: 'Approved',
+}
+
 /**
  * What is asked of people, in the order they ask for it, and what was decided once it is. Approve and Deny are there only
  * while it is pending, never for `critical`, and only where the exact arguments can be read here: nobody agrees to
@@ -18,7 +23,7 @@ const maxTargets = 6
 export function renderCard(approval: Approval, incident: Incident, url: string, button: string): SlackMessage {
   const settled = settledLines(approval)
   const isPending = approval.status === 'pending'
-  const heading = `${isPending ? 'Approval wanted' : capital(approval.status)}: ${approval.tool} on ${targetsOf(approval)}`
+  const heading = `${headings[approval.status]}: ${approval.tool} on ${targetsOf(approval)}`
   const exact = exactText(JSON.stringify(approval.arguments), maxArgumentChars)
   const mayDecideHere = isPending && approval.risk !== 'critical' && exact !== null
   return slackMessage(heading.slice(0, 1_000), [
@@ -69,8 +74,4 @@ function approve(approval: Approval, value: string): object {
 
 function deny(value: string): object {
   return { type: 'button', text: plainText('Deny', slackLimits.buttonText), action_id: 'deny', value }
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1)
 }

@@ -27,7 +27,7 @@ export type SlackErrand =
 /** The next call for an errand. `shows`: which of our messages it posts or changes. `more`: the errand is not done with it. */
 export type SlackStep = {
   method: Extract<SlackMethod, 'chat.postMessage' | 'chat.update'>
-  body: SlackMessage & { channel: string; ts?: string; thread_ts?: string; reply_broadcast?: boolean }
+  body: object
   shows: 'root' | 'card' | 'reply'
   more: boolean
 }
@@ -94,7 +94,8 @@ function reply(root: Place, message: SlackMessage, shows: 'card' | 'reply', isUr
 }
 
 function update(place: Place, message: SlackMessage, shows: 'root' | 'card'): SlackStep {
-  return { method: 'chat.update', body: { ...place, ...message }, shows, more: false }
+  const { text, blocks } = message
+  return { method: 'chat.update', body: { ...place, text, blocks }, shows, more: false }
 }
 
 function rootOf({ incident, approvals }: SlackSituation, { publicUrl }: SlackAddresses): SlackMessage {
