@@ -32,19 +32,19 @@ export async function evidenceOf(
     where metadata->${sql.lit(field)} @> jsonb_build_array(thing))`
   const looks = sql<Look>`
     select seq, metadata->>'tool' as tool, ${among('targets')} as named, ${among('discovered')} as told,
-      left(coalesce(metadata->'result'->>'data', metadata->'body'->>'head', ''), ${shownLetters}) as found
+      left(coalesce(metadata->'result'->>'data', metadata->'body'->>'head', ''), ${shownLetters + 1}) as found
     from incident_event
     where ${before} and attempt = ${attempt} and kind = 'tool_finished'
       and metadata->>'effect' in ('read', 'resolve') and metadata->'result'->>'ok' = 'true'
     order by seq`.execute(db)
   const ends = sql<{ seq: number; kind: 'alert_received' | 'model_answered'; detail: string }>`
-    select distinct on (kind) seq, kind, left(detail, ${shownLetters}) as detail from incident_event
+    select distinct on (kind) seq, kind, left(detail, ${shownLetters + 1}) as detail from incident_event
     where ${before} and (kind = 'alert_received' or (kind = 'model_answered' and attempt = ${attempt}
       and metadata->'calls' @> ${JSON.stringify([{ id: callId }])}::jsonb))
     order by kind, seq desc`.execute(db)
   const found: Evidence[] = (await ends).rows.map(({ seq, kind, detail }) =>
     kind === 'alert_received'
-      ? { seq, what: 'alert', tool: null, about: [], found: detail }
+      ? { seq, what: 'alert', tool: null, about: [], found: brief(detail) }
       : { seq, what: 'proposed', tool: null, about: [], found: '' },
   )
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
@@ -59,6 +59,10 @@ function newest(looks: Look[]): Evidence[] {
   }
   return [...new Set(last.values())].map(({ seq, tool, found, named, told }) => {
     const about = new Map([...(named ?? []), ...(told ?? [])].map((thing) => [resourceKey(thing), thing]))
-    return { seq, what: 'look', tool, about: [...about.values()], found }
+    return { seq, what: 'look', tool, about: [...about.values()], found: brief(found) }
   })
+}
+
+function brief(text: string): string {
+  return text.length > shownLetters ? `${text.slice(0, shownLetters - 1)}…` : text
 }
