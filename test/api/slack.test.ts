@@ -27,14 +27,10 @@ beforeAll(async () => {
   worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
     ...{ paceSeconds: 0, pollEveryMs: 50 },
   })
-  for (const [name, more] of Object.entries({
-    anna: { slackUserId: 'U0ANNA' },
-    bert: { slackUserId: 'U0BERT' },
-    vera: { slackUserId: 'U0VERA', role: 'viewer' },
-    lowe: { slackUserId: 'U0LOWE', maxRisk: 'low' },
-    gone: { slackUserId: 'U0GONE', disabled: true },
-  })) {
-    const body = { role: 'approver', maxRisk: 'critical', incidentTypes: null, disabled: false, ...more }
+  const people = { anna: {}, bert: {}, vera: { role: 'viewer' }, lowe: { maxRisk: 'low' }, gone: { disabled: true } }
+  for (const [name, more] of Object.entries(people)) {
+    const slackUserId = `U0${name.toUpperCase()}`
+    const body = { role: 'approver', maxRisk: 'critical', incidentTypes: null, disabled: false, slackUserId, ...more }
     expect((await api.put(`/operators/${name}`, { body })).status).toBe(200)
   }
 })
@@ -145,9 +141,8 @@ test('a denial asks for its category and words, and the agent gets both', async 
   expect((await approval(id)).status).toBe('pending')
   const unsaid = await send(slack.submit('U0ANNA', { category: 'other' }))
   expect(JSON.parse(unsaid.text)).toMatchObject({ response_action: 'errors', errors: { words: expect.any(String) } })
-  expect(await send(slack.submit('U0ANNA', { category: 'wrong_time', words: 'the backup runs' }))).toEqual({
-    ...{ status: 200, text: '' },
-  })
+  const said = await send(slack.submit('U0ANNA', { category: 'wrong_time', words: 'the backup runs' }))
+  expect(said).toEqual({ status: 200, text: '' })
   expect(await approval(id)).toMatchObject({
     status: 'denied',
     decisions: [{ operator: 'anna', category: 'wrong_time', reason: 'the backup runs', via: 'slack' }],
@@ -237,9 +232,7 @@ test('a forged signature, an old and a future time and a repeated request are re
   expect((await send(form, genuine)).status).toBe(200)
   expect((await approval(id)).status).toBe('approved')
   expect((await send(form, genuine)).status).toBe(401)
-  expect(await security(incidentId)).toEqual([
-    ...['slack STALE_REQUEST', 'slack STALE_REQUEST', 'slack REPLAYED_REQUEST'],
-  ])
+  expect(await security(incidentId)).toEqual([...Array(2).fill('slack STALE_REQUEST'), 'slack REPLAYED_REQUEST'])
   const { items } = (await api.get('/audit?what=security.forged_request')).body as unknown as { items: unknown[] }
   expect(items).toHaveLength(4)
 })
@@ -261,7 +254,8 @@ test('a press in Slack against a denial at the API has one outcome, and the lose
     const [, denied] = await Promise.all([
       send(form),
       api.post(`/approvals/${id}/decision`, {
-        ...{ as: api.tokens.approver, body: { decision: 'deny', token, reason: 'no' } },
+        as: api.tokens.approver,
+        body: { decision: 'deny', token, reason: 'no' },
       }),
     ])
     const now = await approval(id)

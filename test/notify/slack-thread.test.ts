@@ -56,18 +56,11 @@ const message = (text: string) =>
 const rows = (incidentId: string) =>
   database.db.selectFrom('delivery').selectAll().where('incidentId', '=', incidentId).orderBy('id').execute()
 
+const closing = (reason: string) => ({ status: 'escalated' as const, code: 'X', reason })
 async function escalate(incidentId: string, reason = 'the disk is full') {
   await database.db
     .transaction()
-    .execute((trx) =>
-      closeIncident(
-        trx,
-        incidentId,
-        null,
-        { status: 'escalated', code: 'X', reason },
-        { actor: 'user:anna', stepKey: null },
-      ),
-    )
+    .execute((trx) => closeIncident(trx, incidentId, null, closing(reason), { actor: 'user:anna', stepKey: null }))
 }
 
 async function decideAs(name: string, approvalId: string, decision: 'approve' | 'deny') {
