@@ -106,8 +106,9 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Makes a person, or changes what they may',
     description:
-      'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains.',
+      'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. With `If-None-Match: *` only where nobody has the name, else 412.',
     params,
+    headers: z.object({ 'if-none-match': z.literal('*').optional() }),
     body: z.strictObject({
       ...{ ...limits, disabled: z.boolean() },
       /** Left out: as it was. Null: nobody there. */
@@ -121,14 +122,17 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
     },
     answer: operator,
     example,
-    problems: [409],
-    async run({ params: { name }, body: { reason, ...body }, principal }) {
+    problems: [409, 412],
+    async run({ params: { name }, body: { reason, ...body }, principal, c }) {
       const asking = principal.operatorId && (await operatorById(db, principal.operatorId))
       if (asking && asking.name === name && (body.disabled || weakerRole(body.role, asking.role) !== asking.role)) {
         throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
       }
       return await db.transaction().execute(async (trx) => {
         const known = await operatorByName(trx, name)
+        if (known && c.req.header('if-none-match') === '*') {
+          throw new Problem(412, 'NAME_TAKEN', `${name} is here already.`)
+        }
         if (known?.issuer && known.role !== body.role) {
           // Set here, it would hold until they next sign in, and nobody would know why it changed back.
           throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)

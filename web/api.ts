@@ -12,10 +12,16 @@ export class ApiProblem extends Error {
 
 export type Page<T> = { items: T[]; nextCursor: string | null }
 
-type Asking = { method?: 'POST' | 'PUT' | 'DELETE'; body?: unknown; ifMatch?: string; signal?: AbortSignal }
+type Asking = {
+  method?: 'POST' | 'PUT' | 'DELETE'
+  body?: unknown
+  ifMatch?: string
+  ifNoneMatch?: '*' | undefined
+  signal?: AbortSignal
+}
 
 /** Asks the API as the person whose cookie this browser holds. Throws ApiProblem for every answer that is not the thing. */
-export async function ask<T>(path: string, { method, body, ifMatch, signal }: Asking = {}): Promise<T> {
+export async function ask<T>(path: string, { method, body, ifMatch, ifNoneMatch, signal }: Asking = {}): Promise<T> {
   const response = await fetch(path.startsWith('/auth/') ? path : `/api/v1${path}`, {
     method: method ?? 'GET',
     credentials: 'same-origin',
@@ -26,6 +32,7 @@ export async function ask<T>(path: string, { method, body, ifMatch, signal }: As
       // A press that is sent twice, by a nervous finger or a shaky network, is done once.
       ...(method === 'POST' && { 'idempotency-key': newKey() }),
       ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+      ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   }).catch((error: unknown) => {

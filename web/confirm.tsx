@@ -7,6 +7,7 @@ export function Confirm({
   label,
   title,
   refused = null,
+  onOpen,
   run,
   children,
 }: {
@@ -15,6 +16,7 @@ export function Confirm({
   label: string
   title: string
   refused?: string | null
+  onOpen?(): void
   /** Does it; what it throws is shown and the dialog stays. */
   run(): Promise<void>
   children: ReactNode
@@ -22,6 +24,12 @@ export function Confirm({
   const dialog = useRef<HTMLDialogElement>(null)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(null)
+  const open = () => {
+    if (refused !== null) return
+    setError(null)
+    onOpen?.()
+    dialog.current?.showModal()
+  }
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setBusy(true)
@@ -43,7 +51,7 @@ export function Confirm({
         aria-disabled={refused !== null}
         aria-label={refused === null ? name : `${name}. ${refused}`}
         title={refused ?? undefined}
-        onClick={() => refused === null && dialog.current?.showModal()}
+        onClick={open}
       >
         {button}
       </button>

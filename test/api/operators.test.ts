@@ -77,6 +77,15 @@ test('who is disabled comes in nowhere, and with what they had when they are bac
   expect((await api.get('/incidents', { as })).status).toBe(200)
 })
 
+test('who is to be new is never somebody who is here', async () => {
+  const asNew = (body: object) =>
+    api.put('/operators/frida', { headers: { 'if-none-match': '*' }, body: { ...everything, ...body } })
+  expect((await asNew({ role: 'viewer' })).status).toBe(200)
+  const again = await asNew({ role: 'admin' })
+  expect([again.status, again.body.code]).toEqual([412, 'NAME_TAKEN'])
+  expect((await api.get('/operators/frida')).body.role).toBe('viewer')
+})
+
 test('when somebody was last seen is told, by a token and by a browser', async () => {
   const seen = async () => (await api.get('/operators/emil')).body.lastSeenAt as unknown as string | null
   await put('emil', {})

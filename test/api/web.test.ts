@@ -12,7 +12,8 @@ const ask = (path: string, headers: Record<string, string> = {}) => api.api.app.
 const scripts = () => [...(readWeb(dist)?.files ?? [])].filter(([path]) => path.endsWith('.js'))
 
 test('every address of a page is the page, under a policy that lets nothing foreign and nothing inline in', async () => {
-  for (const path of ['/', '/incidents', '/incidents/inc_1', '/approvals/apr_1', '/alerts', '/config', '/sign-in']) {
+  const own = ['/', '/incidents', '/incidents/inc_1', '/approvals/apr_1', '/alerts', '/config', '/sign-in']
+  for (const path of [...own, '/audit', '/people', '/tokens']) {
     const answer = await ask(path)
     expect([path, answer.status]).toEqual([path, 200])
     expect(answer.headers.get('content-security-policy')).toBe(

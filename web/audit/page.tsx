@@ -172,7 +172,7 @@ function Table({ items, place }: { items: Entry[]; place: Place }) {
 /** What it was done to, as a link where it has a page. */
 function Subject({ entry: { what, subject, incidentId } }: { entry: Entry }) {
   const href = subject.startsWith('apr_')
-    ? `/approvals/${subject}`
+    ? `/approvals/${encodeURIComponent(subject)}`
     : incidentId
       ? `/incidents/${incidentId}`
       : what.startsWith('config.')

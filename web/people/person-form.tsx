@@ -8,31 +8,43 @@ import { queryClient } from '../query-client.ts'
 import { rolesOfPeople } from '../roles.ts'
 import type { Person } from './page.tsx'
 
+type Draft = ReturnType<typeof draftOf>
+
+function draftOf(person: Person | null) {
+  return {
+    name: person?.name ?? '',
+    role: person?.role ?? ('approver' as PersonRole),
+    maxRisk: person?.maxRisk ?? ('high' as Risk),
+    // No type at all and every type are as far apart as can be: neither is an empty field.
+    allTypes: !person?.incidentTypes,
+    types: person?.incidentTypes?.join(' ') ?? '',
+    slack: person?.slackUserId ?? '',
+    disabled: Boolean(person?.disabledAt),
+    reason: '',
+  }
+}
+
 /** Makes a person, or changes what one may. The server takes the change whole, with its reason. */
 export function PersonForm({ button, person, isSelf }: { button: string; person: Person | null; isSelf: boolean }) {
-  const [name, setName] = useState(person?.name ?? '')
-  const [role, setRole] = useState<PersonRole>(person?.role ?? 'approver')
-  const [maxRisk, setMaxRisk] = useState<Risk>(person?.maxRisk ?? 'high')
-  const [types, setTypes] = useState(person?.incidentTypes?.join(' ') ?? '')
-  const [slack, setSlack] = useState(person?.slackUserId ?? '')
-  const [disabled, setDisabled] = useState(Boolean(person?.disabledAt))
-  const [reason, setReason] = useState('')
+  const [draft, setDraft] = useState(() => draftOf(person))
+  const change = (part: Partial<Draft>) => setDraft({ ...draft, ...part })
+  const { name, role, maxRisk, allTypes, types, slack, disabled, reason } = draft
   const id = `person-${person?.id ?? 'new'}`
 
   const save = async () => {
-    const incidentTypes = types.split(/[\s,]+/).filter(Boolean)
     await ask(`/operators/${encodeURIComponent(name.trim())}`, {
       method: 'PUT',
+      // A name that is taken would change whoever has it.
+      ifNoneMatch: person ? undefined : '*',
       body: {
         role,
         maxRisk,
-        incidentTypes: incidentTypes.length > 0 ? incidentTypes : null,
+        incidentTypes: allTypes ? null : types.split(/[\s,]+/).filter(Boolean),
         disabled,
         reason,
         slackUserId: slack.trim() || null,
       },
     })
-    setReason('')
     await queryClient.invalidateQueries({ queryKey: ['people'] })
   }
   return (
@@ -40,6 +52,8 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
       button={button}
       label={person ? inertText(person.name) : ''}
       title={person ? `What ${inertText(person.name)} may` : 'Add a person'}
+      // From what the person may now, not from what was typed and left.
+      onOpen={() => setDraft(draftOf(person))}
       run={save}
     >
       {!person && (
@@ -51,7 +65,7 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
             required
             pattern="[A-Za-z0-9][\w.@+\-]{0,63}"
             value={name}
-            onChange={(event) => setName(event.target.value)}
+            onChange={(event) => change({ name: event.target.value })}
           />
         </>
       )}
@@ -60,7 +74,7 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
         <select
           value={role}
           disabled={Boolean(person?.issuer) || isSelf}
-          onChange={(event) => setRole(event.target.value as PersonRole)}
+          onChange={(event) => change({ role: event.target.value as PersonRole })}
         >
           {rolesOfPeople.map((each) => (
             <option key={each}>{each}</option>
@@ -71,20 +85,25 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
       </label>
       <label className="row">
         Decides about risks up to
-        <select value={maxRisk} onChange={(event) => setMaxRisk(event.target.value as Risk)}>
+        <select value={maxRisk} onChange={(event) => change({ maxRisk: event.target.value as Risk })}>
           {risks.map((each) => (
             <option key={each}>{each}</option>
           ))}
         </select>
       </label>
-      <label htmlFor={`${id}-types`}>In incidents of these types (empty: all)</label>
+      <label className="choice">
+        <input type="checkbox" checked={allTypes} onChange={(event) => change({ allTypes: event.target.checked })} />
+        In incidents of all types
+      </label>
+      <label htmlFor={`${id}-types`}>Else in incidents of these (empty: in none)</label>
       <input
         id={`${id}-types`}
         type="text"
         className="mono"
         placeholder="disk_pressure replication_lag"
+        disabled={allTypes}
         value={types}
-        onChange={(event) => setTypes(event.target.value)}
+        onChange={(event) => change({ types: event.target.value })}
       />
       <label htmlFor={`${id}-slack`}>Member id at Slack (empty: may not decide there)</label>
       <input
@@ -93,14 +112,14 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
         className="mono"
         placeholder="U012AB3CD"
         value={slack}
-        onChange={(event) => setSlack(event.target.value)}
+        onChange={(event) => change({ slack: event.target.value })}
       />
       <label className="choice">
         <input
           type="checkbox"
           checked={disabled}
           disabled={isSelf}
-          onChange={(event) => setDisabled(event.target.checked)}
+          onChange={(event) => change({ disabled: event.target.checked })}
         />
         Disabled: comes in nowhere, with any token or browser
       </label>
@@ -112,7 +131,7 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
         minLength={3}
         maxLength={500}
         value={reason}
-        onChange={(event) => setReason(event.target.value)}
+        onChange={(event) => change({ reason: event.target.value })}
       />
     </Confirm>
   )
