@@ -41,6 +41,7 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
     permission: 'read',
     tag,
     summary: 'Incidents, newest first',
+    description: '`q` is searched in titles and resources; of one or two letters, where a word begins.',
     query: z.object({
       status: wordsOf(incidentStatus),
       type: incidentType.optional(),

@@ -96,6 +96,12 @@ export type IncidentFilter = {
   q?: string
 }
 
+/** Anywhere in a text; of one or two letters, which the index holds no other way, where a word begins. */
+function patternsOf(q: string): string[] {
+  const literal = q.replace(/[\\%_]/g, (character) => `\\${character}`)
+  return q.length < 3 ? [`${literal}%`, `% ${literal}%`, `%-${literal}%`] : [`%${literal}%`]
+}
+
 /** Newest first, by keyset: `before` is the id of the last one already seen. */
 export async function listIncidents(
   db: Db,
@@ -109,8 +115,10 @@ export async function listIncidents(
   if (filter.role?.length) query = query.where('role', 'in', filter.role)
   if (filter.group) query = query.where('groupId', '=', filter.group)
   if (filter.q) {
-    const pattern = `%${filter.q.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
-    query = query.where((where) => where.or([where('title', 'ilike', pattern), where('resourceId', 'ilike', pattern)]))
+    const patterns = patternsOf(filter.q)
+    query = query.where((where) =>
+      where.or(patterns.flatMap((one) => [where('title', 'ilike', one), where('resourceId', 'ilike', one)])),
+    )
   }
   if (page.before) query = query.where('id', '<', page.before)
   return (await query.execute()).map(toIncident)

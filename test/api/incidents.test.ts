@@ -28,6 +28,13 @@ test('incidents are listed newest first, page by page, and filtered', async () =
   expect((await api.get('/incidents?status=sleeping')).status).toBe(422)
 })
 
+test('a search finds three letters anywhere, one or two where a word begins, and takes no sign for a pattern', async () => {
+  await openedIncident(api.db, { title: 'Queue of web-zx9 is 100% full' })
+  const found = async (q: string) => (await api.get(`/incidents?q=${encodeURIComponent(q)}`)).body.items as unknown[]
+  for (const q of ['b-zx', 'zx', 'Z', '100%', 'QUEUE of']) expect(await found(q)).toHaveLength(1)
+  for (const q of ['x9', '%_', '_x', 'web_zx']) expect(await found(q)).toEqual([])
+})
+
 test('an incident opened by hand remembers who asked, and wakes the queue', async () => {
   const body = { type: 'disk_pressure', severity: 'critical', title: 'The disk feels full' }
   const answer = await api.post('/incidents', { body, as: api.tokens.operator })
