@@ -12,7 +12,7 @@ import { planSlack, type SlackAddresses, type SlackErrand, type SlackStep } from
 /** Slack takes one message a second in a channel. */
 const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
 type Pace = typeof slackPace
-/** Before each further attempt: an hour in all, which is longer than most outages and most approvals. */
+/** Before each further attempt: some 45 minutes in all, which is longer than most outages and most approvals. */
 const retryAfterSeconds = [5, 30, 120, 600, 1800]
 const attempts = retryAfterSeconds.length + 1
 

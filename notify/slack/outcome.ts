@@ -10,32 +10,26 @@ export type SlackOutcome =
   | { outcome: 'gone' | 'drop'; status: number | null; reason: string }
   | { outcome: 'retry'; status: number | null; afterMs: number | null; reason: string }
 
-const meanings: Record<string, 'retry' | 'drop' | 'gone'> = {
-  // The bot is invited, the channel is made: people mend this while we wait.
-  ...{ channel_not_found: 'retry', not_in_channel: 'retry' },
-  ...{ internal_error: 'retry', fatal_error: 'retry', service_unavailable: 'retry', request_timeout: 'retry' },
-  ...{ team_added_to_org: 'retry', org_login_required: 'retry', update_failed: 'retry' },
-  ...{ message_not_found: 'gone', thread_not_found: 'gone', invalid_thread_ts: 'gone' },
-  // A token is read at the start: no repetition has another.
-  ...{ invalid_auth: 'drop', not_authed: 'drop', token_revoked: 'drop', token_expired: 'drop' },
-  ...{ account_inactive: 'drop', missing_scope: 'drop', no_permission: 'drop', not_allowed_token_type: 'drop' },
-  ...{ access_denied: 'drop', ekm_access_denied: 'drop', enterprise_is_restricted: 'drop' },
-  ...{ is_archived: 'drop', channel_is_archived: 'drop', is_inactive: 'drop' },
-  ...{
-    restricted_action: 'drop',
-    restricted_action_read_only_channel: 'drop',
-    restricted_action_thread_locked: 'drop',
-  },
-  // The same bytes will not be shorter.
-  ...{ msg_too_long: 'drop', msg_blocks_too_long: 'drop', invalid_blocks: 'drop', invalid_blocks_format: 'drop' },
-  ...{
-    no_text: 'drop',
-    invalid_arguments: 'drop',
-    duplicate_message_not_allowed: 'drop',
-    messages_tab_disabled: 'drop',
-  },
-  ...{ cant_update_message: 'drop', edit_window_closed: 'drop', block_mismatch: 'drop' },
-}
+const words = (text: string) => text.trim().split(/\s+/)
+
+/** People mend these while we wait: the bot is invited, the channel is made, Slack gets well. */
+const passing = words(`
+  channel_not_found not_in_channel internal_error fatal_error service_unavailable request_timeout team_added_to_org
+  org_login_required update_failed`)
+const goneWords = words('message_not_found thread_not_found invalid_thread_ts')
+/** A token is read at the start, and the same bytes will not be shorter: no repetition is any better. */
+const lasting = words(`
+  invalid_auth not_authed token_revoked token_expired account_inactive missing_scope no_permission not_allowed_token_type
+  access_denied ekm_access_denied enterprise_is_restricted is_archived channel_is_archived is_inactive restricted_action
+  restricted_action_read_only_channel restricted_action_thread_locked msg_too_long msg_blocks_too_long invalid_blocks
+  invalid_blocks_format no_text invalid_arguments duplicate_message_not_allowed messages_tab_disabled
+  cant_update_message edit_window_closed block_mismatch`)
+
+const meanings = new Map<string, 'retry' | 'drop' | 'gone'>([
+  ...passing.map((word) => [word, 'retry'] as const),
+  ...goneWords.map((word) => [word, 'gone'] as const),
+  ...lasting.map((word) => [word, 'drop'] as const),
+])
 
 /** A word that we do not know is tried again: a message too many of tries ends, one that was dropped is lost. */
 export function slackOutcome(answer: SlackAnswer): SlackOutcome {
@@ -49,6 +43,7 @@ export function slackOutcome(answer: SlackAnswer): SlackOutcome {
   if (error === 'ratelimited' || error === 'rate_limited') {
     return { outcome: 'wait', status, reason, afterMs: afterMs ?? 30_000 }
   }
-  const meaning = error === 'refused_address' ? 'drop' : (meanings[error] ?? (/^http_4/.test(error) ? 'drop' : 'retry'))
+  const meaning =
+    error === 'refused_address' ? 'drop' : (meanings.get(error) ?? (/^http_4/.test(error) ? 'drop' : 'retry'))
   return meaning === 'retry' ? { outcome: 'retry', status, reason, afterMs } : { outcome: meaning, status, reason }
 }
