@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Db } from '../db/connect.ts'
-import { isTransient } from '../db/connect.ts'
+import { type Db, isTransient } from '../db/connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../db/events.ts'
 
 const pollMs = 100
 const batch = 500
 /** What a page missed while it reconnected is found here; who was away for longer asks the database. */
 const keptRows = 2_000
+const keptCharacters = 8_000_000
 
-export type Entry = { row: StreamedEvent; message: string }
+export type Entry = { position: StreamPosition; incidentId: string; message: string }
 
 /** The newest rows of the log, read once for everybody who listens, and only while somebody does. */
 export type Feed = {
@@ -28,6 +28,7 @@ export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => 
   let running = false
   let start: StreamPosition | null = null
   let rows: Entry[] = []
+  let characters = 0
   let announced = Promise.withResolvers<void>()
 
   async function run(): Promise<void> {
@@ -39,11 +40,22 @@ export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => 
     running = false
     start = null
     rows = []
+    characters = 0
   }
 
   function announce(): void {
     announced.resolve()
     announced = Promise.withResolvers()
+  }
+
+  /** Drops the oldest rows that are too many or too long; answers the place of the last of them. */
+  function forget(): StreamPosition | null {
+    let count = 0
+    while (rows.length - count > keptRows || (characters > keptCharacters && count < rows.length)) {
+      characters -= (rows[count] as Entry).message.length
+      count += 1
+    }
+    return rows.splice(0, count).at(-1)?.position ?? null
   }
 
   async function next(): Promise<number> {
@@ -53,11 +65,15 @@ export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => 
         // Who asked the database before this may have missed what came up to here.
         announce()
       }
-      const read = await streamAfter(db, rows.at(-1)?.row.position ?? start, { limit: batch })
+      const read = await streamAfter(db, rows.at(-1)?.position ?? start, { limit: batch })
       if (read.length === 0) return 0
-      rows.push(...read.map((row) => ({ row, message: render(row) })))
-      const forgotten = rows.splice(0, Math.max(0, rows.length - keptRows))
-      start = forgotten.at(-1)?.row.position ?? start
+      for (const row of read) {
+        const { position, incidentId } = row
+        const message = render(row)
+        rows.push({ position, incidentId, message })
+        characters += message.length
+      }
+      start = forget() ?? start
       announce()
       return read.length
     } catch (error) {
@@ -81,7 +97,7 @@ export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => 
       if (start === null || isBefore(position, start)) return null
       // From the end: who listens is a few rows behind at most.
       let first = rows.length
-      while (first > 0 && isBefore(position, (rows[first - 1] as Entry).row.position)) first -= 1
+      while (first > 0 && isBefore(position, (rows[first - 1] as Entry).position)) first -= 1
       return rows.slice(first)
     },
     change: () => announced.promise,

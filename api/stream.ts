@@ -88,7 +88,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
             continue
           }
           const { entries, upTo } = read
-          const wanted = incidentId ? entries.filter(({ row }) => row.incidentId === incidentId) : entries
+          const wanted = incidentId ? entries.filter((entry) => entry.incidentId === incidentId) : entries
           for (const { message } of wanted) await out.write(message)
           if (wanted.length > 0) wroteAt = performance.now()
           position = upTo
@@ -111,14 +111,17 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
      */
     async function next(after: StreamPosition): Promise<{ entries: Entry[]; upTo: StreamPosition } | null> {
       const kept = feed.after(after)
-      if (kept) return { entries: kept, upTo: kept.at(-1)?.row.position ?? after }
+      if (kept) return { entries: kept, upTo: kept.at(-1)?.position ?? after }
       const start = feed.start()
       try {
         const rows = await streamAfter(db, after, { incidentId, limit: batch })
         const newest = rows.at(-1)?.position ?? after
         // Read after the feed had begun there: no row up to its start is missing.
         const upTo = start && rows.length < batch && isBefore(newest, start) ? start : newest
-        return { entries: rows.map((row) => ({ row, message: messageOf(row) })), upTo }
+        return {
+          entries: rows.map((row) => ({ position: row.position, incidentId: row.incidentId, message: messageOf(row) })),
+          upTo,
+        }
       } catch (error) {
         if (!isTransient(error)) throw error
         log.debug({ err: error }, 'the stream waits for the database')
@@ -151,7 +154,7 @@ function positionOf(text: string): StreamPosition {
   if (tx === undefined || id === undefined || BigInt(tx) >= 2n ** 64n) {
     throw new Problem(422, 'BAD_LAST_EVENT_ID', 'Last-Event-ID is not an id of this stream.')
   }
-  return { tx, id: Number(id) }
+  return { tx: String(BigInt(tx)), id: Number(id) }
 }
 
 function messageOf({ position, ...row }: StreamedEvent): string {
