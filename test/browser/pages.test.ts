@@ -177,7 +177,7 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   await dialog.getByRole('checkbox', { name: /^Disabled/ }).check()
   await dialog.getByLabel('Why, for the audit').fill('left the company')
   await dialog.getByRole('button', { name: 'Change' }).click()
-  await dora.getByText('disabled').waitFor()
+  await dora.getByRole('cell', { name: /^approver\s*disabled$/ }).waitFor()
 
   await settled(page, '/audit')
   await page.getByRole('button', { name: 'operator', exact: true }).click()
