@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { requestApproval } from '../../db/approvals/ask.ts'
 import { decide, voteOfEditor } from '../../db/approvals/decide.ts'
+import { deniedDigests } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/mint.ts'
 import { consumeApproval, readDecision, withdrawPending } from '../../db/approvals/settle.ts'
 import { eventsOf } from '../../db/events.ts'
@@ -189,6 +190,20 @@ test('who asked for the run cannot approve its critical actions', async () => {
     database.owner,
   )
   expect(await say(await tokenOf('anna', id), 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'OWN_RUN' })
+})
+
+test('what a person denied is denied for the group of its incident, and for no other', async () => {
+  const [denied, sibling, stranger] = await Promise.all([asked(), asked(), asked()])
+  await sql`update approval set status = 'denied', action_digest = 'denied' where id = ${denied.id}`.execute(
+    database.owner,
+  )
+  await sql`update incident set group_id = 'grp_one' where id in (${denied.incidentId}, ${sibling.incidentId})`.execute(
+    database.owner,
+  )
+  await sql`update incident set group_id = null where id = ${stranger.incidentId}`.execute(database.owner)
+  for (const { incidentId } of [denied, sibling])
+    expect(await deniedDigests(database.db, incidentId)).toEqual(['denied'])
+  expect(await deniedDigests(database.db, stranger.incidentId)).toEqual([])
 })
 
 test('an approval is used once, and not after its use-by', async () => {
