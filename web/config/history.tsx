@@ -26,7 +26,10 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
     })),
   })
   const changes = stored
-    .flatMap((now, index) => (answers[index]?.data?.items ?? []).map((revision) => ({ ...revision, now })))
+    .flatMap((now, index) => {
+      const items = answers[index]?.data?.items ?? []
+      return items.map((revision) => ({ ...revision, now, isNewest: revision === items[0] }))
+    })
     .sort((a, b) => b.at.localeCompare(a.at))
   const failed = answers.find(({ error }) => error)
   return (
@@ -37,7 +40,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
         <p className="soft">Never changed.</p>
       ) : (
         <ol className="stack">
-          {changes.map(({ now, version, at, actor, oldValue, newValue, reason }) => (
+          {changes.map(({ now, isNewest, version, at, actor, oldValue, newValue, reason }) => (
             <li key={`${now.key}-${version}`} className="small wraps stack tight">
               <div className="row between">
                 <span>
@@ -50,7 +53,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
                     </>
                   )}
                 </span>
-                {version !== now.version && newValue !== null && (
+                {!isNewest && newValue !== null && (
                   <RollBack
                     now={now}
                     to={{ version, value: newValue }}
