@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
-import type { Approval } from '../domain/approval.ts'
-import { denialCategory } from '../domain/approval.ts'
+import { type Approval, denialCategory, type Evidence, tellEvidence } from '../domain/approval.ts'
 import { planStep } from '../domain/placement.ts'
 import { escapeHtml } from './escape-html.ts'
 
@@ -34,7 +33,7 @@ export function plainSignIn(id: string, said: string | null): string {
 
 /** The card in the order of the page: what, risk, exact arguments, why, dry run, until when, and then the two ways to decide. */
 export function plainApproval(
-  approval: Approval,
+  approval: Approval & { evidence: Evidence[] },
   asked: { name: string; may: boolean; said: string | null },
   now = Date.now(),
 ): string {
@@ -51,12 +50,19 @@ export function plainApproval(
     `${told(asked.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : '<b>cannot be undone</b>'}; ${approval.approvals} of ${approval.required} approvals given</p>
 <h2>Exact arguments</h2><pre dir="ltr">${text(JSON.stringify(approval.arguments, null, 2))}</pre>
-<h2>Why</h2><p>${text(approval.reason)}</p><p><a href="/incidents/${approval.incidentId}">The incident, with its evidence</a></p>
+<h2>Why</h2><p>${text(approval.reason)}</p>${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>Dry run</h2>${dryRunHtml(approval)}
 <h2>Until</h2><p>${text(approval.expiresAt.slice(0, 19).replace('T', ' '))} UTC${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
 ${decisions.join('')}${isOpen ? (asked.may ? forms(approval) : '<p>Your role may read this, not decide it.</p>') : ''}
 <p>Signed in as ${text(asked.name)}. <a href="/approvals/${approval.id}">The same with pictures</a></p>`,
   )
+}
+
+function evidenceHtml({ incidentId, evidence }: { incidentId: string; evidence: Evidence[] }): string {
+  const rows = evidence.map(
+    (row) => `<li><a href="/incidents/${incidentId}#e-${row.seq}">row ${row.seq}</a> ${text(tellEvidence(row))}</li>`,
+  )
+  return rows.length > 0 ? `<ul>${rows.join('')}</ul>` : ''
 }
 
 function dryRunHtml({ dryRun }: Approval): string {

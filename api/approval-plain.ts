@@ -1,5 +1,6 @@
 import type { Hono } from 'hono'
 import { decide } from '../db/approvals/decide.ts'
+import { evidenceOf } from '../db/approvals/evidence.ts'
 import { listApprovals } from '../db/approvals/find.ts'
 import { mintDecisionToken } from '../db/approvals/mint.ts'
 import type { DenialCategory } from '../domain/approval.ts'
@@ -110,7 +111,9 @@ async function show(c: Context, deps: ApiDeps, id: string, principal: Principal,
     : []
   if (!approval) throw new Problem(404, 'NOT_FOUND', `There is no approval ${id}.`)
   const may = permissionsOf(principal).includes('decide')
-  return html(c, plainApproval(approval, { name: principal.name, may, said: said?.text ?? null }), said?.status ?? 200)
+  const evidence = await evidenceOf(deps.db, approval)
+  const asked = { name: principal.name, may, said: said?.text ?? null }
+  return html(c, plainApproval({ ...approval, evidence }, asked), said?.status ?? 200)
 }
 
 function html(c: Context, text: string, status: number): Response {

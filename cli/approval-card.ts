@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { tellEvidence } from '../domain/approval.ts'
 import { planStep } from '../domain/placement.ts'
 import { resourceKey } from '../domain/resource.ts'
 import type { AnApproval } from './core.ts'
@@ -26,6 +27,7 @@ export function approvalCard(approval: AnApproval, now = Date.now()): string {
     line('risk', `${word(approval.risk)}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
     line('people', `${approval.approvals} of ${approval.required} approvals given`),
     line('why', inert(approval.reason) || '(no reason given)'),
+    ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(tellEvidence(row)))),
     line('arguments', inertJsonText(approval.arguments)),
     line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'there is none for this action'),
     ...(plan ? ['', indented(plan), ''] : []),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { approval } from '../domain/approval.ts'
+import { approval, evidence } from '../domain/approval.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { incident } from '../domain/incident.ts'
 import { ApiProblem, type Problem, problem } from './problem.ts'
@@ -104,7 +104,8 @@ const remedies: Record<number, string> = {
 // Loose, so that what a newer API adds still reaches --json.
 export const anIncident = z.looseObject(incident.shape)
 export type AnIncident = z.infer<typeof anIncident>
-export const anApproval = z.looseObject(approval.shape)
+/** A list leaves the evidence out. */
+export const anApproval = z.looseObject({ ...approval.shape, evidence: z.array(evidence).optional() })
 export type AnApproval = z.infer<typeof anApproval>
 
 const eventShape = z.looseObject({

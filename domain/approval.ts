@@ -63,6 +63,13 @@ export const evidence = z.object({
 })
 export type Evidence = z.infer<typeof evidence>
 
+/** What a row tells, in words; they hold a stranger's text. */
+export function tellEvidence({ what, tool, about, found }: Evidence): string {
+  if (what === 'proposed') return 'what the agent wrote when it proposed this'
+  if (what === 'alert') return found
+  return `${tool} about ${about.map(({ id }) => id).join(', ')}: ${found}`
+}
+
 /** One approval with everything that its card shows. */
 export const approvalDetail = approval.extend({
   evidence: z.array(evidence),

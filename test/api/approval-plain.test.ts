@@ -34,6 +34,7 @@ test('the approval can be read without JavaScript, and nothing on its page can r
   const { status, text, headers } = await open(id, await signedIn('approver'))
   expect(status).toBe(200)
   expect(text).toContain('Start 2 VMs')
+  expect(text).toMatch(/<li><a href="\/incidents\/inc_[0-9a-z]+#e-1">row 1<\/a> Alert received/)
   expect(text).not.toContain('<script')
   expect(headers.get('content-security-policy')).toMatch(
     /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'/,

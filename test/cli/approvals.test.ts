@@ -28,6 +28,7 @@ test('a card shows what moves where, why, the arguments and the expiry', async (
   )
   const { stdout } = await run(`approvals show ${id}`)
   expect(stdout).toMatch(/1 +start +vm-101 +host-osl-1 +→ +host-osl-3/)
+  expect(stdout).toMatch(/row 1 +Alert received/)
   expect(stdout).toMatch(/2 +migrate +vm-107 +host-osl-3 +→ +host-osl-2/)
   for (const part of ['high, reversible', 'host-osl-1 is dead', '"proposal_id":"prp_1"', 'in 10 min', '0 of 1']) {
     expect(stdout).toContain(part)
