@@ -4,7 +4,8 @@ import { kinds } from './kinds.tsx'
 import { queryClient } from './query-client.ts'
 
 type Listener = (event: IncidentEvent) => void
-type Live = { state: 'live' | 'lost'; listen(listener: Listener): () => void }
+/** `opening`: never connected yet. */
+type Live = { state: 'opening' | 'live' | 'lost'; listen(listener: Listener): () => void }
 
 const LiveContext = createContext<Live | null>(null)
 /** The browser reconnects by itself and says where it was; only a refusal ends a stream, and then a new one is opened. */
@@ -15,23 +16,25 @@ const reopenMs = 5_000
  * rows.
  */
 export function LiveProvider({ children }: { children: ReactNode }) {
-  const [state, setState] = useState<Live['state']>('live')
+  const [state, setState] = useState<Live['state']>('opening')
   const listeners = useRef(new Set<Listener>())
 
   useEffect(() => {
     let source: EventSource | undefined
     let timer: ReturnType<typeof setTimeout> | undefined
-    const open = (again: boolean) => {
+    const open = () => {
       source = new EventSource('/api/v1/stream')
+      let hasPlace = false
       source.onopen = () => {
         setState('live')
-        // A new stream begins now: what came in between is in the answers.
-        if (again) void queryClient.invalidateQueries()
+        // A new stream begins now, and what was asked before may be older. Later ones go on from the place it was told at once.
+        if (!hasPlace) void queryClient.invalidateQueries()
+        hasPlace = true
       }
       source.onerror = () => {
         setState('lost')
         if (source?.readyState !== EventSource.CLOSED) return
-        timer = setTimeout(() => open(true), reopenMs)
+        timer = setTimeout(open, reopenMs)
       }
       for (const kind of Object.keys(kinds) as EventKind[]) {
         source.addEventListener(kind, ({ data }) => {
@@ -40,7 +43,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
         })
       }
     }
-    open(false)
+    open()
     return () => {
       source?.close()
       clearTimeout(timer)

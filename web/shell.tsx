@@ -22,6 +22,8 @@ const places: [string, string][] = [
   ['/tokens', 'Tokens'],
 ]
 
+const liveWords = { opening: 'Connecting…', live: 'Live', lost: 'Reconnecting…' } as const
+
 /** What is around every page: where one is, what waits, whether the stream runs, who one is. */
 export function Shell({ session, children }: { session: Session; children: ReactNode }) {
   const { pathname } = usePlace()
@@ -67,7 +69,7 @@ export function Shell({ session, children }: { session: Session; children: React
         </nav>
         <div className="foot">
           <span className={`live ${live}`} role="status">
-            <span>{live === 'live' ? 'Live' : 'Reconnecting…'}</span>
+            <span>{liveWords[live]}</span>
           </span>
           <ThemeSwitch />
           <KeyHelp />

@@ -206,7 +206,12 @@ test('a page goes on by itself where it was when the server was away', async () 
   await page.getByText('Reconnecting…').waitFor()
   await spine.start('api')
   // By hand: the lab's own sender takes its time after an outage.
-  await spine.post('/ingest/generic', { name: 'fan', title: 'A fan is broken' }, { token: spine.tokens.ingest })
+  const sent = await spine.post(
+    '/ingest/generic',
+    { name: 'fan', title: 'A fan is broken' },
+    { token: spine.tokens.ingest },
+  )
+  expect(sent.status).toBe(202)
   await page.getByText('Live', { exact: true }).waitFor()
   // Counted where the stream was resumed; there already where a new stream began and the list was read anew.
   const found = page.getByRole('link', { name: 'A fan is broken' })
@@ -214,6 +219,21 @@ test('a page goes on by itself where it was when the server was away', async () 
   await found.or(counted).first().waitFor()
   if (await counted.isVisible()) await counted.click()
   await found.waitFor()
+})
+
+test('what came in before the page could listen is on it all the same', async () => {
+  page = await signedIn(browser, spine)
+  await page.route('**/api/v1/stream*', (route) => route.abort())
+  await page.reload()
+  await page.getByText('Reconnecting…').waitFor()
+  await page.getByRole('table').waitFor()
+  await spine.post(
+    '/ingest/generic',
+    { name: 'psu', title: 'A power supply is broken' },
+    { token: spine.tokens.ingest },
+  )
+  await page.unroute('**/api/v1/stream*')
+  await page.getByRole('link', { name: 'A power supply is broken' }).waitFor()
 })
 
 test('without JavaScript an approval is still read, signed in for, and denied', async () => {
