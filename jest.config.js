@@ -21,8 +21,8 @@ export default {
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.cache'],
   // Far beyond what any test needs: what a busy machine takes longer for is not wrong.
   testTimeout: 120_000,
-  // Jest leaves one of two cores idle by itself; most of our tests wait for servers.
-  maxWorkers: 2,
+  // One more than there are cores in CI: most of our tests wait for servers.
+  maxWorkers: 3,
   // A handle that a failed test leaves behind must not hold the whole run: the servers are stopped by the teardown.
   forceExit: true,
 }
