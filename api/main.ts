@@ -51,7 +51,9 @@ const { app, deps } = createApi({
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,
 })
-const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOST }, (address) => {
+// Longer than a proxy or a busy client keeps a connection for its next request, so that none is used while it is being closed.
+const serverOptions = { keepAliveTimeout: 75_000 }
+const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOST, serverOptions }, (address) => {
   log.info({ port: address.port, platform: config.PLATFORM_URL ?? null }, 'the API is ready')
 })
 // Counting begins here, not when somebody first asks.

@@ -32,10 +32,15 @@ const prober = startProber(
   postTo(settings.ALERT_URL, settings.ALERT_TOKEN),
   (error) => log.error({ err: error }, 'a round of the prober failed'),
 )
-const server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: settings.LAB_PORT }, ({ port }) => {
-  // The one line that who started this waits for.
-  log.info({ port, account: lab.account ?? 'as started' }, 'the lab is ready')
-})
+// Longer than a busy client keeps a connection for its next request, so that none is used while it is being closed.
+const serverOptions = { keepAliveTimeout: 75_000 }
+const server = serve(
+  { fetch: app.fetch, hostname: '127.0.0.1', port: settings.LAB_PORT, serverOptions },
+  ({ port }) => {
+    // The one line that who started this waits for.
+    log.info({ port, account: lab.account ?? 'as started' }, 'the lab is ready')
+  },
+)
 
 let stopping = false
 async function stop(signal: string): Promise<void> {

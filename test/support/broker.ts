@@ -34,6 +34,8 @@ export async function startTestServers(): Promise<{ address: string; stop(): Pro
 
   const door = createServer(async (request, response) => {
     const start = servers[request.url?.slice(1) as keyof typeof servers]
+    // A test that was busy for long would use a connection again that this server is just closing.
+    response.setHeader('connection', 'close')
     try {
       if (!start) throw new Error(`There is no test server ${request.url}`)
       response.end(await start())

@@ -18,6 +18,9 @@ import { freshDatabase, temporalAddress } from './servers.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 
+/** A connection of its own: a test that was busy for long would use one again that the server is just closing. */
+const once = { connection: 'close' }
+
 export type PartName = 'lab' | 'runbook' | 'api' | 'api2' | 'worker' | 'worker2'
 
 export type SpineOptions = {
@@ -192,7 +195,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       await ended
     },
     async get(path, token = tokens.admin) {
-      const answer = await fetch(`${current}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` } })
+      const answer = await fetch(`${current}/api/v1${path}`, { headers: { authorization: `Bearer ${token}`, ...once } })
       if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`)
       return (await answer.json()) as never
     },
@@ -203,6 +206,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
           authorization: `Bearer ${token}`,
           'content-type': 'application/json',
           'idempotency-key': randomBytes(8).toString('hex'),
+          ...once,
           ...headers,
         },
         body: JSON.stringify(body),
