@@ -1,18 +1,14 @@
-import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { connect } from '../../db/connect.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { giveBack } from '../../start/port.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
-import { searchAttributes, startTemporal, type Temporal } from '../../start/temporal.ts'
-import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { moveClock } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { ownTemporal } from '../support/own-temporal.ts'
 import { startSpine } from '../support/spine.ts'
 
-const rootDir = fileURLToPath(new URL('../..', import.meta.url))
-const portOf = (address: string) => Number(address.slice(address.lastIndexOf(':') + 1))
 let stops: (() => Promise<unknown> | unknown)[] = []
 
 afterEach(async () => {
@@ -28,22 +24,12 @@ test('an approval left for three days, over a deploy of the worker and restarts 
   let postgres: Postgres = await startPostgres({ dir: databaseDirectory.path })
   stops.push(() => postgres.stop())
   await migrateToLatest(postgres.url)
-  const cli = await findTemporalCli({ rootDir, env: process.env })
-  const temporalAt = (ports?: { frontend: number; ui: number }) =>
-    startTemporal({
-      cli: cli.path,
-      dir: directory.path,
-      searchAttributes,
-      logFile: `${directory.path}/temporal.log`,
-      env: process.env,
-      ...(ports ? { ports } : {}),
-    })
-  let temporal: Temporal = await temporalAt()
+  const temporal = await ownTemporal(directory.path)
   stops.push(() => temporal.stop())
   const spine = await startSpine({
     parts: ['lab', 'runbook', 'api', 'worker'],
     databaseUrl: postgres.url,
-    temporalAddress: temporal.address,
+    temporalAddress: temporal.current.address,
   })
   stops.push(() => spine.stop())
   await sql`insert into platform_config (key, value) values ('approval.expiry.execute_migration', '604800')`.execute(
@@ -53,16 +39,15 @@ test('an approval left for three days, over a deploy of the worker and restarts 
   const asked = await spine.pendingApproval()
 
   await spine.kill('worker', 'SIGTERM')
-  const ports = { frontend: portOf(temporal.address), ui: portOf(temporal.uiUrl) }
   const databasePort = postgres.port
   await temporal.stop()
   await postgres.stop()
-  for (const port of [...Object.values(ports), databasePort]) giveBack(port)
+  giveBack(databasePort)
   postgres = await startPostgres({ dir: databaseDirectory.path, port: databasePort })
   const owner = connect(postgres.url, { owner: true })
   await moveClock(owner, '3 days')
   await owner.destroy()
-  temporal = await temporalAt(ports)
+  await temporal.again()
   await spine.start('worker')
 
   const { approver } = spine.tokens

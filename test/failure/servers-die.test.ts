@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from '@jest/globals'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { giveBack } from '../../start/port.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
-import { searchAttributes, startTemporal, type Temporal } from '../../start/temporal.ts'
-import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { ownTemporal } from '../support/own-temporal.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 let stops: (() => Promise<unknown> | unknown)[] = []
 
 afterEach(async () => {
@@ -49,30 +46,21 @@ test('PostgreSQL killed in the middle of an investigation: it goes on where its 
 test('Temporal killed in the middle of an investigation: it goes on from its file', async () => {
   const directory = temporaryDirectory()
   stops.push(() => directory.remove())
-  const cli = await findTemporalCli({ rootDir, env: process.env })
-  const start = (ports?: { frontend: number; ui: number }) =>
-    startTemporal({
-      cli: cli.path,
-      dir: directory.path,
-      searchAttributes,
-      logFile: `${directory.path}/temporal.log`,
-      env: process.env,
-      ...(ports ? { ports } : {}),
-    })
-  let temporal: Temporal = await start()
+  const temporal = await ownTemporal(directory.path)
   stops.push(() => temporal.stop())
-  const spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'], temporalAddress: temporal.address })
+  const spine = await startSpine({
+    parts: ['lab', 'runbook', 'api', 'worker'],
+    temporalAddress: temporal.current.address,
+  })
   stops.push(() => spine.stop())
   await spine.lab.break('replication_lag', 'db-osl-1')
   await spine.incident('replication_lag', 'investigating')
-  process.kill(temporal.process.pid, 'SIGKILL')
-  const port = (text: string) => Number(text.slice(text.lastIndexOf(':') + 1))
-  const same = { frontend: port(temporal.address), ui: port(temporal.uiUrl) }
+  process.kill(temporal.current.process.pid, 'SIGKILL')
   // The kernel closes a killed server's ports a moment later.
   await sleep(1_000)
-  for (const each of Object.values(same)) giveBack(each)
-  temporal = await start(same)
-  expect(port(temporal.address)).toBe(same.frontend)
+  const { address } = temporal.current
+  await temporal.again()
+  expect(temporal.current.address).toBe(address)
   await expectRepairedOnce(spine)
 }, 300_000)
 

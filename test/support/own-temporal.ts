@@ -1,0 +1,34 @@
+import { fileURLToPath } from 'node:url'
+import { giveBack } from '../../start/port.ts'
+import { searchAttributes, startTemporal, type Temporal } from '../../start/temporal.ts'
+import { findTemporalCli } from '../../start/temporal-cli.ts'
+
+const rootDir = fileURLToPath(new URL('../..', import.meta.url))
+const portOf = (address: string) => Number(address.slice(address.lastIndexOf(':') + 1))
+
+export type OwnTemporal = {
+  current: Temporal
+  /** Starts it anew from its file and at its ports, after it was stopped or killed. */
+  again(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** A Temporal that a test may kill, with its file in this directory. */
+export async function ownTemporal(dir: string): Promise<OwnTemporal> {
+  const cli = await findTemporalCli({ rootDir, env: process.env })
+  const start = (ports?: { frontend: number; ui: number }) =>
+    startTemporal({
+      ...{ cli: cli.path, dir, searchAttributes, logFile: `${dir}/temporal.log`, env: process.env },
+      ...(ports ? { ports } : {}),
+    })
+  const own: OwnTemporal = {
+    current: await start(),
+    async again() {
+      const ports = { frontend: portOf(own.current.address), ui: portOf(own.current.uiUrl) }
+      for (const port of Object.values(ports)) giveBack(port)
+      own.current = await start(ports)
+    },
+    stop: async () => void (await own.current.stop()),
+  }
+  return own
+}
