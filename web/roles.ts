@@ -1,6 +1,9 @@
 import type { PersonRole, Role } from '../domain/operator.ts'
 
-/** Every role, and whether people have it. One that is added does not compile until it stands here. */
+/**
+ * Every role, and whether people have it. The domain's own list comes with zod, which a browser need not load; one that is added
+ * does not compile until it stands here.
+ */
 const roles: Record<Role, boolean> = {
   viewer: true,
   operator: true,

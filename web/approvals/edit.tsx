@@ -1,6 +1,7 @@
 import { useRef, useState } from 'react'
 import type { ApprovalDetail } from '../../domain/approval.ts'
 import { Inert } from '../inert.tsx'
+import { ReasonField } from '../reason-field.tsx'
 import { type Change, changes } from './changes.ts'
 import { mustType } from './must-type.ts'
 import { SecondPress } from './second-press.tsx'
@@ -65,16 +66,7 @@ export function Edit({
           {read.ok && made.length === 0 && <p className="soft">Nothing is changed yet.</p>}
           {made.length > 0 && <Changes made={made} />}
         </div>
-        <label htmlFor="edit-reason">Why, for the log</label>
-        <input
-          id="edit-reason"
-          type="text"
-          required
-          minLength={3}
-          maxLength={500}
-          value={reason}
-          onChange={(event) => setReason(event.target.value)}
-        />
+        <ReasonField id="edit-reason" label="Why, for the log" value={reason} onChange={setReason} />
       </fieldset>
       {armed && read.ok ? (
         <SecondPress

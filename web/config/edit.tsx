@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from 'react'
 import { ask } from '../api.ts'
+import { ReasonField } from '../reason-field.tsx'
 import { Failed } from '../states.tsx'
 import { Change } from './change.tsx'
 import { forgetSettings, type Shown } from './query.ts'
@@ -75,16 +76,7 @@ export function Edit({ setting, refused }: { setting: Shown; refused: string | n
             <Change from={now?.value ?? null} to={value} />
           </div>
         )}
-        <label htmlFor={`${id}-reason`}>Reason, for the history</label>
-        <input
-          id={`${id}-reason`}
-          type="text"
-          required
-          minLength={3}
-          maxLength={500}
-          value={reason}
-          onChange={(event) => setReason(event.target.value)}
-        />
+        <ReasonField id={`${id}-reason`} label="Reason, for the history" value={reason} onChange={setReason} />
         {error !== null && <Failed error={error} />}
         <div className="row">
           <button type="submit">Save</button>

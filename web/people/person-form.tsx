@@ -5,6 +5,7 @@ import { ask } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
 import { inertText } from '../inert.tsx'
 import { queryClient } from '../query-client.ts'
+import { ReasonField } from '../reason-field.tsx'
 import { rolesOfPeople } from '../roles.ts'
 import type { Person } from './page.tsx'
 
@@ -123,15 +124,11 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
         />
         Disabled: comes in nowhere, with any token or browser
       </label>
-      <label htmlFor={`${id}-reason`}>Why, for the audit</label>
-      <input
+      <ReasonField
         id={`${id}-reason`}
-        type="text"
-        required
-        minLength={3}
-        maxLength={500}
+        label="Why, for the audit"
         value={reason}
-        onChange={(event) => change({ reason: event.target.value })}
+        onChange={(next) => change({ reason: next })}
       />
     </Confirm>
   )
