@@ -33,7 +33,7 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     const { nodes, hosts } = await lookAt(lab)
     const missing = [
       ...nodes.filter(({ answers }) => !answers).map(({ plan }) => plan.id),
-      ...hosts.filter(({ state }) => state !== 'live').map(({ id }) => id),
+      ...hosts.filter(({ state }) => state === 'dead').map(({ id }) => id),
     ]
     return missing.length === 0 ? c.text('ok\n') : problem(c, 503, `not answering: ${missing.join(', ')}`)
   })
@@ -49,7 +49,7 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
     const body = await bodyOf(c, convergeBody)
     if (body instanceof Response) return body
-    return write(c, body, async () => {
+    return write(c, id, body, async () => {
       const changed = await converge(lab, id)
       return done(changed.join('; ') || 'nothing to change', { changed })
     })
@@ -60,7 +60,7 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     if (body instanceof Response) return body
     return (
       unknown(c, vm, [body.host]) ??
-      write(c, body, async () => done(await startVm(lab, vm, body.host), { vm, ...body }))
+      write(c, vm, body, async () => done(await startVm(lab, vm, body.host), { vm, ...body }))
     )
   })
   app.post('/v1/vms/:id/migrate', async (c) => {
@@ -70,7 +70,7 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     const { from, to } = body
     return (
       unknown(c, vm, [from, to]) ??
-      write(c, body, async () => done(await migrateVm(lab, vm, from, to), { vm, from, to }))
+      write(c, vm, body, async () => done(await migrateVm(lab, vm, from, to), { vm, from, to }))
     )
   })
 
@@ -95,10 +95,10 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
   })
 
   /** Does a write once per key. The answer tells what became of it, also when that is `failed`. */
-  async function write(c: Context, body: object, run: () => Promise<Outcome>): Promise<Response> {
+  async function write(c: Context, about: string, body: object, run: () => Promise<Outcome>): Promise<Response> {
     const key = idempotencyKey.safeParse(c.req.header('idempotency-key'))
     if (!key.success) return problem(c, 400, 'a write needs an Idempotency-Key of at most 512 characters')
-    const record = await journal.once(key.data, `${c.req.method} ${c.req.path} ${JSON.stringify(body)}`, run)
+    const record = await journal.once(key.data, about, `${c.req.method} ${c.req.path} ${JSON.stringify(body)}`, run)
     if (!record) return problem(c, 422, 'this Idempotency-Key was used for another request')
     return c.json(answerOf(record), record.status === 'running' ? 202 : 200)
   }

@@ -1,3 +1,4 @@
+import type { HostState } from '../domain/platform.ts'
 import type { Labels } from './alertmanager.ts'
 import { fullFraction, type Look, type NodeLook, usedBytes } from './look.ts'
 
@@ -9,20 +10,31 @@ const severities = {
   disk_pressure: 'warning',
   service_down: 'critical',
   host_down: 'critical',
+  host_draining: 'warning',
   config_drift: 'info',
 } as const
 type AlertName = keyof typeof severities
 
 /** Everything that is wrong in one look. The order of a look is kept. */
-export function conditionsIn({ nodes, hosts }: Look, lagLimitSeconds: number): Condition[] {
+export function conditionsIn({ nodes, hosts, vms }: Look, lagLimitSeconds: number): Condition[] {
   return [
     ...nodes.flatMap((node) => ofNode(node, lagLimitSeconds)),
-    ...hosts
-      .filter(({ state }) => state === 'dead')
-      .map(({ id, region, rack }) =>
-        condition('host_down', { region, rack, host: id, instance: id }, `Host ${id} is down`, `${id} does not answer`),
+    ...hosts.flatMap((host) =>
+      ofHost(
+        host,
+        vms.filter(({ on }) => on.includes(host.id)).map(({ plan }) => plan.id),
       ),
+    ),
   ]
+}
+
+function ofHost({ id, region, rack, state }: HostState, vms: string[]): Condition[] {
+  const labels = { region, rack, host: id, instance: id }
+  if (state === 'dead') return [condition('host_down', labels, `Host ${id} is down`, `${id} does not answer`)]
+  // Once it is empty, whoever wants it can have it.
+  if (state !== 'draining' || vms.length === 0) return []
+  const summary = `Host ${id} is to be emptied for maintenance`
+  return [condition('host_draining', labels, summary, `still on it: ${vms.join(', ')}`)]
 }
 
 function ofNode({ plan, process, answers, lagSeconds, bytes, drift }: NodeLook, lagLimitSeconds: number): Condition[] {

@@ -24,10 +24,10 @@ export type Journal = {
   get(key: string): EffectRecord | undefined
   all(): EffectRecord[]
   /**
-   * Runs `run` unless the key is known, one write at a time. Null when the key is known for another request. An error of
-   * `run` is a failed write.
+   * Runs `run` unless the key is known; writes about the same thing one at a time, others side by side. Null when the key is
+   * known for another request. An error of `run` is a failed write.
    */
-  once(key: string, request: string, run: () => Promise<Outcome>): Promise<EffectRecord | null>
+  once(key: string, about: string, request: string, run: () => Promise<Outcome>): Promise<EffectRecord | null>
   /** Resolves when no write is under way. */
   idle(): Promise<void>
 }
@@ -41,7 +41,8 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Out
   for (const each of readLines(file)) apply(records, each)
   const fd = openSync(file, 'a', 0o600)
   const underWay = new Map<string, Promise<EffectRecord>>()
-  let last: Promise<unknown> = Promise.resolve()
+  /** The last write about each thing. */
+  const last = new Map<string, Promise<unknown>>()
 
   function append(
     key: string,
@@ -79,17 +80,22 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Out
   return {
     get: (key) => records.get(key),
     all: () => [...records.values()],
-    async once(key, request, run) {
+    async once(key, about, request, run) {
       const known = records.get(key)
       if (known && known.request !== request) return null
       if (known) return underWay.get(key) ?? known
       append(key, request, 'accepted', 'accepted')
-      const turn = last.then(() => perform(key, request, run)).finally(() => underWay.delete(key))
+      const turn = (last.get(about) ?? Promise.resolve())
+        .then(() => perform(key, request, run))
+        .finally(() => underWay.delete(key))
       underWay.set(key, turn)
-      last = turn.catch(() => {})
+      last.set(
+        about,
+        turn.catch(() => {}),
+      )
       return turn
     },
-    idle: async () => void (await last),
+    idle: async () => void (await Promise.all(last.values())),
   }
 }
 

@@ -1,13 +1,22 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
+import { chmodSync, readFileSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
 import { startHost, startNode } from './lab.ts'
 import { usedBytes } from './look.ts'
 import { processState } from './process.ts'
-import { desiredConfig, type Fault, type FaultName, type Lab, nodeDirectory, saveState, writeForNode } from './state.ts'
-import type { NodePlan } from './topology.ts'
-import { counterOf, linkId, startVmsOf } from './vm.ts'
+import {
+  desiredConfig,
+  type Fault,
+  type FaultName,
+  type Lab,
+  nodeDirectory,
+  saveState,
+  storageDirectory,
+  writeForNode,
+} from './state.ts'
+import type { HostPlan, NodePlan, VmPlan } from './topology.ts'
+import { bringHome, counterOf, linkId, startVmsOf } from './vm.ts'
 
 /** How full a disk is made. */
 const overfull = 1.3
@@ -18,12 +27,14 @@ export class WrongTarget extends Error {
   override name = 'WrongTarget'
 }
 
-/** Breaks something for real. The target is a node, or a shard, whose fitting node is then hit; or a host; or `a~b`. */
+/** Breaks something for real. The target is a node, or a shard, whose fitting node is then hit; or a host; or a rack; or `a~b`. */
 export async function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
-  const { on, files = [], counters = {} } = await breakers[name](lab, target)
+  const placement = { ...lab.placement }
+  const { on, files = [], hosts = [], readOnly = [] } = await breakers[name](lab, target)
+  const counters = Object.fromEntries(vmsOn(lab, hosts).map(({ id }) => [id, counterOf(lab, id)]))
   const entry: Fault = {
     fault: name,
-    ...{ target, on, files, counters },
+    ...{ target, on, files, hosts, counters, readOnly, placement },
     at: new Date().toISOString(),
     tenantData: tenantData(lab),
   }
@@ -32,11 +43,13 @@ export async function breakIt(lab: Lab, name: FaultName, target: string): Promis
   return entry
 }
 
-/** Takes every fault back and starts what is down. VMs that were started elsewhere stay there. */
+/** Takes every fault back, starts what is down, and brings each VM home, so that the next scenario finds the same numbers. */
 export async function healAll(lab: Lab): Promise<number> {
   const healed = lab.faults.length
-  for (const { fault, on, files } of lab.faults) {
+  lab.draining = []
+  for (const { fault, on, files, readOnly } of lab.faults) {
     if (fault === 'link_down') lab.linksDown = lab.linksDown.filter((each) => each !== on)
+    for (const vm of readOnly) chmodSync(storageDirectory(lab, vm), 0o755)
     for (const file of files) rmSync(join(nodeDirectory(lab, on), file), { force: true })
     const node = lab.topology.nodes.find(({ id }) => id === on)
     if (node) writeForNode(lab, configFile(lab, node), desiredConfig(lab, node))
@@ -50,6 +63,7 @@ export async function healAll(lab: Lab): Promise<number> {
     if (lab.children.get(id)) await startVmsOf(lab, id)
     else await startHost(lab, id)
   }
+  await bringHome(lab)
   lab.faults = []
   saveState(lab)
   return healed
@@ -61,7 +75,7 @@ export function tenantData(lab: Lab): Record<string, string> {
   return Object.fromEntries(files.map((file) => [relative(lab.dir, file), sha256Of(file)]))
 }
 
-type Broken = { on: string; files?: string[]; counters?: Record<string, number> }
+type Broken = { on: string; files?: string[]; hosts?: string[]; readOnly?: string[] }
 
 const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> | Broken> = {
   replication_lag(lab, target) {
@@ -85,12 +99,38 @@ const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> 
     return { on: id }
   },
   async host_down(lab, target) {
-    if (!lab.topology.hosts.some(({ id }) => id === target)) throw new WrongTarget(`${target} is not a host`)
-    runningPid(lab, target)
-    const mine = lab.topology.vms.filter(({ id }) => lab.placement[id] === target)
-    // Its VMs are in its process group.
-    await lab.children.kill(target)
-    return { on: target, counters: Object.fromEntries(mine.map(({ id }) => [id, counterOf(lab, id)])) }
+    const { id } = hostAt(lab, target)
+    await killHosts(lab, [id])
+    return { on: id, hosts: [id] }
+  },
+  async rack_down(lab, target) {
+    const hosts = lab.topology.hosts.filter(({ rack }) => rack === target).map(({ id }) => id)
+    if (hosts.length === 0) throw new WrongTarget(`${target} is not a rack; write one as osl-r1`)
+    await killHosts(lab, hosts)
+    return { on: target, hosts }
+  },
+  async no_room(lab, target) {
+    const host = hostAt(lab, target)
+    const others = lab.topology.hosts.filter(({ id, region }) => id !== target && region === host.region)
+    const fitting = vmsOn(lab, [target]).filter((vm) => others.some((other) => isLargeEnough(other, vm)))
+    if (fitting.length > 0) throw new WrongTarget(`${fitting[0]!.id} would fit elsewhere; host-ams-5 has what does not`)
+    await killHosts(lab, [target])
+    return { on: target, hosts: [target] }
+  },
+  async step_fails(lab, target) {
+    const { id } = hostAt(lab, target)
+    const last = vmsOn(lab, [id]).at(-1)
+    if (!last) throw new WrongTarget(`${target} has no VM whose start could fail`)
+    // It can be read and its files be written, but a host that is new to it cannot put its beat there.
+    chmodSync(storageDirectory(lab, last.id), 0o555)
+    await killHosts(lab, [id])
+    return { on: id, hosts: [id], readOnly: [last.id] }
+  },
+  drain(lab, target) {
+    const { id } = hostAt(lab, target)
+    runningPid(lab, id)
+    if (!lab.draining.includes(id)) lab.draining.push(id)
+    return { on: id, hosts: [id] }
   },
   config_drift(lab, target) {
     const node = nodeAt(lab, target, 'web')
@@ -116,6 +156,26 @@ function nodeAt(lab: Lab, target: string, role: NodePlan['role']): NodePlan {
   if (role === 'replica' && found.role !== 'replica') throw new WrongTarget(`${target} is not a replica`)
   if (role === 'web' && found.role !== 'web') throw new WrongTarget(`${target} is not a web node`)
   return found
+}
+
+function hostAt(lab: Lab, target: string): HostPlan {
+  const host = lab.topology.hosts.find(({ id }) => id === target)
+  if (!host) throw new WrongTarget(`${target} is not a host`)
+  return host
+}
+
+/** All at once, and each with its VMs, which are in its process group. */
+async function killHosts(lab: Lab, hosts: string[]): Promise<void> {
+  for (const host of hosts) runningPid(lab, host)
+  await Promise.all(hosts.map((host) => lab.children.kill(host)))
+}
+
+function vmsOn(lab: Lab, hosts: string[]): VmPlan[] {
+  return lab.topology.vms.filter(({ id }) => hosts.includes(lab.placement[id]!))
+}
+
+function isLargeEnough(host: HostPlan, vm: VmPlan): boolean {
+  return host.ramMib >= vm.ramMib && host.cpuMc >= vm.cpuMc
 }
 
 function runningPid(lab: Lab, id: string): number {

@@ -13,7 +13,8 @@ export async function startLab(dir: string, options: { webShards: number; lagSec
   // Nodes of another user reach their own directories through this one, but cannot list it.
   chmodSync(dir, account ? 0o711 : 0o700)
   const children = openChildren(dir, account)
-  const lab: Lab = { dir, topology, account, children, lagSeconds: options.lagSeconds, ...readState(dir, topology) }
+  const { lagSeconds } = options
+  const lab: Lab = { dir, topology, account, children, lagSeconds, underWay: {}, ...readState(dir, topology) }
   try {
     for (const { id } of topology.hosts) ownDirectory(lab, join('hosts', id))
     for (const { id } of topology.vms) ownDirectory(lab, join('storage', id))

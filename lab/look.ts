@@ -6,7 +6,7 @@ import { bytesByDirectory } from './disk.ts'
 import { logFile, newestRecordAt } from './node/log.ts'
 import { type ProcessState, processState } from './process.ts'
 import { desiredConfig, type Lab, nodeDirectory } from './state.ts'
-import type { NodePlan, TenantPlan } from './topology.ts'
+import type { NodePlan, TenantPlan, VmPlan } from './topology.ts'
 import { hostsRunning, linkId } from './vm.ts'
 
 /** A node as seen from outside: from the kernel, from its files, and by asking it. */
@@ -21,7 +21,10 @@ export type NodeLook = {
   drift: string[]
 }
 
-export type Look = { nodes: NodeLook[]; hosts: HostState[] }
+/** A VM and the hosts on which a process of it lives. */
+export type VmLook = { plan: VmPlan; on: string[] }
+
+export type Look = { nodes: NodeLook[]; hosts: HostState[]; vms: VmLook[] }
 
 /** Long enough for a busy machine: who is slow is not down. */
 const answerMs = 2000
@@ -35,7 +38,8 @@ export async function lookAt(lab: Lab): Promise<Look> {
     Promise.all(lab.topology.nodes.map((plan) => lookAtNode(lab, plan))),
     Promise.all(lab.topology.hosts.map((plan) => lookAtHost(lab, plan.id).then((state) => ({ ...plan, state })))),
   ])
-  return { nodes, hosts }
+  const vms = lab.topology.vms.map((plan) => ({ plan, on: hostsRunning(lab, plan.id) }))
+  return { nodes, hosts, vms }
 }
 
 export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {
@@ -102,10 +106,13 @@ export function inventoryOf(lab: Lab, look: Look): Inventory {
     nodes,
     tenants: lab.topology.tenants.map((tenant) => ({ ...tenant, status: tenantHealth(look, tenant, healthIn) })),
     hosts: look.hosts,
-    vms: lab.topology.vms.map((vm) => ({
-      ...vm,
-      host: lab.placement[vm.id]!,
-      running: hostsRunning(lab, vm.id).length > 0,
+    vms: look.vms.map(({ plan, on }) => ({
+      ...plan,
+      host: lab.placement[plan.id]!,
+      running: on.length > 0,
+      pinnedTo: [],
+      forbiddenHosts: [],
+      affinityGroup: null,
     })),
     links: lab.topology.links.map((link) => ({ ...link, up: !lab.linksDown.includes(linkId(link.a, link.b)) })),
   }
@@ -127,7 +134,8 @@ function worstOf(all: Health[]): Health {
 async function lookAtHost(lab: Lab, id: string): Promise<HostState['state']> {
   const child = lab.children.get(id)
   if (!child || processState(child.pid) !== 'running') return 'dead'
-  return (await gets(child.port, '/vms')) ? 'live' : 'dead'
+  if (!(await gets(child.port, '/vms'))) return 'dead'
+  return lab.draining.includes(id) ? 'draining' : 'live'
 }
 
 async function answers(lab: Lab, plan: NodePlan, port: number): Promise<boolean> {

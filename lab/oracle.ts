@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { tenantData } from './faults.ts'
 import { fullFraction, type Look, lookAt, type NodeLook, usedBytes } from './look.ts'
 import { type Fault, faultName, type Lab } from './state.ts'
-import { counterOf, hostsRunning, linkId } from './vm.ts'
+import { hostsRunning, linkId } from './vm.ts'
+import { allRecovered, emptied, mostRecovered, nothingMoved } from './vm-checks.ts'
 
 export const scenarioName = z.enum([...faultName.options, 'nothing'])
 export type Scenario = z.infer<typeof scenarioName>
@@ -19,7 +20,8 @@ const caughtUpSeconds = 2
 
 /**
  * Whether the state is what a good end of this scenario looks like, whatever anybody says: its own checks, and that
- * nothing else was harmed. For `disk_pressure_tenant` a good end leaves the tenant's bytes where they are.
+ * nothing else was harmed. For `disk_pressure_tenant` a good end leaves the tenant's bytes where they are, and for `no_room`
+ * every VM where it is.
  */
 export async function judge(lab: Lab, scenario: Scenario, target: string | null): Promise<Verdict> {
   const look = await lookAt(lab)
@@ -35,7 +37,19 @@ function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | undefined)
   if (!fault) return [{ name: 'the fault was broken in', ok: false, detail: `no ${scenario} since the last heal` }]
   const node = look.nodes.find(({ plan }) => plan.id === fault.on)
   if (node) return nodeChecks[scenario]?.(node, lab) ?? []
-  return scenario === 'host_down' ? vmChecks(lab, look, fault) : [linkCheck(lab, fault)]
+  switch (scenario) {
+    case 'host_down':
+    case 'step_fails':
+      return allRecovered(lab, look, fault)
+    case 'rack_down':
+      return mostRecovered(lab, look, fault)
+    case 'no_room':
+      return nothingMoved(lab, fault)
+    case 'drain':
+      return emptied(lab, look, fault)
+    default:
+      return [linkCheck(lab, fault)]
+  }
 }
 
 const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab) => Check[]>> = {
@@ -75,45 +89,9 @@ function linkCheck(lab: Lab, { on }: Fault): Check {
   return { name: `${on} is up`, ok: up, detail: up ? 'up' : 'down' }
 }
 
-function vmChecks(lab: Lab, look: Look, fault: Fault): Check[] {
-  const live = new Set(look.hosts.filter(({ state }) => state === 'live').map(({ id }) => id))
-  const running = Object.entries(fault.counters).flatMap(([vm, counter]): Check[] => {
-    const hosts = hostsRunning(lab, vm)
-    const now = counterOf(lab, vm)
-    return [
-      {
-        name: `${vm} runs exactly once, on a live host`,
-        ok: hosts.length === 1 && live.has(hosts[0]!),
-        detail: hosts.length === 0 ? 'runs nowhere' : `runs on ${hosts.join(' and ')}`,
-      },
-      { name: `${vm} kept its counter`, ok: now >= counter, detail: `${now}, was ${counter}` },
-    ]
-  })
-  return [...running, ...capacityChecks(lab), ...groupChecks(lab)]
-}
-
-function capacityChecks(lab: Lab): Check[] {
-  return lab.topology.hosts.map((host) => {
-    const on = lab.topology.vms.filter(({ id }) => hostsRunning(lab, id).includes(host.id))
-    const ram = on.reduce((sum, { ramMib }) => sum + ramMib, 0)
-    const cpu = on.reduce((sum, { cpuMc }) => sum + cpuMc, 0)
-    const detail = `${ram} of ${host.ramMib} MiB, ${cpu} of ${host.cpuMc} millicores`
-    return { name: `${host.id} holds what it runs`, ok: ram <= host.ramMib && cpu <= host.cpuMc, detail }
-  })
-}
-
-function groupChecks(lab: Lab): Check[] {
-  const grouped = lab.topology.vms.filter(({ haGroup }) => haGroup !== null)
-  return [...Map.groupBy(grouped, ({ haGroup }) => haGroup!)].map(([group, members]) => {
-    const hosts = members.flatMap(({ id }) => hostsRunning(lab, id))
-    const ok = new Set(hosts).size === hosts.length
-    return { name: `${group} is spread over hosts`, ok, detail: hosts.join(', ') }
-  })
-}
-
 /** Nothing that no fault hit may be worse than before, and no tenant's file may be gone or different. */
 function harm(lab: Lab, look: Look, judged: Fault | undefined): Check[] {
-  const hit = new Set(lab.faults.map(({ on }) => on))
+  const hit = new Set(lab.faults.flatMap(({ on, hosts }) => [on, ...hosts]))
   const nodes = look.nodes.filter(({ plan }) => !hit.has(plan.id) && plan.id !== judged?.on)
   const downVms = new Set(lab.faults.flatMap(({ counters }) => Object.keys(counters)))
   const notAnswering = nodes.filter(({ answers }) => !answers).map(({ plan }) => plan.id)

@@ -12,6 +12,10 @@ export const faultName = z.enum([
   'disk_pressure_tenant',
   'service_down',
   'host_down',
+  'rack_down',
+  'no_room',
+  'step_fails',
+  'drain',
   'config_drift',
   'link_down',
 ])
@@ -22,13 +26,19 @@ export const fault = z.object({
   fault: faultName,
   /** What was asked for, e.g. a shard. */
   target: z.string(),
-  /** The node, host or link that it hit. */
+  /** The node, host, rack or link that it hit. */
   on: z.string(),
   at: z.iso.datetime(),
   /** Files written by the fault, relative to the node's directory. */
   files: z.array(z.string()),
-  /** For `host_down`: counters of the VMs that went down with it. */
+  /** Hosts that it killed or, for `drain`, marked. */
+  hosts: z.array(z.string()).default([]),
+  /** Counters of the VMs that were on these hosts. */
   counters: z.record(z.string(), z.number()),
+  /** VMs whose storage it made read-only. */
+  readOnly: z.array(z.string()).default([]),
+  /** Where every VM was defined to run at that moment. */
+  placement: z.record(z.string(), z.string()).default({}),
   /** sha256 of every file that belongs to a tenant, at the moment after the fault. */
   tenantData: z.record(z.string(), z.string()),
 })
@@ -38,6 +48,7 @@ export type Fault = z.infer<typeof fault>
 const state = z.object({
   placement: z.record(z.string(), z.string()),
   linksDown: z.array(z.string()),
+  draining: z.array(z.string()).default([]),
   faults: z.array(fault),
 })
 
@@ -48,14 +59,22 @@ export type Lab = {
   children: Children
   /** Where each VM is defined to run. */
   placement: Record<string, string>
+  /** VMs that are being brought to a host just now, and to which: they take room there already. Not kept over a restart. */
+  underWay: Record<string, string>
   linksDown: string[]
+  /** Hosts that somebody wants emptied. */
+  draining: string[]
   faults: Fault[]
   /** Above this a replica counts as lagging. */
   lagSeconds: number
 }
 
-export function saveState({ dir, placement, linksDown, faults }: Lab): void {
-  writeWhole(join(dir, 'state.json'), JSON.stringify({ placement, linksDown, faults }))
+export function saveState({ dir, placement, linksDown, draining, faults }: Lab): void {
+  writeWhole(join(dir, 'state.json'), JSON.stringify({ placement, linksDown, draining, faults }))
+}
+
+export function storageDirectory({ dir }: Lab, vm: string): string {
+  return join(dir, 'storage', vm)
 }
 
 export function nodeDirectory({ dir }: Lab, id: string): string {
@@ -75,7 +94,7 @@ export function desiredConfig(lab: Lab, node: NodePlan): string {
 export function readState(dir: string, topology: Topology): z.infer<typeof state> {
   const initial = Object.fromEntries(topology.vms.map(({ id, host }) => [id, host]))
   const file = join(dir, 'state.json')
-  if (!existsSync(file)) return { placement: initial, linksDown: [], faults: [] }
+  if (!existsSync(file)) return { placement: initial, linksDown: [], draining: [], faults: [] }
   const kept = state.parse(JSON.parse(readFileSync(file, 'utf8')))
   return { ...kept, placement: { ...initial, ...kept.placement } }
 }

@@ -21,6 +21,8 @@ export type VmPlan = {
   ramMib: number
   cpuMc: number
   haGroup: string | null
+  /** When not all can run, the higher ones come first. */
+  priority: number
   tenant: string | null
 }
 export type LinkPlan = { a: string; b: string; cost: number }
@@ -46,12 +48,29 @@ const databaseQuotaBytes = 256 * 1024 * 1024
 
 const host = { ramMib: 32_768, cpuMc: 16_000 }
 
-const hosts: HostPlan[] = regions.flatMap((region) =>
-  [1, 2, 3, 4].map((n) => ({ id: `host-${region}-${n}`, region, rack: `${region}-r${n <= 2 ? 1 : 2}`, ...host })),
-)
+/** Much memory and few CPUs: what it runs fits on no other host, and none of the others' VMs fits on it. */
+const large: HostPlan = { id: 'host-ams-5', region: 'ams', rack: 'ams-r3', ramMib: 65_536, cpuMc: 6_000 }
+
+const hosts: HostPlan[] = [
+  ...regions.flatMap((region) =>
+    [1, 2, 3, 4].map((n) => ({ id: `host-${region}-${n}`, region, rack: `${region}-r${n <= 2 ? 1 : 2}`, ...host })),
+  ),
+  large,
+]
+
+/** What a VM of the group is worth when not all can run; without a group it is worth nothing in particular. */
+const priorities: Record<string, number> = {
+  'ha-ledger': 100,
+  'ha-broker': 80,
+  'ha-search': 60,
+  'ha-queue': 40,
+  'ha-mail': 40,
+  'ha-cache': 20,
+}
 
 /**
- * Hosts are 60 to 70 % full, so one host's loss fits on the others, but not all of it on any one of them.
+ * Hosts are 60 to 70 % full, so one host's loss fits on the others of its region, but not all of it on any one of them.
+ * A rack's loss does not fit: its more important VMs run again, the others stay down.
  *
  * The loss of host-osl-1 is the interesting one: balance alone would start vm-101 on host-osl-4, the emptiest host,
  * and that is the rack of its group's other member (vm-107 on host-osl-3). With rack constraints the plan differs.
@@ -81,6 +100,7 @@ const vms: VmPlan[] = [
   vm('vm-122', 'host-ams-4', 10240, 5000, 'ha-search'),
   vm('vm-123', 'host-ams-4', 6144, 3000),
   vm('vm-124', 'host-ams-4', 5120, 2500),
+  { ...vm('vm-125', large.id, 49_152, 5_000), priority: 90 },
 ]
 
 /** Cost 1 in a rack, 5 between racks, 20 or more between regions, over two cables so that one may break. */
@@ -91,12 +111,13 @@ const links: LinkPlan[] = [
     { a: `host-${region}-1`, b: `host-${region}-3`, cost: 5 },
     { a: `host-${region}-2`, b: `host-${region}-4`, cost: 5 },
   ]),
+  { a: 'host-ams-3', b: large.id, cost: 5 },
   { a: 'host-osl-1', b: 'host-ams-1', cost: 20 },
   { a: 'host-osl-3', b: 'host-ams-3', cost: 25 },
 ]
 
 function vm(id: string, on: string, ramMib: number, cpuMc: number, haGroup: string | null = null): VmPlan {
-  return { id, host: on, ramMib, cpuMc, haGroup, tenant: null }
+  return { id, host: on, ramMib, cpuMc, haGroup, priority: priorities[haGroup ?? ''] ?? 0, tenant: null }
 }
 
 function shard(role: ShardPlan['role'], region: string, n: number, position: number): ShardPlan {
@@ -121,7 +142,7 @@ function nodesOf({ id, region, role }: ShardPlan): NodePlan[] {
   }))
 }
 
-/** One database shard per region, `webShards` web shards in turn over the regions, eight hosts with 24 VMs. */
+/** One database shard per region, `webShards` web shards in turn over the regions, nine hosts with 25 VMs. */
 export function topologyOf(webShards: number): Topology {
   const shards = [
     ...regions.map((region, position) => shard('database', region, 1, position)),

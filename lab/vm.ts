@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processState } from './process.ts'
-import { type Lab, saveState } from './state.ts'
+import { type Lab, saveState, storageDirectory } from './state.ts'
 
 /** A VM writes its beat every second; older than this, it is not alive whatever its pid says. */
 const beatMs = 5000
@@ -16,7 +16,7 @@ export class Refused extends Error {
 
 /** The hosts on which a process of this VM lives, from its beats: none, one, or, if something is badly wrong, more. */
 export function hostsRunning(lab: Lab, vm: string): string[] {
-  const storage = join(lab.dir, 'storage', vm)
+  const storage = storageDirectory(lab, vm)
   return readdirSync(storage).flatMap((name) => {
     if (!name.startsWith('running.')) return []
     try {
@@ -34,7 +34,7 @@ export function hostsRunning(lab: Lab, vm: string): string[] {
 /** What the VM has counted to, over all the hosts it ever ran on. */
 export function counterOf(lab: Lab, vm: string): number {
   try {
-    return Number(readFileSync(join(lab.dir, 'storage', vm, 'counter'), 'utf8'))
+    return Number(readFileSync(join(storageDirectory(lab, vm), 'counter'), 'utf8'))
   } catch {
     return 0
   }
@@ -44,37 +44,50 @@ export function counterOf(lab: Lab, vm: string): number {
 export async function startVm(lab: Lab, vm: string, host: string): Promise<string> {
   const [where] = hostsRunning(lab, vm)
   if (where) throw new Refused(`${vm} still runs on ${where}`)
-  requireRoom(lab, vm, host)
-  await ask(lab, host, 'POST', vm, {})
-  if (!(await beats(lab, vm, host))) {
-    await ask(lab, host, 'DELETE', vm)
-    throw new Refused(`${vm} did not come up on ${host} within ${startMs / 1000} s`)
-  }
-  place(lab, vm, host)
-  return `${vm} runs on ${host}, its counter went on at ${counterOf(lab, vm)}`
+  return withRoom(lab, vm, host, async () => {
+    await ask(lab, host, 'POST', vm, {})
+    if (!(await beats(lab, vm, host))) {
+      await ask(lab, host, 'DELETE', vm)
+      throw new Refused(`${vm} did not come up on ${host} within ${startMs / 1000} s`)
+    }
+    place(lab, vm, host)
+    return `${vm} runs on ${host}, its counter went on at ${counterOf(lab, vm)}`
+  })
 }
 
 /** Moves a running VM: a copy on the target waits, the source lets go, the copy goes on where it stood. */
 export async function migrateVm(lab: Lab, vm: string, from: string, to: string): Promise<string> {
   if (from === to) throw new Refused(`${vm} is to go from ${from} to ${to}, which is no move`)
   if (!hostsRunning(lab, vm).includes(from)) throw new Refused(`${vm} does not run on ${from}`)
-  requireRoom(lab, vm, to)
   if (!connected(lab, from, to)) throw new Refused(`no path of working links leads from ${from} to ${to}`)
-  await ask(lab, to, 'POST', vm, { from })
-  try {
-    await ask(lab, from, 'DELETE', vm)
-  } catch (error) {
-    // The source may or may not have let go; the waiting copy must not decide that.
-    await ask(lab, to, 'DELETE', vm)
-    throw error
+  return withRoom(lab, vm, to, async () => {
+    await ask(lab, to, 'POST', vm, { from })
+    try {
+      await ask(lab, from, 'DELETE', vm)
+    } catch (error) {
+      // The source may or may not have let go; the waiting copy must not decide that.
+      await ask(lab, to, 'DELETE', vm)
+      throw error
+    }
+    if (!(await beats(lab, vm, to))) {
+      await ask(lab, to, 'DELETE', vm)
+      await ask(lab, from, 'POST', vm, {})
+      throw new Refused(`${vm} did not come up on ${to} within ${startMs / 1000} s and went on on ${from}`)
+    }
+    place(lab, vm, to)
+    return `${vm} moved from ${from} to ${to}, its counter went on at ${counterOf(lab, vm)}`
+  })
+}
+
+/** Brings every VM back to where the topology has it. Every host must be up. */
+export async function bringHome(lab: Lab): Promise<void> {
+  const away = lab.topology.vms.filter(({ id, host }) => lab.placement[id] !== host)
+  for (const { id, host } of away) {
+    for (const here of hostsRunning(lab, id)) await ask(lab, here, 'DELETE', id)
+    lab.placement[id] = host
   }
-  if (!(await beats(lab, vm, to))) {
-    await ask(lab, to, 'DELETE', vm)
-    await ask(lab, from, 'POST', vm, {})
-    throw new Refused(`${vm} did not come up on ${to} within ${startMs / 1000} s and went on on ${from}`)
-  }
-  place(lab, vm, to)
-  return `${vm} moved from ${from} to ${to}, its counter went on at ${counterOf(lab, vm)}`
+  saveState(lab)
+  for (const host of new Set(away.map((vm) => vm.host))) await startVmsOf(lab, host)
 }
 
 /** Starts what is defined on a host and runs nowhere, as a host does after a power cut. */
@@ -93,12 +106,27 @@ function place(lab: Lab, vm: string, host: string): void {
   saveState(lab)
 }
 
+/** Keeps the room on the target from before the first wait on: two that come at once cannot both take the last of it. */
+async function withRoom(lab: Lab, vm: string, host: string, bring: () => Promise<string>): Promise<string> {
+  requireRoom(lab, vm, host)
+  lab.underWay[vm] = host
+  try {
+    return await bring()
+  } finally {
+    delete lab.underWay[vm]
+  }
+}
+
+/** A VM on its way counts on both hosts. */
 function requireRoom(lab: Lab, vm: string, host: string): void {
   const child = lab.children.get(host)
   if (!child || processState(child.pid) !== 'running') throw new Refused(`${host} is dead`)
+  if (lab.draining.includes(host)) throw new Refused(`${host} is to be emptied and takes nothing`)
   const plan = lab.topology.vms.find(({ id }) => id === vm)!
   const limit = lab.topology.hosts.find(({ id }) => id === host)!
-  const others = lab.topology.vms.filter(({ id }) => id !== vm && lab.placement[id] === host)
+  const others = lab.topology.vms.filter(
+    ({ id }) => id !== vm && (lab.placement[id] === host || lab.underWay[id] === host),
+  )
   for (const [name, unit] of [
     ['ramMib', 'MiB of RAM'],
     ['cpuMc', 'millicores'],

@@ -58,7 +58,8 @@ async function incidentOf(api: Core, fault: Fault, signal?: AbortSignal): Promis
   const until = Date.now() + alertWithinMs
   while (Date.now() < until) {
     const newest = await listAll(api, '/api/v1/incidents?limit=50', anIncident, 50)
-    const found = newest.find((incident) => isAbout(incident, fault))
+    // The first of several: the others follow it.
+    const found = newest.findLast((incident) => isAbout(incident, fault))
     if (found) return found
     await delay(300, undefined, { signal })
   }
@@ -69,7 +70,7 @@ async function incidentOf(api: Core, fault: Fault, signal?: AbortSignal): Promis
 }
 
 function isAbout(incident: AnIncident, fault: Fault): boolean {
-  const names = [fault.on, fault.target]
+  const names = [fault.on, fault.target, ...fault.hosts]
   const named = incident.resource
     ? names.includes(incident.resource.id)
     : names.some((name) => incident.title.includes(name))

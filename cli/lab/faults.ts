@@ -18,6 +18,18 @@ export const faults: Record<FaultName, { target: string; example: string; does: 
   },
   service_down: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service' },
   host_down: { target: 'host', example: 'host-osl-1', does: 'kills the host and its VMs' },
+  rack_down: {
+    target: 'rack',
+    example: 'osl-r1',
+    does: 'kills all hosts of a rack; the other has no room for all VMs',
+  },
+  no_room: { target: 'host', example: 'host-ams-5', does: 'kills a host whose VM fits on no other' },
+  step_fails: {
+    target: 'host',
+    example: 'host-osl-1',
+    does: 'kills the host; the storage of its last VM is read-only, so that it starts nowhere',
+  },
+  drain: { target: 'host', example: 'host-osl-3', does: 'marks the host as to be emptied' },
   config_drift: { target: 'web node or shard', example: 'web-osl-1', does: 'changes one setting on the node' },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
@@ -40,7 +52,7 @@ export function breakLab(parent: Command): void {
     .command('break')
     .description('break something for real')
     .argument('<fault>', 'see "lab faults"', oneOf(faultName.options))
-    .argument('<target>', 'a node, shard, host or link')
+    .argument('<target>', 'a node, shard, host, rack or link')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab break replication_lag db-osl-1')
     .action(async (fault: FaultName, target: string, options: { json?: boolean }) => {

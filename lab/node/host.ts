@@ -19,10 +19,19 @@ const spec = settle<{ storage: string }>()
 const vms = new Map<string, ChildProcess>()
 
 // After a hard stop there are beats of VMs that ended with the last process of this host.
-for (const vm of readdirSync(spec.storage)) rmSync(beatOf(vm), { force: true })
+for (const vm of readdirSync(spec.storage)) letGo(vm)
 
 function beatOf(vm: string): string {
   return join(spec.storage, vm, `running.${spec.id}`)
+}
+
+/** Where the storage takes no write the beat stays: nobody else may believe that this host has let go. */
+function letGo(vm: string): void {
+  try {
+    rmSync(beatOf(vm), { force: true })
+  } catch (error) {
+    if (!['EACCES', 'EPERM', 'EROFS'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  }
 }
 
 function start(id: string, from: string): void {
@@ -46,7 +55,7 @@ async function stop(id: string): Promise<void> {
     vm.kill('SIGKILL')
     await exited
   }
-  rmSync(beatOf(id), { force: true })
+  letGo(id)
 }
 
 async function bodyOf(request: IncomingMessage): Promise<{ from?: string }> {

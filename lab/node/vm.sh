@@ -14,10 +14,11 @@ fi
 count=0
 [ -s "$disk" ] && read -r count <"$disk"
 
-# `1<>` overwrites in place in one write: a reader never finds the file empty. Its parent is the host.
+# `1<>` overwrites in place in one write: a reader never finds the file empty. Its parent is the host. On storage that takes
+# no beat it ends before it counts.
 while kill -0 "$PPID" 2>/dev/null; do
   count=$((count + 1))
+  printf '%12d\n' "$$" 1<>"$beat" || exit 1
   printf '%12d\n' "$count" 1<>"$disk"
-  printf '%12d\n' "$$" 1<>"$beat"
   sleep 1
 done

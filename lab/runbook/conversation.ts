@@ -34,6 +34,10 @@ const incidentContext = z.object({
     .array(z.object({ labels, annotations: labels, status: z.string().default('firing') }))
     .nullish()
     .transform((alerts) => alerts ?? []),
+  neighbours: z
+    .array(z.object({ kind: z.string(), id: z.string() }))
+    .default([])
+    .catch([]),
   hint: z.string().nullish(),
 })
 export type IncidentContext = z.infer<typeof incidentContext>

@@ -2,7 +2,7 @@ import { type Conversation, ruleOf, type Step } from './conversation.ts'
 import { type Call, call, type Decision, escalate } from './decision.ts'
 import { done, object, subject } from './facts.ts'
 import { diskPressure } from './playbooks/disk.ts'
-import { recoverHost } from './playbooks/host.ts'
+import { clearHost } from './playbooks/host.ts'
 import { answerQuestion, lookAndEscalate } from './playbooks/question.ts'
 import { repairShard } from './playbooks/shard.ts'
 
@@ -11,7 +11,8 @@ const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   service_down: repairShard,
   config_drift: repairShard,
   disk_pressure: diskPressure,
-  host_down: recoverHost,
+  host_down: (conversation) => clearHost(conversation, 'recover'),
+  host_draining: (conversation) => clearHost(conversation, 'drain'),
   question: answerQuestion,
 }
 

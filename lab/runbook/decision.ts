@@ -11,6 +11,8 @@ export type Decision = { say: string } & (
 export type Claim = { text: string; evidence: number[] }
 export type Outcome = 'repaired' | 'self_resolved' | 'no_fault'
 
+const reasonCharacters = 2000
+
 export function call(tool: string, args: Record<string, unknown>): Call {
   return { tool, args }
 }
@@ -20,7 +22,9 @@ export function resolve({ context }: Conversation, outcome: Outcome, resolution:
   return { say: resolution, calls: [call('resolve_incident', args)] }
 }
 
-export function escalate({ context }: Conversation, reason: string): Decision {
+/** A reason as long as `escalate_incident` takes, for a plan may have much to say about who stays down. */
+export function escalate({ context }: Conversation, text: string): Decision {
+  const reason = text.length <= reasonCharacters ? text : `${text.slice(0, reasonCharacters - 1)}…`
   return { say: reason, calls: [call('escalate_incident', { id: context!.incident.id, reason })] }
 }
 

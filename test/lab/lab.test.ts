@@ -188,8 +188,8 @@ test('a VM of a dead host starts elsewhere with its counter kept, and only once'
   expect(await failing('host_down')).toEqual(
     ['vm-102', 'vm-103'].map((vm) => `${vm} runs exactly once, on a live host`),
   )
-  await start('s4', 'vm-102', 'host-ams-1')
-  await start('s5', 'vm-103', 'host-ams-3')
+  await start('s4', 'vm-102', 'host-osl-2')
+  await start('s5', 'vm-103', 'host-osl-3')
   expect(await failing('host_down')).toEqual([])
   const counter = Number(readFileSync(join(lab.dir, 'storage/vm-101/counter'), 'utf8'))
   expect(counter).toBeGreaterThan(counters['vm-101']!)
@@ -220,6 +220,110 @@ test('a VM moves from host to host, carrying its counter', async () => {
   })
   expect(counter()).toBeGreaterThan(before)
   expect(await failing('nothing')).toEqual([])
+})
+
+test('of VMs that are brought to a host at once only those get there that it has room for', async () => {
+  await lab.control.break('host_down', 'host-osl-2')
+  // 12288 MiB are free: for vm-105 and vm-106, or for vm-104 alone.
+  const starts = await Promise.all(
+    ['vm-104', 'vm-105', 'vm-106'].map((vm) =>
+      lab.write(`at once ${vm}`, `/v1/vms/${vm}/start`, { host: 'host-osl-1' }),
+    ),
+  )
+  const refused = starts.filter(({ answer }) => answer.status === 'failed').map(({ answer }) => answer.detail)
+  expect(refused.length).toBeGreaterThan(0)
+  expect(refused.every((detail) => /needs \d+ MiB of RAM, host-osl-1 has \d+ free/.test(detail))).toBe(true)
+  const overfull = (await lab.control.oracle('nothing')).checks.filter(({ name, ok }) => /holds/.test(name) && !ok)
+  expect(overfull).toEqual([])
+})
+
+test('a VM on its way takes room on both hosts', async () => {
+  // host-osl-1 has 12288 MiB free and host-osl-2 10240: vm-104 leaves no room for vm-105, and frees none until it is there.
+  const [move, blocked] = await Promise.all([
+    lab.write('way 1', '/v1/vms/vm-104/migrate', { from: 'host-osl-2', to: 'host-osl-1' }),
+    lab.write('way 2', '/v1/vms/vm-109/migrate', { from: 'host-osl-3', to: 'host-osl-1' }),
+  ])
+  expect(move.answer.status).toBe('done')
+  expect(blocked.answer).toMatchObject({
+    status: 'failed',
+    detail: 'vm-109 needs 8192 MiB of RAM, host-osl-1 has 2048 free',
+  })
+})
+
+test('heal brings every VM home', async () => {
+  await lab.write('away', '/v1/vms/vm-112/migrate', { from: 'host-osl-4', to: 'host-osl-1' })
+  await lab.control.heal()
+  const { vms } = await lab.inventory()
+  expect(vms.find(({ id }) => id === 'vm-112')).toMatchObject({ host: 'host-osl-4', running: true })
+})
+
+test('a host to be emptied alerts until it is, and takes no VM meanwhile', async () => {
+  const { counters } = await lab.control.break('drain', 'host-osl-3')
+  expect((await lab.inventory()).hosts.find(({ id }) => id === 'host-osl-3')?.state).toBe('draining')
+  const alert = await eventually('the alert', () => alertsNamed('host_draining')[0])
+  expect(alert).toMatchObject({
+    labels: { severity: 'warning', host: 'host-osl-3', rack: 'osl-r2' },
+    annotations: { summary: 'Host host-osl-3 is to be emptied for maintenance' },
+  })
+  const move = async (vm: string, from: string, to: string) =>
+    (await lab.write(`drain ${vm}`, `/v1/vms/${vm}/migrate`, { from, to })).answer
+  expect((await move('vm-106', 'host-osl-2', 'host-osl-3')).detail).toBe(
+    'host-osl-3 is to be emptied and takes nothing',
+  )
+  await move('vm-107', 'host-osl-3', 'host-osl-2')
+  expect(await failing('drain')).toEqual([
+    'host-osl-3 is empty',
+    'vm-108 runs exactly once, on a live host',
+    'vm-109 runs exactly once, on a live host',
+  ])
+  await Promise.all([move('vm-108', 'host-osl-3', 'host-osl-1'), move('vm-109', 'host-osl-3', 'host-osl-4')])
+  expect(await failing('drain')).toEqual([])
+  expect(Object.keys(counters)).toEqual(['vm-107', 'vm-108', 'vm-109'])
+  await eventually('the end of the alert', () =>
+    alertsNamed('host_draining').some(({ status }) => status === 'resolved'),
+  )
+})
+
+test('of a dead rack those run again that matter most, and only who has no room may stay down', async () => {
+  await lab.control.break('rack_down', 'osl-r1')
+  await eventually('both alerts', () => new Set(alertsNamed('host_down').map(({ labels }) => labels.host)).size > 1)
+  const start = async (vm: string, host: string) =>
+    (await lab.write(`rack ${vm} ${host}`, `/v1/vms/${vm}/start`, { host })).answer.status
+  // Who matters least takes the room of the most important.
+  expect([await start('vm-103', 'host-osl-4'), await start('vm-106', 'host-osl-4')]).toEqual(['done', 'done'])
+  expect(await failing('rack_down')).toEqual(['vm-101', 'vm-102', 'vm-104', 'vm-105'].map((vm) => `${vm} has no room`))
+  await lab.control.heal()
+  await lab.control.break('rack_down', 'osl-r1')
+  expect([await start('vm-101', 'host-osl-4'), await start('vm-102', 'host-osl-3')]).toEqual(['done', 'done'])
+  expect(await failing('rack_down')).toEqual(['vm-106 has no room'])
+  expect(await start('vm-106', 'host-osl-3')).toBe('done')
+  expect(await failing('rack_down')).toEqual([])
+})
+
+test('a host whose VM fits on no other can be lost, and nothing that is moved for it is right', async () => {
+  await expect(lab.control.break('no_room', 'host-osl-1')).rejects.toThrow('vm-101 would fit elsewhere')
+  await lab.control.break('no_room', 'host-ams-5')
+  expect(await failing('no_room')).toEqual([])
+  const start = await lab.write('too large', '/v1/vms/vm-125/start', { host: 'host-ams-1' })
+  expect(start.answer.detail).toBe('vm-125 needs 49152 MiB of RAM, host-ams-1 has 11264 free')
+  await lab.write('in vain', '/v1/vms/vm-113/migrate', { from: 'host-ams-1', to: 'host-ams-2' })
+  expect(await failing('no_room')).toEqual(['every VM of the region is defined where it was'])
+})
+
+test('a VM whose storage takes no write starts nowhere, and what it counted stays', async () => {
+  const { counters, readOnly } = await lab.control.break('step_fails', 'host-osl-1')
+  expect(readOnly).toEqual(['vm-103'])
+  const start = async (vm: string, host: string) =>
+    (await lab.write(`ro ${vm}`, `/v1/vms/${vm}/start`, { host })).answer
+  expect(await start('vm-103', 'host-osl-3')).toMatchObject({
+    status: 'failed',
+    detail: 'vm-103 did not come up on host-osl-3 within 5 s',
+  })
+  expect(Number(readFileSync(join(lab.dir, 'storage/vm-103/counter'), 'utf8'))).toBe(counters['vm-103'])
+  await Promise.all([start('vm-101', 'host-osl-4'), start('vm-102', 'host-osl-2')])
+  expect(await failing('step_fails')).toEqual([])
+  await lab.control.heal()
+  expect((await lab.inventory()).vms.find(({ id }) => id === 'vm-103')).toMatchObject({ running: true })
 })
 
 test('no VM moves over broken links', async () => {

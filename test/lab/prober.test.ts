@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import type { HostState } from '../../domain/platform.ts'
 import { fingerprintOf, webhookBody } from '../../lab/alertmanager.ts'
 import { type Condition, conditionsIn } from '../../lab/conditions.ts'
 import { healthOf, type NodeLook } from '../../lab/look.ts'
@@ -105,5 +106,18 @@ test.each<[string, NodeLook, string, string | null, string[]]>([
   ],
 ])('%s', (_, look, status, reason, alerts) => {
   expect(healthOf(look, 3)).toEqual({ status, reason })
-  expect(conditionsIn({ nodes: [look], hosts: [] }, 3).map(({ labels }) => labels.alertname)).toEqual(alerts)
+  expect(conditionsIn({ nodes: [look], hosts: [], vms: [] }, 3).map(({ labels }) => labels.alertname)).toEqual(alerts)
+})
+
+const host: HostState = { id: 'h', region: 'r', rack: 'k', state: 'live', ramMib: 1, cpuMc: 1 }
+const vm = { id: 'v', host: 'h', ramMib: 1, cpuMc: 1, haGroup: null, priority: 0, tenant: null }
+
+test.each<[string, HostState['state'], string[], string[]]>([
+  ['a host that runs VMs', 'live', ['h'], []],
+  ['a dead host, whatever beat it left', 'dead', ['h'], ['host_down critical']],
+  ['a host to be emptied', 'draining', ['h'], ['host_draining warning']],
+  ['a host to be emptied that is empty', 'draining', ['elsewhere'], []],
+])('%s', (_, state, on, alerts) => {
+  const conditions = conditionsIn({ nodes: [], hosts: [{ ...host, state }], vms: [{ plan: vm, on }] }, 3)
+  expect(conditions.map(({ labels }) => `${labels.alertname} ${labels.severity}`)).toEqual(alerts)
 })

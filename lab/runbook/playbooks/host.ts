@@ -2,54 +2,93 @@ import { type Conversation, type Result, ruleOf, type Step } from '../conversati
 import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
 import { after, done, type Facts, lastVerification, object, rows, seqs, subject, text } from '../facts.ts'
 
+/** A dead host's VMs are started elsewhere; a host that is to be emptied lets its VMs go while they run. */
+export type Intent = 'recover' | 'drain'
+
 /** So many of the moved VMs are looked at one by one. */
 const verifyAtMost = 3
 
 /** Find the host, have a plan made, propose it, and look where its VMs run. A denied plan is never proposed again. */
-export function recoverHost(conversation: Conversation): Decision {
+export function clearHost(conversation: Conversation, intent: Intent): Decision {
   const { steps } = conversation
   const host = subject(conversation, 'host') ?? conversation.context!.alerts[0]?.labels.instance ?? null
   if (!host) return escalate(conversation, 'The alert names no host.')
-  if (done(steps, 'find_resource', host).length === 0) {
-    return { say: `I look up ${host}.`, calls: [call('find_resource', { kind: 'host', text: host })] }
+  const neighbours = intent === 'recover' ? neighboursOf(conversation, host) : []
+  const unread = neighbours.filter((id) => done(steps, 'active_alerts', id).length === 0)
+  if (done(steps, 'find_resource', host).length === 0 || unread.length > 0) {
+    const found = done(steps, 'find_resource', host).length > 0
+    return {
+      say: unread.length > 0 ? `I look up ${host}, and whether it died alone.` : `I look up ${host}.`,
+      calls: [
+        ...(found ? [] : [call('find_resource', { kind: 'host', text: host })]),
+        ...unread.map((resource) => call('active_alerts', { resource })),
+      ],
+    }
   }
+  const hosts = [host, ...neighbours.filter((id) => diedWith(conversation, host, id))].sort()
+  const goal = intent === 'recover' ? `recover ${list(hosts)}` : `empty ${host}`
   const moved = done(steps, 'execute_migration').at(-1)
-  if (moved) return verifyMoves(conversation, host, moved)
+  if (moved) return verifyMoves(conversation, goal, intent, hosts, moved)
 
   const denials = deniedPlans(steps)
   const withRacks = denials.some(({ reason }) => /rack/i.test(reason))
   const unhelpful = denials.find(({ reason }) => !/rack/i.test(reason))
-  if (unhelpful) return escalate(conversation, `The plan to recover ${host} was denied: "${unhelpful.reason}"`)
+  if (unhelpful) return escalate(conversation, `The plan to ${goal} was denied: "${unhelpful.reason}"`)
   const proposed = done(steps, 'schedule_ha_proposal').findLast(({ args }) => args.use_rack_constraints === withRacks)
   if (!proposed) {
-    const why = withRacks
-      ? `The denial asks for racks to be kept apart: a new plan for ${host}.`
-      : `A plan to recover ${host}.`
-    const args = { intent: 'recover', host_ids: [host], use_rack_constraints: withRacks }
+    const why = withRacks ? `The denial asks for racks to be kept apart: a new plan to ${goal}.` : `A plan to ${goal}.`
+    const args = { intent, host_ids: hosts, use_rack_constraints: withRacks }
     return { say: why, calls: [call('schedule_ha_proposal', args)] }
   }
 
   const plan = object(proposed.result.data)
   const state = text(plan, 'state')
-  if (state === 'no_action') return nothingWrong(conversation, `Nothing on ${host} needs a new place`, seqs([proposed]))
-  if (state !== 'planned') {
-    return escalate(
-      conversation,
-      `No complete plan to recover ${host} (${state}): ${text(plan, 'reason') ?? 'no reason given'}`,
-    )
+  if (state === 'no_action')
+    return nothingWrong(conversation, `Nothing on ${list(hosts)} needs a new place`, seqs([proposed]))
+  if (state !== 'planned' && state !== 'partial') {
+    const why = remainder(plan, intent) ?? text(plan, 'reason') ?? 'no reason given'
+    return escalate(conversation, `There is no plan to ${goal} (${state}). ${why}`)
   }
   const denied = denials.find(({ moves }) => moves === movesOf(plan))
-  if (denied) return escalate(conversation, `The only plan to recover ${host} was denied: "${denied.reason}"`)
-  const list = stepsOf(plan)
-    .map((step) => `${text(step, 'vm')} to ${text(step, 'to')}`)
-    .join(', ')
+  if (denied) return escalate(conversation, `The only plan to ${goal} was denied: "${denied.reason}"`)
+  const moves = stepsOf(plan).map((step) => `${text(step, 'vm')} to ${text(step, 'to')}`)
+  const left = rows(plan.unplaced).map((each) => text(each, 'vm'))
+  const staying = left.length > 0 ? `; there is no room for ${left.join(', ')}` : ''
   return {
-    say: `${host} is down; the plan starts its VMs elsewhere: ${list}.`,
-    calls: [call('execute_migration', { proposal_id: proposalId(plan), reason: `${host} is down: ${list}.` })],
+    say: `The plan to ${goal}: ${moves.join(', ')}${staying}.`,
+    calls: [call('execute_migration', { proposal_id: proposalId(plan), reason: reasonOf(hosts, intent, moves) })],
   }
 }
 
-function verifyMoves(conversation: Conversation, host: string, moved: Step & { result: Result }): Decision {
+/** Hosts that are linked to this one, as the context names them. */
+function neighboursOf({ context }: Conversation, host: string): string[] {
+  return context!.neighbours.filter(({ kind, id }) => kind === 'host' && id !== host).map(({ id }) => id)
+}
+
+/** Is the other host of the same rack reported down as well? Then one plan has to weigh the VMs of both. */
+function diedWith({ context, steps }: Conversation, host: string, other: string): boolean {
+  const rack = context!.alerts.map(({ labels }) => labels).find((labels) => labels.host === host)?.rack
+  if (!rack) return false
+  const [read] = done(steps, 'active_alerts', other)
+  return rows(read?.result.data).some(({ status, labels }) => {
+    const about = object(labels)
+    return status === 'firing' && about.alertname === 'host_down' && about.host === other && about.rack === rack
+  })
+}
+
+function reasonOf(hosts: string[], intent: Intent, moves: string[]): string {
+  const why = intent === 'recover' ? `${isDown(hosts)}` : `${list(hosts)} is to be emptied`
+  const told = `${why}: ${moves.join(', ')}.`
+  return told.length <= 500 ? told : `${why}: ${moves.length} steps.`
+}
+
+function verifyMoves(
+  conversation: Conversation,
+  goal: string,
+  intent: Intent,
+  hosts: string[],
+  moved: Step & { result: Result },
+): Decision {
   const { steps } = conversation
   const proposed = done(steps, 'schedule_ha_proposal').find(
     ({ result }) => proposalId(object(result.data)) === moved.args.proposal_id,
@@ -64,16 +103,42 @@ function verifyMoves(conversation: Conversation, host: string, moved: Step & { r
   }
   const reads = sample.map(([vm]) => done(since, 'current_vm_host', vm).at(-1)!)
   const wrong = sample.filter(([, to], i) => hostIn(reads[i]!.result.data) !== to)
-  if (wrong.length > 0 || lastVerification([moved, ...since]) === 'not_held') {
-    const list = wrong.map(([vm, to]) => `${vm} is not on ${to}`).join(', ') || 'its verification did not hold'
-    return escalate(conversation, `The plan to recover ${host} was carried out, but ${list}.`)
+  const failed = stepsOf(object(moved.result.data)).filter((step) => text(step, 'status') !== 'OK')
+  if (failed.length > 0 || wrong.length > 0 || lastVerification([moved, ...since]) === 'not_held') {
+    const told = [
+      ...failed.map((step) => `step ${step.step} failed (${text(step, 'detail') ?? text(step, 'vm')})`),
+      ...wrong.map(([vm, to]) => `${vm} is not on ${to}`),
+    ]
+    const what = told.join(', ') || 'its verification did not hold'
+    return escalate(conversation, `The plan to ${goal} was carried out, but ${what}.`)
   }
   const where = sample.map(([vm, to]) => `${vm} on ${to}`).join(', ')
-  return resolve(conversation, 'repaired', `${host} is down; ${targets.size} VMs were started elsewhere: ${where}.`, [
-    { text: `a plan moves ${targets.size} VMs from ${host}`, evidence: seqs(proposed ? [proposed] : []) },
+  const count = `${targets.size} ${targets.size === 1 ? 'VM' : 'VMs'}`
+  const result =
+    intent === 'recover'
+      ? `${isDown(hosts)}; ${count} started elsewhere: ${where}.`
+      : `${list(hosts)} is to be emptied; ${count} moved elsewhere while running: ${where}.`
+  const rest = remainder(plan, intent)
+  if (rest) return escalate(conversation, `${result} ${rest}`)
+  return resolve(conversation, 'repaired', result, [
+    { text: `a plan to ${goal} moves ${count}`, evidence: seqs(proposed ? [proposed] : []) },
     { text: 'the approved plan was carried out', evidence: seqs([moved]).slice(0, 1) },
     { text: where, evidence: seqs(reads) },
   ])
+}
+
+/** Whom a plan has no place for, why, and what would change that. Null when it has one for all. */
+function remainder(plan: Facts, intent: Intent): string | null {
+  const left = rows(plan.unplaced).map((each) => `${text(each, 'vm')} (${text(each, 'reason') ?? 'no room'})`)
+  if (left.length === 0) return null
+  const stay = `${left.length === 1 ? '1 VM stays' : `${left.length} VMs stay`} ${intent === 'recover' ? 'down' : 'there'}`
+  const obstacle = object(plan.obstacle)
+  const repairs = rows(obstacle.repairs).flatMap((repair) => text(repair, 'text') ?? [])
+  return [
+    `${stay}: ${left.join('; ')}.`,
+    ...(text(obstacle, 'text') ? [text(obstacle, 'text')] : []),
+    ...(repairs.length > 0 ? [`What would help: ${repairs.join('; or ')}.`] : []),
+  ].join(' ')
 }
 
 /** What a person said no to: the plan's moves, by which another proposal of the same plan is known, and why. */
@@ -106,4 +171,12 @@ function hostIn(data: unknown): string | null {
   if (typeof data === 'string') return data
   const facts = object(data)
   return facts.running === false ? null : text(facts, 'host', 'hostId', 'host_id')
+}
+
+function list(hosts: string[]): string {
+  return hosts.join(' and ')
+}
+
+function isDown(hosts: string[]): string {
+  return `${list(hosts)} ${hosts.length === 1 ? 'is' : 'are'} down`
 }

@@ -298,6 +298,130 @@ describe('a host that is down', () => {
   ])('%s', async (_, world, turns) => expect((await play('native', alert, worldOf(world))).turns).toEqual(turns))
 })
 
+describe('a host whose plan has no place for all, and one that is to be emptied', () => {
+  const alert = (host: string, rest: Partial<Alert> = {}): Alert => ({
+    type: 'host_down',
+    labels: { alertname: 'host_down', host, rack: 'osl-r1' },
+    resource: { kind: 'host', id: host },
+    ...rest,
+  })
+  const step = (vm: string, to: string, action = 'start') => ({ step: 1, action, vm, from: 'host-osl-1', to })
+  const unplaced = [{ vm: 'vm-104', reason: 'host-osl-3 is short of 6144 MiB' }]
+  const obstacle = {
+    text: 'The RAM of host-osl-3 and host-osl-4 does not suffice.',
+    core: [],
+    repairs: [{ text: '6144 MiB more on host-osl-3' }, { text: 'leave vm-104 down' }],
+  }
+  const planned = (state: string, steps: object[], rest: object = {}): Answer => ({
+    data: { proposal_id: 'p1', state, steps, unplaced: [], obstacle: null, ...rest },
+  })
+  const at = (call: Call): Answer => ({ data: { vm: call.args.vm, host: 'host-osl-4', running: true } })
+  const reasonOf = (calls: Call[]) => String(calls.at(-1)!.args.reason)
+
+  test('a partial plan is proposed saying who stays down, and after it a person is told', async () => {
+    const world = {
+      schedule_ha_proposal: planned('partial', [step('vm-101', 'host-osl-4')], { unplaced, obstacle }),
+      current_vm_host: at,
+    }
+    const { turns, calls } = await play('native', alert('host-osl-1'), worldOf(world))
+    expect(turns.slice(1)).toEqual([
+      'schedule_ha_proposal false',
+      'execute_migration p1',
+      'current_vm_host vm-101',
+      'escalate_incident',
+    ])
+    expect(reasonOf(calls)).toBe(
+      'host-osl-1 is down; 1 VM started elsewhere: vm-101 on host-osl-4. 1 VM stays down: vm-104 (host-osl-3 is short of ' +
+        '6144 MiB). The RAM of host-osl-3 and host-osl-4 does not suffice. What would help: 6144 MiB more on host-osl-3; or ' +
+        'leave vm-104 down.',
+    )
+  })
+
+  test('where nothing can be placed a person is told who stays down and what would help', async () => {
+    const world = { schedule_ha_proposal: planned('infeasible', [], { unplaced, obstacle }) }
+    const { turns, calls } = await play('native', alert('host-osl-1'), worldOf(world))
+    expect(turns.slice(1)).toEqual(['schedule_ha_proposal false', 'escalate_incident'])
+    expect(reasonOf(calls)).toMatch(/^There is no plan to recover host-osl-1 \(infeasible\)\. 1 VM stays down: vm-104 /)
+    expect(reasonOf(calls)).toContain('What would help: 6144 MiB more on host-osl-3')
+  })
+
+  test('a step that failed is named to a person, also when it is none of those looked at', async () => {
+    const vms = ['vm-101', 'vm-102', 'vm-103', 'vm-104']
+    const world = {
+      schedule_ha_proposal: planned(
+        'planned',
+        vms.map((vm) => step(vm, 'host-osl-4')),
+      ),
+      execute_migration: {
+        data: {
+          steps: vms.map((vm, i) => ({
+            step: i + 1,
+            vm,
+            status: i < 3 ? 'OK' : 'FAILED',
+            detail: `${vm} came up or not`,
+          })),
+        },
+      },
+      current_vm_host: at,
+    }
+    const { turns, calls } = await play('native', alert('host-osl-1'), worldOf(world))
+    expect(turns.at(-1)).toBe('escalate_incident')
+    expect(reasonOf(calls)).toBe(
+      'The plan to recover host-osl-1 was carried out, but step 4 failed (vm-104 came up or not).',
+    )
+  })
+
+  test('hosts of one rack that died together are recovered by one plan, others by their own', async () => {
+    const neighbours = ['vm-101', 'host-osl-2', 'host-osl-3', 'host-ams-1'].map((id) => ({
+      kind: id.startsWith('vm') ? 'vm' : 'host',
+      id,
+    }))
+    const firing = (host: string, rack: string, status = 'firing') => ({
+      data: { items: [{ status, labels: { alertname: 'host_down', host, rack } }] },
+    })
+    const alerts: Record<string, Answer> = {
+      'host-osl-2': firing('host-osl-2', 'osl-r1'),
+      'host-osl-3': firing('host-osl-3', 'osl-r2'),
+      'host-ams-1': { data: { items: [] } },
+    }
+    const world = {
+      active_alerts: (call: Call) => alerts[String(call.args.resource)]!,
+      schedule_ha_proposal: planned('no_action', []),
+    }
+    for (const protocol of ['native', 'json'] as const) {
+      const { calls } = await play(protocol, alert('host-osl-1', { neighbours }), worldOf(world))
+      const plans = calls.filter(({ tool }) => tool === 'schedule_ha_proposal')
+      expect(plans.map(({ args }) => args.host_ids)).toEqual([['host-osl-1', 'host-osl-2']])
+      expect(calls.at(-1)!.args).toMatchObject({
+        outcome: 'no_fault',
+        claims: [{ text: 'Nothing on host-osl-1 and host-osl-2 needs a new place' }],
+      })
+    }
+    alerts['host-osl-2'] = firing('host-osl-2', 'osl-r1', 'resolved')
+    const { calls } = await play('native', alert('host-osl-1', { neighbours }), worldOf(world))
+    expect(calls.find(({ tool }) => tool === 'schedule_ha_proposal')!.args.host_ids).toEqual(['host-osl-1'])
+  })
+
+  test('a host to be emptied has its VMs moved while they run', async () => {
+    const world = {
+      schedule_ha_proposal: planned('planned', [step('vm-107', 'host-osl-4', 'migrate')]),
+      current_vm_host: at,
+    }
+    const { turns, calls } = await play('native', alert('host-osl-3', { type: 'host_draining' }), worldOf(world))
+    expect(turns).toEqual([
+      'find_resource',
+      'schedule_ha_proposal false',
+      'execute_migration p1',
+      'current_vm_host vm-107',
+      'resolve_incident repaired',
+    ])
+    expect(calls[1]!.args).toMatchObject({ intent: 'drain', host_ids: ['host-osl-3'] })
+    expect(calls.at(-1)!.args.resolution).toBe(
+      'host-osl-3 is to be emptied; 1 VM moved elsewhere while running: vm-107 on host-osl-4.',
+    )
+  })
+})
+
 describe('everything else', () => {
   test('a question is answered in prose, with its evidence', async () => {
     const { turns, last } = await play(

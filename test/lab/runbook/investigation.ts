@@ -11,6 +11,7 @@ export type Alert = {
   title?: string
   status?: 'firing' | 'resolved'
   hint?: string
+  neighbours?: { kind: string; id: string }[]
 }
 
 /** The messages that an investigation begins with. */
@@ -22,12 +23,13 @@ export function opening({
   title = type,
   status = 'firing',
   hint,
+  neighbours = [],
 }: Alert): object[] {
   const context = {
     incident: { id: 'inc_1', type, severity: 'critical', title, resource, status: 'investigating' },
     alerts: [{ labels, annotations, startsAt: '2026-01-01T00:00:00Z', status }],
     resource: null,
-    neighbours: [],
+    neighbours,
     activeAlerts: [],
     precedents: [],
     hint: hint ?? null,

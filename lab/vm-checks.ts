@@ -1,0 +1,122 @@
+import type { Look } from './look.ts'
+import type { Verdict } from './oracle.ts'
+import type { Fault, Lab } from './state.ts'
+import type { HostPlan, VmPlan } from './topology.ts'
+import { counterOf, hostsRunning } from './vm.ts'
+
+type Check = Verdict['checks'][number]
+
+/** A host died, and all that was on it runs elsewhere. */
+export function allRecovered(lab: Lab, look: Look, fault: Fault): Check[] {
+  const lost = Object.keys(fault.counters).filter((vm) => !fault.readOnly.includes(vm))
+  return [
+    ...lost.flatMap((vm) => [runsOnce(lab, look, vm), keptCounter(lab, fault, vm)]),
+    ...fault.readOnly.map((vm) => runsNowhere(lab, vm)),
+    ...rules(lab),
+  ]
+}
+
+/** A host is to be emptied, and nothing that was on it was interrupted or is there any more. */
+export function emptied(lab: Lab, look: Look, fault: Fault): Check[] {
+  const left = lab.topology.vms.filter(({ id }) => hostsRunning(lab, id).includes(fault.on)).map(({ id }) => id)
+  const empty = { name: `${fault.on} is empty`, ok: left.length === 0, detail: left.join(', ') || 'so it is' }
+  return [empty, ...allRecovered(lab, look, fault)]
+}
+
+/** More was lost than there is room for: what runs is what matters most, and who stays down could not run. */
+export function mostRecovered(lab: Lab, look: Look, fault: Fault): Check[] {
+  const lost = Object.keys(fault.counters)
+  const up = lost.filter((vm) => hostsRunning(lab, vm).length > 0)
+  return [
+    ...up.flatMap((vm) => [runsOnce(lab, look, vm), keptCounter(lab, fault, vm)]),
+    ...lost.filter((vm) => !up.includes(vm)).map((vm) => hasNoRoom(lab, look, vm, up)),
+    ...rules(lab),
+  ]
+}
+
+/** What was lost fits nowhere in its region, and nothing was moved there for its sake. */
+export function nothingMoved(lab: Lab, fault: Fault): Check[] {
+  const regionOf = (host: string) => lab.topology.hosts.find(({ id }) => id === host)!.region
+  const moved = Object.entries(fault.placement).filter(
+    ([vm, host]) => regionOf(host) === regionOf(fault.on) && lab.placement[vm] !== host,
+  )
+  const detail = moved.map(([vm, host]) => `${vm} was on ${host}`).join(', ') || 'so it is'
+  return [
+    ...Object.keys(fault.counters).map((vm) => runsNowhere(lab, vm)),
+    { name: 'every VM of the region is defined where it was', ok: moved.length === 0, detail },
+    ...rules(lab),
+  ]
+}
+
+function runsOnce(lab: Lab, look: Look, vm: string): Check {
+  const hosts = hostsRunning(lab, vm)
+  const isLive = look.hosts.some(({ id, state }) => id === hosts[0] && state === 'live')
+  return { name: `${vm} runs exactly once, on a live host`, ok: hosts.length === 1 && isLive, detail: where(hosts) }
+}
+
+function keptCounter(lab: Lab, fault: Fault, vm: string): Check {
+  const now = counterOf(lab, vm)
+  const before = fault.counters[vm]!
+  return { name: `${vm} kept its counter`, ok: now >= before, detail: `${now}, was ${before}` }
+}
+
+function runsNowhere(lab: Lab, vm: string): Check {
+  const hosts = hostsRunning(lab, vm)
+  return { name: `${vm} was not started`, ok: hosts.length === 0, detail: where(hosts) }
+}
+
+function where(hosts: string[]): string {
+  return hosts.length === 0 ? 'runs nowhere' : `runs on ${hosts.join(' and ')}`
+}
+
+/** Would it fit on any one host of its region, if those that matter less than it were not brought there? */
+function hasNoRoom(lab: Lab, look: Look, id: string, recovered: string[]): Check {
+  const vm = lab.topology.vms.find((each) => each.id === id)!
+  const { region } = lab.topology.hosts.find((host) => host.id === lab.placement[id])!
+  const live = look.hosts.filter((host) => host.state === 'live' && host.region === region)
+  const yielding = lab.topology.vms.filter((each) => recovered.includes(each.id) && each.priority < vm.priority)
+  const fitting = live.filter((host) => {
+    const others = running(lab, host).filter((each) => !yielding.includes(each))
+    return fits(host, [...others, vm]) && !others.some(({ haGroup }) => haGroup !== null && haGroup === vm.haGroup)
+  })
+  const detail = fitting.map((host) => host.id).join(', ')
+  return { name: `${id} has no room`, ok: fitting.length === 0, detail: detail ? `fits on ${detail}` : 'fits nowhere' }
+}
+
+/** What holds however it ended: no host runs more than it can, and no group is on one host. */
+function rules(lab: Lab): Check[] {
+  return [...capacityChecks(lab), ...groupChecks(lab)]
+}
+
+function capacityChecks(lab: Lab): Check[] {
+  return lab.topology.hosts.map((host) => {
+    const on = running(lab, host)
+    const detail = `${ramOf(on)} of ${host.ramMib} MiB, ${cpuOf(on)} of ${host.cpuMc} millicores`
+    return { name: `${host.id} holds what it runs`, ok: fits(host, on), detail }
+  })
+}
+
+function groupChecks(lab: Lab): Check[] {
+  const grouped = lab.topology.vms.filter(({ haGroup }) => haGroup !== null)
+  return [...Map.groupBy(grouped, ({ haGroup }) => haGroup!)].map(([group, members]) => {
+    const hosts = members.flatMap(({ id }) => hostsRunning(lab, id))
+    const ok = new Set(hosts).size === hosts.length
+    return { name: `${group} is spread over hosts`, ok, detail: hosts.join(', ') }
+  })
+}
+
+function running(lab: Lab, host: { id: string }): VmPlan[] {
+  return lab.topology.vms.filter(({ id }) => hostsRunning(lab, id).includes(host.id))
+}
+
+function fits(host: Pick<HostPlan, 'ramMib' | 'cpuMc'>, vms: VmPlan[]): boolean {
+  return ramOf(vms) <= host.ramMib && cpuOf(vms) <= host.cpuMc
+}
+
+function ramOf(vms: VmPlan[]): number {
+  return vms.reduce((sum, { ramMib }) => sum + ramMib, 0)
+}
+
+function cpuOf(vms: VmPlan[]): number {
+  return vms.reduce((sum, { cpuMc }) => sum + cpuMc, 0)
+}
