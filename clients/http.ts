@@ -32,11 +32,15 @@ export type HttpRequest = {
   /** `cut`: where only the status matters, a longer body is cut instead of refused. */
   overflow?: 'refuse' | 'cut'
   allow: AddressPolicy
+  /** PEM of the authorities to believe, instead of those of the system. */
+  ca?: string
   signal?: AbortSignal
 }
 
 export type HttpAnswer = {
   status: number
+  /** The words behind the status, where some servers put their reason. */
+  statusText: string
   /** Lower-case names; repeated ones joined by `, `. */
   headers: Record<string, string>
   body: Uint8Array
@@ -44,8 +48,8 @@ export type HttpAnswer = {
 
 const connectTimeoutMs = 10_000
 
-/** One pool per policy, so that no connection made under a wide policy serves a narrow one. */
-const agents = new Map<AddressPolicy, Agent>()
+/** One pool per policy and authority, so that no connection made under a wide one serves a narrow one. */
+const agents = new Map<string, Agent>()
 
 /**
  * One HTTP exchange: the whole answer, whatever its status, or an HttpError. Follows no redirect, unpacks no compression,
@@ -69,14 +73,14 @@ export async function request(options: HttpRequest): Promise<HttpAnswer> {
       method: options.method,
       headers: options.headers ?? {},
       body: options.body ?? null,
-      dispatcher: agentFor(options.allow),
+      dispatcher: agentFor(options.allow, options.ca),
       signal,
     })
     const { body, isCut } = await readAll(answer.body, options.maxBytes)
     if (isCut && options.overflow !== 'cut') {
       throw new HttpError('too_large', `the answer to ${what} is larger than ${options.maxBytes} bytes`, false)
     }
-    return { status: answer.statusCode, headers: flat(answer.headers), body }
+    return { status: answer.statusCode, statusText: answer.statusText, headers: flat(answer.headers), body }
   } catch (error) {
     if (error instanceof HttpError) throw error
     if (options.signal?.aborted) throw new HttpError('aborted', `${what} was cancelled`, false)
@@ -110,13 +114,15 @@ async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array
   return { body: Buffer.concat(chunks, size), isCut: false }
 }
 
-function agentFor(policy: AddressPolicy): Agent {
-  const known = agents.get(policy)
+function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
+  const name = `${policy} ${ca ?? ''}`
+  const known = agents.get(name)
   if (known) return known
   const connect = buildConnector({
     timeout: connectTimeoutMs,
     allowH2: false,
     lookup: guardedLookup(policy),
+    ...(ca !== undefined && { ca }),
   } as buildConnector.BuildOptions)
   const agent = new Agent({
     // The request's own timeout is the only clock.
@@ -135,7 +141,7 @@ function agentFor(policy: AddressPolicy): Agent {
       })
     },
   })
-  agents.set(policy, agent)
+  agents.set(name, agent)
   return agent
 }
 

@@ -1,0 +1,138 @@
+import { z } from 'zod'
+import type { AddressPolicy } from '../address.ts'
+import { HttpError, request } from '../http.ts'
+import { PlatformError } from '../platform.ts'
+
+export type ProxmoxApiOptions = {
+  /** Nodes of one cluster, as https://pve1:8006. The next is asked when one does not answer. */
+  urls: string[]
+  /** USER@REALM!TOKENID=UUID */
+  token: string
+  /** PEM, instead of the system's authorities. */
+  ca?: string
+  allow?: AddressPolicy
+  /** Of one request. */
+  timeoutMs?: number
+}
+
+/** Parts of a path, each sent encoded. */
+export type Path = (string | number)[]
+export type Form = Record<string, string | number>
+
+/**
+ * Proxmox VE's REST API. Throws PlatformError for a no, with the reason as Proxmox words it, and HttpError when no answer came
+ * or it is not of the shape it is documented to be. Neither ever holds the token.
+ */
+export type ProxmoxApi = {
+  /** Who the token is: USER@REALM!TOKENID. Its tasks carry this name. */
+  owner: string
+  get<T>(path: Path, schema: z.ZodType<T>, more?: { query?: Form; signal?: AbortSignal }): Promise<T>
+  /** Sent once, to one node: whoever gets no answer has to look at what became of it. */
+  post<T>(path: Path, form: Form, schema: z.ZodType<T>): Promise<T>
+}
+
+const refusal = z.object({
+  message: z.string().nullish(),
+  errors: z.record(z.string(), z.unknown()).nullish(),
+})
+
+export function createProxmoxApi(options: ProxmoxApiOptions): ProxmoxApi {
+  const [owner = '', secret = ''] = options.token.split('=')
+  /** The one that answered last. */
+  let preferred = 0
+
+  async function exchange(method: 'GET' | 'POST', path: Path, form: Form, signal?: AbortSignal) {
+    const tried = preferred
+    const base = (options.urls[tried] ?? '').replace(/\/+$/, '')
+    const encoded = new URLSearchParams(
+      Object.entries(form).map(([name, value]): [string, string] => [name, String(value)]),
+    ).toString()
+    const query = method === 'GET' && encoded !== '' ? `?${encoded}` : ''
+    try {
+      return await request({
+        method,
+        url: `${base}/api2/json/${path.map(part).join('/')}${query}`,
+        headers: {
+          authorization: `PVEAPIToken=${options.token}`,
+          accept: 'application/json',
+          ...(method === 'POST' && { 'content-type': 'application/x-www-form-urlencoded' }),
+        },
+        body: method === 'POST' ? encoded : undefined,
+        timeoutMs: options.timeoutMs ?? 30_000,
+        maxBytes: 32_000_000,
+        allow: options.allow ?? 'private',
+        ca: options.ca,
+        signal,
+      })
+    } catch (error) {
+      if (preferred === tried) preferred = (tried + 1) % options.urls.length
+      throw error
+    }
+  }
+
+  function read<T>(
+    what: string,
+    schema: z.ZodType<T>,
+    answer: { status: number; statusText: string; body: Uint8Array },
+  ): T {
+    const text = Buffer.from(answer.body).toString('utf8')
+    const body = jsonOf(text)
+    if (answer.status < 200 || answer.status > 299) {
+      throw new PlatformError(what, answer.status, withoutSecret(reasonOf(body, answer.statusText)))
+    }
+    const parsed = z.object({ data: schema }).safeParse(body)
+    if (parsed.success) return parsed.data.data as T
+    const place = parsed.error.issues[0]?.path.join('.') || 'the body'
+    throw new HttpError('protocol', `the answer of Proxmox VE to ${what} is not as documented, at ${place}`, true)
+  }
+
+  function withoutSecret(text: string): string {
+    return secret === '' ? text : text.replaceAll(secret, '[redacted]')
+  }
+
+  return {
+    owner,
+    async get(path, schema, { query = {}, signal } = {}) {
+      const what = `GET /${path.join('/')}`
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return read(what, schema, await exchange('GET', path, query, signal))
+        } catch (error) {
+          const isLast = attempt === options.urls.length || signal?.aborted
+          if (isLast || !(error instanceof HttpError) || error.code !== 'connect') throw error
+        }
+      }
+    },
+    async post(path, form, schema) {
+      return read(`POST /${path.join('/')}`, schema, await exchange('POST', path, form))
+    },
+  }
+}
+
+/** `.` and `..` would climb, and nothing at Proxmox is named so. */
+function part(value: string | number): string {
+  const text = String(value)
+  if (text === '' || text === '.' || text === '..') throw new HttpError('protocol', 'a name is no plain name', false)
+  return encodeURIComponent(text.toWellFormed())
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Newer releases put the reason into the body, older ones only into the status line. */
+function reasonOf(body: unknown, statusText: string): string {
+  const told = refusal.safeParse(body)
+  const errors = Object.entries((told.success && told.data.errors) || {}).map(([name, text]) => `${name}: ${text}`)
+  const message = (told.success && told.data.message) || statusText
+  return [message.trim(), ...errors]
+    .filter((text) => text !== '')
+    .join('; ')
+    .replace(/\s+/g, ' ')
+    .slice(0, 300)
+    .toWellFormed()
+}

@@ -1,0 +1,153 @@
+import type { EffectAnswer } from '../../domain/platform.ts'
+import { PlatformError } from '../platform.ts'
+import type { ProxmoxApi } from './api.ts'
+import { type Cluster, type Guest, readCluster } from './cluster.ts'
+import { errorRemedy } from './errand.ts'
+import type { Journal, JournalRow } from './journal.ts'
+import { numberOf } from './name.ts'
+import { askTask, isSilence, isWell, lastWords, type Task, tasksOf, typeOf } from './task.ts'
+
+type Told = { status: 'running' | 'done' | 'failed'; detail: string }
+
+/** After this a request that left no task is not on its way any more: twice its own timeout. */
+export const lostAfterSeconds = 60
+/** The HA manager looks at its orders every ten seconds. One that it has not taken up after this was dropped. */
+const orderedWithinSeconds = 180
+/** How long the HA manager is waited for to bring a guest up. It fences for one to two minutes before. */
+const recoveredWithinSeconds = 600
+
+/**
+ * What became of a write: by its task, and where there is none or it is gone, by where the guest is. Throws PlatformError 503
+ * when it cannot be told (yet): never `running` and never `failed` for what nobody knows.
+ */
+export async function became(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<EffectAnswer> {
+  const told = row.ending ?? (await find(api, journal, row))
+  if (told.status !== 'running' && !row.ending) await journal.end(row.key, { status: told.status, detail: told.detail })
+  const { key, vmId, node, target } = row
+  return { key, ...told, result: { vm: vmId, from: node, to: target, ...(row.task && { task: row.task }) } }
+}
+
+async function find(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<Told> {
+  if (row.action === 'recover') return await recovered(api, row)
+  row.task ??= await taskFromList(api, journal, row)
+  if (row.task === null) return await withoutTask(api, row)
+  const state = await askTask(api, row.node, row.task)
+  if (state === 'running') return { status: 'running', detail: `task ${row.task} is at work` }
+  if (state === 'silent' || state === 'gone') {
+    if (await isThere(api, row)) return there(row, `, and its task can no longer be asked`)
+    if (state === 'silent') throw untold(`${row.node}, where its task runs, does not answer`)
+    return { status: 'failed', detail: `its task is gone from ${row.node}, and ${row.vmId} is not on ${row.target}` }
+  }
+  const { end } = state
+  if (isWell(end) && /^ha/.test(typeOf(row.task))) return await byHaManager(api, row)
+  if (isWell(end)) return there(row, end === 'OK' ? '' : ` (its task ended with ${end})`)
+  if (await isThere(api, row)) return there(row, `, although its task ended with: ${end.slice(0, 200)}`)
+  return await failedTask(api, row.node, row.task, end)
+}
+
+async function failedTask(api: ProxmoxApi, node: string, task: string, end: string): Promise<Told> {
+  const words = await lastWords(api, node, task)
+  return { status: 'failed', detail: `Proxmox VE: ${end.slice(0, 200)}${words && ` | ${words}`}` }
+}
+
+/** A row without a task: our process died, or the answer was lost. The task of our own that was not there before is it. */
+async function taskFromList(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<string | null> {
+  let tasks: Task[]
+  try {
+    tasks = await tasksOf(api, row.node, numberOf(row.vmId) ?? 0)
+  } catch (error) {
+    if (!isSilence(error)) throw error
+    if (await isThere(api, row)) return null
+    throw untold(`${row.node} does not answer`)
+  }
+  const types = row.action === 'migrate' ? /^(qmigrate|vzmigrate|hamigrate)$/ : /^(qmstart|vzstart|hastart)$/
+  const own = tasks
+    .filter((task) => task.user === api.owner && types.test(task.type) && !row.tasksBefore.includes(task.upid))
+    .sort((a, b) => a.startedAt - b.startedAt)
+  const [first] = own
+  if (!first) return null
+  await journal.noteTask(row.key, first.upid)
+  return first.upid
+}
+
+async function withoutTask(api: ProxmoxApi, row: JournalRow): Promise<Told> {
+  if (await isThere(api, row)) return there(row, '')
+  if (row.ageSeconds < lostAfterSeconds) throw untold('the request was sent, and no task of it is to be seen yet')
+  return {
+    status: 'failed',
+    detail: `it was never begun: ${row.node} has no task of it, and ${row.vmId} is not on ${row.target}`,
+  }
+}
+
+/** The task only left an order with the HA manager. Its own task, as root, does the work. */
+async function byHaManager(api: ProxmoxApi, row: JournalRow): Promise<Told> {
+  const { guest } = await guestOf(api, row)
+  const { ha } = guest
+  const isOver = row.ageSeconds > (row.action === 'migrate' ? orderedWithinSeconds : recoveredWithinSeconds)
+  if (guest.node === row.target && isUp(guest)) return there(row, ', by the HA manager')
+  if (ha === null) return { status: 'failed', detail: `${row.vmId} is no longer HA-managed, and not as it was to be` }
+  if (ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
+  if (guest.node !== row.node && guest.node !== row.target) {
+    return { status: 'failed', detail: `the HA manager brought ${row.vmId} to ${guest.node}, not to ${row.target}` }
+  }
+  const waiting: Told = { status: 'running', detail: `with the HA manager (${ha.state ?? 'queued'})` }
+  if (row.action === 'start') {
+    return isOver ? { status: 'failed', detail: `the HA manager has not started it in time (${ha.state})` } : waiting
+  }
+  if (guest.node === row.target || ha.hasOrder || ha.state === 'migrate' || ha.state === 'relocate') return waiting
+  const tasks = await tasksOf(api, row.node, guest.vmid)
+  const work = tasks.find((task) => /^(qm|vz)migrate$/.test(task.type) && !row.tasksBefore.includes(task.upid))
+  if (work && work.end !== null && !isWell(work.end)) return await failedTask(api, work.node, work.upid, work.end)
+  if (work || !isOver) return waiting
+  return {
+    status: 'failed',
+    detail: `the HA manager did not take the order up, and ${row.vmId} is still on ${row.node}`,
+  }
+}
+
+/** Nothing was sent: the HA manager fences the dead node, and starts the guest on a node of its own choice. */
+async function recovered(api: ProxmoxApi, row: JournalRow): Promise<Told> {
+  const { guest } = await guestOf(api, row)
+  if (isUp(guest) && guest.node === row.target) return there(row, ', recovered by the HA manager')
+  if (isUp(guest) && guest.node !== row.node) {
+    return {
+      status: 'failed',
+      detail: `the HA manager started ${row.vmId} on ${guest.node}, not on ${row.target}: it runs`,
+    }
+  }
+  if (guest.ha === null) return { status: 'failed', detail: `${row.vmId} is no longer HA-managed` }
+  if (guest.ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
+  const state = guest.ha.state ?? 'queued'
+  if (row.ageSeconds > recoveredWithinSeconds) {
+    return { status: 'failed', detail: `the HA manager has not recovered it in 10 minutes (${state})` }
+  }
+  return { status: 'running', detail: `the HA manager recovers it (${state})` }
+}
+
+async function guestOf(api: ProxmoxApi, row: JournalRow): Promise<{ cluster: Cluster; guest: Guest }> {
+  const cluster = await readCluster(api)
+  if (!cluster.isQuorate) throw untold('the cluster has no quorum')
+  const guest = cluster.guests.get(numberOf(row.vmId) ?? 0)
+  if (!guest) throw untold(`${row.vmId} is no guest that the token may see`)
+  // Statistics of a dead node stay for a while, and say that its guests run.
+  const isOnline = cluster.nodes.get(guest.node)?.isOnline === true
+  return { cluster, guest: isOnline ? guest : { ...guest, status: 'unknown' } }
+}
+
+async function isThere(api: ProxmoxApi, row: JournalRow): Promise<boolean> {
+  const { guest } = await guestOf(api, row)
+  return guest.node === row.target && isUp(guest)
+}
+
+/** Of a guest in its hands the HA manager knows: statistics may still be those of the node it was on before. */
+function isUp({ status, ha }: Guest): boolean {
+  return ha === null ? status === 'running' : ha.state === 'started' && ha.isRunning
+}
+
+function there({ vmId, action, target }: JournalRow, how: string): Told {
+  return { status: 'done', detail: `${vmId} ${action === 'migrate' ? 'runs on' : 'was started on'} ${target}${how}` }
+}
+
+function untold(why: string): PlatformError {
+  return new PlatformError('what became of a write', 503, `it cannot be told: ${why}`)
+}

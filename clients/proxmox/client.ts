@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import type { EffectAnswer } from '../../domain/platform.ts'
+import { HttpError } from '../http.ts'
+import { type PlatformClient, PlatformError } from '../platform.ts'
+import { createProxmoxApi, type ProxmoxApi, type ProxmoxApiOptions } from './api.ts'
+import { became, lostAfterSeconds } from './became.ts'
+import { readCluster } from './cluster.ts'
+import { type Errand, migration, starting } from './errand.ts'
+import { guestFacts } from './facts.ts'
+import { inventoryOf } from './inventory.ts'
+import type { Journal, JournalEntry } from './journal.ts'
+import { readRules } from './rules.ts'
+import { isSilence, upid } from './task.ts'
+
+export type ProxmoxOptions = ProxmoxApiOptions & {
+  journal: Journal
+  /** Rack by node. */
+  racks?: Record<string, string>
+}
+
+/**
+ * A Proxmox VE cluster as a platform. Its nodes are the hosts, its virtual machines and containers the VMs; it has no shards,
+ * nodes or tenants in Nightshift's sense. See docs/proxmox.md for what is read, what is sent, and what cannot be done.
+ */
+export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
+  const { journal, racks = {} } = options
+  const api = createProxmoxApi(options)
+  const factsOf = guestFacts(api)
+  let maySee = false
+
+  /** Sends an errand once, whoever asks for its key how often. */
+  async function once(
+    key: string,
+    wanted: Pick<JournalEntry, 'vmId' | 'target'>,
+    prepare: () => Promise<Errand>,
+  ): Promise<EffectAnswer> {
+    const known = await journal.get(key)
+    if (known) {
+      if (known.vmId === wanted.vmId && known.target === wanted.target) return await became(api, journal, known)
+      throw new PlatformError('a write', 422, 'this key was used for something else')
+    }
+    const errand = await prepare().catch((error): Errand => {
+      if (!(error instanceof PlatformError) && !(error instanceof HttpError)) throw error
+      return { ending: { status: 'failed', detail: `nothing was sent: ${error.message}` } }
+    })
+    if ('ending' in errand) return { key, ...errand.ending, result: {} }
+    // From here on it may have been sent, and only what Proxmox shows tells whether it was.
+    if (await journal.begin({ key, ...errand.entry })) {
+      if (errand.send) await send(key, errand.send)
+    }
+    return await told(key)
+  }
+
+  async function send(
+    key: string,
+    { path, form }: { path: (string | number)[]; form: Record<string, string | number> },
+  ) {
+    try {
+      await journal.noteTask(key, await api.post(path, form, upid))
+    } catch (error) {
+      // Without an answer it may have begun. A no comes before anything does.
+      if (isSilence(error) || error instanceof HttpError) return
+      if (!(error instanceof PlatformError)) throw error
+      await journal.end(key, { status: 'failed', detail: `Proxmox VE: ${error.detail || error.message}` })
+    }
+  }
+
+  /** What became of it, asked again while a request whose answer was lost may still show up. */
+  async function told(key: string): Promise<EffectAnswer> {
+    for (;;) {
+      const row = await journal.get(key)
+      if (!row) throw new PlatformError('a write', 500, 'its row is gone')
+      try {
+        return await became(api, journal, row)
+      } catch (error) {
+        const isFault = error instanceof PlatformError || error instanceof HttpError
+        if (!isFault || !error.retryable || row.ageSeconds > lostAfterSeconds + 10) throw error
+        await sleep(1_000)
+      }
+    }
+  }
+
+  return {
+    async inventory(signal) {
+      if (!maySee) await requirePrivileges(api, signal)
+      maySee = true
+      const cluster = await readCluster(api, signal)
+      if (!cluster.isQuorate) {
+        throw new PlatformError('GET /cluster/status', 503, 'no quorum: which nodes are dead cannot be told from here')
+      }
+      const groupOf = new Map<string, string>()
+      for (const { ha } of cluster.guests.values()) if (ha?.group) groupOf.set(ha.sid, ha.group)
+      const rules = await readRules(api, groupOf, signal)
+      return inventoryOf(cluster, rules, await factsOf(cluster, signal), racks)
+    },
+    async converge() {
+      throw new PlatformError('converge', 422, 'Proxmox VE has no shards')
+    },
+    startVm: (vmId, host, key) => once(key, { vmId, target: host }, () => starting(api, vmId, host)),
+    migrateVm: (vmId, { from, to }, key) => once(key, { vmId, target: to }, () => migration(api, vmId, from, to)),
+    async effect(key) {
+      const row = await journal.get(key)
+      return row && (await became(api, journal, row))
+    },
+  }
+}
+
+/** Proxmox lists what a token may see and keeps still about the rest: a host would look empty that is full. */
+async function requirePrivileges(api: ProxmoxApi, signal: AbortSignal | undefined): Promise<void> {
+  const schema = z.record(z.string(), z.record(z.string(), z.unknown()))
+  const granted = (await api.get(['access', 'permissions'], schema, { query: { path: '/' }, signal }))['/'] ?? {}
+  const missing = ['VM.Audit', 'Sys.Audit', 'Datastore.Audit'].filter((name) => !Number(granted[name] ?? 0))
+  if (missing.length === 0) return
+  throw new PlatformError(
+    'GET /access/permissions',
+    403,
+    `the token lacks ${missing.join(', ')} on /, with propagation`,
+  )
+}

@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import { HttpError } from '../http.ts'
+import { PlatformError } from '../platform.ts'
+import type { ProxmoxApi } from './api.ts'
+import type { Cluster, Guest } from './cluster.ts'
+import type { GuestFacts } from './inventory.ts'
+import { vmIdOf } from './name.ts'
+import { type Ties, tiesOf } from './ties.ts'
+
+/** How long a configuration counts as read. Before a guest is moved it is read again, whatever its age. */
+const freshMs = 60_000
+/** Most that are read again in one go: the rest is old, but known. */
+const rereadAtMost = 20
+const atOnce = 4
+/** A node that takes longer to tell of one guest is not asked of its others this time. */
+const askWithinMs = 1_500
+
+const config = z.record(z.string(), z.unknown())
+const current = z.object({
+  status: z.string(),
+  maxmem: z.coerce.number().nonnegative().optional(),
+  cpus: z.coerce.number().nonnegative().optional(),
+})
+
+export type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number, GuestFacts>>
+
+/**
+ * What is known of guests, and remembered while their node is dead and cannot be asked. Costs one request per guest the first
+ * time, then at most 20 each time; one more for every guest that `GET /cluster/resources` cannot tell the state of.
+ */
+export function guestFacts(api: ProxmoxApi): KnownFacts {
+  const ties = new Map<number, { ties: Ties; readAtMs: number }>()
+  const sizes = new Map<number, { ramMib: number; cpuMc: number }>()
+
+  return async (cluster, signal) => {
+    const guests = [...cluster.guests.values()].filter((guest) => !guest.isTemplate)
+    for (const known of [ties, sizes]) {
+      for (const number of known.keys()) if (!cluster.guests.has(number)) known.delete(number)
+    }
+    const askable = guests.filter((guest) => cluster.nodes.get(guest.node)?.isOnline)
+    const readAt = (guest: Guest) => ties.get(guest.vmid)?.readAtMs ?? 0
+    const old = askable
+      .filter((guest) => ties.has(guest.vmid) && readAt(guest) + freshMs < performance.now())
+      .sort((a, b) => readAt(a) - readAt(b))
+      .slice(0, rereadAtMost)
+    const silent = new Set<string>()
+    await eachOf([...askable.filter((guest) => !ties.has(guest.vmid)), ...old], async (guest) => {
+      if (silent.has(guest.node)) return
+      const found = await readConfig(api, guest, signal)
+      if (found) ties.set(guest.vmid, { ties: found, readAtMs: performance.now() })
+      else silent.add(guest.node)
+    })
+
+    const asked = new Map<number, z.infer<typeof current>>()
+    await eachOf(askable.filter(isUntold), async (guest) => {
+      const answer = await readStatus(api, guest, signal)
+      if (answer) asked.set(guest.vmid, answer)
+      else throw new HttpError('protocol', `${guest.node} does not tell whether ${vmIdOf(guest.vmid)} runs`, true)
+    })
+
+    return new Map(
+      guests.map((guest) => {
+        const { maxmem, cpus, status = guest.status } = asked.get(guest.vmid) ?? {}
+        const ramMib = guest.ramMib ?? (maxmem ? Math.ceil(maxmem / 1_048_576) : null)
+        const cpuMc = guest.cpuMc ?? (cpus ? Math.ceil(cpus * 1_000) : null)
+        if (ramMib !== null && cpuMc !== null) sizes.set(guest.vmid, { ramMib, cpuMc })
+        const size = sizes.get(guest.vmid) ?? { ramMib: null, cpuMc: null }
+        const isRunning = cluster.nodes.get(guest.node)?.isOnline === true && status === 'running'
+        return [guest.vmid, { ties: ties.get(guest.vmid)?.ties ?? null, isRunning, ...size }]
+      }),
+    )
+  }
+}
+
+/** What ties a guest to its node, read now; null when its node does not tell. */
+export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSignal): Promise<Ties | null> {
+  const found = await answered(signal, (within) => api.get([...pathOf(guest), 'config'], config, { signal: within }))
+  return found && tiesOf(guest.kind, found)
+}
+
+/** How a guest is now, by its node and not by statistics that are some seconds old; null when its node does not tell. */
+export async function readStatus(
+  api: ProxmoxApi,
+  guest: Guest,
+  signal?: AbortSignal,
+): Promise<z.infer<typeof current> | null> {
+  return await answered(signal, (within) =>
+    api.get([...pathOf(guest), 'status', 'current'], current, { signal: within }),
+  )
+}
+
+/** Null where a node does not answer, or went away while it was asked. Every other fault is one to be told. */
+async function answered<T>(
+  signal: AbortSignal | undefined,
+  ask: (within: AbortSignal) => Promise<T>,
+): Promise<T | null> {
+  const limit = AbortSignal.timeout(askWithinMs)
+  try {
+    return await ask(signal ? AbortSignal.any([signal, limit]) : limit)
+  } catch (error) {
+    if (signal?.aborted) throw error
+    if (error instanceof PlatformError && error.status >= 500) return null
+    if (error instanceof HttpError && (error.code === 'aborted' || error.code === 'timeout')) return null
+    throw error
+  }
+}
+
+/**
+ * Does `GET /cluster/resources` leave open whether it runs? When its node's statistics hang; and just after the HA manager has
+ * brought it elsewhere, for then they are still those of the node it was on.
+ */
+function isUntold({ status, ha }: Guest): boolean {
+  return status === 'unknown' || (ha?.state === 'started' && !ha.isRunning)
+}
+
+export function pathOf({ kind, node, vmid }: Pick<Guest, 'kind' | 'node' | 'vmid'>): (string | number)[] {
+  return ['nodes', node, kind, vmid]
+}
+
+async function eachOf<T>(all: T[], work: (one: T) => Promise<void>): Promise<void> {
+  const rest = all.values()
+  await Promise.all(
+    Array.from({ length: Math.min(atOnce, all.length) }, async () => {
+      for (const one of rest) await work(one)
+    }),
+  )
+}
