@@ -21,15 +21,15 @@ export const faults: Record<FaultName, { target: string; example: string; does: 
   rack_down: {
     target: 'rack',
     example: 'osl-r1',
-    does: 'kills all hosts of a rack; the other has no room for all VMs',
+    does: 'kills all hosts of a rack',
   },
-  no_room: { target: 'host', example: 'host-ams-5', does: 'kills a host whose VM fits on no other' },
+  no_room: { target: 'host', example: 'host-ams-5', does: 'kills a host; its VM fits nowhere' },
   step_fails: {
     target: 'host',
     example: 'host-osl-1',
-    does: 'kills the host; the storage of its last VM is read-only, so that it starts nowhere',
+    does: 'kills a host; one VM cannot start',
   },
-  drain: { target: 'host', example: 'host-osl-3', does: 'marks the host as to be emptied' },
+  drain: { target: 'host', example: 'host-osl-3', does: 'marks a host as to be emptied' },
   config_drift: { target: 'web node or shard', example: 'web-osl-1', does: 'changes one setting on the node' },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
