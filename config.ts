@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { OidcSettings } from './clients/oidc.ts'
+import type { ProxmoxOptions } from './clients/proxmox/client.ts'
 import type { SlackSettings } from './clients/slack/client.ts'
 import type { PersonRole } from './domain/operator.ts'
 
@@ -23,6 +24,24 @@ function roleMap(text: string, context: z.core.$RefinementCtx): Record<string, P
   }
   if (Object.keys(roles).length === 0) context.addIssue('names no group: nobody could sign in')
   return roles
+}
+
+/** `r1=pve1,pve2;r2=pve3` as rack by node. */
+function rackMap(text: string, context: z.core.$RefinementCtx): Record<string, string> {
+  const racks: Record<string, string> = Object.create(null)
+  for (const part of text.split(';').filter((part) => part.trim() !== '')) {
+    const [rack = '', nodes = '', more] = part.split('=').map((text) => text.trim())
+    const names = nodes.split(',').map((node) => node.trim())
+    if (more !== undefined || ![rack, ...names].every((name) => /^[A-Za-z0-9][\w.-]*$/.test(name))) {
+      context.addIssue(`has "${part.trim()}", which is not <rack>=<node>,<node>`)
+      continue
+    }
+    for (const node of names) {
+      if (racks[node]) context.addIssue(`has ${node} in two racks`)
+      racks[node] = rack
+    }
+  }
+  return racks
 }
 
 const schema = z.object({
@@ -62,6 +81,21 @@ const schema = z.object({
   TEMPORAL_UI_URL: url.optional(),
   PLATFORM_URL: url.optional(),
   PLATFORM_TOKEN: z.string().default(''),
+  // Nodes of one cluster: `https://pve1:8006,https://pve2:8006`.
+  PROXMOX_URL: z
+    .string()
+    .transform((text) => text.split(',').map((part) => part.trim()))
+    .pipe(z.array(url))
+    .optional(),
+  PROXMOX_TOKEN: z
+    .string()
+    .regex(
+      /^[^\s:/=]+@[\w.-]+![\w.-]+=[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/,
+      'is not USER@REALM!TOKENID=UUID',
+    )
+    .optional(),
+  PROXMOX_CA_FILE: z.string().optional(),
+  PROXMOX_RACKS: z.string().transform(rackMap).optional(),
   OIDC_ISSUER: url.optional(),
   OIDC_CLIENT_ID: z.string().min(1).optional(),
   OIDC_CLIENT_SECRET: z.string().default(''),
@@ -94,6 +128,7 @@ const secrets = [
   'LLM_API_KEY',
   'DATABASE_URL',
   'PLATFORM_TOKEN',
+  'PROXMOX_TOKEN',
   'OIDC_CLIENT_SECRET',
   'SLACK_BOT_TOKEN',
   'SLACK_SIGNING_SECRET',
@@ -150,7 +185,7 @@ export function readConfig(
       problems.push('AGENT_API_KEY is required when AGENT_ENABLED is true: a token of role agent')
     }
   }
-  problems.push(...oidcProblems(values), ...slackProblems(values))
+  problems.push(...oidcProblems(values), ...slackProblems(values), ...proxmoxProblems(values))
   for (const name of requires) {
     if (values[name] === undefined && schema.shape[name].safeParse(undefined).data === undefined) {
       problems.push(`${name} is required`)
@@ -183,6 +218,35 @@ function slackProblems(values: Record<string, string>): string[] {
   return problems
 }
 
+/** A cluster takes an address and a token, and there is one platform. */
+function proxmoxProblems(values: Record<string, string>): string[] {
+  const { PROXMOX_URL, PROXMOX_TOKEN, PROXMOX_CA_FILE, PROXMOX_RACKS, PLATFORM_URL } = values
+  if (!PROXMOX_URL) {
+    return PROXMOX_TOKEN || PROXMOX_CA_FILE || PROXMOX_RACKS
+      ? ['PROXMOX_URL is required when another PROXMOX_ setting is set']
+      : []
+  }
+  const problems: string[] = []
+  if (PLATFORM_URL) problems.push('PROXMOX_URL and PLATFORM_URL are both set: there is one platform')
+  if (!PROXMOX_TOKEN) problems.push('PROXMOX_TOKEN is required when PROXMOX_URL is set')
+  if (PROXMOX_URL.split(',').some((one) => isReadable(one.trim()))) {
+    problems.push('PROXMOX_URL must be https, unless it is on this machine')
+  }
+  if (PROXMOX_CA_FILE && !certificatesIn(PROXMOX_CA_FILE)) {
+    problems.push(`PROXMOX_CA_FILE names ${PROXMOX_CA_FILE}, which cannot be read or holds no PEM certificate`)
+  }
+  return problems
+}
+
+function certificatesIn(file: string): string | null {
+  try {
+    const text = readFileSync(file, 'utf8')
+    return text.includes('-----BEGIN CERTIFICATE-----') ? text : null
+  } catch {
+    return null
+  }
+}
+
 /** Would somebody on the way read what is said to this address? */
 function isReadable(address: string): boolean {
   return /^http:\/\/(?!localhost[:/]|127(\.\d+){3}[:/]|\[::1\])/.test(`${address}/`)
@@ -213,6 +277,14 @@ export function slackSettings(config: Config): SlackSettings | null {
     channel: SLACK_CHANNEL,
     apiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),
   }
+}
+
+/** The cluster that is the platform; null where none is set. */
+export function proxmoxSettings(config: Config): Omit<ProxmoxOptions, 'journal'> | null {
+  const { PROXMOX_URL, PROXMOX_TOKEN, PROXMOX_CA_FILE, PROXMOX_RACKS } = config
+  if (!PROXMOX_URL || !PROXMOX_TOKEN) return null
+  const ca = PROXMOX_CA_FILE ? certificatesIn(PROXMOX_CA_FILE) : null
+  return { urls: PROXMOX_URL, token: PROXMOX_TOKEN, racks: PROXMOX_RACKS ?? {}, ...(ca !== null && { ca }) }
 }
 
 /** Of the defaults that `platform_config` falls back to, those that somebody really set in the environment. */

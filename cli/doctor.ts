@@ -148,7 +148,8 @@ async function model(baseUrl: string | undefined, key: string | undefined): Prom
 
 async function lab(run: Run | null): Promise<Finding> {
   if (!run?.labUrl) {
-    const url = process.env.PLATFORM_URL
+    const { PLATFORM_URL, PROXMOX_URL } = process.env
+    const url = PROXMOX_URL ? `Proxmox VE at ${PROXMOX_URL}` : PLATFORM_URL
     return finding('Platform', true, url ? `${url}, not looked at` : 'no lab here', null, false)
   }
   const answer = await answersHttp(new URL('/readyz', run.labUrl))

@@ -150,7 +150,8 @@ export async function startEverything(options: StartOptions, report: Report): Pr
     const url = setting(env, 'CORE_API_URL') ?? `http://127.0.0.1:${ports.api}`
     const platformToken = setting(env, 'PLATFORM_TOKEN') ?? newSecret()
     const labControlToken = newSecret()
-    const ownLab = ownApi && setting(env, 'PLATFORM_URL') === undefined
+    const platform = setting(env, 'PLATFORM_URL') ?? setting(env, 'PROXMOX_URL')
+    const ownLab = ownApi && platform === undefined
     const labUrl = ownLab ? `http://127.0.0.1:${ports.lab}` : null
     const entry = (name: 'lab' | 'runbook' | 'api' | 'worker') =>
       options.entries?.[name] ??
@@ -191,7 +192,7 @@ export async function startEverything(options: StartOptions, report: Report): Pr
             ALERT_URL: `${url}/api/v1/ingest/alertmanager`,
             ALERT_TOKEN: tokens.ingest,
           })
-        : parts.replaced('Lab', setting(env, ownApi ? 'PLATFORM_URL' : 'CORE_API_URL'), (given) => `platform ${given}`),
+        : parts.replaced('Lab', ownApi ? platform : setting(env, 'CORE_API_URL'), (given) => `platform ${given}`),
       parts.replaced('Model', setting(env, 'LLM_BASE_URL'), (base) => `${env.LLM_MODEL ?? 'model'} at ${base}`) ??
         parts.child('Model', 1, entry('runbook'), ports.runbook, {
           ...basics(env),

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { type ConfigError, oidcSettings, readConfig, slackSettings } from '../config.ts'
+import { type ConfigError, oidcSettings, proxmoxSettings, readConfig, slackSettings } from '../config.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
   try {
@@ -128,4 +128,39 @@ test('Slack with a bot takes all of its settings, and one message says which are
   writeFileSync(file, 'xoxb-of-a-file\n')
   const { SLACK_BOT_TOKEN: _, ...rest } = slack
   expect(slackSettings(readConfig({ ...rest, SLACK_BOT_TOKEN_FILE: file }))?.botToken).toBe('xoxb-of-a-file')
+})
+
+const proxmox = {
+  PROXMOX_URL: 'https://pve1:8006, https://pve2:8006',
+  PROXMOX_TOKEN: 'nightshift@pve!core=11112222-3333-4444-5555-666677778888',
+}
+
+test('a Proxmox VE cluster takes an address and a token, and is the only platform', () => {
+  expect(proxmoxSettings(readConfig(proxmox))).toEqual({
+    ...{ urls: ['https://pve1:8006', 'https://pve2:8006'], token: proxmox.PROXMOX_TOKEN, racks: {} },
+  })
+  expect(proxmoxSettings(readConfig({}))).toBeNull()
+  expect(problems({ PROXMOX_URL: 'https://pve1:8006' })).toEqual(['PROXMOX_TOKEN is required when PROXMOX_URL is set'])
+  expect(problems({ PROXMOX_TOKEN: proxmox.PROXMOX_TOKEN })).toHaveLength(1)
+  expect(problems({ ...proxmox, PLATFORM_URL: 'http://127.0.0.1:1' })).toEqual([
+    'PROXMOX_URL and PLATFORM_URL are both set: there is one platform',
+  ])
+  expect(problems({ ...proxmox, PROXMOX_URL: 'https://pve1:8006,http://pve2:8006' })[0]).toContain('must be https')
+  expect(problems({ ...proxmox, PROXMOX_URL: 'pve1:8006' })).toHaveLength(1)
+  expect(problems({ ...proxmox, PROXMOX_CA_FILE: '/nowhere.pem' })[0]).toContain('/nowhere.pem')
+})
+
+test('a token of Proxmox VE that is none is refused without being repeated', () => {
+  for (const token of ['nightshift@pve=hunter2', 'PVEAPIToken=nightshift@pve!core=hunter2', 'hunter2']) {
+    const found = problems({ ...proxmox, PROXMOX_TOKEN: token })
+    expect(found).toEqual(['PROXMOX_TOKEN is not USER@REALM!TOKENID=UUID'])
+  }
+})
+
+test('racks are named by their nodes, each node in one', () => {
+  const racks = (text: string) => readConfig({ ...proxmox, PROXMOX_RACKS: text }).PROXMOX_RACKS
+  expect({ ...racks('r1=pve1,pve2; r2 = pve3') }).toEqual({ pve1: 'r1', pve2: 'r1', pve3: 'r2' })
+  for (const text of ['r1', 'r1=', '=pve1', 'r1=pve1;r2=pve1', 'r1=pve1=pve2', 'r1=pve1,,pve2']) {
+    expect([text, problems({ ...proxmox, PROXMOX_RACKS: text }).length > 0]).toEqual([text, true])
+  }
 })

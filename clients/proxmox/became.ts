@@ -96,7 +96,7 @@ async function byHaManager(api: ProxmoxApi, row: JournalRow): Promise<Told> {
   }
   if (guest.node === row.target || ha.hasOrder || ha.state === 'migrate' || ha.state === 'relocate') return waiting
   const tasks = await tasksOf(api, row.node, guest.vmid)
-  const work = tasks.find((task) => /^(qm|vz)migrate$/.test(task.type) && !row.tasksBefore.includes(task.upid))
+  const work = tasks.find((task) => /^(q|vz)migrate$/.test(task.type) && !row.tasksBefore.includes(task.upid))
   if (work && work.end !== null && !isWell(work.end)) return await failedTask(api, work.node, work.upid, work.end)
   if (work || !isOver) return waiting
   return {

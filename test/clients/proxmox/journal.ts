@@ -1,11 +1,15 @@
 import type { Journal, JournalRow } from '../../../clients/proxmox/journal.ts'
 
 /** A journal in memory whose clock the test moves. The one that survives is tested in test/db. */
-export function memoryJournal(): Journal & { rows: Map<string, JournalRow> } {
+export function memoryJournal() {
   const rows = new Map<string, JournalRow>()
-  return {
+  const journal: Journal & { rows: typeof rows; ageSeconds: number } = {
     rows,
-    get: async (key) => structuredClone(rows.get(key) ?? null),
+    ageSeconds: 0,
+    async get(key) {
+      const row = rows.get(key)
+      return row ? structuredClone({ ...row, ageSeconds: journal.ageSeconds }) : null
+    },
     async begin(entry) {
       if (rows.has(entry.key)) return false
       rows.set(entry.key, { ...entry, task: null, ageSeconds: 0, ending: null })
@@ -19,4 +23,5 @@ export function memoryJournal(): Journal & { rows: Map<string, JournalRow> } {
       row.ending ??= ending
     },
   }
+  return journal
 }
