@@ -43,15 +43,20 @@ export function platformState(db: Db, platform: PlatformClient | null, log: Logg
 
   async function refresh(): Promise<{ stale: boolean }> {
     if (!platform) return { stale: false }
-    if (known && known.epoch === epoch && performance.now() < known.untilMs) return { stale: known.stale }
-    if (asking?.epoch !== epoch) {
-      const asked = epoch
-      const answer = ask(platform, asked).finally(() => {
-        if (asking?.epoch === asked) asking = null
-      })
-      asking = { epoch: asked, answer }
+    for (;;) {
+      if (known && known.epoch === epoch && performance.now() < known.untilMs) return { stale: known.stale }
+      if (asking?.epoch !== epoch) {
+        const asked = epoch
+        const answer = ask(platform, asked).finally(() => {
+          if (asking?.epoch === asked) asking = null
+        })
+        asking = { epoch: asked, answer }
+      }
+      const { epoch: asked, answer } = asking
+      const { stale } = await answer
+      // Where a write came in between, what was read before it was not kept: the rows may be older than either.
+      if (stale || asked === epoch) return { stale }
     }
-    return await asking.answer
   }
 
   return {
