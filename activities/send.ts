@@ -21,8 +21,9 @@ type Sent = { envelope: Envelope; outcome: Outcome }
 
 /** A look-up that does not answer is given up after so many tries: the model reads that it could not be read. */
 const readTries = 3
-/** How long a running effect is waited for before it counts as lost. */
+/** How long a running effect is waited for before it counts as lost: one write, and a plan of many live migrations. */
 const effectWaitMs = 10 * 60_000
+const planWaitMs = 2 * 3_600_000
 
 /**
  * Carries a started call out and writes `tool_finished`. `again` means that an earlier try may have sent it already: a write is
@@ -105,7 +106,7 @@ const effectStatus = z.object({
 
 /** Asks what became of the effect, waiting while it runs. Null: its key was never accepted. Thrown: nobody could say. */
 async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): Promise<Sent | null> {
-  const deadline = Date.now() + effectWaitMs
+  const beganMs = Date.now()
   for (;;) {
     const answer = await deps.core.get(`/api/v1/effects/${encodeURIComponent(started.stepKey ?? '')}`, { signal })
     if (!answer.ok && answer.status === 404) return null
@@ -117,10 +118,11 @@ async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): 
         outcome: 'done',
       }
     }
+    const waitMs = 'proposalId' in effect.result ? planWaitMs : effectWaitMs
     if (effect.status === 'failed') {
       return { envelope: failedEnvelope('EFFECT_FAILED', effect.detail), outcome: 'failed' }
     }
-    if (effect.status === 'indeterminate' || Date.now() > deadline) {
+    if (effect.status === 'indeterminate' || Date.now() - beganMs > waitMs) {
       return {
         envelope: failedEnvelope('INDETERMINATE', 'it cannot be told whether this took effect'),
         outcome: 'indeterminate',

@@ -5,6 +5,7 @@ import type { PlatformClient } from '../clients/platform.ts'
 import type { SlackClient } from '../clients/slack/client.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
+import { placementLimits } from '../domain/placement.ts'
 import { accessLog } from './access-log.ts'
 import { alertRoutes } from './alerts.ts'
 import { plainApprovalRoutes } from './approval-plain.ts'
@@ -56,6 +57,7 @@ export type ApiOptions = {
   /** A pool of its own for locks that are held while a write runs; `db` itself where few run at once. */
   locks?: Db
   platform?: PlatformClient | null
+  placement?: ApiDeps['placement']
   runs?: Runs
   log?: Logger
   environment?: EnvironmentDefaults
@@ -107,6 +109,7 @@ export function createApi(options: ApiOptions): Api {
     locks: options.locks ?? db,
     platform,
     state: platformState(db, platform, log),
+    placement: options.placement ?? { engine: 'glpk', limits: placementLimits.parse({}) },
     runs: options.runs ?? noRuns,
     metrics: createMetrics(db),
     log,

@@ -4,6 +4,8 @@ import type { PlatformClient } from '../clients/platform.ts'
 import type { SlackClient } from '../clients/slack/client.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
+import type { PlacementLimits } from '../domain/placement.ts'
+import type { EngineName } from '../placement/engine.ts'
 import type { Metrics } from './metrics.ts'
 import type { PlatformState } from './platform-state.ts'
 import type { Runs } from './runs.ts'
@@ -15,6 +17,8 @@ export type ApiDeps = {
   locks: Db
   platform: PlatformClient | null
   state: PlatformState
+  /** How plans are made, and what of a host they may use. */
+  placement: { engine: EngineName; limits: PlacementLimits }
   runs: Runs
   metrics: Metrics
   log: Logger

@@ -10,6 +10,7 @@ import {
 } from '../domain/placement.ts'
 import { InvalidProblemError } from '../placement/check.ts'
 import { planDigest, stateFingerprint } from '../placement/digest.ts'
+import { problemOfFile } from '../placement/file.ts'
 import { solve } from '../placement/solve.ts'
 import { verifyPlan } from '../placement/verify.ts'
 import { answerEffect } from './answer-effect.ts'
@@ -32,10 +33,20 @@ const proposalExample: Proposal = {
   hostIds: ['host-osl-2'],
   state: 'planned',
   migrations: 0,
-  steps: [{ step: 1, action: 'start', vm: 'vm-osl-3', from: 'host-osl-2', to: 'host-osl-3' }],
+  steps: [{ step: 1, action: 'start', vm: 'vm-osl-3', from: 'host-osl-2', to: 'host-osl-3', needs: [], wave: 1 }],
+  lowerBound: 0,
+  proof: { kind: 'trivial' },
+  unplaced: [],
+  obstacle: null,
+  standing: {
+    domain: 'rack',
+    before: [{ name: 'rack-2', outcome: 'restarted' }],
+    after: [{ name: 'rack-2', outcome: 'restarted' }],
+  },
   reason: null,
   planDigest: '60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752',
   stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  fromInventory: true,
   createdAt: '2026-11-21T01:45:50.000000Z',
 }
 
@@ -48,13 +59,15 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
     permission: 'record',
     tag,
     summary: 'Plans where VMs should go; executes nothing',
-    description: 'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached.',
+    description:
+      'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. With `problem`, hosts and VMs are those given there (docs/placement.md), and the plan is never carried out.',
     body: z.strictObject({
       intent: placementIntent,
       host_ids: z.array(resourceId).min(1).max(50),
       vm_ids: z.array(resourceId).max(500).nullable().default(null),
       use_rack_constraints: z.boolean(),
       incident_id: z.string().max(100).nullable().default(null),
+      problem: z.record(z.string(), z.unknown()).optional(),
     }),
     bodyExample: {
       intent: 'recover',
@@ -74,20 +87,14 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
       }),
     },
     async run({ body, judged, c }) {
-      await state.requireFresh()
+      if (body.problem && judged) throw new Problem(422, 'INVALID', 'An agent plans for the inventory alone.')
       // An agent plans for its own incident, whatever it names.
       const incidentId = judged?.incidentId ?? body.incident_id
       if (incidentId !== null) await requireIncident(deps, incidentId)
-      const problem: PlacementProblem = {
-        intent: body.intent,
-        hostIds: body.host_ids,
-        vmIds: body.vm_ids,
-        useRackConstraints: body.use_rack_constraints,
-        ...(await placementState(db)),
-      }
-      const plan = await solve(problem, { signal: c.req.raw.signal }).catch((error) => {
-        if (error instanceof InvalidProblemError) throw new Problem(422, 'INVALID', error.message)
-        throw error
+      const { plan, problem } = await planned(deps, body, c.req.raw.signal).catch((error) => {
+        if (!(error instanceof InvalidProblemError)) throw error
+        const errors = error.flaws.map(({ path, message }) => ({ path, message }))
+        throw new Problem(400, 'INVALID_PROBLEM', error.message, { fields: { errors } })
       })
       const stored = await storeProposal(
         db,
@@ -98,6 +105,7 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
           ...plan,
           planDigest: planDigest(plan.steps),
           stateFingerprint: stateFingerprint(problem),
+          fromInventory: body.problem === undefined,
         },
         problem,
       )
@@ -138,6 +146,7 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
         hostIds: ['host-osl-2'],
         vmIds: null,
         useRackConstraints: true,
+        limits: { cpuOvercommitPercent: 100, ramReservePercent: 0 },
         hosts: [],
         vms: [],
       },
@@ -151,9 +160,9 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
     path: '/placement/proposals/{id}/execute',
     permission: 'act_on_platform',
     tag,
-    summary: 'Executes a stored plan, step after step',
+    summary: 'Executes a stored plan, waves of steps at once',
     description:
-      '`If-Match` is the fingerprint of the state that was approved. A failed step does not stop those behind it. Agents need an approval that their run has used up.',
+      '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans anew. Agents need an approval that their run has used up.',
     params,
     headers: z.object({ 'if-match': z.string().max(100).optional() }),
     body: z.strictObject({ reason: z.string().min(3).max(500) }),
@@ -166,17 +175,20 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
           step: z.number().int(),
           vm: z.string(),
           to: z.string(),
-          status: z.enum(['OK', 'FAILED']),
+          status: z.enum(['OK', 'FAILED', 'SKIPPED']),
           detail: z.string(),
         }),
       ),
       failed: z.number().int(),
+      skipped: z.number().int(),
+      next_proposal_id: z.string().optional(),
     }),
     example: {
       detail: 'all 1 steps were done',
       key: `${incidentId}.1:4:tool_started:0`,
       steps: [{ step: 1, vm: 'vm-osl-3', to: 'host-osl-3', status: 'OK', detail: 'started' }],
       failed: 0,
+      skipped: 0,
     },
     problems: [404, 409, 412, 428, 502, 504],
     agent: {
@@ -189,7 +201,8 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
     },
     async run({ params: { id }, principal, actor, key, judged, c }) {
       const platform = requirePlatform(deps)
-      const { proposal: plan, problem } = await requireProposal(deps, id)
+      const found = await requireProposal(deps, id)
+      const { proposal: plan, problem } = found
       const digest = actionDigest('execute_migration', { plan: plan.planDigest })
       const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
       const effect = await runEffect(
@@ -197,12 +210,37 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
         { ...request, incidentId: plan.incidentId },
         {
           before: () => requireUnchanged(deps, plan, problem, c.req.header('if-match')),
-          perform: (effectKey) => executePlan(deps, platform, plan, { key: effectKey, actor, judged }),
+          perform: (effectKey) => executePlan(deps, platform, found, { key: effectKey, actor, judged }),
         },
       )
       return answerEffect(effect) as never
     },
   })
+}
+
+type Asked = {
+  intent: PlacementProblem['intent']
+  host_ids: string[]
+  vm_ids: string[] | null
+  use_rack_constraints: boolean
+  problem?: Record<string, unknown> | undefined
+}
+
+/** A plan for the inventory as it is now, or for hosts and VMs that somebody wrote down. */
+async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: AbortSignal) {
+  const { intent, host_ids, vm_ids, use_rack_constraints } = asked
+  const fields = { intent, host_ids, use_rack_constraints, ...(vm_ids ? { vm_ids } : {}) }
+  if (asked.problem) {
+    const problem = problemOfFile({ ...fields, ...asked.problem })
+    return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
+  }
+  await state.requireFresh()
+  const problem: PlacementProblem = {
+    ...{ intent, hostIds: host_ids, vmIds: vm_ids, useRackConstraints: use_rack_constraints },
+    limits: placement.limits,
+    ...(await placementState(db)),
+  }
+  return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
 }
 
 async function requireProposal(deps: ApiDeps, id: string) {
@@ -213,7 +251,14 @@ async function requireProposal(deps: ApiDeps, id: string) {
 
 /** The plan still fits the world, and the world is the one that was approved: said by the platform itself, just now. */
 async function requireUnchanged(deps: ApiDeps, plan: Proposal, problem: PlacementProblem, ifMatch: string | undefined) {
-  if (plan.state !== 'planned')
+  if (!plan.fromInventory) {
+    throw new Problem(
+      409,
+      'NOT_OF_THE_INVENTORY',
+      `${plan.id} is for hosts that somebody made up: it is never carried out.`,
+    )
+  }
+  if (plan.state !== 'planned' && plan.state !== 'partial')
     throw new Problem(409, 'NOT_PLANNED', `${plan.id} is ${plan.state}: nothing to execute.`)
   if (!ifMatch) throw new Problem(428, 'IF_MATCH_REQUIRED', 'If-Match: name the state that this was decided for.')
   deps.state.forget()
@@ -224,7 +269,7 @@ async function requireUnchanged(deps: ApiDeps, plan: Proposal, problem: Placemen
     const detail = 'Hosts or VMs are not as they were when this was decided. Nothing was started.'
     throw new Problem(412, 'STATE_CHANGED', detail, { fields: { currentFingerprint: current } })
   }
-  const verified = verifyPlan({ ...problem, ...today }, plan)
+  const verified = verifyPlan({ ...problem, ...today, limits: deps.placement.limits }, plan)
   if (!verified.ok) {
     const detail = `The plan does not fit today's state at step ${verified.step}: ${verified.reason}. Nothing was started.`
     throw new Problem(412, 'STATE_CHANGED', detail)

@@ -1,13 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpError } from '../clients/http.ts'
 import { type PlatformClient, PlatformError } from '../clients/platform.ts'
-import type { Db } from '../db/connect.ts'
 import { type Effect, effectByKey, finishEffect } from '../db/effects.ts'
+import { eventByStepKey } from '../db/events.ts'
+import { proposalById } from '../db/proposals.ts'
 import { withAdvisoryLock } from '../db/queue.ts'
-import { stepsOfEffect } from '../db/steps.ts'
+import { planOfEffect } from '../db/steps.ts'
 import type { ApiDeps } from './deps.ts'
 import { effectLock } from './effect.ts'
-import type { PlacementStepOutcome } from './execute-plan.ts'
-import { planEnding } from './execute-plan.ts'
+import { executePlan } from './execute-plan.ts'
 import { type Ending, endingOf } from './platform-ending.ts'
 
 type KnownEffect = Effect & { actionDigest: string }
@@ -16,49 +17,63 @@ type KnownEffect = Effect & { actionDigest: string }
 const askAfterSeconds = 5
 /** A write that is not in the platform's journal after this long is not on its way any more. */
 const lostAfterSeconds = 60
+/** After this, what was approved is too old to be gone on with: what was done is told, the rest is left. */
+const goOnWithinSeconds = 3_600
+/** Whoever asks is answered by then: a plan that is gone on with takes longer. */
+const answerWithinMs = 2_000
 
 /**
  * An effect as it stands. One that nobody carries out any more (the process died, or the answer was lost) is settled by
- * asking the platform for its keys; only what can be told is written down.
+ * asking the platform for its keys; only what can be told is written down. A plan that was left in the middle is gone on with,
+ * under the approval it has.
  */
 export async function settleEffect(deps: ApiDeps, key: string): Promise<KnownEffect | null> {
-  const { db, locks, platform } = deps
+  const { db, locks, platform, log } = deps
   const effect = await effectByKey(db, key)
   if (!effect || !platform || effect.status !== 'running') return effect
   const runningSeconds = effect.runningSeconds ?? 0
   if (runningSeconds < askAfterSeconds) return effect
-  await withAdvisoryLock(locks, effectLock(key), async () => {
-    const ending = await endingFromPlatform(db, platform, key, runningSeconds)
+  const work = withAdvisoryLock(locks, effectLock(key), async () => {
+    if ((await effectByKey(db, key))?.status !== 'running') return
+    const ending = await endingFrom(deps, platform, key, runningSeconds)
     if (ending) await finishEffect(db, key, ending)
   })
+  work.catch((error) => log.error({ err: error, key }, 'an effect could not be settled'))
+  await Promise.race([work, sleep(answerWithinMs, undefined, { ref: false })])
   return await effectByKey(db, key)
 }
 
-async function endingFromPlatform(
-  db: Db,
+async function endingFrom(
+  deps: ApiDeps,
   platform: PlatformClient,
   key: string,
   runningSeconds: number,
 ): Promise<Ending | null> {
-  const never: Ending = { status: 'failed', detail: 'it never reached the platform', result: {} }
-  const lost = runningSeconds > lostAfterSeconds
+  const isLost = runningSeconds > lostAfterSeconds
   try {
-    const steps = await stepsOfEffect(db, key)
-    if (!steps) {
-      const answer = await platform.effect(key)
-      return answer ? endingOf(answer) : lost ? never : null
-    }
-    const outcomes: PlacementStepOutcome[] = []
-    for (const step of steps) {
-      const answer = await platform.effect(`${key}:${step.step}`)
-      const ending = answer ? endingOf(answer) : lost ? never : null
-      if (!ending) return null
-      outcomes.push({ ...step, status: ending.status === 'done' ? 'OK' : 'FAILED', detail: ending.detail })
-    }
-    return planEnding(outcomes)
+    const plan = await planOfEffect(deps.db, key)
+    if (plan !== null) return await goOn(deps, platform, key, plan, runningSeconds)
+    const answer = await platform.effect(key)
+    if (answer) return endingOf(answer)
+    return isLost ? { status: 'failed', detail: 'it never reached the platform', result: {} } : null
   } catch (error) {
     // Out of reach: nothing can be told, and nothing is written down.
     if (error instanceof PlatformError || error instanceof HttpError) return null
     throw error
   }
+}
+
+async function goOn(
+  deps: ApiDeps,
+  platform: PlatformClient,
+  key: string,
+  proposalId: string,
+  runningSeconds: number,
+): Promise<Ending | null> {
+  const found = await proposalById(deps.db, proposalId)
+  if (!found) return null
+  const started = await eventByStepKey(deps.db, key)
+  const judged = started?.kind === 'tool_started' ? started : null
+  const by = { key, actor: started?.actor ?? 'system:core-api', judged }
+  return await executePlan(deps, platform, found, by, { isLate: runningSeconds > goOnWithinSeconds })
 }

@@ -135,7 +135,15 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
     )
     await merge(trx, 'tenant', state.tenants)
     await merge(trx, 'host', state.hosts)
-    await merge(trx, 'vm', state.vms)
+    await merge(
+      trx,
+      'vm',
+      state.vms.map((vm) => ({
+        ...vm,
+        pinnedTo: JSON.stringify(vm.pinnedTo),
+        forbiddenHosts: JSON.stringify(vm.forbiddenHosts),
+      })),
+    )
     const links = state.links.map((link) => (link.a < link.b ? link : { ...link, a: link.b, b: link.a }))
     await trx.deleteFrom('link').execute()
     if (links.length > 0) await trx.insertInto('link').values(links).execute()

@@ -1,5 +1,5 @@
 import { newId } from '../domain/id.ts'
-import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
+import { type PlacementProblem, type Proposal, placementProblem, planStep } from '../domain/placement.ts'
 import type { Db, Trx } from './connect.ts'
 
 export async function storeProposal(
@@ -14,6 +14,10 @@ export async function storeProposal(
       id: newId('prp'),
       hostIds: JSON.stringify(proposal.hostIds),
       steps: JSON.stringify(proposal.steps),
+      proof: JSON.stringify(proposal.proof),
+      unplaced: JSON.stringify(proposal.unplaced),
+      obstacle: proposal.obstacle && JSON.stringify(proposal.obstacle),
+      standing: proposal.standing && JSON.stringify(proposal.standing),
       problem: JSON.stringify(problem),
     })
     .returning(['id', 'createdAt'])
@@ -29,8 +33,9 @@ export async function proposalById(
   if (!row) return null
   const { problem, steps, ...rest } = row
   return {
-    proposal: { ...rest, steps: steps as PlanStep[] } as Proposal,
-    problem: problem as PlacementProblem,
+    proposal: { ...rest, steps: planStep.array().parse(steps) } as Proposal,
+    // Parsed, for what was stored by an older release knows fewer rules.
+    problem: placementProblem.parse(problem),
   }
 }
 
@@ -44,6 +49,7 @@ export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'ho
       ramMib: host.ramMib,
       cpuMc: host.cpuMc,
       rack: host.rack,
+      region: host.region,
       state: host.state as 'live' | 'draining' | 'dead',
     })),
     vms: vms.map((vm) => ({
@@ -53,6 +59,10 @@ export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'ho
       haGroup: vm.haGroup,
       host: vm.host,
       running: vm.running,
+      priority: vm.priority,
+      pinnedTo: vm.pinnedTo,
+      forbiddenHosts: vm.forbiddenHosts,
+      affinityGroup: vm.affinityGroup,
     })),
   }
 }

@@ -1,19 +1,15 @@
-import type { PlanStep } from '../domain/placement.ts'
+import { sql } from 'kysely'
+import type { IncidentEvent } from '../domain/event.ts'
 import type { Db } from './connect.ts'
 
-/**
- * The plan behind an effect, as `result` names it while it runs: the steps have keys of their own. Null for an effect that is
- * one write.
- */
-export async function stepsOfEffect(db: Db, key: string): Promise<{ step: number; vm: string; to: string }[] | null> {
+/** The plan behind an effect, as `result` names it while it runs. Null for an effect that is one write. */
+export async function planOfEffect(db: Db, key: string): Promise<string | null> {
   const row = await db.selectFrom('effect').select(['result', 'tool']).where('key', '=', key).executeTakeFirst()
   const proposalId = row?.result.proposalId
-  if (row?.tool !== 'execute_migration' || typeof proposalId !== 'string') return null
-  const proposal = await db.selectFrom('proposal').select('steps').where('id', '=', proposalId).executeTakeFirst()
-  return ((proposal?.steps ?? []) as PlanStep[]).map(({ step, vm, to }) => ({ step, vm, to }))
+  return row?.tool === 'execute_migration' && typeof proposalId === 'string' ? proposalId : null
 }
 
-/** Notes, while an effect runs, which plan it carries out. */
+/** Notes, while an effect runs, which plan it carries out: whoever settles it later finds the steps' keys by that. */
 export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
   await db
     .updateTable('effect')
@@ -21,4 +17,26 @@ export async function notePlanOfEffect(db: Db, key: string, proposalId: string):
     .where('key', '=', key)
     .where('status', '=', 'running')
     .execute()
+}
+
+/** Has somebody stopped the run that announced this call, or closed its incident? */
+export async function cancelAsked(db: Db, { incidentId, attempt }: IncidentEvent<'tool_started'>): Promise<boolean> {
+  const closed = await db
+    .selectFrom('incident')
+    .select('id')
+    .where('id', '=', incidentId)
+    .where((where) =>
+      where.or([where('status', 'in', ['resolved', 'escalated', 'cancelled']), where('attempt', '!=', attempt)]),
+    )
+    .executeTakeFirst()
+  if (closed) return true
+  const asked = await db
+    .selectFrom('incidentEvent')
+    .select('id')
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'commented')
+    .where(sql<boolean>`metadata->>'action' = 'cancel_requested'`)
+    .executeTakeFirst()
+  return asked !== undefined
 }

@@ -1,9 +1,11 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { Obstacle, Plan, Proof, Standing } from '../domain/placement.ts'
 
 /** Times are RFC 3339 UTC text with microseconds: `connect()` installs the parser, so that no precision is lost. */
 type Time = ColumnType<string, string | undefined, string>
 type NullableTime = ColumnType<string | null, string | null | undefined, string | null>
 type Json<T> = ColumnType<T, string, string>
+type JsonOrDefault<T> = ColumnType<T, string | undefined, string>
 
 export type AlertTable = {
   id: string
@@ -199,6 +201,18 @@ export type Database = {
     startedAt: Time
     finishedAt: NullableTime
   }
+  platformEffect: {
+    key: string
+    action: 'start' | 'migrate' | 'recover'
+    vmId: string
+    node: string
+    target: string
+    tasksBefore: Json<string[]>
+    task: string | null
+    status: 'done' | 'failed' | null
+    detail: string | null
+    begunAt: Time
+  }
   targetLease: { target: string; incidentId: string; attempt: number; callId: string; since: Time }
   idempotency: {
     tokenId: string
@@ -217,6 +231,12 @@ export type Database = {
     state: string
     migrations: number
     steps: Json<unknown>
+    lowerBound: Generated<number>
+    fromInventory: Generated<boolean>
+    proof: JsonOrDefault<Proof>
+    unplaced: JsonOrDefault<Plan['unplaced']>
+    obstacle: Json<Obstacle | null> | null
+    standing: Json<Standing | null> | null
     reason: string | null
     planDigest: string
     stateFingerprint: string
@@ -285,6 +305,10 @@ export type Database = {
     ramMib: number
     cpuMc: number
     haGroup: string | null
+    priority: Generated<number>
+    pinnedTo: JsonOrDefault<string[]>
+    forbiddenHosts: JsonOrDefault<string[]>
+    affinityGroup: string | null
     tenant: string | null
   }
   link: { a: string; b: string; cost: number; up: boolean }

@@ -214,7 +214,8 @@ export type EventMetadata = {
     durationMs: number
   }
   step_started: { callId: string; step: number; action: string; vm: string; to: string }
-  step_finished: { callId: string; step: number; status: 'OK' | 'FAILED'; detail: string }
+  /** SKIPPED: it was never begun. */
+  step_finished: { callId: string; step: number; status: 'OK' | 'FAILED' | 'SKIPPED'; detail: string }
   verification: {
     callId: string
     tool: string

@@ -7,6 +7,8 @@ export const placementHost = z.object({
   name: z.string(),
   ...size,
   rack: z.string().nullable(),
+  /** A VM stays in the region of its host: disks do not follow it into another. */
+  region: z.string().nullable().default(null),
   state: z.enum(['live', 'draining', 'dead']),
 })
 export type PlacementHost = z.infer<typeof placementHost>
@@ -18,8 +20,22 @@ export const placementVm = z.object({
   /** Where it runs, or ran when its host died; null when it was never placed. */
   host: z.string().nullable(),
   running: z.boolean(),
+  /** When not all can be placed, the higher ones come first. */
+  priority: z.number().int().min(0).max(1_000).default(0),
+  /** The only hosts it may be brought to; empty: any. */
+  pinnedTo: z.array(z.string()).max(1_000).default([]),
+  forbiddenHosts: z.array(z.string()).max(1_000).default([]),
+  /** VMs of one affinity group end on one host. They are moved together or not at all. */
+  affinityGroup: z.string().nullable().default(null),
 })
 export type PlacementVm = z.infer<typeof placementVm>
+
+/** What of a host may be used: CPU beyond what there is, RAM kept for the host itself. */
+export const placementLimits = z.object({
+  cpuOvercommitPercent: z.number().int().min(100).max(3_200).default(100),
+  ramReservePercent: z.number().int().min(0).max(90).default(0),
+})
+export type PlacementLimits = z.infer<typeof placementLimits>
 
 export const placementIntent = z.enum(['recover', 'drain', 'rebalance'])
 
@@ -30,6 +46,7 @@ export const placementProblem = z.object({
   /** Only these VMs may be placed anew; null means every VM stranded on `hostIds`. */
   vmIds: z.array(z.string()).max(2000).nullable(),
   useRackConstraints: z.boolean(),
+  limits: placementLimits.default({ cpuOvercommitPercent: 100, ramReservePercent: 0 }),
   hosts: z.array(placementHost),
   vms: z.array(placementVm),
 })
@@ -41,38 +58,95 @@ export const planStep = z.object({
   vm: z.string(),
   from: z.string().nullable(),
   to: z.string(),
+  /** Steps that have to be over before this one begins. Those of one wave can run together. */
+  needs: z.array(z.number().int()),
+  /** The round in which it can run at the earliest. */
+  wave: z.number().int().positive(),
 })
 export type PlanStep = z.infer<typeof planStep>
 
 /**
- * `no_action`: nothing is stranded. `planned`: every stranded VM has a place. `infeasible`: proved that there is none.
- * `not_found`: time ran out, or no order of single moves was found, which says nothing about feasibility.
+ * `no_action`: nothing is stranded. `planned`: every stranded VM has a place. `partial`: some have, most important first; `unplaced`
+ * says who stays down. `infeasible`: proved that there is no plan for all. `not_found`: time ran out, which says nothing about
+ * feasibility.
  */
-export const placementState = z.enum(['no_action', 'planned', 'infeasible', 'not_found'])
+export const placementState = z.enum(['no_action', 'planned', 'partial', 'infeasible', 'not_found'])
+
+/**
+ * What shows that fewer migrations do not do. `certificate` is checked without a solver; `exhausted`: all orders were tried;
+ * `engine`: a solver says so, which is its word.
+ */
+export const proof = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('trivial') }),
+  z.object({ kind: z.literal('exhausted') }),
+  z.object({ kind: z.literal('engine') }),
+  z.object({
+    kind: z.literal('certificate'),
+    k: z.number().int().nonnegative(),
+    scale: z.number().int().positive(),
+    price: z.record(z.string(), z.number().int().nonnegative()),
+  }),
+])
+export type Proof = z.infer<typeof proof>
+
+/** Who stays down in a plan that has no place for all, and what of each host stands in the way. */
+export const unplaced = z.object({ vm: z.string(), reason: z.string() })
+
+/**
+ * Why not all can be placed. `core`: rules and limits that contradict each other; without any one of them they do not.
+ * `repairs`: single changes after which a plan was found, each tried.
+ */
+export const obstacle = z.object({
+  text: z.string(),
+  core: z.array(z.object({ kind: z.enum(['ram', 'cpu', 'ha_group', 'pins', 'vm']), name: z.string() })),
+  repairs: z.array(
+    z.object({
+      kind: z.enum(['more_ram', 'more_cpu', 'drop_group', 'drop_pins', 'leave_down']),
+      name: z.string(),
+      /** MiB or thousandths of a CPU, where something is to grow. */
+      amount: z.number().int().nullable(),
+      migrations: z.number().int(),
+      text: z.string(),
+    }),
+  ),
+})
+export type Obstacle = z.infer<typeof obstacle>
+
+/**
+ * What one more death would mean, host by host or, with rack constraints, rack by rack: all restart in the room there is, or only
+ * after others have `moved`, or no way was `not_found` in the time there was, which does not say that there is none.
+ */
+export const loss = z.object({ name: z.string(), outcome: z.enum(['restarted', 'moved', 'not_found']) })
+export const standing = z.object({ domain: z.enum(['host', 'rack']), before: z.array(loss), after: z.array(loss) })
+export type Standing = z.infer<typeof standing>
 
 export const plan = z.object({
   state: placementState,
   steps: z.array(planStep),
   /** Live migrations in it; starts of stranded VMs are not counted. */
   migrations: z.number().int(),
+  /** No plan for all needs fewer, and why. `migrations - lowerBound` is what may still be saved. */
+  lowerBound: z.number().int(),
+  proof,
+  unplaced: z.array(unplaced),
+  obstacle: obstacle.nullable(),
+  standing: standing.nullable(),
   reason: z.string().nullable(),
 })
 export type Plan = z.infer<typeof plan>
 
 /** A stored plan: what `execute_migration` names, so that the model can invent neither sizes nor steps. */
-export const proposal = z.object({
+export const proposal = plan.extend({
   id: z.string(),
   incidentId: z.string().nullable(),
   intent: placementIntent,
   hostIds: z.array(z.string()),
-  state: placementState,
-  migrations: z.number().int(),
-  steps: z.array(planStep),
-  reason: z.string().nullable(),
   /** SHA-256 of the ordered steps. Two proposals with the same steps are the same plan. */
   planDigest: z.string(),
   /** SHA-256 of the facts the plan was made for: hosts, VMs, where they run. */
   stateFingerprint: z.string(),
+  /** False for hosts and VMs that somebody made up: such a plan is for looking at, and never carried out. */
+  fromInventory: z.boolean(),
   createdAt: z.string(),
 })
 export type Proposal = z.infer<typeof proposal>

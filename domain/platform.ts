@@ -63,6 +63,13 @@ export const vmState = z.object({
   ramMib: z.number().int(),
   cpuMc: z.number().int(),
   haGroup: z.string().nullable(),
+  /** When not all can be placed, the higher ones come first. */
+  priority: z.number().int().min(0).max(1_000).default(0),
+  /** The only hosts it may be brought to; empty: any. */
+  pinnedTo: z.array(z.string()).default([]),
+  forbiddenHosts: z.array(z.string()).default([]),
+  /** VMs of one affinity group belong on one host. */
+  affinityGroup: z.string().nullable().default(null),
   tenant: z.string().nullable(),
 })
 

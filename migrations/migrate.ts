@@ -15,6 +15,8 @@ import * as oidc from './0011-oidc.ts'
 import * as grants from './0012-grants.ts'
 import * as slack from './0013-slack.ts'
 import * as size from './0014-size.ts'
+import * as placement from './0015-placement.ts'
+import * as platformEffect from './0016-platform-effect.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -32,6 +34,8 @@ const migrations: Record<string, Migration> = {
   '0012-grants': grants,
   '0013-slack': slack,
   '0014-size': size,
+  '0015-placement': placement,
+  '0016-platform-effect': platformEffect,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

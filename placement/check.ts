@@ -1,78 +1,83 @@
 import { type PlacementProblem, placementProblem } from '../domain/placement.ts'
-import type { Situation } from './situation.ts'
 
-/** The problem is no problem: somebody made it wrong. `reasons` names every place. */
+export type Flaw = { path: string; message: string }
+
+/** The problem is no problem: somebody made it wrong. `flaws` names every place, by the path of its field. */
 export class InvalidProblemError extends Error {
   override name = 'InvalidProblemError' as const
-  readonly reasons: string[]
-  constructor(reasons: string[]) {
-    super(`not a placement problem: ${reasons.join('; ')}`)
-    this.reasons = reasons
+  readonly flaws: Flaw[]
+  constructor(flaws: Flaw[]) {
+    super(`not a placement problem: ${flaws.map(({ path, message }) => `${path}: ${message}`).join('; ')}`)
+    this.flaws = flaws
   }
 }
 
+const flawsTold = 10
+
 /** Throws InvalidProblemError for what no inventory can be: sizes that are no sizes, names twice, names of nothing. */
-export function checkProblem(given: PlacementProblem): PlacementProblem {
+export function checkProblem(given: unknown): PlacementProblem {
   const parsed = placementProblem.safeParse(given)
   if (!parsed.success) {
     throw new InvalidProblemError(
-      parsed.error.issues.slice(0, 10).map(({ path, message }) => `${path.join('.')}: ${message}`),
+      parsed.error.issues.slice(0, flawsTold).map(({ path, message }) => ({ path: pathOf(path), message })),
     )
   }
-  const { hosts, vms, hostIds, vmIds } = parsed.data
-  const reasons: string[] = []
-  const hostNames = new Set<string>()
-  for (const { name } of hosts) {
-    if (hostNames.has(name)) reasons.push(`host ${name} is listed twice`)
-    hostNames.add(name)
-  }
-  const vmNames = new Set<string>()
-  for (const { vm, host, running } of vms) {
-    if (vmNames.has(vm)) reasons.push(`VM ${vm} is listed twice`)
-    vmNames.add(vm)
-    if (host !== null && !hostNames.has(host)) reasons.push(`VM ${vm} names the unknown host ${host}`)
-    if (host === null && running) reasons.push(`VM ${vm} is running nowhere`)
-  }
-  for (const id of hostIds) if (!hostNames.has(id)) reasons.push(`host ${id} is unknown`)
-  for (const id of vmIds ?? []) if (!vmNames.has(id)) reasons.push(`VM ${id} is unknown`)
-  if (reasons.length > 0) throw new InvalidProblemError(reasons.slice(0, 10))
-  return parsed.data
+  const problem = parsed.data
+  const flaws = [...namesTwice(problem), ...namesOfNothing(problem), ...contradictions(problem)]
+  if (flaws.length > 0) throw new InvalidProblemError(flaws.slice(0, flawsTold))
+  return problem
 }
 
-/** Why there can be no placement, where a sum shows it; null when it takes a solver to tell. */
-export function plainObstacle({ problem, targets, stranded, movable, fixed, domainOf }: Situation): string | null {
-  if (stranded.length === 0) return null
-  if (targets.length === 0) return 'no live host is left to take a VM'
-  for (const vm of stranded) {
-    if (targets.some((host) => host.ramMib >= vm.ramMib && host.cpuMc >= vm.cpuMc)) continue
-    const ramMib = Math.max(...targets.map((host) => host.ramMib))
-    const cpuMc = Math.max(...targets.map((host) => host.cpuMc))
-    const needs = `${vm.vm} needs ${vm.ramMib} MiB and ${vm.cpuMc} mCPU`
-    return `${needs}; no live host is that large, even empty (at most ${ramMib} MiB and ${cpuMc} mCPU)`
+function pathOf(path: readonly PropertyKey[]): string {
+  return path.map(String).join('.') || 'the problem'
+}
+
+function namesTwice({ hosts, vms }: PlacementProblem): Flaw[] {
+  const flaws: Flaw[] = []
+  const seen = new Set<string>()
+  for (const [index, { name }] of hosts.entries()) {
+    if (seen.has(name)) flaws.push({ path: `hosts.${index}.name`, message: `host ${name} is listed twice` })
+    seen.add(name)
   }
-  const running = [...movable, ...fixed]
-  for (const [size, word, unit] of [
-    ['ramMib', 'RAM', 'MiB'],
-    ['cpuMc', 'CPU', 'mCPU'],
-  ] as const) {
-    const wanted = stranded.reduce((sum, vm) => sum + vm[size], 0)
-    // A host that is already too full lends nothing, and takes nothing from the others either.
-    const free = targets.reduce((sum, host) => {
-      const used = running.reduce((all, vm) => (vm.host === host.name ? all + vm[size] : all), 0)
-      return sum + Math.max(0, host[size] - used)
-    }, 0)
-    if (wanted > free) return `${word} is short by ${wanted - free} ${unit} in total`
+  seen.clear()
+  for (const [index, { vm }] of vms.entries()) {
+    if (seen.has(vm)) flaws.push({ path: `vms.${index}.vm`, message: `VM ${vm} is listed twice` })
+    seen.add(vm)
   }
-  const domains = new Set(targets.map((host) => domainOf.get(host.name)))
-  for (const group of new Set(stranded.map((vm) => vm.haGroup))) {
-    if (group === null) continue
-    const taken = new Set(running.filter((vm) => vm.haGroup === group).map((vm) => domainOf.get(vm.host ?? '')))
-    const wanted = stranded.filter((vm) => vm.haGroup === group).length + taken.size
-    const available = new Set([...domains, ...taken]).size
-    if (wanted > available) {
-      const kind = problem.useRackConstraints ? 'racks' : 'hosts'
-      return `HA group ${group} has ${wanted} members to keep apart and there are ${available} live ${kind}`
-    }
+  return flaws
+}
+
+function namesOfNothing({ hosts, vms, hostIds, vmIds }: PlacementProblem): Flaw[] {
+  const flaws: Flaw[] = []
+  const hostNames = new Set(hosts.map(({ name }) => name))
+  const vmNames = new Set(vms.map(({ vm }) => vm))
+  const needHost = (path: string, name: string) => {
+    if (!hostNames.has(name)) flaws.push({ path, message: `host ${name} is unknown` })
   }
-  return null
+  for (const [index, { host, running, pinnedTo, forbiddenHosts }] of vms.entries()) {
+    if (host !== null) needHost(`vms.${index}.host`, host)
+    else if (running) flaws.push({ path: `vms.${index}.running`, message: 'it is running nowhere' })
+    for (const [at, name] of pinnedTo.entries()) needHost(`vms.${index}.pinnedTo.${at}`, name)
+    for (const [at, name] of forbiddenHosts.entries()) needHost(`vms.${index}.forbiddenHosts.${at}`, name)
+  }
+  for (const [index, name] of hostIds.entries()) needHost(`hostIds.${index}`, name)
+  for (const [index, name] of (vmIds ?? []).entries()) {
+    if (!vmNames.has(name)) flaws.push({ path: `vmIds.${index}`, message: `VM ${name} is unknown` })
+  }
+  return flaws
+}
+
+/** Two VMs that are to be together and apart. */
+function contradictions({ vms }: PlacementProblem): Flaw[] {
+  const flaws: Flaw[] = []
+  const firsts = new Map<string, string>()
+  for (const [index, { vm, haGroup, affinityGroup }] of vms.entries()) {
+    if (haGroup === null || affinityGroup === null) continue
+    const key = JSON.stringify([haGroup, affinityGroup])
+    const first = firsts.get(key)
+    const message = `is to be with ${first} (${affinityGroup}) and apart from it (${haGroup})`
+    if (first !== undefined) flaws.push({ path: `vms.${index}.affinityGroup`, message: `${vm} ${message}` })
+    firsts.set(key, first ?? vm)
+  }
+  return flaws
 }

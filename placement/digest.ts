@@ -11,10 +11,16 @@ export function planDigest(steps: PlanStep[]): string {
  * the intent is no fact either, so that two proposals for one state can be compared.
  */
 export function stateFingerprint(problem: Pick<PlacementProblem, 'hosts' | 'vms'>): string {
-  const hosts = problem.hosts.map(({ name, ramMib, cpuMc, rack, state }) => ({ name, ramMib, cpuMc, rack, state }))
-  const vms = problem.vms.map(({ vm, ramMib, cpuMc, haGroup, host, running }) => ({
-    ...{ vm, ramMib, cpuMc, haGroup, host, running },
+  const hosts = problem.hosts.map(({ name, ramMib, cpuMc, rack, region, state }) => ({
+    ...{ name, ramMib, cpuMc, rack, region, state },
   }))
+  const vms = problem.vms.map(
+    ({ vm, ramMib, cpuMc, haGroup, host, running, priority, pinnedTo, forbiddenHosts, affinityGroup }) => ({
+      ...{ vm, ramMib, cpuMc, haGroup, host, running, priority, affinityGroup },
+      pinnedTo: [...pinnedTo].sort(),
+      forbiddenHosts: [...forbiddenHosts].sort(),
+    }),
+  )
   return digestOf({
     hosts: hosts.sort((a, b) => compare(a.name, b.name)),
     vms: vms.sort((a, b) => compare(a.vm, b.vm)),

@@ -1,7 +1,10 @@
-/** A mixed-integer program in numbers only. Column 0…n-1 are yes or no; column n, where `hasLevel`, is a number ≥ 0. */
+/**
+ * A linear program in numbers only. Columns 0…binaries-1 are yes or no, those behind them are numbers ≥ 0. Without binaries it
+ * is solved as a plain one, and the answer has its prices.
+ */
 export type LinearModel = {
+  columns: number
   binaries: number
-  hasLevel: boolean
   /** Minimised. */
   objective: Term[]
   rows: Row[]
@@ -9,16 +12,16 @@ export type LinearModel = {
 
 export type Term = [column: number, coefficient: number]
 
-/** At most one term per column. `equal` or `atMost` is given. */
-export type Row = { terms: Term[]; equal?: number; atMost?: number }
+/** At most one term per column; one bound. */
+export type Row = { terms: Term[]; equal?: number; atMost?: number; atLeast?: number }
 
 export type SolveRequest = { model: LinearModel; timeLimitSeconds: number; relativeGap: number }
 
 /**
- * `infeasible` is proved. `unknown` is everything that proves nothing, time out first of all. Values are those of the
- * columns, rounded to 0 or 1 for the binaries.
+ * `infeasible` is the solver's claim. `unknown` is everything that says nothing, time out first of all. Binaries are rounded to
+ * 0 or 1. `prices`: of a plain program, what one more of each row's bound costs.
  */
 export type SolveAnswer =
-  | { status: 'optimal' | 'feasible'; values: number[] }
+  | { status: 'optimal' | 'feasible'; values: number[]; prices: number[] | null }
   | { status: 'infeasible' }
   | { status: 'unknown' }

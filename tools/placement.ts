@@ -64,21 +64,30 @@ function preparation(plan: Proposal & { currentFingerprint: string }): Preparati
     stateFingerprint: plan.currentFingerprint,
     dryRun: {
       possible: true,
-      summary: summaryOf(starts, plan.steps.length - starts, [...hosts].sort()),
+      summary: summaryOf(plan, starts, [...hosts].sort()),
       details: {
         proposalId: plan.id,
         intent: plan.intent,
         hosts: plan.hostIds,
+        state: plan.state,
         steps: plan.steps,
+        migrations: plan.migrations,
+        lowerBound: plan.lowerBound,
+        proof: plan.proof.kind,
+        unplaced: plan.unplaced,
+        obstacle: plan.obstacle?.text ?? null,
+        standing: plan.standing,
         plannedFor: plan.stateFingerprint,
       },
     },
   }
 }
 
-function summaryOf(starts: number, migrations: number, hosts: string[]): string {
+function summaryOf({ migrations, unplaced }: Proposal, starts: number, hosts: string[]): string {
+  const down =
+    unplaced.length === 0 ? '' : `; ${unplaced.length} ${unplaced.length === 1 ? 'VM stays' : 'VMs stay'} down`
   const count = (what: string, n: number) => (n === 0 ? [] : [`${what} ${n} ${n === 1 ? 'VM' : 'VMs'}`])
-  return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}`
+  return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${down}`
 }
 
 /** Does every VM of the plan run where its last step puts it? */
@@ -109,10 +118,11 @@ export const executeMigration = defineTool({
   risk: 'high',
   reversible: true,
   names: { proposal_id: 'proposal' },
-  discovers: () => [],
+  discovers: (output) =>
+    typeof output.next_proposal_id === 'string' ? [discovered('proposal', output.next_proposal_id)] : [],
   async prepare({ proposal_id }, { core, signal }) {
     const plan = await readProposal(core, proposal_id, signal)
-    if (plan.state !== 'planned')
+    if (plan.state !== 'planned' && plan.state !== 'partial')
       throw new ProposalError(`proposal ${proposal_id} is ${plan.state}: there is nothing to execute`)
     // Nobody is asked about what is done already, as by another incident of the same host.
     if ((await planHolds(core, plan)).holds)

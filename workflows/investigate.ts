@@ -57,7 +57,7 @@ const context = proxyActivities<ContextActivities>({
   retry: { initialInterval: '1s', maximumAttempts: 3 },
 })
 const world = proxyActivities<ActActivities>({
-  startToCloseTimeout: '15m',
+  startToCloseTimeout: '3h',
   scheduleToCloseTimeout: '1h',
   heartbeatTimeout: '15s',
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

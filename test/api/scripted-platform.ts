@@ -77,6 +77,7 @@ function oslo(): Inventory {
   })
   const vm = (id: string, on: string, haGroup: string | null, running = true) => ({
     ...{ id, host: on, running, ramMib: 1_024, cpuMc: 500, haGroup, tenant: 'tenant-1' },
+    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], affinityGroup: null },
   })
   return {
     regions: [{ id: 'osl' }],

@@ -1,8 +1,8 @@
 import type { PlacementProblem } from '../../domain/placement.ts'
 
 /**
- * The fewest live migrations of any executable plan in which each VM moves at most once, by trying every sequence; null when
- * there is none. For tiny recoveries only, and in nothing like the solver's way.
+ * The fewest live migrations of any executable plan, by looking at every state that migrations can lead to, nearest first; null
+ * when there is none. For tiny recoveries only, and in nothing like the solver's way.
  */
 export function fewestMigrations(problem: PlacementProblem): number | null {
   const hosts = problem.hosts.filter((one) => one.state === 'live' && !problem.hostIds.includes(one.name))
@@ -20,6 +20,8 @@ export function fewestMigrations(problem: PlacementProblem): number | null {
   const fits = (name: string, to: string) => {
     const self = problem.vms.find((one) => one.vm === name)!
     const target = hosts.find((one) => one.name === to)!
+    if (self.pinnedTo.length > 0 && !self.pinnedTo.includes(to)) return false
+    if (self.forbiddenHosts.includes(to)) return false
     let [ram, cpu] = [self.ramMib, self.cpuMc]
     for (const other of problem.vms) {
       const at = place.get(other.vm)
@@ -30,7 +32,12 @@ export function fewestMigrations(problem: PlacementProblem): number | null {
       }
       if (self.haGroup !== null && other.haGroup === self.haGroup && domain(at) === domain(to)) return false
     }
-    return ram <= target.ramMib && cpu <= target.cpuMc
+    const { ramReservePercent, cpuOvercommitPercent } = problem.limits
+    const [mostRam, mostCpu] = [
+      target.ramMib * (1 - ramReservePercent / 100),
+      (target.cpuMc * cpuOvercommitPercent) / 100,
+    ]
+    return ram <= mostRam && cpu <= mostCpu
   }
 
   /** Can the stranded be started now, in the given order of names? Starts only take room, so their order is free. */
@@ -47,22 +54,24 @@ export function fewestMigrations(problem: PlacementProblem): number | null {
     return false
   }
 
-  const within = (left: number, moved: Set<string>): boolean => {
-    if (startAll(0)) return true
-    if (left === 0) return false
-    for (const name of movable) {
-      if (moved.has(name)) continue
-      const from = place.get(name)!
-      for (const target of hosts) {
-        if (target.name === from || !fits(name, target.name)) continue
-        place.set(name, target.name)
-        const done = within(left - 1, new Set([...moved, name]))
-        place.set(name, from)
-        if (done) return true
+  const seen = new Set<string>()
+  let states = [movable.map((name) => place.get(name) as string)]
+  for (let count = 0; states.length > 0; count += 1) {
+    const next: string[][] = []
+    for (const state of states) {
+      for (const [index, name] of movable.entries()) place.set(name, state[index]!)
+      if (startAll(0)) return count
+      for (const [index, name] of movable.entries()) {
+        for (const target of hosts) {
+          if (target.name === state[index] || !fits(name, target.name)) continue
+          const reached = state.with(index, target.name)
+          if (seen.has(reached.join())) continue
+          seen.add(reached.join())
+          next.push(reached)
+        }
       }
     }
-    return false
+    states = next
   }
-  for (let count = 0; count <= movable.length; count++) if (within(count, new Set())) return count
   return null
 }

@@ -1,7 +1,8 @@
 import { expect, test } from '@jest/globals'
 import type { Plan, PlanStep } from '../../domain/placement.ts'
 import { planDigest, stateFingerprint } from '../../placement/digest.ts'
-import { startGlpk } from '../../placement/glpk.ts'
+import { startEngine } from '../../placement/engine.ts'
+import type { LinearModel } from '../../placement/linear-model.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
 
@@ -14,13 +15,16 @@ const given = problem(
     vm('off', 1, 'a', down),
   ],
 )
-const move: PlanStep = { step: 1, action: 'migrate', vm: 'small', from: 'a', to: 'b' }
-const start: PlanStep = { step: 2, action: 'start', vm: 'big', from: 'x', to: 'a' }
+const move: PlanStep = { step: 1, action: 'migrate', vm: 'small', from: 'a', to: 'b', needs: [], wave: 1 }
+const start: PlanStep = { step: 2, action: 'start', vm: 'big', from: 'x', to: 'a', needs: [1], wave: 2 }
 const planOf = (...steps: PlanStep[]): Plan => ({
   state: 'planned',
   steps,
   migrations: steps.filter((step) => step.action === 'migrate').length,
-  reason: null,
+  lowerBound: 0,
+  proof: { kind: 'trivial' },
+  unplaced: [],
+  ...{ obstacle: null, standing: null, reason: null },
 })
 
 test('a plan that keeps every rule holds', () => {
@@ -28,7 +32,12 @@ test('a plan that keeps every rule holds', () => {
 })
 
 test.each<[string, Plan, number, string]>([
-  ['a start before there is room', planOf({ ...start, step: 1 }, { ...move, step: 2 }), 1, 'a is short by 2048 MiB'],
+  [
+    'a start before there is room',
+    planOf({ ...start, step: 1, needs: [] }, { ...move, step: 2 }),
+    1,
+    'a is short by 2048 MiB',
+  ],
   ['a stranded VM without a place', planOf(move), 0, 'big has no place'],
   ['a start on a draining host', planOf(move, { ...start, to: 'd' }), 2, 'd is draining'],
   ['a start on a dead host', planOf(move, { ...start, to: 'x' }), 2, 'x is dead'],
@@ -45,7 +54,7 @@ test.each<[string, Plan, number, string]>([
   ],
   [
     'a group together',
-    planOf(move, { step: 2, action: 'migrate', vm: 'kin', from: 'd', to: 'b' }),
+    planOf(move, { step: 2, action: 'migrate', vm: 'kin', from: 'd', to: 'b', needs: [], wave: 1 }),
     2,
     'HA group g is on b',
   ],
@@ -61,7 +70,7 @@ test.each<[string, Plan, number, string]>([
 test('a VM may move within its own rack, and not into the rack of its kin', () => {
   const racks = { ...given, useRackConstraints: true }
   expect(verifyPlan(racks, planOf(move, start))).toEqual({ ok: true })
-  const kin = planOf(move, start, { step: 3, action: 'migrate', vm: 'kin', from: 'd', to: 'a' })
+  const kin = planOf(move, start, { step: 3, action: 'migrate', vm: 'kin', from: 'd', to: 'a', needs: [], wave: 1 })
   expect(
     verifyPlan({ ...racks, hosts: racks.hosts.map((one) => ({ ...one, ramMib: 99_999, cpuMc: 99_999 })) }, kin),
   ).toEqual({
@@ -84,30 +93,63 @@ test('the fingerprint of a state changes with its facts and with nothing else', 
   expect(planDigest([start, move])).not.toBe(planDigest([move, start]))
 })
 
-test('a solver in the middle of its work is killed at the bound, and is gone for good', async () => {
-  const glpk = startGlpk()
+test.each<[string, Plan, string]>([
+  ['a start that does not wait for the room it needs', planOf(move, { ...start, needs: [] }), 'short'],
+  ['a need that comes later', planOf({ ...move, needs: [2] }, start), 'do not come before'],
+])('%s does not hold, though the order does', (_what, plan, reason) => {
+  expect(verifyPlan(given, plan)).toMatchObject({ ok: false, reason: expect.stringContaining(reason) })
+})
+
+test('a plan that leaves somebody down has to say whom, and only whom it leaves', () => {
+  const partial: Plan = { ...planOf(move), state: 'partial', unplaced: [{ vm: 'big', reason: 'no room' }] }
+  expect(verifyPlan(given, partial)).toEqual({ ok: true })
+  expect(verifyPlan(given, { ...partial, state: 'planned' })).toMatchObject({ ok: false })
+  expect(verifyPlan(given, { ...partial, unplaced: [] })).toMatchObject({ ok: false, reason: 'big has no place' })
+  const both = [...partial.unplaced, { vm: 'off', reason: 'no room' }]
+  expect(verifyPlan(given, { ...partial, unplaced: both })).toMatchObject({
+    ok: false,
+    reason: 'off is not without a place',
+  })
+})
+
+test.each([
+  ['a pin', { pinnedTo: ['b'] }, 'big is pinned to b'],
+  ['a host that is forbidden', { forbiddenHosts: ['a'] }, 'big must not run on a'],
+])('%s is kept', (_what, rule, reason) => {
+  const vms = given.vms.map((each) => (each.vm === 'big' ? { ...each, ...rule } : each))
+  expect(verifyPlan({ ...given, vms }, planOf(move, start))).toEqual({ ok: false, step: 2, reason })
+})
+
+test('overcommitted CPU may be used, and reserved RAM may not', () => {
+  const tight = { ...given, limits: { cpuOvercommitPercent: 100, ramReservePercent: 10 } }
+  expect(verifyPlan(tight, planOf(move, start))).toMatchObject({ ok: false, reason: expect.stringContaining('MiB') })
+  const hosts = given.hosts.map((each) => ({ ...each, cpuMc: each.cpuMc / 2 }))
+  expect(verifyPlan({ ...given, hosts }, planOf(move, start)).ok).toBe(false)
+  const limits = { cpuOvercommitPercent: 200, ramReservePercent: 0 }
+  expect(verifyPlan({ ...given, hosts, limits }, planOf(move, start)).ok).toBe(true)
+})
+
+test('a solver in the middle of its work is killed at the bound, and the next question gets a new one', async () => {
+  const engine = startEngine('glpk')
   try {
     const tiny = {
+      columns: 1,
       binaries: 1,
-      hasLevel: false,
-      objective: [[0, 1]] as [number, number][],
-      rows: [{ terms: [[0, 1]] as [number, number][], equal: 1 }],
-    }
-    expect(await glpk.solve({ model: tiny, relativeGap: 0 }, performance.now() + 10_000)).toEqual({
-      status: 'optimal',
-      values: [1],
-    })
+      objective: [[0, 1]],
+      rows: [{ terms: [[0, 1]], equal: 1 }],
+    } satisfies LinearModel
+    expect(await engine.solve(tiny, 10_000)).toMatchObject({ status: 'optimal', values: [1] })
     // Two million terms: only to read them takes longer than the bound.
     const rows = Array.from({ length: 1_000 }, () => ({
       terms: Array.from({ length: 2_000 }, (_, column): [number, number] => [column, 1]),
       atMost: 3,
     }))
+    const large: LinearModel = { ...tiny, columns: 2_000, binaries: 2_000, rows }
     const begun = performance.now()
-    const large = { model: { ...tiny, binaries: 2_000, rows }, relativeGap: 0 }
-    expect(await glpk.solve(large, begun + 150)).toEqual({ status: 'unknown' })
+    expect(await engine.solve(large, 50)).toEqual({ status: 'unknown' })
     expect(performance.now() - begun).toBeLessThan(20_000)
-    expect(await glpk.solve({ model: tiny, relativeGap: 0 }, performance.now() + 10_000)).toEqual({ status: 'unknown' })
+    expect(await engine.solve(tiny, 10_000)).toMatchObject({ status: 'optimal' })
   } finally {
-    glpk.stop()
+    engine.stop()
   }
 })

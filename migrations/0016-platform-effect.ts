@@ -1,0 +1,23 @@
+import { type Kysely, sql } from 'kysely'
+
+/**
+ * What was sent to a platform that keeps no journal of its own (Proxmox VE): a row before it is sent, the platform's task once
+ * it is known, the ending once it can be told.
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table platform_effect (
+      key text primary key,
+      action text not null check (action in ('start', 'migrate', 'recover')),
+      vm_id text not null,
+      node text not null,
+      target text not null,
+      tasks_before jsonb not null,
+      task text,
+      status text check (status in ('done', 'failed')),
+      detail text,
+      begun_at timestamptz not null default nightshift_now(),
+      check ((status is null) = (detail is null))
+    )`.execute(db)
+  await sql`grant select, insert, update on platform_effect to nightshift_app`.execute(db)
+}

@@ -1,0 +1,66 @@
+import type { Instance } from './instance.ts'
+import type { LinearModel, Row, Term } from './linear-model.ts'
+import { roomOf } from './room.ts'
+
+/** Where VMs end up: of every wanted one and of those that were allowed to move. */
+export type Assignment = Map<number, number>
+
+export type AssignmentModel = { model: LinearModel; columns: [vm: number, host: number][] }
+
+/**
+ * End places as a program: every wanted VM on exactly one host, every mover too, within RAM and CPU, no two of a group in one
+ * domain, with at most so many movers away from home. Fewest migrations, then least memory moved. Null when somebody has no column at all, which proves
+ * that there is no such placement.
+ */
+export function assignmentModel(
+  instance: Instance,
+  movers: readonly number[],
+  maxMigrations: number,
+): AssignmentModel | null {
+  const { targets, hostRam, hostCpu, domain, vmRam, vmCpu, groupsOf, home, wanted } = instance
+  const room = roomOf(instance)
+  const chosen = [...wanted, ...movers]
+  // The room as it is without any of them: what stays is in it.
+  for (const vm of chosen) room.put(vm, -1)
+  const isMover = new Set(movers)
+  const columns: [number, number][] = []
+  const rows: Row[] = []
+  const onHost: Term[][][] = Array.from({ length: targets }, () => [[], []])
+  const inDomain = new Map<string, Term[]>()
+  const homes: Term[] = []
+  for (const vm of chosen) {
+    const own: Term[] = []
+    for (let host = 0; host < targets; host += 1) {
+      if (!room.fits(vm, host)) continue
+      const column = columns.push([vm, host]) - 1
+      own.push([column, 1])
+      // As parts of the capacity: solvers' tolerances are made for numbers near 1.
+      onHost[host]![0]!.push([column, vmRam[vm]! / hostRam[host]!])
+      onHost[host]![1]!.push([column, vmCpu[vm]! / hostCpu[host]!])
+      for (const group of groupsOf[vm]!) {
+        const key = `${group} ${domain[host]}`
+        const terms = inDomain.get(key) ?? []
+        terms.push([column, 1])
+        inDomain.set(key, terms)
+      }
+      if (isMover.has(vm) && home[vm] === host) homes.push([column, 1])
+    }
+    if (own.length === 0) return null
+    rows.push({ terms: own, equal: 1 })
+  }
+  for (const [host, [ram, cpu]] of onHost.entries()) {
+    if (ram!.length === 0) continue
+    rows.push({ terms: ram!, atMost: room.freeRam[host]! / hostRam[host]! })
+    rows.push({ terms: cpu!, atMost: room.freeCpu[host]! / hostCpu[host]! })
+  }
+  for (const terms of inDomain.values()) if (terms.length > 1) rows.push({ terms, atMost: 1 })
+  if (homes.length > 0) rows.push({ terms: homes, atLeast: movers.length - maxMigrations })
+  // Of plans with as few migrations, the one that moves least memory: all of it together weighs less than one migration.
+  const allRam = movers.reduce((sum, vm) => sum + vmRam[vm]!, 1)
+  const objective = homes.map(([column]): Term => [column, -1 - (0.5 * vmRam[columns[column]![0]]!) / allRam])
+  return { model: { columns: columns.length, binaries: columns.length, objective, rows }, columns }
+}
+
+export function assignmentOf({ columns }: AssignmentModel, values: readonly number[]): Assignment {
+  return new Map(columns.filter((_, column) => values[column] === 1))
+}

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { LinearModel, SolveAnswer, SolveRequest } from './linear-model.ts'
+
+export const engineNames = ['glpk', 'highs'] as const
+export type EngineName = (typeof engineNames)[number]
+
+export type Engine = {
+  /** Answers with the best there is within `limitMs`; `unknown` when that was too short or the process has ended. */
+  solve(model: LinearModel, limitMs: number, relativeGap?: number): Promise<SolveAnswer>
+  /** Kills the process, whatever it does. */
+  stop(): void
+}
+
+/** A solver gets this much longer than it is told: presolve and the first relaxation keep no time. */
+const graceMs = 400
+
+/** Starts a solver's process. Nothing of our environment goes with it: it needs none, and crashes may print it. */
+export function startEngine(name: EngineName): Engine {
+  const file = fileURLToPath(new URL(`./${name}-process.ts`, import.meta.url))
+  let child = begin()
+  return {
+    async solve(model, limitMs, relativeGap = 0) {
+      if (limitMs <= 0) return { status: 'unknown' }
+      // One that was killed over the last question begins anew for the next.
+      if (child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
+      const asked = child
+      return new Promise((resolve) => {
+        const finish = (answer: SolveAnswer) => {
+          clearTimeout(timer)
+          lines.close()
+          asked.off('close', onEnd)
+          resolve(answer)
+        }
+        const onEnd = () => finish({ status: 'unknown' })
+        const timer = setTimeout(() => {
+          asked.kill('SIGKILL')
+          onEnd()
+        }, limitMs + graceMs)
+        const lines = createInterface({ input: asked.stdout })
+        lines.once('line', (line) => finish(JSON.parse(line)))
+        asked.once('close', onEnd)
+        const request: SolveRequest = { model, timeLimitSeconds: limitMs / 1_000, relativeGap }
+        asked.stdin.write(`${JSON.stringify(request)}\n`)
+      })
+    },
+    stop: () => void child.kill('SIGKILL'),
+  }
+
+  function begin() {
+    const started = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
+      env: {},
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    // A pipe to a killed process breaks; its end is already told by `close`.
+    started.stdin.on('error', () => {})
+    started.on('error', () => {})
+    return started
+  }
+}

@@ -1,0 +1,151 @@
+import { assignmentModel } from './assignment.ts'
+import type { Engine } from './engine.ts'
+import { exhaust, isSmall } from './exhaust.ts'
+import type { Instance } from './instance.ts'
+import { migrationsOf } from './known.ts'
+import { roomOf } from './room.ts'
+import { search } from './search.ts'
+
+/** A rule or limit of an instance: the RAM or CPU of a host, a group, a rule about hosts, a wanted VM. */
+export type Limit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
+export type Repair = Limit & { amount: number | null; migrations: number }
+
+/**
+ * `core`: limits that cannot all hold; found by leaving out one after the other, so that none of them can be spared. Empty when
+ * the end places exist and only no order leads there, or when the time did not do. `repairs`: changes of one limit after which a
+ * plan was found.
+ */
+export type Impossible = { core: Limit[]; repairs: Repair[] }
+
+const columnsAtMost = 3_000
+const repairsAtMost = 8
+
+/** Why there is no plan for all, and what single change would make one. */
+export async function explain(
+  instance: Instance,
+  left: readonly number[],
+  engine: Engine,
+  random: () => number,
+  deadlineMs: number,
+): Promise<Impossible> {
+  const core = (await isContradictory(instance)) ? await coreOf() : []
+  return { core, repairs: repairsOf() }
+
+  /** The engine says that not even end places exist. Anything else is no. */
+  async function isContradictory(one: Instance): Promise<boolean> {
+    if (search(one, { random, noise: 0, maxMigrations: 20, deadlineMs: performance.now() + 20 }).left.length === 0)
+      return false
+    const movers = one.movable.flatMap((may, vm) => (may ? [vm] : []))
+    if ((movers.length + one.wanted.length) * one.targets > columnsAtMost) return false
+    const model = assignmentModel(one, movers, movers.length)
+    if (!model) return true
+    const answer = await engine.solve(model.model, Math.min(500, deadlineMs - performance.now()))
+    return answer.status === 'infeasible'
+  }
+
+  async function coreOf(): Promise<Limit[]> {
+    let kept = limitsOf(instance)
+    // Whole families first: mostly one of them alone is the reason.
+    for (const kind of ['rule', 'group', 'cpu', 'ram'] as const) {
+      const fewer = kept.filter((limit) => limit.kind !== kind)
+      if (fewer.length < kept.length && (await isContradictory(relaxed(instance, outside(limitsOf(instance), fewer)))))
+        kept = fewer
+    }
+    for (const limit of [...kept]) {
+      if (performance.now() > deadlineMs) return []
+      const fewer = kept.filter((each) => each !== limit)
+      if (await isContradictory(relaxed(instance, outside(limitsOf(instance), fewer)))) kept = fewer
+    }
+    return kept
+  }
+
+  function repairsOf(): Repair[] {
+    const repairs: Repair[] = []
+    const isOver = () => repairs.length >= repairsAtMost || performance.now() > deadlineMs
+    const candidates = core.length > 0 ? core : limitsOf(instance)
+    for (const limit of candidates) {
+      if (isOver()) break
+      if (limit.kind === 'ram' || limit.kind === 'cpu') {
+        const amount = amountsOf(limit).find((each) => fewestAfter(grown(instance, limit, each)) !== null)
+        if (amount === undefined) continue
+        repairs.push({ ...limit, amount, migrations: fewestAfter(grown(instance, limit, amount)) as number })
+      } else {
+        const migrations = fewestAfter(relaxed(instance, [limit]))
+        if (migrations !== null) repairs.push({ ...limit, amount: null, migrations })
+      }
+    }
+    return repairs
+  }
+
+  /** What would have to be added here for one of those that stay down, the least first. */
+  function amountsOf({ kind, index: host }: Limit): number[] {
+    const { freeRam, freeCpu } = roomOf(instance)
+    const missing = left.map((vm) =>
+      kind === 'ram' ? instance.vmRam[vm]! - freeRam[host]! : instance.vmCpu[vm]! - freeCpu[host]!,
+    )
+    return [...new Set(missing.filter((each) => each > 0))].sort((a, b) => a - b).slice(0, 3)
+  }
+
+  /** Migrations of a plan for all that was found in a moment; null where none was. */
+  function fewestAfter(one: Instance): number | null {
+    if (isSmall(one)) {
+      const tried = exhaust(one, 20_000, performance.now() + 150)
+      if (tried.kind === 'fewest') return migrationsOf(one, tried.moves)
+      if (tried.kind === 'none') return null
+    }
+    const until = performance.now() + 50
+    for (let run = 0; performance.now() < until; run += 1) {
+      const found = search(one, { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 12, deadlineMs: until })
+      if (found.left.length === 0) return migrationsOf(one, found.moves)
+    }
+    return null
+  }
+}
+
+function outside(all: readonly Limit[], kept: readonly Limit[]): Limit[] {
+  const inside = new Set(kept.map(({ kind, index }) => `${kind} ${index}`))
+  return all.filter(({ kind, index }) => !inside.has(`${kind} ${index}`))
+}
+
+function limitsOf({ targets, groupsOf, wanted, rule, allows }: Instance): Limit[] {
+  const hosts = Array.from({ length: targets }, (_, index) => index)
+  const groups = new Set(wanted.flatMap((vm) => groupsOf[vm]!))
+  const rules = new Set(wanted.map((vm) => rule[vm]!).filter((each) => allows[each]!.includes(false)))
+  return [
+    ...[...rules].map((index): Limit => ({ kind: 'rule', index })),
+    ...[...groups].map((index): Limit => ({ kind: 'group', index })),
+    ...hosts.map((index): Limit => ({ kind: 'cpu', index })),
+    ...hosts.map((index): Limit => ({ kind: 'ram', index })),
+    // The least important last, so that these are what is kept, if something has to be.
+    ...wanted.map((index): Limit => ({ kind: 'vm', index })),
+  ]
+}
+
+/** The instance without these limits. */
+function relaxed(instance: Instance, without: readonly Limit[]): Instance {
+  const dropped = (kind: Limit['kind']) =>
+    new Set(without.filter((each) => each.kind === kind).map(({ index }) => index))
+  const [ram, cpu, groups, rules, vms] = [
+    dropped('ram'),
+    dropped('cpu'),
+    dropped('group'),
+    dropped('rule'),
+    dropped('vm'),
+  ]
+  const all = (sizes: readonly number[]) => sizes.reduce((sum, size) => sum + size, 1)
+  return {
+    ...instance,
+    hostRam: instance.hostRam.map((own, host) => (ram.has(host) ? own + all(instance.vmRam) : own)),
+    hostCpu: instance.hostCpu.map((own, host) => (cpu.has(host) ? own + all(instance.vmCpu) : own)),
+    groupsOf: instance.groupsOf.map((own) => own.filter((group) => !groups.has(group))),
+    allows: instance.allows.map((row, rule) => (rules.has(rule) ? row.map(() => true) : row)),
+    wanted: instance.wanted.filter((vm) => !vms.has(vm)),
+  }
+}
+
+function grown(instance: Instance, { kind, index }: Limit, amount: number): Instance {
+  const more = (sizes: readonly number[]) => sizes.map((own, host) => (host === index ? own + amount : own))
+  return kind === 'ram'
+    ? { ...instance, hostRam: more(instance.hostRam) }
+    : { ...instance, hostCpu: more(instance.hostCpu) }
+}

@@ -1,0 +1,193 @@
+import { assignmentModel, assignmentOf } from './assignment.ts'
+import { type Bound, lowerBound } from './bound.ts'
+import type { Certificate } from './certificate.ts'
+import type { Engine } from './engine.ts'
+import { exhaust, isSmall } from './exhaust.ts'
+import type { Instance } from './instance.ts'
+import { type Kinds, kindsOf } from './kinds.ts'
+import { compareLeft, isBetter, type Known, migrationsOf, nothingKnown } from './known.ts'
+import { likelyMovers, masterOf } from './master.ts'
+import { roomOf } from './room.ts'
+import { type Move, search } from './search.ts'
+import { sequenceOf } from './sequence.ts'
+
+export type ImproveOptions = {
+  deadlineMs: number
+  random: () => number
+  /** A sum has shown already that not all can have a place. */
+  isImpossible?: boolean
+  /** Told whenever something better is known. */
+  report: (known: Known) => void
+}
+
+const firstSearchMs = 250
+const smallStates = 150_000
+const slackCosts = [30, 60]
+/** Models with more columns than this only take the time that a search would use better. */
+const columnsAtMost = 40_000
+/** So many columns can be told impossible by an engine in a second or two. */
+const columnsToProve = 3_000
+/** Prices of a certificate are whole. */
+const scale = 1_000_000
+
+/** Recovers and drains: the stages of docs/placement.md, cheapest first, until the best plan is proved or the time is up. */
+export async function improve(instance: Instance, engine: Engine, options: ImproveOptions): Promise<Known> {
+  const { deadlineMs, random, report } = options
+  const { wanted } = instance
+  const known = nothingKnown(instance)
+  const forced = known.atLeast
+  const isSound = isConsistent(instance)
+  const leftMs = () => deadlineMs - performance.now()
+  const isComplete = () => known.left.length === 0
+  const migrations = () => migrationsOf(instance, known.moves)
+  const isFinal = () => isComplete() && migrations() <= known.atLeast
+  const isProved = () => known.isImpossible || isFinal()
+
+  known.isImpossible = options.isImpossible ?? false
+
+  searchFor(firstSearchMs, true)
+  if (!isProved() && isSmall(instance)) tryAll()
+  if (!isProved() && known.how !== 'exhausted') {
+    await restartOnly()
+    const kinds = kindsOf(instance)
+    const bound = kinds && (!isProved() || known.how === 'engine') ? await boundBy(kinds) : null
+    if (!isComplete()) await proveImpossible()
+    for (let round = 0; leftMs() > 300 && !isProved(); round += 1) {
+      searchFor(Math.min(600, leftMs() - 200), false)
+      if (isProved() || leftMs() < 500) break
+      if (bound && kinds) await neighbourhood(kinds, bound, round)
+    }
+  }
+  if (known.isImpossible) leaveDownLeast()
+  return known
+
+  function found(moves: Move[], left: number[] = []): void {
+    if (!isBetter(instance, { moves, left }, known)) return
+    Object.assign(known, { moves, left })
+    report(known)
+  }
+
+  function proved(atLeast: number, how: Known['how'], certificate: Certificate | null = null): void {
+    // A certificate says more than an engine's word.
+    const isFirmer = atLeast === known.atLeast && known.how === 'engine' && how === 'certificate'
+    if (atLeast <= known.atLeast && !isFirmer) return
+    Object.assign(known, { atLeast, how, certificate })
+    report(known)
+  }
+
+  function impossible(how: Known['how']): void {
+    Object.assign(known, { isImpossible: true, how })
+    report(known)
+  }
+
+  function searchFor(ms: number, isFirst: boolean): void {
+    const until = Math.min(deadlineMs, performance.now() + ms)
+    for (let run = 0; performance.now() < until && !isFinal(); run += 1) {
+      const noise = isFirst && run === 0 ? 0 : 0.3 + 0.7 * random()
+      const maxMigrations = isComplete() ? migrations() - forced - 1 : 60
+      const { moves, left } = search(instance, { random, noise, maxMigrations, deadlineMs: until })
+      found(moves, left)
+    }
+  }
+
+  function tryAll(): void {
+    const tried = exhaust(instance, smallStates, Math.min(deadlineMs, performance.now() + 2_000))
+    if (tried.kind === 'none') impossible('exhausted')
+    if (tried.kind !== 'fewest') return
+    found(tried.moves)
+    proved(migrationsOf(instance, tried.moves), 'exhausted')
+    known.how = 'exhausted'
+  }
+
+  /** Are restarts enough? A plan without migrations, or the engine's word that there is none. */
+  async function restartOnly(): Promise<void> {
+    if (forced > 0) return
+    const built = assignmentModel(instance, [], 0)
+    if (!built) return proved(1, 'engine')
+    if (built.columns.length > columnsAtMost) return
+    const answer = await engine.solve(built.model, Math.min(1_500, leftMs() * 0.3))
+    if (answer.status === 'infeasible' && isSound) return proved(1, 'engine')
+    if (answer.status !== 'optimal' && answer.status !== 'feasible') return
+    const moves = sequenceOf(instance, assignmentOf(built, answer.values))
+    if (moves) found(moves)
+  }
+
+  async function boundBy(kinds: Kinds): Promise<Bound | null> {
+    const upTo = isComplete() ? migrations() - forced : 8
+    let best: Bound | null = null
+    for (const slackCost of slackCosts) {
+      const until = performance.now() + Math.min(3_000, leftMs() * 0.4)
+      const bound = await lowerBound(kinds, masterOf(kinds, engine, slackCost, until), upTo, until)
+      if (bound.proof) proved(forced + bound.atLeast, 'certificate', certificateOf(kinds, bound.proof))
+      if (!best || bound.atLeast > best.atLeast) best = bound
+      if (isProved() || bound.atLeast >= upTo || leftMs() < 4_000) break
+    }
+    return best
+  }
+
+  /** Not even the end places exist, whatever is moved: an engine's word, and only asked where it can tell. */
+  async function proveImpossible(): Promise<void> {
+    const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
+    if (!isSound || (movers.length + wanted.length) * instance.targets > columnsToProve) return
+    const built = assignmentModel(instance, movers, movers.length)
+    if (!built) return impossible('engine')
+    const answer = await engine.solve(built.model, Math.min(2_000, leftMs() * 0.5))
+    if (answer.status === 'infeasible') return impossible('engine')
+    if (answer.status !== 'optimal' && answer.status !== 'feasible') return
+    const moves = sequenceOf(instance, assignmentOf(built, answer.values))
+    if (moves) found(moves)
+  }
+
+  /** VMs whose like leave their host in the bound's patterns may move; one migration fewer than is known. */
+  async function neighbourhood(kinds: Kinds, bound: Bound, round: number): Promise<void> {
+    const movers = likelyMovers(instance, kinds, bound, [20, 60, 150][round % 3] as number)
+    const most = isComplete() ? migrations() - forced - 1 : 12
+    const built = assignmentModel(instance, movers, most)
+    if (!built || built.columns.length > columnsAtMost) return
+    const answer = await engine.solve(built.model, Math.min(1_500, leftMs() - 300))
+    const isAll = movers.length === instance.movable.filter(Boolean).length
+    if (answer.status === 'infeasible' && isAll && isSound && isComplete()) proved(migrations(), 'engine')
+    if (answer.status !== 'optimal' && answer.status !== 'feasible') return
+    const moves = sequenceOf(instance, assignmentOf(built, answer.values))
+    if (moves) found(moves)
+  }
+
+  /** Not all can have a place: whom to leave down, by trying every choice that is less harm, where they are few. */
+  function leaveDownLeast(): void {
+    if (!isSmall(instance) || wanted.length > 10) {
+      searchFor(Math.min(1_000, leftMs()), false)
+      return
+    }
+    const choices = subsetsOf(wanted).sort((a, b) => compareLeft(instance, a, b) || a.length - b.length)
+    for (const left of choices) {
+      if (leftMs() < 200 || compareLeft(instance, left, known.left) >= 0) return
+      const without = { ...instance, wanted: wanted.filter((vm) => !left.includes(vm)) }
+      const tried = exhaust(without, smallStates, Math.min(deadlineMs, performance.now() + 1_000))
+      if (tried.kind !== 'fewest') continue
+      found(tried.moves, left)
+      return
+    }
+  }
+}
+
+/** In a state that breaks rules already, "no placement keeps them all" says nothing about the plan. */
+function isConsistent(instance: Instance): boolean {
+  const { targets, home, rule, allows } = instance
+  const { freeRam, freeCpu, rival } = roomOf(instance)
+  for (let host = 0; host < targets; host += 1) if (freeRam[host]! < 0 || freeCpu[host]! < 0) return false
+  return home.every((host, vm) => host < 0 || (rival(vm, host) < 0 && (host >= targets || allows[rule[vm]!]![host]!)))
+}
+
+function subsetsOf(vms: readonly number[]): number[][] {
+  const subsets: number[][] = [[]]
+  for (const vm of vms) subsets.push(...subsets.map((subset) => [...subset, vm]))
+  return subsets
+}
+
+function certificateOf({ kinds }: Kinds, { k, price }: NonNullable<Bound['proof']>): Certificate {
+  const whole = kinds.flatMap(({ key }, kind): [string, number][] => {
+    const value = Math.floor((price[kind] as number) * scale)
+    return value > 0 ? [[key, value]] : []
+  })
+  return { k, scale, price: Object.fromEntries(whole) }
+}

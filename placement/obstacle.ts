@@ -1,0 +1,75 @@
+import type { Obstacle, PlacementProblem } from '../domain/placement.ts'
+import type { Impossible, Limit, Repair } from './impossible.ts'
+import type { Names } from './instance.ts'
+import { nameOf } from './shortage.ts'
+
+/** Why not all can be placed, in words for whoever is woken by it: what contradicts what, and what would repair it. */
+export function obstacleOf(
+  problem: PlacementProblem,
+  names: Names,
+  { core, repairs }: Impossible,
+  shortage: string | null,
+): Obstacle {
+  const named = core.map((limit) => ({ kind: kindOf[limit.kind], name: nameOfLimit(limit, names) }))
+  const ways = repairs.map((repair) => repairOf(repair, names))
+  return {
+    text: [shortage ?? tellCore(problem, named), tellRepairs(ways)].filter(Boolean).join('. '),
+    core: named,
+    repairs: ways,
+  }
+}
+
+const kindOf = { ram: 'ram', cpu: 'cpu', group: 'ha_group', rule: 'pins', vm: 'vm' } as const
+
+function nameOfLimit({ kind, index }: Limit, { hosts, units, groups }: Names): string {
+  if (kind === 'ram' || kind === 'cpu') return hosts[index] as string
+  if (kind === 'group') return groups[index] as string
+  if (kind === 'vm') return nameOf(units[index] as Names['units'][number])
+  const rules = [...new Set(units.map(({ rule }) => rule))]
+  return units
+    .filter(({ rule }) => rule === rules[index])
+    .slice(0, 5)
+    .map(nameOf)
+    .join(', ')
+}
+
+function tellCore(problem: PlacementProblem, core: Obstacle['core']): string {
+  if (core.length === 0) return 'no order of live migrations leads to a place for all, whatever is moved'
+  const of = (kind: Obstacle['core'][number]['kind']) =>
+    core.filter((each) => each.kind === kind).map(({ name }) => name)
+  const told = [
+    list(of('vm'), 'the VMs'),
+    list(of('ram'), 'the RAM of'),
+    list(of('cpu'), 'the CPU of'),
+    list(of('ha_group'), problem.useRackConstraints ? 'racks apart for HA group' : 'hosts apart for HA group'),
+    list(of('pins'), 'the hosts allowed to'),
+  ]
+  return `these cannot all hold: ${told.filter(Boolean).join('; ')}`
+}
+
+function list(names: string[], before: string): string {
+  if (names.length === 0) return ''
+  const more = names.length > 8 ? ` and ${names.length - 8} more` : ''
+  return `${before} ${names.slice(0, 8).join(', ')}${more}`
+}
+
+function repairOf({ kind, index, amount, migrations }: Repair, names: Names): Obstacle['repairs'][number] {
+  const name = nameOfLimit({ kind, index }, names)
+  const then =
+    migrations === 0 ? 'without a migration' : `with ${migrations} ${migrations === 1 ? 'migration' : 'migrations'}`
+  const words = {
+    ram: ['more_ram', `${amount} MiB more on ${name}`],
+    cpu: ['more_cpu', `${amount} mCPU more on ${name}`],
+    group: ['drop_group', `HA group ${name} not kept apart`],
+    rule: ['drop_pins', `${name} allowed on any host`],
+    vm: ['leave_down', `${name} left down`],
+  } as const
+  const [word, text] = words[kind]
+  return { kind: word, name, amount, migrations, text: `${text}: the rest fits ${then}` }
+}
+
+function tellRepairs(repairs: Obstacle['repairs']): string {
+  if (repairs.length === 0) return ''
+  const told = repairs.slice(0, 4).map(({ text }) => text)
+  return `Tried, and enough: ${told.join('; or ')}`
+}

@@ -1,0 +1,69 @@
+import type { Instance } from './instance.ts'
+import { isBetter, migrationsOf } from './known.ts'
+import { roomOf } from './room.ts'
+import { type Move, search } from './search.ts'
+
+/** With as many migrations: less memory moved, then hosts that are filled more evenly. What comes out can be carried out too. */
+export function refine(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
+  return level(instance, lighter(instance, moves, random, deadlineMs), deadlineMs)
+}
+
+function lighter(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
+  const movedOthers = moves.filter(({ vm, from }) => from >= 0 && instance.movable[vm]).length
+  if (movedOthers === 0) return moves
+  let best = moves
+  const until = Math.min(deadlineMs, performance.now() + 300)
+  while (performance.now() < until) {
+    const found = search(instance, {
+      random,
+      noise: 0.3 + 0.7 * random(),
+      maxMigrations: movedOthers,
+      deadlineMs: until,
+    })
+    const isWhole = found.left.length === 0 && migrationsOf(instance, found.moves) === migrationsOf(instance, moves)
+    if (isWhole && isBetter(instance, { moves: found.moves, left: [] }, { moves: best, left: [] })) best = found.moves
+  }
+  return best
+}
+
+/** Lets each move end elsewhere, as long as that makes the hosts more even and every step can still begin. */
+function level(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
+  const { targets } = instance
+  let best = moves
+  let least = unevenness(instance, best)
+  const until = Math.min(deadlineMs, performance.now() + 150)
+  const lastOf = new Map(moves.map(({ vm }, index) => [vm, index]))
+  for (let isBetter = true; isBetter; ) {
+    isBetter = false
+    for (const index of lastOf.values()) {
+      for (let to = 0; to < targets; to += 1) {
+        if (performance.now() > until) return best
+        const { vm, from } = best[index] as Move
+        // Back to where it came from would be no move.
+        if (to === from || to === best[index]!.to) continue
+        const changed = best.with(index, { vm, from, to })
+        const value = unevenness(instance, changed)
+        if (value === null || least === null || value >= least - 1e-9) continue
+        best = changed
+        least = value
+        isBetter = true
+      }
+    }
+  }
+  return best
+}
+
+/** The squares of how full the hosts are at the end; null when the moves cannot be made one after the other. */
+function unevenness(instance: Instance, moves: readonly Move[]): number | null {
+  const { targets, hostRam, hostCpu } = instance
+  const { at, fits, put, freeRam, freeCpu } = roomOf(instance)
+  for (const { vm, from, to } of moves) {
+    if (at[vm] !== from || !fits(vm, to)) return null
+    put(vm, to)
+  }
+  let sum = 0
+  for (let host = 0; host < targets; host += 1) {
+    sum += (1 - freeRam[host]! / hostRam[host]!) ** 2 + (1 - freeCpu[host]! / hostCpu[host]!) ** 2
+  }
+  return sum
+}

@@ -1,0 +1,57 @@
+import type { Assignment } from './assignment.ts'
+import type { Instance } from './instance.ts'
+import { roomOf } from './room.ts'
+import type { Move } from './search.ts'
+
+/** States looked at before the search for an order is given up. */
+const maxStates = 50_000
+
+/**
+ * An order in which these end places are reached, each VM straight to its own: migrations first, then the starts, which only take
+ * room. Null where there is none, or none was found.
+ */
+export function sequenceOf(instance: Instance, assignment: Assignment): Move[] | null {
+  const { home } = instance
+  const room = roomOf(instance)
+  const migrations: Move[] = []
+  const starts: Move[] = []
+  for (const [vm, to] of assignment) {
+    const from = home[vm]!
+    if (from === to) continue
+    ;(from >= 0 ? migrations : starts).push({ vm, from, to })
+  }
+  const done: Move[] = []
+  const left = new Set(migrations)
+  const dead = new Set<string>()
+  let states = 0
+  if (!run()) return null
+  for (const move of starts) {
+    if (!room.fits(move.vm, move.to)) return null
+    room.put(move.vm, move.to)
+    done.push(move)
+  }
+  return done
+
+  function run(): boolean {
+    if (left.size === 0) return true
+    // What is left says which state this is.
+    const key = [...left]
+      .map(({ vm }) => vm)
+      .sort()
+      .join()
+    if (dead.has(key) || states > maxStates) return false
+    states += 1
+    for (const move of [...left]) {
+      if (!room.fits(move.vm, move.to)) continue
+      room.put(move.vm, move.to)
+      left.delete(move)
+      done.push(move)
+      if (run()) return true
+      done.pop()
+      room.put(move.vm, move.from)
+      left.add(move)
+    }
+    dead.add(key)
+    return false
+  }
+}

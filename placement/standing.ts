@@ -1,0 +1,62 @@
+import type { Instance } from './instance.ts'
+import { type Move, search } from './search.ts'
+
+/** See `loss` in domain/placement.ts. */
+export type Outcome = 'restarted' | 'moved' | 'not_found'
+
+const triesWithout = 4
+const withMovesMs = 60
+
+/**
+ * What still stands after these moves (N-1): for each set of targets that die together, here by number, what becomes of the VMs
+ * on them. What is not looked at before the time is up is `not_found`.
+ */
+export function standing(
+  instance: Instance,
+  moves: readonly Move[],
+  deaths: readonly number[][],
+  random: () => number,
+  deadlineMs: number,
+): Outcome[] {
+  const home = [...instance.home]
+  for (const { vm, to } of moves) home[vm] = to
+  return deaths.map((hosts) =>
+    performance.now() > deadlineMs
+      ? 'not_found'
+      : afterDeath(without(instance, home, new Set(hosts)), random, deadlineMs),
+  )
+}
+
+function afterDeath(instance: Instance, random: () => number, deadlineMs: number): Outcome {
+  if (instance.wanted.length === 0) return 'restarted'
+  for (let run = 0; run < triesWithout; run += 1) {
+    const options = { random, noise: run === 0 ? 0 : 0.5, maxMigrations: 0, deadlineMs: Number.POSITIVE_INFINITY }
+    if (search(instance, options).left.length === 0) return 'restarted'
+  }
+  const until = Math.min(deadlineMs, performance.now() + withMovesMs)
+  for (let run = 0; performance.now() < until; run += 1) {
+    const options = { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 20, deadlineMs: until }
+    if (search(instance, options).left.length === 0) return 'moved'
+  }
+  return 'not_found'
+}
+
+/** The same cluster without some targets, whose VMs want a place. Those that wanted one before are as movable as the others. */
+function without(instance: Instance, home: readonly number[], dead: ReadonlySet<number>): Instance {
+  const { targets, hostRam, movable, wanted } = instance
+  const number = new Map<number, number>()
+  for (let host = 0; host < hostRam.length; host += 1) if (!dead.has(host)) number.set(host, number.size)
+  const keep = <T>(list: readonly T[]): T[] => list.filter((_, host) => !dead.has(host))
+  const before = new Set(wanted)
+  return {
+    ...instance,
+    targets: targets - dead.size,
+    hostRam: keep(hostRam),
+    hostCpu: keep(instance.hostCpu),
+    domain: keep(instance.domain),
+    allows: instance.allows.map(keep),
+    home: home.map((host) => number.get(host) ?? -1),
+    wanted: home.flatMap((host, vm) => (dead.has(host) ? [vm] : [])),
+    movable: movable.map((may, vm) => (may || before.has(vm)) && home[vm]! >= 0 && !dead.has(home[vm]!)),
+  }
+}
