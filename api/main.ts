@@ -3,12 +3,12 @@ import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
 import { createOidc } from '../clients/oidc.ts'
-import { createPlatformClient } from '../clients/platform.ts'
 import { createSlackClient } from '../clients/slack/client.ts'
 import { givenDefaults, oidcSettings, readConfig, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
+import { choosePlatform } from './choose-platform.ts'
 import { temporalRuns } from './runs.ts'
 import { startWatchdog } from './watchdog.ts'
 
@@ -28,9 +28,7 @@ const locks = connect(databaseUrl, { name: 'nightshift-api-locks', max: 10 })
 // Lazy: the connection is made by the first call, and made again after it was lost.
 const connection = Connection.lazy({ address: config.TEMPORAL_ADDRESS })
 const client = new Client({ connection, namespace: config.TEMPORAL_NAMESPACE })
-const platform = config.PLATFORM_URL
-  ? createPlatformClient({ baseUrl: config.PLATFORM_URL, token: config.PLATFORM_TOKEN })
-  : null
+const platform = choosePlatform(config, db)
 
 const provider = oidcSettings(config)
 const workspace = slackSettings(config)
@@ -54,7 +52,8 @@ const { app, deps } = createApi({
 // Longer than a proxy or a busy client keeps a connection for its next request, so that none is used while it is being closed.
 const serverOptions = { keepAliveTimeout: 75_000 }
 const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOST, serverOptions }, (address) => {
-  log.info({ port: address.port, platform: config.PLATFORM_URL ?? null }, 'the API is ready')
+  const platformAddress = config.PLATFORM_URL ?? config.PROXMOX_URL ?? null
+  log.info({ port: address.port, platform: platformAddress }, 'the API is ready')
 })
 // Counting begins here, not when somebody first asks.
 void deps.metrics.register.metrics().catch(() => {})

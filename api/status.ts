@@ -88,7 +88,11 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
           : { name: 'Temporal', status: 'failed', detail: 'It does not answer: alerts are taken in and wait.' },
         worker(queue === null, workers),
         fresh === null
-          ? { name: 'platform', status: 'off', detail: 'None is configured (PLATFORM_URL): nothing can be repaired.' }
+          ? {
+              name: 'platform',
+              status: 'off',
+              detail: 'None is configured (PLATFORM_URL or PROXMOX_URL): nothing can be repaired.',
+            }
           : fresh.stale
             ? {
                 name: 'platform',
