@@ -4,6 +4,7 @@ import type { OidcSettings } from './clients/oidc.ts'
 import type { ProxmoxOptions } from './clients/proxmox/client.ts'
 import type { SlackSettings } from './clients/slack/client.ts'
 import type { PersonRole } from './domain/operator.ts'
+import { engineNames } from './placement/engine.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const flag = z.enum(['true', 'false', '1', '0']).transform((text) => text === 'true' || text === '1')
@@ -79,6 +80,9 @@ const schema = z.object({
   HOST: z.string().default('127.0.0.1'),
   PUBLIC_URL: url.optional(),
   TEMPORAL_UI_URL: url.optional(),
+  PLACEMENT_ENGINE: z.enum(engineNames).default('glpk'),
+  PLACEMENT_CPU_OVERCOMMIT_PERCENT: z.coerce.number().int().min(100).max(3_200).default(100),
+  PLACEMENT_RAM_RESERVE_PERCENT: z.coerce.number().int().min(0).max(90).default(0),
   PLATFORM_URL: url.optional(),
   PLATFORM_TOKEN: z.string().default(''),
   // Nodes of one cluster: `https://pve1:8006,https://pve2:8006`.

@@ -39,6 +39,13 @@ const { app, deps } = createApi({
   db,
   locks,
   platform,
+  placement: {
+    engine: config.PLACEMENT_ENGINE,
+    limits: {
+      cpuOvercommitPercent: config.PLACEMENT_CPU_OVERCOMMIT_PERCENT,
+      ramReservePercent: config.PLACEMENT_RAM_RESERVE_PERCENT,
+    },
+  },
   runs: temporalRuns(client, log),
   log,
   environment: givenDefaults(),
