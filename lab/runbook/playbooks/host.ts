@@ -94,7 +94,10 @@ function verifyMoves(
     ({ result }) => proposalId(object(result.data)) === moved.args.proposal_id,
   )
   const plan = object(proposed?.result.data)
-  const targets = new Map(stepsOf(plan).map((step) => [text(step, 'vm')!, text(step, 'to')!]))
+  // Those the plan is about before those that only made room.
+  const about = (step: Facts) => hosts.includes(text(step, 'from') ?? '')
+  const ordered = stepsOf(plan).sort((a, b) => Number(about(b)) - Number(about(a)))
+  const targets = new Map(ordered.map((step) => [text(step, 'vm')!, text(step, 'to')!]))
   const sample = [...targets].slice(0, verifyAtMost[conversation.protocol])
   const since = after(steps, 'execute_migration')
   const unread = sample.filter(([vm]) => done(since, 'current_vm_host', vm).length === 0)
@@ -108,22 +111,28 @@ function verifyMoves(
   )
   if (failed.length > 0 || wrong.length > 0 || lastVerification([moved, ...since]) === 'not_held') {
     const told = [
-      ...failed.map((step) => `step ${step.step} failed (${text(step, 'detail') ?? text(step, 'vm')})`),
+      ...failed.map((step) => {
+        const became = text(step, 'status') === 'SKIPPED' ? 'was skipped' : 'failed'
+        return `step ${step.step} ${became} (${text(step, 'detail') ?? text(step, 'vm')})`
+      }),
       ...wrong.map(([vm, to]) => `${vm} is not on ${to}`),
     ]
     const what = told.join(', ') || 'its verification did not hold'
     return escalate(conversation, `The plan to ${goal} was carried out, but ${what}.`)
   }
   const where = sample.map(([vm, to]) => `${vm} on ${to}`).join(', ')
-  const count = `${targets.size} ${targets.size === 1 ? 'VM' : 'VMs'}`
+  const found = ordered.filter(about).length
+  const count = `${found} ${found === 1 ? 'VM' : 'VMs'}`
+  const others = targets.size - found
+  const room = others === 0 ? '' : `, and ${others} moved to make room`
   const result =
     intent === 'recover'
-      ? `${isDown(hosts)}; ${count} started elsewhere: ${where}.`
-      : `${list(hosts)} is to be emptied; ${count} moved elsewhere while running: ${where}.`
+      ? `${isDown(hosts)}; ${count} started elsewhere${room}: ${where}.`
+      : `${list(hosts)} is to be emptied; ${count} moved elsewhere while running${room}: ${where}.`
   const rest = remainder(plan, intent)
   if (rest) return escalate(conversation, `${result} ${rest}`)
   return resolve(conversation, 'repaired', result, [
-    { text: `a plan to ${goal} moves ${count}`, evidence: seqs(proposed ? [proposed] : []) },
+    { text: `a plan to ${goal} has a place for ${count}`, evidence: seqs(proposed ? [proposed] : []) },
     { text: 'the approved plan was carried out', evidence: seqs([moved]).slice(0, 1) },
     { text: where, evidence: seqs(reads) },
   ])
@@ -131,14 +140,19 @@ function verifyMoves(
 
 /** Whom a plan has no place for, why, and what would change that. Null when it has one for all. */
 function remainder(plan: Facts, intent: Intent): string | null {
-  const left = rows(plan.unplaced).map((each) => `${text(each, 'vm')} (${text(each, 'reason') ?? 'no room'})`)
+  const left = rows(plan.unplaced)
   if (left.length === 0) return null
   const stay = `${left.length === 1 ? '1 VM stays' : `${left.length} VMs stay`} ${intent === 'recover' ? 'down' : 'there'}`
   const obstacle = object(plan.obstacle)
-  const repairs = rows(obstacle.repairs).flatMap((repair) => text(repair, 'text') ?? [])
+  const why = text(obstacle, 'text') ?? left.map((each) => text(each, 'reason') ?? 'no room').join('; ')
+  // What the obstacle's own text tells already is not told twice, and that they stay there is no help.
+  const repairs = rows(obstacle.repairs)
+    .filter(({ kind }) => kind !== 'leave_down')
+    .flatMap((repair) => text(repair, 'text') ?? [])
+    .filter((repair) => !why.includes(repair))
   return [
-    `${stay}: ${left.join('; ')}.`,
-    ...(text(obstacle, 'text') ? [text(obstacle, 'text')] : []),
+    `${stay}: ${left.map((each) => text(each, 'vm')).join(', ')}.`,
+    /[.!?]$/.test(why) ? why : `${why}.`,
     ...(repairs.length > 0 ? [`What would help: ${repairs.join('; or ')}.`] : []),
   ].join(' ')
 }

@@ -310,7 +310,10 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
   const obstacle = {
     text: 'The RAM of host-osl-3 and host-osl-4 does not suffice.',
     core: [],
-    repairs: [{ text: '6144 MiB more on host-osl-3' }, { text: 'leave vm-104 down' }],
+    repairs: [
+      { kind: 'more_ram', text: '6144 MiB more on host-osl-3' },
+      { kind: 'leave_down', text: 'vm-104 left down' },
+    ],
   }
   const planned = (state: string, steps: object[], rest: object = {}): Answer => ({
     data: { proposal_id: 'p1', state, steps, unplaced: [], obstacle: null, ...rest },
@@ -320,20 +323,23 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
 
   test('a partial plan is proposed saying who stays down, and after it a person is told', async () => {
     const world = {
-      schedule_ha_proposal: planned('partial', [step('vm-101', 'host-osl-4')], { unplaced, obstacle }),
+      schedule_ha_proposal: planned(
+        'partial',
+        [{ ...step('vm-108', 'host-osl-4', 'migrate'), from: 'host-osl-3' }, step('vm-101', 'host-osl-4')],
+        { unplaced, obstacle },
+      ),
       current_vm_host: at,
     }
     const { turns, calls } = await play('native', alert('host-osl-1'), worldOf(world))
     expect(turns.slice(1)).toEqual([
       'schedule_ha_proposal false',
       'execute_migration p1',
-      'current_vm_host vm-101',
+      'current_vm_host vm-101 + current_vm_host vm-108',
       'escalate_incident',
     ])
     expect(reasonOf(calls)).toBe(
-      'host-osl-1 is down; 1 VM started elsewhere: vm-101 on host-osl-4. 1 VM stays down: vm-104 (host-osl-3 is short of ' +
-        '6144 MiB). The RAM of host-osl-3 and host-osl-4 does not suffice. What would help: 6144 MiB more on host-osl-3; or ' +
-        'leave vm-104 down.',
+      'host-osl-1 is down; 1 VM started elsewhere, and 1 moved to make room: vm-101 on host-osl-4, vm-108 on host-osl-4. 1 VM ' +
+        'stays down: vm-104. The RAM of host-osl-3 and host-osl-4 does not suffice. What would help: 6144 MiB more on host-osl-3.',
     )
   })
 
@@ -341,7 +347,9 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
     const world = { schedule_ha_proposal: planned('infeasible', [], { unplaced, obstacle }) }
     const { turns, calls } = await play('native', alert('host-osl-1'), worldOf(world))
     expect(turns.slice(1)).toEqual(['schedule_ha_proposal false', 'escalate_incident'])
-    expect(reasonOf(calls)).toMatch(/^There is no plan to recover host-osl-1 \(infeasible\)\. 1 VM stays down: vm-104 /)
+    expect(reasonOf(calls)).toMatch(
+      /^There is no plan to recover host-osl-1 \(infeasible\)\. 1 VM stays down: vm-104\. /,
+    )
     expect(reasonOf(calls)).toContain('What would help: 6144 MiB more on host-osl-3')
   })
 
@@ -404,7 +412,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
 
   test('a host to be emptied has its VMs moved while they run', async () => {
     const world = {
-      schedule_ha_proposal: planned('planned', [step('vm-107', 'host-osl-4', 'migrate')]),
+      schedule_ha_proposal: planned('planned', [{ ...step('vm-107', 'host-osl-4', 'migrate'), from: 'host-osl-3' }]),
       current_vm_host: at,
     }
     const { turns, calls } = await play('native', alert('host-osl-3', { type: 'host_draining' }), worldOf(world))
