@@ -8,6 +8,10 @@ export const exitCodes = {
   conflict: { code: 5, meaning: 'somebody was faster: already decided or closed' },
   denied: { code: 6, meaning: 'the approval was denied, expired or withdrawn' },
   unresolved: { code: 7, meaning: 'the incident ended escalated or cancelled, or its end state is wrong' },
+  partial: { code: 8, meaning: 'a plan leaves some VMs without a place, or a death would' },
+  infeasible: { code: 9, meaning: 'proved: there is no plan' },
+  undecided: { code: 10, meaning: 'no plan was found in time, which proves nothing' },
+  broken: { code: 11, meaning: 'the plan breaks at a step, or its certificate does not hold' },
   timeout: { code: 124, meaning: '--timeout ran out' },
   interrupted: { code: 130, meaning: 'Ctrl-C' },
 } as const

@@ -17,6 +17,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   ingest: async () => (await import('./ingest.ts')).ingestCommand,
   judge: async () => (await import('./judge.ts')).judgeCommand,
   policy: async () => (await import('./policy.ts')).policyCommand,
+  placement: async () => (await import('./placement/placement.ts')).placementCommand,
   lab: async () => (await import('./lab/lab.ts')).labCommand,
   completion: async () => (await import('./completion.ts')).completionCommand,
   help: async () => (await import('./help.ts')).helpCommand,

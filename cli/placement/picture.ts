@@ -1,0 +1,128 @@
+import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep } from '../../domain/placement.ts'
+import { many } from '../../domain/told-plan.ts'
+import { inert } from '../inert.ts'
+import { paint } from '../terminal.ts'
+
+const nameColumns = 17
+const barColumns = 18
+
+export const legend = '█ runs  ▓ comes  ▒ leaves  × down  · free'
+
+type Kind = 'runs' | 'comes' | 'leaves' | 'down'
+/** What takes memory on a host at one time. */
+type Load = Record<Kind, PlacementVm[]>
+
+/** Every host that something happens to as two bars of its memory, before and after all steps, in 80 columns. */
+export function overview(problem: PlacementProblem, steps: readonly PlanStep[]): string[] {
+  const touched = touchedBy(problem, steps)
+  const head = ['', 'before', 'after']
+  const lines = touched.flatMap((host) => {
+    const before = loadOf(problem, host, [], [])
+    const after = loadOf(problem, host, steps, [])
+    const came = after.runs.filter(({ vm }) => !before.runs.some((each) => each.vm === vm))
+    const left = before.runs.filter(({ vm }) => !after.runs.some((each) => each.vm === vm))
+    const stays = before.runs.filter((vm) => !left.includes(vm))
+    const bars = [
+      barOf(host, { ...before, runs: stays, leaves: left }),
+      barOf(host, { ...after, runs: stays, comes: came }),
+    ]
+    const numbers =
+      host.state === 'dead'
+        ? `${before.down.length} → ${after.down.length} VMs down`
+        : `${gib(usedOf(before))} → ${gib(usedOf(after))} of ${gib(host.ramMib)} GiB`
+    return [`${nameOf(host)}${bars.join('  ')}  ${numbers}`, ...changeLine(came, left)]
+  })
+  const rest = problem.hosts.length - touched.length
+  return [
+    paint('dim', `${head[0]!.padEnd(nameColumns)}${head[1]!.padEnd(barColumns + 2)}${head[2]}`),
+    ...lines,
+    ...(rest > 0 ? [paint('dim', `and ${rest} more, which nothing happens to`)] : []),
+  ]
+}
+
+/** The hosts of one wave while it runs, when whatever migrates takes room on both. */
+export function wavePicture(problem: PlacementProblem, done: readonly PlanStep[], wave: readonly PlanStep[]): string[] {
+  return touchedBy({ ...problem, hostIds: [] }, wave).flatMap((host) => {
+    const load = loadOf(problem, host, done, wave)
+    const numbers =
+      host.state === 'dead' ? `${many(load.down.length, 'VM')} down` : `${gib(usedOf(load))} of ${gib(host.ramMib)} GiB`
+    return [`${nameOf(host)}${barOf(host, load)}  ${numbers}`, ...changeLine(load.comes, load.leaves)]
+  })
+}
+
+function touchedBy({ hosts, hostIds }: PlacementProblem, steps: readonly PlanStep[]): PlacementHost[] {
+  const names = new Set([...hostIds, ...steps.flatMap(({ from, to }) => [from, to])])
+  return hosts.filter(({ name }) => names.has(name))
+}
+
+function loadOf(
+  { vms, hosts, hostIds }: PlacementProblem,
+  host: PlacementHost,
+  done: readonly PlanStep[],
+  now: readonly PlanStep[],
+): Load {
+  const dead = new Set(hosts.filter(({ state }) => state === 'dead').map(({ name }) => name))
+  const goneTo = new Map(done.map(({ vm, to }) => [vm, to]))
+  const goesTo = new Map(now.map(({ vm, to }) => [vm, to]))
+  const load: Load = { runs: [], comes: [], leaves: [], down: [] }
+  for (const vm of vms) {
+    const isUp = goneTo.has(vm.vm) || (vm.running && vm.host !== null && !dead.has(vm.host))
+    const at = goneTo.get(vm.vm) ?? vm.host
+    if (goesTo.get(vm.vm) === host.name) load.comes.push(vm)
+    else if (at !== host.name) continue
+    else if (isUp) load[goesTo.has(vm.vm) ? 'leaves' : 'runs'].push(vm)
+    else if (hostIds.includes(host.name) && dead.has(host.name) && !goesTo.has(vm.vm)) load.down.push(vm)
+  }
+  return load
+}
+
+function barOf({ ramMib }: PlacementHost, load: Load): string {
+  const marks = [
+    { sign: '█', style: 'reset', vms: load.runs },
+    { sign: '▒', style: 'yellow', vms: load.leaves },
+    { sign: '▓', style: 'green', vms: load.comes },
+    { sign: '×', style: 'red', vms: load.down },
+  ] as const
+  let used = 0
+  let at = 0
+  const parts = marks.map(({ sign, style, vms }) => {
+    used += sum(vms)
+    // What is there can be seen, however little it is.
+    const least = vms.length > 0 ? at + 1 : at
+    const end = Math.min(barColumns, Math.max(least, Math.round((used / ramMib) * barColumns)))
+    const cells = sign.repeat(Math.max(0, end - at))
+    at = Math.max(at, end)
+    return cells === '' ? '' : paint(style, cells)
+  })
+  return `${parts.join('')}${'·'.repeat(barColumns - at)}`
+}
+
+function changeLine(came: PlacementVm[], left: PlacementVm[]): string[] {
+  if (came.length + left.length === 0) return []
+  const named = [...came.map(({ vm }) => `+${vm}`), ...left.map(({ vm }) => `−${vm}`)]
+    .map((each) => inert(each))
+    .join(' ')
+  const counted = [came.length > 0 ? `+${came.length} VMs` : '', left.length > 0 ? `−${left.length} VMs` : '']
+  const room = 80 - nameColumns
+  return [`${' '.repeat(nameColumns)}${named.length <= room ? named : counted.filter(Boolean).join(' ')}`]
+}
+
+function nameOf({ name, state }: PlacementHost): string {
+  const text = inert(name)
+  const room = nameColumns - 1 - (state === 'live' ? 0 : state.length + 1)
+  const cut = text.length > room ? `${text.slice(0, room - 1)}…` : text
+  return `${cut}${state === 'live' ? '' : ` ${state}`}`.padEnd(nameColumns)
+}
+
+function usedOf({ runs, comes, leaves }: Load): number {
+  return sum(runs) + sum(comes) + sum(leaves)
+}
+
+function sum(vms: readonly PlacementVm[]): number {
+  return vms.reduce((total, { ramMib }) => total + ramMib, 0)
+}
+
+/** GiB with one decimal where it is needed. */
+function gib(mib: number): string {
+  return String(Math.round((mib / 1_024) * 10) / 10)
+}

@@ -1,0 +1,111 @@
+import type { Command } from 'commander'
+import type { PlacementProblem, Plan } from '../../domain/placement.ts'
+import { many, names } from '../../domain/told-plan.ts'
+import { CommandFailed } from '../exit-code.ts'
+import { inert } from '../inert.ts'
+import { table } from '../table.ts'
+import { data, json, note, paint } from '../terminal.ts'
+import { legend, wavePicture } from './picture.ts'
+import { planText } from './plan-text.ts'
+import { readProblem } from './read-file.ts'
+import { endBy, type Solving, solved, solving, withGap } from './solving.ts'
+import { type Changes, withChanges } from './with-changes.ts'
+
+type Options = Solving & Changes
+
+export function simulateCommand(parent: Command): void {
+  solving(
+    parent
+      .command('simulate')
+      .description('kill or drain hosts of a file, plan, and play the plan wave by wave; without them: try every death')
+      .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
+      .option('--kill <host>', 'this host is dead; repeatable', collect, [])
+      .option('--drain <host>', 'this host is to be emptied; repeatable', collect, []),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift placement simulate cluster.yaml\n  nightshift placement simulate cluster.yaml --kill host-3 --drain host-4\n\nExits as "placement plan" does; with 8 when a death would leave VMs without a place.',
+    )
+    .action(async (file: string, options: Options) => {
+      const problem = readProblem(file)
+      if (options.kill.length + options.drain.length === 0) return await everyDeath(problem, options)
+      const changed = withChanges(problem, options)
+      const plan = await solved(changed, options)
+      if (options.json) json(withGap(plan))
+      else data([planText(changed, plan), ...played(changed, plan)].join('\n\n'))
+      endBy(plan)
+    })
+}
+
+function collect(value: string, before: string[]): string[] {
+  return [...before, value]
+}
+
+function played(problem: PlacementProblem, { steps }: Plan): string[] {
+  const waves = [...new Set(steps.map(({ wave }) => wave))].sort((a, b) => a - b)
+  const pictures = waves.map((wave) => {
+    const now = steps.filter((step) => step.wave === wave)
+    const done = steps.filter((step) => step.wave < wave)
+    const title = `Wave ${wave} of ${waves.length}, while ${now.length === 1 ? 'its step runs' : `its ${now.length} steps run`}`
+    return [paint('bold', title), ...wavePicture(problem, done, now)].join('\n')
+  })
+  return pictures.length > 0 ? [...pictures, legend] : []
+}
+
+type Death = { name: string; hosts: string[]; vms: number; outcome: string; plan: Plan | null }
+
+/** What one death more would mean, for each host that lives or, with rack constraints, for each rack of them. */
+async function everyDeath(problem: PlacementProblem, options: Options): Promise<void> {
+  // A look at the cluster as it is tells at once whose VMs simply restart; only the others need a plan of their own.
+  const asIs = await solved({ ...problem, intent: 'rebalance', hostIds: [], vmIds: null }, options)
+  const known = new Map(asIs.standing?.before.map(({ name, outcome }) => [name, outcome]))
+  const deaths: Death[] = []
+  for (const [name, hosts] of domainsOf(problem)) {
+    const vms = problem.vms.filter(({ host, running }) => running && host !== null && hosts.includes(host)).length
+    if (known.get(name) === 'restarted') {
+      deaths.push({ name, hosts, vms, outcome: 'restarted', plan: null })
+      continue
+    }
+    const changed = withChanges({ ...problem, vmIds: null, hostIds: [] }, { kill: hosts, drain: [] })
+    const plan = await solved({ ...changed, hostIds: hosts }, options, `${inert(name)}: `)
+    deaths.push({ name, hosts, vms, outcome: outcomeOf(plan), plan })
+  }
+  if (options.json) json({ deaths: deaths.map(({ plan, ...death }) => ({ ...death, plan: plan && withGap(plan) })) })
+  else print(deaths, problem)
+  if (deaths.some(({ outcome }) => outcome === 'left down' || outcome === 'not found'))
+    throw new CommandFailed('partial', '')
+}
+
+function outcomeOf({ state, migrations }: Plan): string {
+  if (state === 'not_found') return 'not found'
+  if (state === 'partial' || state === 'infeasible') return 'left down'
+  return migrations === 0 ? 'restarted' : 'moved'
+}
+
+function print(deaths: Death[], { useRackConstraints, hosts }: PlacementProblem): void {
+  const colour = { restarted: 'green', moved: 'yellow' } as Record<string, 'green' | 'yellow'>
+  const rows = deaths.map(({ name, vms, outcome, plan }) => [
+    inert(name),
+    String(vms),
+    paint(colour[outcome] ?? 'red', outcome),
+    inert(detailOf(outcome, plan)),
+  ])
+  data(table([useRackConstraints ? 'RACK' : 'HOST', 'VMS', 'THEN', ''], rows, 3))
+  const bad = deaths.filter(({ outcome }) => outcome !== 'restarted' && outcome !== 'moved').length
+  note(bad === 0 ? 'Any one of them may die.' : `${bad} of ${deaths.length} may not die: --kill HOST tells why.`)
+  const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
+  if (dead.length > 0) note(`Dead in the file already, their VMs left out: ${inert(names(dead))}.`)
+}
+
+function detailOf(outcome: string, plan: Plan | null): string {
+  if (outcome === 'restarted') return 'all restart in the room there is'
+  if (plan === null) return ''
+  if (outcome === 'moved') return `all restart after ${many(plan.migrations, 'migration')}`
+  return outcome === 'left down' ? names(plan.unplaced.map(({ vm }) => vm)) : 'no plan was found in time'
+}
+
+function domainsOf({ hosts, useRackConstraints }: PlacementProblem): Map<string, string[]> {
+  const live = hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
+  const grouped = Map.groupBy(live, ({ name, rack }) => (useRackConstraints && rack !== null ? rack : name))
+  return new Map([...grouped].map(([name, members]) => [name, members.map((host) => host.name)]))
+}

@@ -1,0 +1,59 @@
+import type { Command } from 'commander'
+import type { PlacementProblem, Plan } from '../../domain/placement.ts'
+import { type EngineName, engineNames } from '../../placement/engine.ts'
+import { type Progress, solve } from '../../placement/solve.ts'
+import { CommandFailed, type Outcome } from '../exit-code.ts'
+import { oneOf, whole } from '../one-of.ts'
+import { seconds } from '../seconds.ts'
+
+export type Solving = { engine: EngineName; timeout: number; seed: number; json?: boolean }
+
+/** The options of every command that plans. */
+export function solving(command: Command): Command {
+  return command
+    .option('--engine <name>', `who solves the programs: ${engineNames.join(', ')}`, oneOf(engineNames), 'glpk')
+    .option('--timeout <seconds>', 'answer within this time, with the best there is', seconds, 10)
+    .option('--seed <n>', 'of the chances the search takes; one seed gives one plan', whole, 1)
+    .option('--json', 'the whole plan as JSON')
+}
+
+/** A plan. On a terminal one line of stderr tells what is known meanwhile, and is gone afterwards. */
+export async function solved(problem: PlacementProblem, options: Solving, what = ''): Promise<Plan> {
+  const { engine, timeout, seed } = options
+  const began = Date.now()
+  let known: Progress | null = null
+  const show = () => process.stderr.write(`\r\x1b[K${what}${told(known, (Date.now() - began) / 1_000)}`)
+  const timer = process.stderr.isTTY ? setInterval(show, 100) : null
+  try {
+    const onProgress = (now: Progress) => {
+      known = now
+    }
+    return await solve(problem, { engine, timeoutMs: timeout * 1_000, seed, onProgress })
+  } finally {
+    if (timer) {
+      clearInterval(timer)
+      process.stderr.write('\r\x1b[K')
+    }
+  }
+}
+
+function told(known: Progress | null, secondsGone: number): string {
+  const best = known?.migrations == null ? 'no plan yet' : `best plan: ${known.migrations} migrations`
+  const bound = known ? `≥ ${known.lowerBound}` : ''
+  const left = known && known.unplaced > 0 ? `${known.unplaced} without a place` : ''
+  return [`${secondsGone.toFixed(1)} s`, best, bound, left].filter(Boolean).join('  ')
+}
+
+const outcomes: Record<Plan['state'], Outcome> = {
+  ...{ no_action: 'ok', planned: 'ok', partial: 'partial', infeasible: 'infeasible', not_found: 'undecided' },
+}
+
+/** Ends the command by what the plan says; it has been printed already. */
+export function endBy({ state }: Plan): void {
+  if (outcomes[state] !== 'ok') throw new CommandFailed(outcomes[state], '')
+}
+
+/** For programs: the plan, and how many migrations may still be saved; null where that is no question. */
+export function withGap(plan: Plan): Plan & { gap: number | null } {
+  return { ...plan, gap: plan.state === 'planned' ? Math.max(0, plan.migrations - plan.lowerBound) : null }
+}

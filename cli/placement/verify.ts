@@ -1,0 +1,50 @@
+import type { Command } from 'commander'
+import type { Plan } from '../../domain/placement.ts'
+import { many } from '../../domain/told-plan.ts'
+import { holds } from '../../placement/certificate.ts'
+import { verifyPlan } from '../../placement/verify.ts'
+import { CommandFailed } from '../exit-code.ts'
+import { inert } from '../inert.ts'
+import { data, json, paint } from '../terminal.ts'
+import { readPlan, readProblem } from './read-file.ts'
+
+export function verifyCommand(parent: Command): void {
+  parent
+    .command('verify')
+    .description('replay a plan step by step against a problem, and check its certificate, without a solver')
+    .argument('<problem>', 'hosts and VMs as YAML or JSON; - for stdin')
+    .argument('<plan>', 'a plan, as --out writes it')
+    .option('--json', 'what was found as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift placement plan cluster.yaml --out plan.json\n  nightshift placement verify cluster.yaml plan.json\n\nExits with 11 when the plan or its certificate does not hold.',
+    )
+    .action((file: string, planFile: string, options: { json?: boolean }) => {
+      if (file === '-' && planFile === '-') throw new CommandFailed('usage', 'Only one of the two can be stdin.')
+      const problem = readProblem(file)
+      const plan = readPlan(planFile)
+      const replayed = verifyPlan(problem, plan)
+      const { proof } = plan
+      const certificate = proof.kind !== 'certificate' ? null : proof.k + 1 >= plan.lowerBound && holds(problem, proof)
+      if (options.json) json({ ...replayed, certificate })
+      else {
+        data(
+          replayed.ok
+            ? `${paint('green', 'OK')}  the plan: ${plan.steps.length} steps, each can begin when its turn comes`
+            : `${paint('red', 'NO')}  the plan: ${replayed.step === 0 ? '' : `step ${replayed.step}: `}${inert(replayed.reason)}`,
+        )
+        data(certificateLine(plan, certificate))
+      }
+      if (!replayed.ok || certificate === false) throw new CommandFailed('broken', '')
+    })
+}
+
+function certificateLine({ lowerBound, proof }: Plan, certificate: boolean | null): string {
+  if (certificate === true)
+    return `${paint('green', 'OK')}  the certificate: no plan for all needs fewer than ${many(lowerBound, 'migration')}`
+  if (certificate === false)
+    return `${paint('red', 'NO')}  the certificate does not show that ${many(lowerBound, 'migration')} are needed`
+  if (lowerBound === 0) return `${paint('dim', '--')}  no bound is claimed, so nothing is to be proved`
+  const by = `that it takes ${many(lowerBound, 'migration')} is known by "${proof.kind}"`
+  return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
+}

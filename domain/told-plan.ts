@@ -1,0 +1,77 @@
+import type { Plan, Proof, Standing } from './placement.ts'
+
+/** A plan in sentences, the same at every door: how many migrations, what shows that it takes them, what still stands. */
+
+const shownBy: Record<Proof['kind'], string> = {
+  trivial: '',
+  exhausted: 'every order was tried',
+  engine: "a solver's word, not checked",
+  certificate: 'certificate',
+}
+
+type Counted = Pick<Plan, 'state' | 'migrations'> & { lowerBound?: number | undefined }
+
+/** `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`. Of a proof its kind is enough. */
+export function tellProof(
+  { state, migrations, lowerBound = 0 }: Counted,
+  proof: Proof | Proof['kind'] = 'trivial',
+): string {
+  const count = many(migrations, 'migration')
+  if (migrations === 0) return count
+  const by = proofInWords(proof)
+  const shown = by === '' ? '' : ` (${by})`
+  if (state !== 'planned') return count
+  if (lowerBound >= migrations) return `${count}, and no plan needs fewer${shown}`
+  if (lowerBound === 0) return `${count}; whether fewer would do is not known`
+  return `${count}; it takes at least ${lowerBound}${shown}, whether fewer than ${migrations} would do is not known`
+}
+
+function proofInWords(proof: Proof | Proof['kind']): string {
+  if (typeof proof === 'string') return shownBy[proof]
+  if (proof.kind !== 'certificate') return shownBy[proof.kind]
+  return `certificate: k = ${proof.k}, ${many(Object.keys(proof.price).length, 'price')}`
+}
+
+type Outcome = Standing['after'][number]['outcome']
+
+/** How the next death ends, by name: each host or rack is in one of the three, and in `worse` when it was better before. */
+export type Stands = { restarted: string[]; moved: string[]; notFound: string[]; worse: string[] }
+
+export function standsAfter({ before, after }: Standing): Stands {
+  const named = (outcome: Outcome) => after.filter((loss) => loss.outcome === outcome).map(({ name }) => name)
+  const wasOf = new Map(before.map(({ name, outcome }) => [name, outcome]))
+  const worse = after.filter(({ name, outcome }) => rank[outcome] > rank[wasOf.get(name) ?? outcome])
+  return {
+    ...{ restarted: named('restarted'), moved: named('moved'), notFound: named('not_found') },
+    worse: worse.map(({ name }) => name),
+  }
+}
+
+const rank: Record<Outcome, number> = { restarted: 0, moved: 1, not_found: 2 }
+
+/** N-1 in a sentence or two, with the names of those that are not simply survived, and of those that were before. */
+export function tellStanding(standing: Standing): string {
+  const { restarted, moved, notFound, worse } = standsAfter(standing)
+  const all = standing.after.length
+  if (all === 0) return `No ${standing.domain} is left that could die.`
+  if (restarted.length === all) return `Should any one of ${many(all, standing.domain)} die, all its VMs restart.`
+  const told = [
+    ...(restarted.length > 0 ? [`all VMs restart for ${restarted.length} of ${many(all, standing.domain)}`] : []),
+    ...(moved.length > 0 ? [`the VMs of ${names(moved)} restart only after others have moved`] : []),
+    ...(notFound.length > 0 ? [`no room for all VMs of ${names(notFound)} was found`] : []),
+  ]
+  const change = worse.length > 0 ? `Worse than before the plan: ${names(worse)}.` : 'No worse than before the plan.'
+  return `Should one more ${standing.domain} die: ${told.join('; ')}. ${change}`
+}
+
+/** `1 migration`, `2 migrations`, `no migration`. */
+export function many(count: number, what: string): string {
+  return count === 0 ? `no ${what}` : `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+/** Names in a sentence; of many the first eight. */
+export function names(list: readonly string[]): string {
+  if (list.length > 8) return `${list.slice(0, 8).join(', ')} and ${list.length - 8} more`
+  if (list.length < 2) return list.join('')
+  return `${list.slice(0, -1).join(', ')} and ${list.at(-1)}`
+}
