@@ -4,7 +4,7 @@ import type { Db } from './connect.ts'
 
 type Entry = {
   key: string
-  action: 'start' | 'migrate' | 'recover'
+  action: 'start' | 'migrate' | 'await'
   vmId: string
   node: string
   target: string

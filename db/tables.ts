@@ -203,7 +203,7 @@ export type Database = {
   }
   platformEffect: {
     key: string
-    action: 'start' | 'migrate' | 'recover'
+    action: 'start' | 'migrate' | 'await'
     vmId: string
     node: string
     target: string

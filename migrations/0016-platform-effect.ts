@@ -8,7 +8,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table platform_effect (
       key text primary key,
-      action text not null check (action in ('start', 'migrate', 'recover')),
+      action text not null check (action in ('start', 'migrate', 'await')),
       vm_id text not null,
       node text not null,
       target text not null,

@@ -109,10 +109,11 @@ export function createProxmoxApi(options: ProxmoxApiOptions): ProxmoxApi {
   }
 }
 
-/** `.` and `..` would climb, and nothing at Proxmox is named so. */
+/** Proxmox VE unescapes a path before it looks at its parts: a slash would make two of one, however it is written. */
 function part(value: string | number): string {
   const text = String(value)
-  if (text === '' || text === '.' || text === '..') throw new HttpError('protocol', 'a name is no plain name', false)
+  if (text === '' || text === '.' || text === '..' || text.includes('/'))
+    throw new HttpError('protocol', 'a name is no plain name', false)
   return encodeURIComponent(text.toWellFormed())
 }
 

@@ -14,7 +14,7 @@ export const lostAfterSeconds = 60
 /** The HA manager looks at its orders every ten seconds. One that it has not taken up after this was dropped. */
 const orderedWithinSeconds = 180
 /** How long the HA manager is waited for to bring a guest up. It fences for one to two minutes before. */
-const recoveredWithinSeconds = 600
+const broughtWithinSeconds = 600
 
 /**
  * What became of a write: by its task, and where there is none or it is gone, by where the guest is. Throws PlatformError 503
@@ -28,7 +28,7 @@ export async function became(api: ProxmoxApi, journal: Journal, row: JournalRow)
 }
 
 async function find(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<Told> {
-  if (row.action === 'recover') return await recovered(api, row)
+  if (row.action === 'await') return await awaited(api, row)
   row.task ??= await taskFromList(api, journal, row)
   if (row.task === null) return await withoutTask(api, row)
   const state = await askTask(api, row.node, row.task)
@@ -51,7 +51,7 @@ async function failedTask(api: ProxmoxApi, node: string, task: string, end: stri
 }
 
 /** A row without a task: our process died, or the answer was lost. The task of our own that was not there before is it. */
-async function taskFromList(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<string | null> {
+export async function taskFromList(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<string | null> {
   let tasks: Task[]
   try {
     tasks = await tasksOf(api, row.node, numberOf(row.vmId) ?? 0)
@@ -83,7 +83,7 @@ async function withoutTask(api: ProxmoxApi, row: JournalRow): Promise<Told> {
 async function byHaManager(api: ProxmoxApi, row: JournalRow): Promise<Told> {
   const { guest } = await guestOf(api, row)
   const { ha } = guest
-  const isOver = row.ageSeconds > (row.action === 'migrate' ? orderedWithinSeconds : recoveredWithinSeconds)
+  const isOver = row.ageSeconds > (row.action === 'migrate' ? orderedWithinSeconds : broughtWithinSeconds)
   if (guest.node === row.target && isUp(guest)) return there(row, ', by the HA manager')
   if (ha === null) return { status: 'failed', detail: `${row.vmId} is no longer HA-managed, and not as it was to be` }
   if (ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
@@ -94,34 +94,35 @@ async function byHaManager(api: ProxmoxApi, row: JournalRow): Promise<Told> {
   if (row.action === 'start') {
     return isOver ? { status: 'failed', detail: `the HA manager has not started it in time (${ha.state})` } : waiting
   }
-  if (guest.node === row.target || ha.hasOrder || ha.state === 'migrate' || ha.state === 'relocate') return waiting
+  if (guest.node === row.target || ha.destination !== null) return waiting
   const tasks = await tasksOf(api, row.node, guest.vmid)
   const work = tasks.find((task) => /^(q|vz)migrate$/.test(task.type) && !row.tasksBefore.includes(task.upid))
   if (work && work.end !== null && !isWell(work.end)) return await failedTask(api, work.node, work.upid, work.end)
-  if (work || !isOver) return waiting
-  return {
-    status: 'failed',
-    detail: `the HA manager did not take the order up, and ${row.vmId} is still on ${row.node}`,
-  }
+  if (work?.end === null || !isOver) return waiting
+  const what = work ? 'moved it and brought it back' : 'did not take the order up'
+  return { status: 'failed', detail: `the HA manager ${what}: ${row.vmId} is on ${row.node}` }
 }
 
-/** Nothing was sent: the HA manager fences the dead node, and starts the guest on a node of its own choice. */
-async function recovered(api: ProxmoxApi, row: JournalRow): Promise<Told> {
+/**
+ * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes of its own choice, or brings a guest along
+ * with the one it belongs to.
+ */
+async function awaited(api: ProxmoxApi, row: JournalRow): Promise<Told> {
   const { guest } = await guestOf(api, row)
-  if (isUp(guest) && guest.node === row.target) return there(row, ', recovered by the HA manager')
+  if (isUp(guest) && guest.node === row.target) return there(row, ', by the HA manager')
   if (isUp(guest) && guest.node !== row.node) {
     return {
       status: 'failed',
-      detail: `the HA manager started ${row.vmId} on ${guest.node}, not on ${row.target}: it runs`,
+      detail: `the HA manager brought ${row.vmId} to ${guest.node}, not to ${row.target}: it runs there`,
     }
   }
   if (guest.ha === null) return { status: 'failed', detail: `${row.vmId} is no longer HA-managed` }
   if (guest.ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
   const state = guest.ha.state ?? 'queued'
-  if (row.ageSeconds > recoveredWithinSeconds) {
-    return { status: 'failed', detail: `the HA manager has not recovered it in 10 minutes (${state})` }
+  if (row.ageSeconds > broughtWithinSeconds) {
+    return { status: 'failed', detail: `the HA manager has not brought it there in 10 minutes (${state})` }
   }
-  return { status: 'running', detail: `the HA manager recovers it (${state})` }
+  return { status: 'running', detail: `the HA manager is at it (${state})` }
 }
 
 async function guestOf(api: ProxmoxApi, row: JournalRow): Promise<{ cluster: Cluster; guest: Guest }> {
@@ -145,7 +146,7 @@ function isUp({ status, ha }: Guest): boolean {
 }
 
 function there({ vmId, action, target }: JournalRow, how: string): Told {
-  return { status: 'done', detail: `${vmId} ${action === 'migrate' ? 'runs on' : 'was started on'} ${target}${how}` }
+  return { status: 'done', detail: `${vmId} ${action === 'start' ? 'was started on' : 'runs on'} ${target}${how}` }
 }
 
 function untold(why: string): PlatformError {

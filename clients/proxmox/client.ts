@@ -4,7 +4,7 @@ import type { EffectAnswer } from '../../domain/platform.ts'
 import { HttpError } from '../http.ts'
 import { type PlatformClient, PlatformError } from '../platform.ts'
 import { createProxmoxApi, type ProxmoxApi, type ProxmoxApiOptions } from './api.ts'
-import { became, lostAfterSeconds } from './became.ts'
+import { became, lostAfterSeconds, taskFromList } from './became.ts'
 import { readCluster } from './cluster.ts'
 import { type Errand, migration, starting } from './errand.ts'
 import { guestFacts } from './facts.ts'
@@ -62,6 +62,9 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
       // Without an answer it may have begun. A no comes before anything does.
       if (isSilence(error) || error instanceof HttpError) return
       if (!(error instanceof PlatformError)) throw error
+      // The proxy between nodes repeats a request whose connection it lost: the no may be to the second one.
+      const row = await journal.get(key)
+      if (error.status === 500 && row && (await taskFromList(api, journal, row).catch(() => null))) return
       await journal.end(key, { status: 'failed', detail: `Proxmox VE: ${error.detail || error.message}` })
     }
   }

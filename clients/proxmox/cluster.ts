@@ -11,8 +11,8 @@ export type HaGuest = {
   state: string | null
   /** The manager has seen it start on its node. */
   isRunning: boolean
-  /** A migration that it has taken up but not begun. */
-  hasOrder: boolean
+  /** Where it is bringing it, or has been told to. */
+  destination: string | null
 }
 
 export type Guest = {
@@ -85,7 +85,12 @@ const haStatus = z.object({
     service_status: z
       .record(
         z.string(),
-        z.object({ state: z.string().optional(), running: flag.default(false), cmd: z.array(z.unknown()).optional() }),
+        z.object({
+          state: z.string().optional(),
+          running: flag.default(false),
+          target: z.string().optional(),
+          cmd: z.array(z.unknown()).optional(),
+        }),
       )
       .default({}),
     disarm: z.object({ mode: z.string().optional() }).optional(),
@@ -116,13 +121,15 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
   for (const { sid, state, group } of managed) {
     if (state === 'ignored' || isIdle) continue
     const service = ha.service_status[sid]
+    const [verb, ordered] = service?.cmd ?? []
+    const isOrder = (verb === 'migrate' || verb === 'relocate') && typeof ordered === 'string'
     haOf.set(sid, {
       sid,
-      wanted: state,
+      wanted: state === 'enabled' ? 'started' : state,
       group: group ?? null,
       state: service?.state ?? null,
       isRunning: service?.running ?? false,
-      hasOrder: (service?.cmd?.length ?? 0) > 0,
+      destination: service?.target ?? (isOrder ? ordered : null),
     })
   }
   const guests = new Map<number, Guest>()

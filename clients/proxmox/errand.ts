@@ -44,6 +44,10 @@ export async function migration(api: ProxmoxApi, vmId: string, from: string, to:
   const fault = placeFault(cluster, to) ?? (cluster.nodes.get(from)?.isOnline ? null : `${from} is offline`)
   if (fault) return no(fault)
   if (guest.status === 'stopped') return no(`${vmId} does not run, and only what runs is migrated`)
+  // Guests that belong together go together: the order for one was the order for all.
+  if (guest.ha?.destination === to) {
+    return { entry: { action: 'await', vmId, node: from, target: to, tasksBefore: [] }, send: null }
+  }
   const { tasksBefore, busy } = await tasksFor(api, guest)
   const hindrance =
     stateFault(guest, vmId) ?? busy ?? (await tieFault(api, cluster, guest, to)) ?? (await askedFault(api, guest, to))
@@ -87,7 +91,7 @@ export async function starting(api: ProxmoxApi, vmId: string, host: string): Pro
   }
   if (guest.ha.wanted !== 'started') return no(`the HA manager is told to keep ${vmId} ${guest.ha.wanted}`)
   if (guest.ha.state === 'error') return no(`the HA manager has given ${vmId} up: ${errorRemedy(guest)}`)
-  return { entry: { ...entry, action: 'recover', tasksBefore: [] }, send: null }
+  return { entry: { ...entry, action: 'await', tasksBefore: [] }, send: null }
 }
 
 export function errorRemedy({ ha }: Guest): string {
@@ -121,9 +125,7 @@ function stateFault(guest: Guest, vmId: string): string | null {
   if (guest.lock !== null) return `it is locked (${guest.lock})`
   const { ha } = guest
   if (ha?.state === 'error') return `the HA manager has given ${vmId} up: ${errorRemedy(guest)}`
-  return ha?.hasOrder || ha?.state === 'migrate' || ha?.state === 'relocate'
-    ? 'the HA manager is moving it already'
-    : null
+  return ha?.destination ? `the HA manager is moving it to ${ha.destination} already` : null
 }
 
 async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: string[]; busy: string | null }> {

@@ -1,8 +1,8 @@
 /** A write under its key. Written before it is sent, for Proxmox VE knows no idempotency keys. */
 export type JournalEntry = {
   key: string
-  /** `recover`: nothing is sent, the HA manager brings the guest away from its dead node by itself. */
-  action: 'start' | 'migrate' | 'recover'
+  /** `await`: nothing is sent, the HA manager is bringing the guest there by itself. */
+  action: 'start' | 'migrate' | 'await'
   vmId: string
   /** Where the guest was, and where its task runs. */
   node: string

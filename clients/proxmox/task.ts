@@ -5,7 +5,7 @@ import type { ProxmoxApi } from './api.ts'
 
 /** UPID:node:pid:pstart:starttime:type:id:user: with numbers in hexadecimal. */
 const form =
-  /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:([0-9A-Fa-f]{8}):([^:\s]+):([^:\s]*):([^:\s]+):$/
+  /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:([0-9A-Fa-f]{8}):([^:\s/]+):([^:\s/]*):([^:\s/]+):$/
 
 export const upid = z.string().max(400).regex(form, 'is not the id of a task')
 

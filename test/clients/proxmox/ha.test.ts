@@ -38,7 +38,7 @@ test('an HA-managed guest is asked of the manager by the call that needs no more
   service({ node: 'pve1', state: 'started', running: 1, cmd: ['migrate', 'pve2'] })
   journal.ageSeconds = 400
   expect(await now()).toMatchObject({ status: 'running' })
-  service({ node: 'pve1', state: 'migrate' })
+  service({ node: 'pve1', state: 'migrate', target: 'pve2' })
   expect(await now()).toMatchObject({ status: 'running', detail: 'with the HA manager (migrate)' })
   pve.guest(101).node = 'pve2'
   service({ node: 'pve2', state: 'started' })
@@ -81,10 +81,26 @@ test('where else the manager brought it, and that it gave up, is said', async ()
   })
 })
 
-test('a guest that the manager is moving already is left to it', async () => {
-  service({ node: 'pve1', state: 'migrate' })
-  expect(await migrated()).toMatchObject({ status: 'failed', detail: expect.stringContaining('is moving it already') })
+test('a guest that the manager is taking elsewhere is left to it, and one that it takes there is waited for', async () => {
+  service({ node: 'pve1', state: 'migrate', target: 'pve3' })
+  expect(await migrated()).toMatchObject({
+    status: 'failed',
+    detail: expect.stringContaining('moving it to pve3 already'),
+  })
+  service({ node: 'pve1', state: 'started', running: 1, cmd: ['migrate', 'pve2'] })
+  expect(await migrated()).toMatchObject({ status: 'running' })
+  pve.guest(101).node = 'pve2'
+  service({ node: 'pve2', state: 'started', running: 1 })
+  expect(await now()).toMatchObject({ status: 'done', detail: 'vm-101 runs on pve2, by the HA manager' })
   expect(pve.begun).toEqual([])
+})
+
+test('a guest that the manager moved and brought back is not where it was to be', async () => {
+  await migrated()
+  pve.startTask('qmigrate', 'pve1', 101, 'root@pam').end = 'OK'
+  expect(await now()).toMatchObject({ status: 'running' })
+  journal.ageSeconds = 190
+  expect(await now()).toMatchObject({ status: 'failed', detail: expect.stringContaining('brought it back') })
 })
 
 test('a guest that is stopped on a node that is up is started there, and only there', async () => {
@@ -128,7 +144,7 @@ test('away from a dead node the manager brings its guests by itself: that is wai
   service({ node: 'pve1', state: 'fence' })
   expect(await client.startVm('vm-101', 'pve2', 'k1')).toMatchObject({
     status: 'running',
-    detail: 'the HA manager recovers it (fence)',
+    detail: 'the HA manager is at it (fence)',
   })
   // Statistics of the dead node still say that it runs: that is no recovery.
   pve.guest(101).node = 'pve2'
@@ -137,7 +153,7 @@ test('away from a dead node the manager brings its guests by itself: that is wai
   service({ node: 'pve2', state: 'started', running: 1 })
   expect(await now()).toMatchObject({
     status: 'done',
-    detail: 'vm-101 was started on pve2, recovered by the HA manager',
+    detail: 'vm-101 runs on pve2, by the HA manager',
   })
   expect(pve.begun).toEqual([])
 })
@@ -149,7 +165,7 @@ test('a recovery to another node is not what was asked for, and it runs: both is
   service({ node: 'pve3', state: 'started', running: 1 })
   expect(await now()).toMatchObject({
     status: 'failed',
-    detail: 'the HA manager started vm-101 on pve3, not on pve2: it runs',
+    detail: 'the HA manager brought vm-101 to pve3, not to pve2: it runs there',
   })
 })
 
@@ -160,7 +176,7 @@ test('a recovery that does not come is given up after ten minutes', async () => 
   journal.ageSeconds = 601
   expect(await now()).toMatchObject({
     status: 'failed',
-    detail: 'the HA manager has not recovered it in 10 minutes (recovery)',
+    detail: 'the HA manager has not brought it there in 10 minutes (recovery)',
   })
 })
 

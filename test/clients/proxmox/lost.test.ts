@@ -41,6 +41,14 @@ test('when the answer is lost after the task began, the task is found and no sec
   expect(pve.begun).toHaveLength(1)
 })
 
+test('a no to a repeat that we did not send is not taken for the end of what it repeats', async () => {
+  pve.answer = { status: 500, message: 'VM is locked (migrate)', hasBegun: true }
+  const answer = await migrated()
+  expect(answer.status).toBe('running')
+  expect(await followed(answer)).toMatchObject({ status: 'done' })
+  expect(pve.begun).toHaveLength(1)
+})
+
 test('when the request is lost before it began, that is told once it cannot be on its way any more', async () => {
   pve.answer = 'lost_before'
   setTimeout(() => Object.assign(journal, { ageSeconds: 61 }), 300)

@@ -16,7 +16,7 @@ type ScriptedGuest = {
   config: Record<string, unknown>
 }
 type ScriptedTask = { upid: string; node: string; vmid: number; end: string | null; log: string[]; isGone: boolean }
-type Service = { node: string; state: string; running?: number; cmd?: string[]; uid?: string }
+type Service = { node: string; state: string; running?: number; target?: string; cmd?: string[] }
 
 /** What becomes of the next task: when it is looked at for the n-th time it is over. */
 export type Course = { looks: number; end: string; log?: string[] }
@@ -41,7 +41,7 @@ export type ScriptedProxmox = {
   /** What the precheck of a migration says, besides what follows from the guests. */
   precheck: Record<string, unknown>
   /** What a migration's POST comes to: answered, begun without an answer, lost before it began, or a no. */
-  answer: 'told' | 'lost_after' | 'lost_before' | { status: number; message: string }
+  answer: 'told' | 'lost_after' | 'lost_before' | { status: number; message: string; hasBegun?: boolean }
   /** Every write that was truly begun: method, path and form. */
   begun: { path: string; form: Record<string, string> }[]
   onTask(task: ScriptedTask, guest: ScriptedGuest, target: string): void
@@ -192,7 +192,8 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
       const isMigration = what === 'POST migrate'
       if (!isMigration && what !== 'POST status/start') return no(501, 'not implemented')
       if (state.answer === 'lost_before') return response.destroy()
-      if (typeof state.answer === 'object') return no(state.answer.status, state.answer.message)
+      const refusal = typeof state.answer === 'object' ? state.answer : null
+      if (refusal && !refusal.hasBegun) return no(refusal.status, refusal.message)
       state.begun.push({ path: url.pathname, form: Object.fromEntries(form) })
       const isHa = state.ha.resources.some(({ sid }) => sid.endsWith(`:${guest.vmid}`))
       const [verb, own] = isMigration
@@ -207,6 +208,7 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
         Object.assign(task, { end, log })
         state.onTask(task, guest, form.get('target') ?? guest.node)
       })
+      if (refusal) return no(refusal.status, refusal.message)
       return state.answer === 'lost_after' ? response.destroy() : data(task.upid)
     }
   })
