@@ -1,6 +1,7 @@
 import { history } from './history.ts'
 import { judge } from './judge.ts'
 import { load } from './load.ts'
+import { placement } from './placement.ts'
 import { prompt } from './prompt.ts'
 import { queue } from './queue.ts'
 import { stream } from './stream.ts'
@@ -16,6 +17,7 @@ const benches: Record<string, () => Promise<void>> = {
   waiting: waitingBench,
   load,
   stream,
+  placement,
 }
 
 const names = process.argv.slice(2)

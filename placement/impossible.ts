@@ -28,33 +28,41 @@ export async function explain(
   random: () => number,
   deadlineMs: number,
 ): Promise<Impossible> {
-  const core = (await isContradictory(instance)) ? await coreOf() : []
+  // Without whole numbers it is soon told, and what is impossible in parts is impossible.
+  const told = (await isContradictory(instance, 'parts'))
+    ? ('parts' as const)
+    : (await isContradictory(instance, 'whole'))
+      ? ('whole' as const)
+      : null
+  const core = told ? await coreOf(told) : []
   return { core, repairs: repairsOf() }
 
   /** The engine says that not even end places exist. Anything else is no. */
-  async function isContradictory(one: Instance): Promise<boolean> {
-    if (search(one, { random, noise: 0, maxMigrations: 20, deadlineMs: performance.now() + 20 }).left.length === 0)
-      return false
+  async function isContradictory(one: Instance, vms: 'whole' | 'parts'): Promise<boolean> {
     const movers = one.movable.flatMap((may, vm) => (may ? [vm] : []))
     if ((movers.length + one.wanted.length) * one.targets > columnsAtMost) return false
-    const model = assignmentModel(one, movers, movers.length)
-    if (!model) return true
-    const answer = await engine.solve(model.model, Math.min(500, deadlineMs - performance.now()))
+    const built = assignmentModel(one, movers, movers.length)
+    if (!built) return true
+    const model = vms === 'whole' ? built.model : { ...built.model, binaries: 0 }
+    const answer = await engine.solve(model, Math.min(500, deadlineMs - performance.now()))
     return answer.status === 'infeasible'
   }
 
-  async function coreOf(): Promise<Limit[]> {
+  async function coreOf(vms: 'whole' | 'parts'): Promise<Limit[]> {
     let kept = limitsOf(instance)
     // Whole families first: mostly one of them alone is the reason.
     for (const kind of ['rule', 'group', 'cpu', 'ram'] as const) {
       const fewer = kept.filter((limit) => limit.kind !== kind)
-      if (fewer.length < kept.length && (await isContradictory(relaxed(instance, outside(limitsOf(instance), fewer)))))
+      if (
+        fewer.length < kept.length &&
+        (await isContradictory(relaxed(instance, outside(limitsOf(instance), fewer)), vms))
+      )
         kept = fewer
     }
     for (const limit of [...kept]) {
       if (performance.now() > deadlineMs) return []
       const fewer = kept.filter((each) => each !== limit)
-      if (await isContradictory(relaxed(instance, outside(limitsOf(instance), fewer)))) kept = fewer
+      if (await isContradictory(relaxed(instance, outside(limitsOf(instance), fewer)), vms)) kept = fewer
     }
     return kept
   }
@@ -77,13 +85,13 @@ export async function explain(
     return repairs
   }
 
-  /** What would have to be added here for one of those that stay down, the least first. */
+  /** What would have to be added here for one of those that stay down, or for all of them, the least first. */
   function amountsOf({ kind, index: host }: Limit): number[] {
     const { freeRam, freeCpu } = roomOf(instance)
-    const missing = left.map((vm) =>
-      kind === 'ram' ? instance.vmRam[vm]! - freeRam[host]! : instance.vmCpu[vm]! - freeCpu[host]!,
-    )
-    return [...new Set(missing.filter((each) => each > 0))].sort((a, b) => a - b).slice(0, 3)
+    const [sizes, free] = kind === 'ram' ? [instance.vmRam, freeRam[host]!] : [instance.vmCpu, freeCpu[host]!]
+    const missing = left.map((vm) => sizes[vm]! - free)
+    missing.push(left.reduce((sum, vm) => sum + sizes[vm]!, -free))
+    return [...new Set(missing.filter((each) => each > 0))].sort((a, b) => a - b)
   }
 
   /** Migrations of a plan for all that was found in a moment; null where none was. */

@@ -1,3 +1,4 @@
+import { exhaust, isSmall } from './exhaust.ts'
 import type { Instance } from './instance.ts'
 import { type Move, search } from './search.ts'
 
@@ -29,6 +30,11 @@ export function standing(
 
 function afterDeath(instance: Instance, random: () => number, deadlineMs: number): Outcome {
   if (instance.wanted.length === 0) return 'restarted'
+  if (isSmall(instance)) {
+    const tried = exhaust(instance, 5_000, deadlineMs)
+    if (tried.kind === 'none') return 'not_found'
+    if (tried.kind === 'fewest') return tried.moves.every(({ from }) => from < 0) ? 'restarted' : 'moved'
+  }
   for (let run = 0; run < triesWithout; run += 1) {
     const options = { random, noise: run === 0 ? 0 : 0.5, maxMigrations: 0, deadlineMs: Number.POSITIVE_INFINITY }
     if (search(instance, options).left.length === 0) return 'restarted'
