@@ -3,6 +3,7 @@ import { type Bound, lowerBound } from './bound.ts'
 import type { Certificate } from './certificate.ts'
 import type { Engine } from './engine.ts'
 import { exhaust, isSmall } from './exhaust.ts'
+import { standAgainstRules } from './flaws.ts'
 import type { Instance } from './instance.ts'
 import { type Kinds, kindsOf } from './kinds.ts'
 import { compareLeft, isBetter, type Known, migrationsOf, nothingKnown } from './known.ts'
@@ -36,7 +37,8 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
   const { wanted } = instance
   const known = nothingKnown(instance)
   const forced = known.atLeast
-  const isSound = isConsistent(instance)
+  // In a state that breaks rules already, "no placement keeps them all" says nothing about the plan.
+  const isSound = standAgainstRules(instance, roomOf(instance)).length === 0
   const leftMs = () => deadlineMs - performance.now()
   const isComplete = () => known.left.length === 0
   const migrations = () => migrationsOf(instance, known.moves)
@@ -168,14 +170,6 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
       return
     }
   }
-}
-
-/** In a state that breaks rules already, "no placement keeps them all" says nothing about the plan. */
-function isConsistent(instance: Instance): boolean {
-  const { targets, home, rule, allows } = instance
-  const { freeRam, freeCpu, rival } = roomOf(instance)
-  for (let host = 0; host < targets; host += 1) if (freeRam[host]! < 0 || freeCpu[host]! < 0) return false
-  return home.every((host, vm) => host < 0 || (rival(vm, host) < 0 && (host >= targets || allows[rule[vm]!]![host]!)))
 }
 
 function subsetsOf(vms: readonly number[]): number[][] {
