@@ -40,8 +40,8 @@ export type ScriptedProxmox = {
   course: Course
   /** What the precheck of a migration says, besides what follows from the guests. */
   precheck: Record<string, unknown>
-  /** What a migration's POST comes to: answered, begun without an answer, lost before it began, or a no. */
-  answer: 'told' | 'lost_after' | 'lost_before' | { status: number; message: string; hasBegun?: boolean }
+  /** What a migration's POST comes to: answered, begun without an answer (ever), lost before it began, or a no. */
+  answer: 'told' | 'lost_after' | 'held' | 'lost_before' | { status: number; message: string; hasBegun?: boolean }
   /** Every write that was truly begun: method, path and form. */
   begun: { path: string; form: Record<string, string> }[]
   onTask(task: ScriptedTask, guest: ScriptedGuest, target: string): void
@@ -209,6 +209,7 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
         state.onTask(task, guest, form.get('target') ?? guest.node)
       })
       if (refusal) return no(refusal.status, refusal.message)
+      if (state.answer === 'held') return
       return state.answer === 'lost_after' ? response.destroy() : data(task.upid)
     }
   })
