@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { z } from '@hono/zod-openapi'
 import { type Approval, denialCategory, type Evidence, tellEvidence } from '../domain/approval.ts'
-import { planStep } from '../domain/placement.ts'
+import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
+import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
 import { escapeHtml } from './escape-html.ts'
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}
@@ -48,7 +48,7 @@ export function plainApproval(
   return page(
     'Approval',
     `${told(asked.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
-<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : '<b>cannot be undone</b>'}; ${approval.approvals} of ${approval.required} approvals given</p>
+<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : '<b>cannot be undone</b>'}; ${approval.approvals} of ${approval.required} approvals given</p>${downHtml(planOfDryRun(dryRun.details))}
 <h2>Exact arguments</h2><pre dir="ltr">${text(JSON.stringify(approval.arguments, null, 2))}</pre>
 <h2>Why</h2><p>${text(approval.reason)}</p>${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>Dry run</h2>${dryRunHtml(approval)}
@@ -67,12 +67,25 @@ function evidenceHtml({ incidentId, evidence }: { incidentId: string; evidence: 
 
 function dryRunHtml({ dryRun }: Approval): string {
   if (!dryRun.possible) return '<p><b>There is none for this action.</b></p>'
-  const plan = z.array(planStep).min(1).safeParse(dryRun.details.steps)
-  if (!plan.success) return `<pre dir="ltr">${text(JSON.stringify(dryRun.details, null, 2))}</pre>`
-  const steps = plan.data.map(({ action, vm, from, to }) =>
-    text(`${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`),
-  )
-  return `<ol>${steps.map((step) => `<li>${step}</li>`).join('')}</ol>`
+  const plan = planOfDryRun(dryRun.details)
+  if (!plan) return `<pre dir="ltr">${text(JSON.stringify(dryRun.details, null, 2))}</pre>`
+  const steps = plan.steps.map(({ action, vm, from, to, wave }) => {
+    const when = wave === null ? '' : ` (wave ${wave})`
+    return `<li>${text(`${action} ${vm}${from ? ` from ${from}` : ''} to ${to}${when}`)}</li>`
+  })
+  const proof = tellProof(plan, plan.proof)
+  return [
+    `<ol>${steps.join('')}</ol>`,
+    proof === '' ? '' : `<p>${text(`${proof}.`)}</p>`,
+    plan.standing === null ? '' : `<p>${text(tellStanding(plan.standing))}</p>`,
+  ].join('\n')
+}
+
+/** Who has no place, where it cannot be missed. */
+function downHtml(plan: DryRunPlan | null): string {
+  if (!plan || plan.unplaced.length === 0) return ''
+  const each = plan.unplaced.map(({ vm, reason }) => `<li><b>${text(vm)}</b>: ${text(reason)}</li>`)
+  return `<div class="said"><b>${text(tellDown(each.length))}</b><ul>${each.join('')}</ul>${text(tellWhyDown(plan.obstacle))}</div>`
 }
 
 function forms({ id, dryRun }: Approval): string {

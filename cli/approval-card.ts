@@ -1,24 +1,28 @@
-import { z } from 'zod'
 import { tellEvidence } from '../domain/approval.ts'
-import { planStep } from '../domain/placement.ts'
+import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
 import { resourceKey } from '../domain/resource.ts'
+import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
 import type { AnApproval } from './core.ts'
 import { inert, inertJsonText } from './inert.ts'
-import { table } from './table.ts'
+import { stepTable } from './step-table.ts'
 import { paint, width } from './terminal.ts'
 import { moment, span } from './time.ts'
 import { word } from './word.ts'
 import { wrap } from './wrap.ts'
 
+/** VMs without a place that a card names. */
+const downTold = 20
+
 /** Everything a person needs in order to decide, in the order they ask for it. */
 export function approvalCard(approval: AnApproval, now = Date.now()): string {
   const line = (name: string, text: string) =>
     `  ${paint('dim', name.padEnd(10))} ${wrap(text, width() - 14, '             ')}`
-  const plan = stepsOf(approval)
+  const plan = planOfDryRun(approval.dryRun.details)
   const shown = approval.targets.slice(0, 6).map(resourceKey)
   const targets = [...shown, ...(approval.targets.length > 6 ? [`and ${approval.targets.length - 6} more`] : [])]
   return [
     paint('bold', wrap(`${inert(approval.tool)}: ${inert(approval.dryRun.summary)}`, width() - 2, '  ')),
+    ...(plan && plan.unplaced.length > 0 ? ['', downText(plan)] : []),
     '',
     line('approval', `${inert(approval.id)}`),
     line('incident', `${inert(approval.incidentId)}, attempt ${approval.attempt}`),
@@ -30,7 +34,7 @@ export function approvalCard(approval: AnApproval, now = Date.now()): string {
     ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(tellEvidence(row)))),
     line('arguments', inertJsonText(approval.arguments)),
     line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'there is none for this action'),
-    ...(plan ? ['', indented(plan), ''] : []),
+    ...(plan ? planLines(plan, line) : []),
     ...(plan || Object.keys(approval.dryRun.details).length === 0
       ? []
       : [line('details', inertJsonText(approval.dryRun.details))]),
@@ -51,14 +55,30 @@ function expiry({ status, expiresAt, useBy }: AnApproval, now: number): string {
   return `${moment(expiresAt)}${useBy ? `; to be used by ${moment(useBy)}` : ''}`
 }
 
-/** Which VM goes where, when the dry run is a plan. */
-function stepsOf({ dryRun }: AnApproval): string | null {
-  const parsed = z.array(planStep).min(1).safeParse(dryRun.details.steps)
-  if (!parsed.success) return null
-  const rows = parsed.data.map(({ step, action, vm, from, to }) =>
-    [String(step), action, vm, from ?? '(nowhere)', '→', to].map((cell) => inert(cell)),
-  )
-  return table(['STEP', 'DO', 'VM', 'FROM', '', 'TO'], rows, 3)
+/** Who has no place, before anything else: somebody may have to tell their owners. */
+function downText({ unplaced, obstacle }: DryRunPlan): string {
+  const told = unplaced.slice(0, downTold).map(({ vm, reason }) => {
+    return `    ${wrap(`${inert(vm)}: ${inert(reason)}`, width() - 6, '      ')}`
+  })
+  const rest = unplaced.length - told.length
+  return [
+    `  ${paint(['bold', 'red'], tellDown(unplaced.length))}`,
+    ...told,
+    ...(rest > 0 ? [`    and ${rest} more, all of them with --json`] : []),
+    `  ${wrap(inert(tellWhyDown(obstacle)), width() - 4, '  ')}`,
+  ].join('\n')
+}
+
+/** Which VM goes where and when, what is proved of it, and what a further death would mean then. */
+function planLines(plan: DryRunPlan, line: (name: string, text: string) => string): string[] {
+  const proof = tellProof(plan, plan.proof)
+  return [
+    '',
+    indented(stepTable(plan.steps)),
+    '',
+    ...(proof === '' ? [] : [line('plan', proof)]),
+    ...(plan.standing === null ? [] : [line('N-1', inert(tellStanding(plan.standing)))]),
+  ]
 }
 
 function indented(text: string): string {

@@ -9,21 +9,36 @@ const shownBy: Record<Proof['kind'], string> = {
   certificate: 'certificate',
 }
 
-type Counted = Pick<Plan, 'state' | 'migrations'> & { lowerBound?: number | undefined }
+type Counted = { [key in 'state' | 'migrations' | 'lowerBound']?: Plan[key] | undefined }
 
-/** `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`. Of a proof its kind is enough. */
+/**
+ * `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`. Of a proof its kind is enough. Empty for a plan of an
+ * older release, which did not say.
+ */
 export function tellProof(
   { state, migrations, lowerBound = 0 }: Counted,
   proof: Proof | Proof['kind'] = 'trivial',
 ): string {
+  if (migrations === undefined) return ''
   const count = many(migrations, 'migration')
-  if (migrations === 0) return count
+  if (migrations === 0 || state !== 'planned') return count
   const by = proofInWords(proof)
   const shown = by === '' ? '' : ` (${by})`
-  if (state !== 'planned') return count
   if (lowerBound >= migrations) return `${count}, and no plan needs fewer${shown}`
   if (lowerBound === 0) return `${count}; whether fewer would do is not known`
   return `${count}; it takes at least ${lowerBound}${shown}, whether fewer than ${migrations} would do is not known`
+}
+
+/** `2 VMs stay down`. */
+export function tellDown(count: number): string {
+  return `${many(count, 'VM')} ${count === 1 ? 'stays' : 'stay'} down`
+}
+
+/** Why some stay down, for a plan that leaves some: proved with what would help, or only that nothing better was found. */
+export function tellWhyDown(obstacle: string | null): string {
+  return obstacle === null
+    ? 'No better plan was found in the time there was: a place for all may exist.'
+    : `A place for all does not exist: ${obstacle}.`
 }
 
 function proofInWords(proof: Proof | Proof['kind']): string {

@@ -1,7 +1,7 @@
-import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts'
-import { many, names, tellProof, tellStanding } from '../../domain/told-plan.ts'
+import type { PlacementProblem, Plan } from '../../domain/placement.ts'
+import { many, names, tellDown, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
 import { inert } from '../inert.ts'
-import { table } from '../table.ts'
+import { stepTable } from '../step-table.ts'
 import { paint, width } from '../terminal.ts'
 import { wrap } from '../wrap.ts'
 
@@ -21,8 +21,9 @@ export function planText(problem: PlacementProblem, plan: Plan): string {
     ...(plan.steps.length > 0 ? [stepTable(plan.steps)] : []),
     ...(plan.steps.length > 0 ? [line(`${many(starts, 'start')}. ${capital(tellProof(plan, plan.proof))}.`)] : []),
     ...(plan.unplaced.length > 0 ? [downText(plan)] : []),
-    ...(plan.obstacle ? [line(`Why not all: ${inert(plan.obstacle.text)}.`)] : []),
-    ...(plan.obstacle === null && plan.reason ? [line(`${capital(inert(plan.reason))}.`)] : []),
+    ...(plan.unplaced.length > 0 && plan.state !== 'not_found'
+      ? [line(inert(tellWhyDown(plan.obstacle?.text ?? null)))]
+      : []),
     ...(plan.standing && plan.steps.length > 0 ? [line(inert(tellStanding(plan.standing)))] : []),
   ]
   return blocks.join('\n\n')
@@ -34,21 +35,9 @@ function headline({ intent, hostIds }: PlacementProblem): string {
   return `${words[intent]} ${intent === 'rebalance' ? 'the cluster' : inert(names(hostIds)) || 'no host'}.`
 }
 
-function stepTable(steps: PlanStep[]): string {
-  const rows = [...steps]
-    .sort((a, b) => a.wave - b.wave || a.step - b.step)
-    .map(({ step, wave, action, vm, from, to, needs }) =>
-      [`${step}`, `${wave}`, action, vm, from ?? '(nowhere)', `→ ${to}`, needs.join(', ')].map((cell) => inert(cell)),
-    )
-  return table(['STEP', 'WAVE', 'DO', 'VM', 'FROM', '→ TO', 'AFTER'], rows, 6)
-}
-
 function downText({ unplaced }: Plan): string {
   const rows = unplaced.map(({ vm, reason }) => `  ${wrap(`${inert(vm)}: ${inert(reason)}`, width() - 4, '    ')}`)
-  return [
-    paint(['bold', 'red'], `${many(unplaced.length, 'VM')} ${unplaced.length === 1 ? 'stays' : 'stay'} down:`),
-    ...rows,
-  ].join('\n')
+  return [paint(['bold', 'red'], `${tellDown(unplaced.length)}:`), ...rows].join('\n')
 }
 
 function line(text: string): string {

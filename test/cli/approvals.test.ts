@@ -15,17 +15,23 @@ const steps = [
   { step: 2, action: 'migrate', vm: 'vm-107', from: 'host-osl-3', to: 'host-osl-2' },
 ]
 
-test('a card shows what moves where, why, the arguments and the expiry', async () => {
+/** An approval of a plan, as the tool asks for one. */
+async function planAsked(stepKey: string, dryRun: Parameters<typeof requestApproval>[1]['dryRun']): Promise<string> {
   const incidentId = await claimedIncident(api.db)
   const { id } = await api.db.transaction().execute((trx) =>
     requestApproval(trx, {
       ...{ incidentId, attempt: 1, turn: 1, callId: 'c1_0', tool: 'execute_migration', args: { proposal_id: 'prp_1' } },
       ...{ targets: [{ kind: 'vm', id: 'vm-101' }], reason: 'host-osl-1 is dead', stateFingerprint: '' },
       ...{ actionDigest: actionDigest('execute_migration', {}), risk: 'high', reversible: true, required: 1 },
-      ...{ replaces: null, actor: agentActor, expirySeconds: 600, stepKey: 'card' },
-      dryRun: { possible: true, summary: 'start 1 VM and migrate 1 VM, to host-osl-2, host-osl-3', details: { steps } },
+      ...{ replaces: null, actor: agentActor, expirySeconds: 600, stepKey, dryRun },
     }),
   )
+  return id
+}
+
+test('a card shows what moves where, why, the arguments and the expiry', async () => {
+  const summary = 'start 1 VM and migrate 1 VM, to host-osl-2, host-osl-3'
+  const id = await planAsked('card', { possible: true, summary, details: { steps } })
   const { stdout } = await run(`approvals show ${id}`)
   expect(stdout).toMatch(/1 +start +vm-101 +host-osl-1 +→ +host-osl-3/)
   expect(stdout).toMatch(/row 1 +Alert received/)
@@ -35,6 +41,42 @@ test('a card shows what moves where, why, the arguments and the expiry', async (
   }
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
   expect((await run('approvals list')).stdout).toContain('  execute_migration: start 1 VM and migrate 1 VM')
+})
+
+test('a card says first who stays down, then in which waves, what is proved, and whose death would now be worse', async () => {
+  const details = {
+    ...{ proposalId: 'prp_1', state: 'partial', migrations: 1, lowerBound: 1, proof: 'certificate' },
+    steps: steps.map((step, index) => ({ ...step, wave: index + 1, needs: index === 0 ? [] : [1] })),
+    unplaced: [{ vm: 'vm-102', reason: 'no room for 4096 MiB' }],
+    obstacle: 'RAM is short by 2048 MiB in total',
+    standing: {
+      domain: 'host',
+      before: [
+        { name: 'host-osl-2', outcome: 'restarted' },
+        { name: 'host-osl-3', outcome: 'restarted' },
+      ],
+      after: [
+        { name: 'host-osl-2', outcome: 'not_found' },
+        { name: 'host-osl-3', outcome: 'moved' },
+      ],
+    },
+  }
+  const shown = async (key: string, more = {}) => {
+    const id = await planAsked(key, { possible: true, summary: 'start 1 VM', details: { ...details, ...more } })
+    return (await run(`approvals show ${id}`)).stdout
+  }
+  const partial = await shown('partial')
+  expect(partial).toMatch(
+    /^execute_migration.*\n\n {2}1 VM stays down\n {4}vm-102: no room for 4096 MiB\n {2}A place for all does/,
+  )
+  expect(partial).toMatch(/2 +2 +migrate +vm-107 +host-osl-3 +→ host-osl-2 +1\n/)
+  const told = partial.replace(/\s+/g, ' ')
+  expect(told).toContain(
+    'no room for all VMs of host-osl-2 was found. Worse than before the plan: host-osl-2 and host-osl-3.',
+  )
+  const planned = await shown('planned', { state: 'planned', unplaced: [], obstacle: null })
+  expect(planned).toContain('1 migration, and no plan needs fewer (certificate)')
+  expect(planned).not.toContain('stays down')
 })
 
 test('a decision is made with a token that nobody sees, and carries its reason', async () => {
