@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /**
  * What a platform is to Nightshift: an inventory with live state, and three writes. The core API speaks this protocol
- * to whatever runs the hosts (the lab, later Proxmox VE) over HTTP with a bearer token:
+ * to whatever runs the hosts (the lab) over HTTP with a bearer token:
  *
  *   GET  /v1/inventory                            → Inventory
  *   POST /v1/shards/{id}/converge  {}             → EffectAnswer
@@ -11,7 +11,8 @@ import { z } from 'zod'
  *   GET  /v1/effects/{key}                        → EffectAnswer, 404 when the key was never accepted
  *
  * Every POST carries `Idempotency-Key`; the platform journals it before it starts and answers a repeat from the journal,
- * so a write happens once however often it is sent. Another body under the same key is a 422.
+ * so a write happens once however often it is sent. Another body under the same key is a 422. A Proxmox VE cluster speaks a protocol
+ * of its own: `clients/proxmox/` makes this one of it.
  */
 export const health = z.enum(['nominal', 'degraded', 'critical', 'unknown'])
 export type Health = z.infer<typeof health>

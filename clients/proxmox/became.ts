@@ -34,7 +34,7 @@ async function find(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise
   const state = await askTask(api, row.node, row.task)
   if (state === 'running') return { status: 'running', detail: `task ${row.task} is at work` }
   if (state === 'silent' || state === 'gone') {
-    if (await isThere(api, row)) return there(row, `, and its task can no longer be asked`)
+    if (await isThere(api, row)) return there(row, ', and its task can no longer be asked')
     if (state === 'silent') throw untold(`${row.node}, where its task runs, does not answer`)
     return { status: 'failed', detail: `its task is gone from ${row.node}, and ${row.vmId} is not on ${row.target}` }
   }
