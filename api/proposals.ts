@@ -118,15 +118,17 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
     path: '/placement/proposals/{id}',
     permission: 'read',
     tag,
-    summary: 'A stored plan, and the fingerprint of the state as it is today',
+    summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
     params,
-    answer: proposal.extend({ currentFingerprint: z.string() }),
-    example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint },
+    answer: proposal.extend({ currentFingerprint: z.string(), unfitBecause: z.string().nullable() }),
+    example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint, unfitBecause: null },
     problems: [404],
     async run({ params: { id } }) {
       const found = await requireProposal(deps, id)
       await state.requireFresh()
-      return { ...found.proposal, currentFingerprint: stateFingerprint(await placementState(db)) }
+      const today = await placementState(db)
+      const unfitBecause = unfit(deps, found, today)
+      return { ...found.proposal, currentFingerprint: stateFingerprint(today), unfitBecause }
     },
   })
 
@@ -243,7 +245,9 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
   return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
 }
 
-async function requireProposal(deps: ApiDeps, id: string) {
+type Stored = { proposal: Proposal; problem: PlacementProblem }
+
+async function requireProposal(deps: ApiDeps, id: string): Promise<Stored> {
   const found = await proposalById(deps.db, id)
   if (!found) throw notFound(`proposal ${id}`)
   return found
@@ -269,9 +273,17 @@ async function requireUnchanged(deps: ApiDeps, plan: Proposal, problem: Placemen
     const detail = 'Hosts or VMs are not as they were when this was decided. Nothing was started.'
     throw new Problem(412, 'STATE_CHANGED', detail, { fields: { currentFingerprint: current } })
   }
-  const verified = verifyPlan({ ...problem, ...today, limits: deps.placement.limits }, plan)
-  if (!verified.ok) {
-    const detail = `The plan does not fit today's state at step ${verified.step}: ${verified.reason}. Nothing was started.`
-    throw new Problem(412, 'STATE_CHANGED', detail)
-  }
+  const reason = unfit(deps, { proposal: plan, problem }, today)
+  if (reason)
+    throw new Problem(412, 'STATE_CHANGED', `The plan does not fit today's state: ${reason}. Nothing was started.`)
+}
+
+/** Why a plan cannot be carried out in this state; null when it can. */
+function unfit(
+  { placement }: ApiDeps,
+  { proposal, problem }: Stored,
+  today: Pick<PlacementProblem, 'hosts' | 'vms'>,
+): string | null {
+  const verified = verifyPlan({ ...problem, ...today, limits: placement.limits }, proposal)
+  return verified.ok ? null : `${verified.step > 0 ? `step ${verified.step}: ` : ''}${verified.reason}`
 }

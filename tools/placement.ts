@@ -35,22 +35,25 @@ export const scheduleHaProposal = defineTool({
     ),
 })
 
-async function readProposal(
-  core: CorePort,
-  id: string,
-  signal?: AbortSignal,
-): Promise<Proposal & { currentFingerprint: string }> {
+async function readProposal(core: CorePort, id: string, signal?: AbortSignal): Promise<ProposalToday> {
   const answer = await core.get(`/api/v1/placement/proposals/${id}`, { signal })
   if (!answer.ok) throw new ProposalError(answer.problem.detail || answer.problem.title)
-  return proposal.extend({ currentFingerprint: z.string() }).parse(answer.data)
+  return proposalToday.parse(answer.data)
 }
+
+/** A stored plan, and what it is worth in the state as it is now. */
+const proposalToday = proposal.extend({
+  currentFingerprint: z.string(),
+  unfitBecause: z.string().nullable().default(null),
+})
+type ProposalToday = z.infer<typeof proposalToday>
 
 /** The named plan cannot be read or executed: the model gets this as its answer. */
 export class ProposalError extends Error {
   override name = 'ProposalError' as const
 }
 
-function preparation(plan: Proposal & { currentFingerprint: string }): Preparation {
+function preparation(plan: ProposalToday): Preparation {
   const hosts = new Set(plan.steps.flatMap((step) => [step.to]))
   const starts = plan.steps.filter((step) => step.action === 'start').length
   return {
@@ -127,6 +130,9 @@ export const executeMigration = defineTool({
     // Nobody is asked about what is done already, as by another incident of the same host.
     if ((await planHolds(core, plan)).holds)
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
+    // Nobody is asked about a plan that cannot be carried out any more.
+    if (plan.unfitBecause !== null)
+      throw new ProposalError(`proposal ${proposal_id} does not fit any more (${plan.unfitBecause}): plan anew`)
     return preparation(plan)
   },
   postcondition: {
