@@ -5,6 +5,8 @@ import { after, done, type Facts, lastVerification, object, rows, seqs, subject,
 /** A dead host's VMs are started elsewhere; a host that is to be emptied lets its VMs go while they run. */
 export type Intent = 'recover' | 'drain'
 
+/** A world that calls off so many plans is for a person to look at. */
+const plansAtMost = 3
 /** So many of the moved VMs are looked at one by one; fewer where each look is a turn of its own, for those are few. */
 const verifyAtMost = { native: 3, json: 1 }
 
@@ -28,15 +30,21 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
   const hosts = [host, ...neighbours.filter((id) => diedWith(conversation, host, id))].sort()
   const goal = intent === 'recover' ? `recover ${list(hosts)}` : `empty ${host}`
   const moved = done(steps, 'execute_migration').at(-1)
-  if (moved) return verifyMoves(conversation, goal, intent, hosts, moved)
+  const isOpen = moved !== undefined && wasCalledOff(moved) && done(steps, 'execute_migration').length < plansAtMost
+  if (moved && !isOpen) return verifyMoves(conversation, goal, intent, hosts, moved)
 
   const denials = deniedPlans(steps)
   const withRacks = denials.some(({ reason }) => /rack/i.test(reason))
   const unhelpful = denials.find(({ reason }) => !/rack/i.test(reason))
   if (unhelpful) return escalate(conversation, `The plan to ${goal} was denied: "${unhelpful.reason}"`)
-  const proposed = done(steps, 'schedule_ha_proposal').findLast(({ args }) => args.use_rack_constraints === withRacks)
+  const since = isOpen ? after(steps, 'execute_migration') : steps
+  const proposed = done(since, 'schedule_ha_proposal').findLast(({ args }) => args.use_rack_constraints === withRacks)
   if (!proposed) {
-    const why = withRacks ? `The denial asks for racks to be kept apart: a new plan to ${goal}.` : `A plan to ${goal}.`
+    const why = isOpen
+      ? `Something else changed while the plan was carried out: a new plan to ${goal}.`
+      : withRacks
+        ? `The denial asks for racks to be kept apart: a new plan to ${goal}.`
+        : `A plan to ${goal}.`
     const args = { intent, host_ids: hosts, use_rack_constraints: withRacks }
     return { say: why, calls: [call('schedule_ha_proposal', args)] }
   }
@@ -80,6 +88,11 @@ function reasonOf(hosts: string[], intent: Intent, moves: string[]): string {
   const why = intent === 'recover' ? `${isDown(hosts)}` : `${list(hosts)} is to be emptied`
   const told = `${why}: ${moves.join(', ')}.`
   return told.length <= 500 ? told : `${why}: ${moves.length} steps.`
+}
+
+/** The rest of the plan was given up because the world had changed, and another plan for it was made. */
+function wasCalledOff({ result }: Step & { result: Result }): boolean {
+  return text(object(result.data), 'next_proposal_id') !== null
 }
 
 function verifyMoves(

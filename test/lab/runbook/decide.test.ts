@@ -343,6 +343,38 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
     )
   })
 
+  test('a plan that was called off in the middle is planned anew and asked about again', async () => {
+    const world: World = {
+      schedule_ha_proposal: (_call, nth) => ({
+        data: {
+          proposal_id: `p${nth}`,
+          state: 'planned',
+          steps: [step('vm-101', `host-osl-${5 - nth}`)],
+          unplaced: [],
+        },
+      }),
+      execute_migration: (_call, nth) => ({
+        data:
+          nth === 1
+            ? {
+                steps: [{ step: 1, vm: 'vm-101', status: 'SKIPPED', detail: 'host-osl-4 is dead now' }],
+                next_proposal_id: 'p9',
+              }
+            : { steps: [{ step: 1, vm: 'vm-101', status: 'OK', detail: 'runs' }] },
+      }),
+      current_vm_host: (call) => ({ data: { vm: call.args.vm, host: 'host-osl-3', running: true } }),
+    }
+    const { turns } = await play('native', alert('host-osl-1'), worldOf(world))
+    expect(turns.slice(1)).toEqual([
+      'schedule_ha_proposal false',
+      'execute_migration p1',
+      'schedule_ha_proposal false',
+      'execute_migration p2',
+      'current_vm_host vm-101',
+      'resolve_incident repaired',
+    ])
+  })
+
   test('where nothing can be placed a person is told who stays down and what would help', async () => {
     const world = { schedule_ha_proposal: planned('infeasible', [], { unplaced, obstacle }) }
     const { turns, calls } = await play('native', alert('host-osl-1'), worldOf(world))
