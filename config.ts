@@ -4,7 +4,7 @@ import type { OidcSettings } from './clients/oidc.ts'
 import type { ProxmoxOptions } from './clients/proxmox/client.ts'
 import type { SlackSettings } from './clients/slack/client.ts'
 import type { PersonRole } from './domain/operator.ts'
-import { engineNames } from './placement/engine.ts'
+import { engineNames } from './placement/bound/engine.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const flag = z.enum(['true', 'false', '1', '0']).transform((text) => text === 'true' || text === '1')

@@ -1,15 +1,15 @@
 // A process of its own, started by `placement/search-process.ts`: it searches and prices, which burns whole seconds of CPU, and
 // can be killed at any moment. One JSON line in; one line out for everything better that becomes known, the last with `done`.
 import { createInterface } from 'node:readline'
-import { type EngineName, startEngine } from './engine.ts'
-import { explain, type Impossible } from './impossible.ts'
-import { improve } from './improve.ts'
-import type { Instance } from './instance.ts'
-import { isBetter, type Known } from './known.ts'
-import { mend } from './mend.ts'
-import { random } from './random.ts'
-import { refine } from './refine.ts'
-import { type Outcome, standing } from './standing.ts'
+import { type EngineName, startEngine } from './bound/engine.ts'
+import type { Instance } from './cluster/instance.ts'
+import { isBetter, type Known } from './cluster/known.ts'
+import { random } from './cluster/random.ts'
+import { explain, type Impossible } from './search/impossible.ts'
+import { improve } from './search/improve.ts'
+import { mend } from './search/mend.ts'
+import { refine } from './search/refine.ts'
+import { type Outcome, standing } from './search/standing.ts'
 
 export type PlanRequest = {
   instance: Instance

@@ -1,8 +1,8 @@
 import type { PlacementProblem, Plan, PlanStep, Proof } from '../domain/placement.ts'
 import { holds } from './certificate.ts'
-import type { Instance, Names } from './instance.ts'
-import type { Known } from './known.ts'
-import { nameOf } from './shortage.ts'
+import type { Instance, Names } from './cluster/instance.ts'
+import type { Known } from './cluster/known.ts'
+import { nameOf } from './cluster/shortage.ts'
 import { withNeeds } from './steps.ts'
 
 /** What a search knows, by name and in steps that can be carried out; null when it knows no moves. Its claims are not checked here, its proof is. */

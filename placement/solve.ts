@@ -1,13 +1,13 @@
 import type { PlacementProblem, Plan, Standing } from '../domain/placement.ts'
+import type { EngineName } from './bound/engine.ts'
 import { checkProblem } from './check.ts'
-import type { EngineName } from './engine.ts'
-import { instanceOf } from './instance.ts'
+import { instanceOf } from './cluster/instance.ts'
+import { shortageIn } from './cluster/shortage.ts'
+import { type Situation, situationOf } from './cluster/situation.ts'
 import { obstacleOf } from './obstacle.ts'
 import { planOf, unplacedOf } from './plan.ts'
 import type { PlanReport } from './plan-process.ts'
 import { reportsOf } from './search-process.ts'
-import { shortageIn } from './shortage.ts'
-import { type Situation, situationOf } from './situation.ts'
 import { verifyPlan } from './verify.ts'
 
 export type Progress = { migrations: number | null; lowerBound: number; unplaced: number }

@@ -1,5 +1,5 @@
-import type { Instance } from './instance.ts'
-import type { Move } from './search.ts'
+import type { Instance } from './cluster/instance.ts'
+import type { Move } from './search/search.ts'
 
 /** A move, the moves that have to be over before it begins (by position), and the wave in which it can run at the earliest. */
 export type Step = Move & { needs: number[]; wave: number }

@@ -1,5 +1,5 @@
 import type { Plan } from '../../domain/placement.ts'
-import type { EngineName } from '../../placement/engine.ts'
+import type { EngineName } from '../../placement/bound/engine.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { median } from '../report.ts'

@@ -1,5 +1,5 @@
 import type { PlacementProblem, PlacementVm } from '../../domain/placement.ts'
-import { random } from '../../placement/random.ts'
+import { random } from '../../placement/cluster/random.ts'
 
 /**
  * A small cluster that keeps its rules and in which one host has died, by seed: two to four hosts, up to ten VMs of one to six

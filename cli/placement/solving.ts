@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
-import { type EngineName, engineNames } from '../../placement/engine.ts'
+import { type EngineName, engineNames } from '../../placement/bound/engine.ts'
 import { type Progress, solve } from '../../placement/solve.ts'
 import { CommandFailed, type Outcome } from '../exit-code.ts'
 import { oneOf, whole } from '../one-of.ts'

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals'
 import { tiny } from '../../bench/placement/tiny.ts'
 import type { PlacementProblem, PlanStep } from '../../domain/placement.ts'
-import { instanceOf } from '../../placement/instance.ts'
+import { instanceOf } from '../../placement/cluster/instance.ts'
+import { random } from '../../placement/cluster/random.ts'
+import { situationOf } from '../../placement/cluster/situation.ts'
 import { badInterleaving } from '../../placement/interleave.ts'
 import { planOf } from '../../placement/plan.ts'
-import { random } from '../../placement/random.ts'
-import { search } from '../../placement/search.ts'
-import { situationOf } from '../../placement/situation.ts'
+import { search } from '../../placement/search/search.ts'
 
 /** Begins and ends steps in any order that their needs allow, and tells the first rule that is broken on the way. */
 function play(problem: PlacementProblem, steps: readonly PlanStep[], next: () => number): string | null {

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
 import type { Plan, PlanStep } from '../../domain/placement.ts'
+import { startEngine } from '../../placement/bound/engine.ts'
+import type { LinearModel } from '../../placement/bound/linear-model.ts'
 import { planDigest, stateFingerprint } from '../../placement/digest.ts'
-import { startEngine } from '../../placement/engine.ts'
-import type { LinearModel } from '../../placement/linear-model.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
 

@@ -1,6 +1,6 @@
-import type { Instance } from './instance.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { roomOf } from '../cluster/room.ts'
 import type { LinearModel, Row, Term } from './linear-model.ts'
-import { roomOf } from './room.ts'
 
 /** Where VMs end up: of every wanted one and of those that were allowed to move. */
 export type Assignment = Map<number, number>

@@ -1,6 +1,6 @@
-import type { Assignment } from './assignment.ts'
-import type { Instance } from './instance.ts'
-import { roomOf } from './room.ts'
+import type { Assignment } from '../bound/assignment.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { roomOf } from '../cluster/room.ts'
 import type { Move } from './search.ts'
 
 /** States looked at before the search for an order is given up. */

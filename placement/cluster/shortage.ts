@@ -1,4 +1,4 @@
-import type { PlacementProblem } from '../domain/placement.ts'
+import type { PlacementProblem } from '../../domain/placement.ts'
 import { type Situation, type Unit, usable } from './situation.ts'
 
 /** Why there can be no place for all, where a sum shows it; null when it takes a solver to tell. */

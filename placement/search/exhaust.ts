@@ -1,5 +1,5 @@
-import type { Instance } from './instance.ts'
-import { roomOf } from './room.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { roomOf } from '../cluster/room.ts'
 import type { Move } from './search.ts'
 
 /** `fewest`: no plan of any kind needs fewer migrations. `none`: there is no plan at all. `unknown`: too many states. */

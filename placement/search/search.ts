@@ -1,5 +1,5 @@
-import type { Instance } from './instance.ts'
-import { type Room, roomOf } from './room.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { type Room, roomOf } from '../cluster/room.ts'
 
 export type Move = { vm: number; from: number; to: number }
 

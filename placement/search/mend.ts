@@ -1,7 +1,7 @@
-import { fewestToMend, misplacedIn, standAgainstRules } from './flaws.ts'
-import type { Instance } from './instance.ts'
-import { type Known, migrationsOf, nothingKnown } from './known.ts'
-import { roomOf } from './room.ts'
+import { fewestToMend, misplacedIn, standAgainstRules } from '../cluster/flaws.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { type Known, migrationsOf, nothingKnown } from '../cluster/known.ts'
+import { roomOf } from '../cluster/room.ts'
 import { type Move, search } from './search.ts'
 
 /** Hosts fuller than this are relieved, and nobody is brought over it to do so. */

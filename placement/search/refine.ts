@@ -1,6 +1,6 @@
-import type { Instance } from './instance.ts'
-import { isBetter, migrationsOf } from './known.ts'
-import { roomOf } from './room.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { isBetter, migrationsOf } from '../cluster/known.ts'
+import { roomOf } from '../cluster/room.ts'
 import { type Move, search } from './search.ts'
 
 /** With as many migrations: less memory moved, then hosts that are filled more evenly. What comes out can be carried out too. */

@@ -1,6 +1,6 @@
-import type { Certificate } from './certificate.ts'
+import type { Certificate } from '../certificate.ts'
+import type { Move } from '../search/search.ts'
 import type { Instance } from './instance.ts'
-import type { Move } from './search.ts'
 
 /**
  * What is known of an instance so far, as plain data. `atLeast`: no plan for all needs fewer migrations, and `how` says what

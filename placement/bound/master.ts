@@ -1,7 +1,7 @@
+import type { Instance } from '../cluster/instance.ts'
+import type { Kinds } from '../cluster/kinds.ts'
 import type { Bound, Master } from './bound.ts'
 import type { Engine } from './engine.ts'
-import type { Instance } from './instance.ts'
-import type { Kinds } from './kinds.ts'
 import type { LinearModel, Row, Term } from './linear-model.ts'
 
 /** The configuration program over these patterns; a kind that is not all placed costs `slackCost` each. */

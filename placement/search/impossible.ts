@@ -1,9 +1,9 @@
-import { assignmentModel } from './assignment.ts'
-import type { Engine } from './engine.ts'
+import { assignmentModel } from '../bound/assignment.ts'
+import type { Engine } from '../bound/engine.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { migrationsOf } from '../cluster/known.ts'
+import { roomOf } from '../cluster/room.ts'
 import { exhaust, isSmall } from './exhaust.ts'
-import type { Instance } from './instance.ts'
-import { migrationsOf } from './known.ts'
-import { roomOf } from './room.ts'
 import { search } from './search.ts'
 
 /** A rule or limit of an instance: the RAM or CPU of a host, a group, a rule about hosts, a wanted VM. */

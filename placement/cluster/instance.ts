@@ -1,4 +1,4 @@
-import type { PlacementProblem } from '../domain/placement.ts'
+import type { PlacementProblem } from '../../domain/placement.ts'
 import { type Situation, type Unit, usable } from './situation.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { PlacementHost, PlacementProblem, PlacementVm } from '../domain/placement.ts'
+import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
 
 /** A VM, or VMs that are kept together and go as one. */
 export type Unit = {

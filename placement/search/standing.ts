@@ -1,5 +1,5 @@
+import type { Instance } from '../cluster/instance.ts'
 import { exhaust, isSmall } from './exhaust.ts'
-import type { Instance } from './instance.ts'
 import { type Move, search } from './search.ts'
 
 /** See `loss` in domain/placement.ts. */

@@ -1,4 +1,4 @@
-import type { Kinds } from './kinds.ts'
+import type { Kinds } from '../cluster/kinds.ts'
 import { bestPackings } from './knapsack.ts'
 
 /** What becomes of one host: who leaves it, by kind, who comes, and what that costs in migrations. */
