@@ -5,10 +5,13 @@ import { append } from '../../db/append.ts'
 import { putConfig } from '../../db/config.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { launch, openPage, signedIn, type Watched } from './browser.ts'
+import { planAsked } from './plan-asked.ts'
 
 let spine: Spine
 let browser: Browser
 let paths: string[]
+/** An approval of a plan with migrations that leaves a VM down. */
+let planned: string
 /** What is there only after a press. */
 let opened: [path: string, button: string][]
 const hostile = '<img src=https://evil.example/x onerror=alert(1)>\u202Eevil'
@@ -22,12 +25,15 @@ beforeAll(async () => {
   await spine.post('/ingest/generic', alert, { token: spine.tokens.ingest })
   const gap = { incident_id: approval.incidentId, category: 'remediation', description: `No tool for ${hostile}` }
   await spine.post('/capability-gaps', gap)
+  planned = await planAsked(spine)
   paths = [
     ...['/incidents', '/approvals', '/alerts', '/gaps', '/usage', '/health', '/config#agent.max_turns'],
     ...['/audit', '/people', '/tokens'],
     ...['', '?view=compact', '?view=json', '#e-3'].map((view) => `/incidents/${approval.incidentId}${view}`),
     `/approvals/${approval.id}`,
     `/approvals/${approval.id}/plain`,
+    `/approvals/${planned}`,
+    `/approvals/${planned}/plain`,
   ]
   opened = [
     [`/approvals/${approval.id}`, 'Edit the arguments…'],
@@ -97,6 +103,56 @@ test('text of a stranger is shown as what it is', async () => {
     expect(await page.locator('main').innerText()).not.toContain('\u202E')
   }
   expect(page.complaints).toEqual([])
+  await page.context().close()
+})
+
+test('a plan is gone through forward and back by button, key and slider, and says who stays down and what is proved', async () => {
+  const page = await signedIn(browser, spine)
+  await settled(page, `/approvals/${planned}`)
+  const card = page.getByRole('article')
+  await card.getByText('1 VM stays down', { exact: true }).waitFor()
+  await card.getByText(/^db-2: no room for 32768 MiB/).waitFor()
+  await card.getByText(/^Should one more rack die: no room for all VMs of rack-c and rack-d was found/).waitFor()
+  const said = card.getByRole('status').filter({ hasText: /plan|Step/ })
+  await said.getByText('After the plan: all 4 steps are done').waitFor()
+  expect(await card.getByRole('button', { name: 'Forward' }).getAttribute('aria-disabled')).toBe('true')
+
+  await card.getByRole('button', { name: 'First' }).click()
+  await said.getByText('Before the plan').waitFor()
+  await page.keyboard.press('ArrowRight')
+  await said.getByText('Step 1 of 4, wave 1: migrate batch-1 from host-3 to host-4').waitFor()
+  // While it runs it takes room on both hosts, and the step is marked in the list.
+  const drawn = card.locator('svg.wide')
+  expect(await drawn.locator('.vm.leaves').count()).toBe(1)
+  expect(await drawn.locator('.vm.comes').count()).toBe(1)
+  await drawn.getByText('12 GiB, 8 CPU free').last().waitFor()
+  expect(await card.locator('[aria-current=step]').textContent()).toContain('migrate batch-1')
+  await page.keyboard.press('ArrowRight')
+  await said.getByText(/^Step 2 of 4/).waitFor()
+  expect(await drawn.locator('.vm.leaves.off').count()).toBe(1)
+  await card.getByRole('button', { name: 'Back' }).click()
+  await said.getByText(/^Step 1 of 4/).waitFor()
+  await card.getByRole('slider', { name: 'How far the plan is' }).press('End')
+  await said.getByText('After the plan').waitFor()
+
+  await card.getByRole('button', { name: 'Play' }).click()
+  await said.getByText('Before the plan').waitFor()
+  await said.getByText(/^Step 1 of 4/).waitFor()
+  await card.getByRole('button', { name: 'Pause' }).click()
+  await card.getByRole('button', { name: 'Play' }).waitFor()
+  expect(page.complaints).toEqual([])
+  await page.context().close()
+})
+
+test('nothing plays by itself for who asked their system for less motion', async () => {
+  const page = await signedIn(browser, spine, 'approver', { reducedMotion: 'reduce' })
+  await settled(page, `/approvals/${planned}`)
+  const play = page.getByRole('button', { name: 'Play' })
+  await play.waitFor()
+  expect(await play.getAttribute('aria-disabled')).toBe('true')
+  await page.getByText('your system asks for less motion').waitFor()
+  await page.getByRole('button', { name: 'Back' }).click()
+  await page.getByText(/^Step 4 of 4/).waitFor()
   await page.context().close()
 })
 

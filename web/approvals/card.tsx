@@ -3,6 +3,7 @@ import { Heading } from '../heading.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { useNow } from '../now.ts'
 import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
+import { StaysDownOf } from '../plan/stays-down.tsx'
 import { Link } from '../router.tsx'
 import { clock, moment } from '../time.ts'
 import { ApprovalMark, RiskMark } from '../words.tsx'
@@ -47,6 +48,8 @@ export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
         )}
       </p>
 
+      <StaysDownOf details={dryRun.details} />
+
       <Replaced approval={approval} />
 
       <section className="stack tight">
@@ -76,7 +79,7 @@ export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
             <p className="wraps">
               <Inert text={capital(dryRun.summary)} />
             </p>
-            {typeof proposalId === 'string' && <PlanOfProposal id={proposalId} />}
+            {typeof proposalId === 'string' && <PlanOfProposal id={proposalId} played />}
             {Object.keys(dryRun.details).length > 0 && (
               <details open={typeof proposalId !== 'string'}>
                 <summary>Details as data</summary>

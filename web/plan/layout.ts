@@ -1,49 +1,107 @@
-import type { PlacementProblem, PlacementVm, PlanStep } from '../../domain/placement.ts'
+import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep, Proposal } from '../../domain/placement.ts'
 
-export type Block = { vm: string; ramMib: number; running: boolean; step: number | null; x: number; width: number }
+/**
+ * `still` and `stopped` are not in the plan, `down` stays so for want of room; of those that are, `waits` is where its step will
+ * take it from, `leaves` and `comes` are both ends of a step that runs, `moved` is where it is afterwards.
+ */
+export type Look = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
+export type Block = Piece & { x: number; width: number }
+/** Free room in MiB and thousandths of a CPU; below nothing where there is too much already. */
+export type Bar = { blocks: Block[]; freeRamMib: number; freeCpuMc: number }
 export type HostRow = {
   name: string
   rack: string | null
-  state: 'live' | 'draining' | 'dead'
-  usedBefore: number
-  usedAfter: number
+  state: PlacementHost['state']
   ramMib: number
-  before: Block[]
-  after: Block[]
+  isTouched: boolean
+  before: Bar
+  now: Bar
 }
+export type Drawn = Pick<Proposal, 'intent' | 'steps' | 'unplaced'>
+
+type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look: Look; step: number | null }
 
 /** Hosts beyond this are those that nothing happens to. */
 const maxHosts = 14
 
-/** Where every VM is before and after the steps, as bars by memory: hosts that the plan touches first. */
-export function layout(problem: PlacementProblem, steps: PlanStep[], barWidth: number): HostRow[] {
-  const stepOf = new Map(steps.map((step) => [step.vm, step.step]))
-  const after = problem.vms.map((vm) => {
-    const last = steps.findLast((step) => step.vm === vm.vm)
-    return last ? { ...vm, host: last.to, running: true } : vm
-  })
+/**
+ * How far a plan is. Position 0 is before it, k while step k runs and those before it are done, one beyond the last is after all.
+ */
+export function lastPosition(steps: readonly PlanStep[]): number {
+  return steps.length + 1
+}
+
+/** Hosts as bars of their memory, before the plan and at a position of it: those that it touches first. */
+export function layout(problem: PlacementProblem, plan: Drawn, barWidth: number, position: number): HostRow[] {
+  const { steps } = plan
   const touched = new Set([...problem.hostIds, ...steps.flatMap(({ from, to }) => (from ? [from, to] : [to]))])
-  const hosts = [...problem.hosts].sort((a, b) => Number(touched.has(b.name)) - Number(touched.has(a.name)))
-  const largest = Math.max(1, ...hosts.map(({ ramMib }) => ramMib))
-  const on = (vms: PlacementVm[], host: string) => vms.filter((vm) => vm.host === host)
-  const used = (vms: PlacementVm[]) => vms.reduce((sum, vm) => sum + (vm.running ? vm.ramMib : 0), 0)
-  const blocks = (vms: PlacementVm[]): Block[] => {
-    let x = 0
-    return vms.map(({ vm, ramMib, running }) => {
-      const width = (ramMib / largest) * barWidth
-      const block = { vm, ramMib, running, step: stepOf.get(vm) ?? null, x, width }
-      x += width
-      return block
-    })
-  }
-  return hosts.slice(0, maxHosts).map((host) => ({
-    name: host.name,
-    rack: host.rack,
-    state: host.state,
-    ramMib: host.ramMib,
-    usedBefore: used(on(problem.vms, host.name)),
-    usedAfter: used(on(after, host.name)),
-    before: blocks(on(problem.vms, host.name)),
-    after: blocks(on(after, host.name)),
+  const running = steps[position - 1]
+  const shown = shownHosts(problem.hosts, touched, running ? [running.from, running.to] : [])
+  const scale = barWidth / Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
+  const before = piecesAt(problem, plan, 0)
+  const now = piecesAt(problem, plan, position)
+  const barOf = (host: PlacementHost, pieces: Piece[]) => bar(pieces, capacityOf(problem, host), scale)
+  return shown.map((host) => ({
+    ...{ name: host.name, rack: host.rack, state: host.state, ramMib: host.ramMib, isTouched: touched.has(host.name) },
+    before: barOf(host, before.get(host.name) ?? []),
+    now: barOf(host, now.get(host.name) ?? []),
   }))
+}
+
+/** The touched ones first; both ends of what runs are among them, whatever else there is. */
+function shownHosts(hosts: PlacementHost[], touched: Set<string>, needed: (string | null)[]): PlacementHost[] {
+  const sorted = [...hosts].sort((a, b) => Number(touched.has(b.name)) - Number(touched.has(a.name)))
+  const must = sorted.filter(({ name }) => needed.includes(name))
+  const others = sorted.filter((host) => !must.includes(host)).slice(0, maxHosts - must.length)
+  return sorted.filter((host) => must.includes(host) || others.includes(host))
+}
+
+/** What is on each host at a position: who was there in the order of the inventory, then who came, in the order of the steps. */
+function piecesAt({ vms }: PlacementProblem, { steps, unplaced }: Drawn, position: number): Map<string, Piece[]> {
+  const now = steps[position - 1]
+  const isDone = (step: PlanStep) => steps.indexOf(step) < position - 1
+  const ofVm = Map.groupBy(steps, ({ vm }) => vm)
+  const down = new Set(unplaced.map(({ vm }) => vm))
+  const here: { host: string; order: number; piece: Piece }[] = []
+  for (const vm of vms) {
+    const own = ofVm.get(vm.vm) ?? []
+    const last = own.findLast(isDone)
+    const next = own.find((step) => !isDone(step))
+    const place = last ? last.to : vm.host
+    const piece = { ...sizeOf(vm), running: last !== undefined || vm.running, step: (next ?? last)?.step ?? null }
+    if (next && next === now) {
+      here.push({ host: next.to, order: next.step, piece: { ...piece, running: true, look: 'comes' } })
+      if (place !== null) here.push({ host: place, order: last?.step ?? 0, piece: { ...piece, look: 'leaves' } })
+    } else if (place !== null) {
+      const rest = down.has(vm.vm) ? 'down' : vm.running ? 'still' : 'stopped'
+      const look = last ? 'moved' : next ? 'waits' : rest
+      here.push({ host: place, order: last?.step ?? 0, piece: { ...piece, look } })
+    }
+  }
+  const inOrder = here.sort((a, b) => a.order - b.order)
+  return new Map(
+    [...Map.groupBy(inOrder, ({ host }) => host)].map(([host, list]) => [host, list.map(({ piece }) => piece)]),
+  )
+}
+
+function sizeOf({ vm, ramMib, cpuMc }: PlacementVm) {
+  return { vm, ramMib, cpuMc }
+}
+
+function capacityOf({ limits }: PlacementProblem, { ramMib, cpuMc }: PlacementHost) {
+  return {
+    ramMib: Math.floor((ramMib * (100 - limits.ramReservePercent)) / 100),
+    cpuMc: Math.floor((cpuMc * limits.cpuOvercommitPercent) / 100),
+  }
+}
+
+function bar(pieces: Piece[], capacity: { ramMib: number; cpuMc: number }, scale: number): Bar {
+  let x = 0
+  const blocks = pieces.map((piece) => {
+    const block = { ...piece, x, width: piece.ramMib * scale }
+    x += block.width
+    return block
+  })
+  const used = (size: 'ramMib' | 'cpuMc') => pieces.reduce((sum, piece) => sum + (piece.running ? piece[size] : 0), 0)
+  return { blocks, freeRamMib: capacity.ramMib - used('ramMib'), freeCpuMc: capacity.cpuMc - used('cpuMc') }
 }

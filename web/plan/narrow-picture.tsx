@@ -1,27 +1,42 @@
 import { inertText } from '../inert.tsx'
+import { tellFree } from './free.ts'
 import type { Block, HostRow } from './layout.ts'
 
 const width = 340
 const barHeight = 18
 const rowHeight = 66
+const top = 14
 
-/** The same plan for a phone: the hosts that it touches, before over after, with the numbers of the steps. */
-export function NarrowPicture({ rows, largest, label }: { rows: HostRow[]; largest: number; label: string }) {
-  const touched = rows.filter((row) => [...row.before, ...row.after].some(({ step }) => step !== null))
+type Props = { rows: HostRow[]; largest: number; label: string; title: string }
+
+/** The same plan for a phone: the hosts that it touches, before over the position, with the numbers of the steps. */
+export function NarrowPicture({ rows, largest, label, title }: Props) {
+  const touched = rows.filter(({ isTouched }) => isTouched)
   return (
-    <svg className="narrow-only" viewBox={`0 0 ${width} ${touched.length * rowHeight}`} role="img" aria-label={label}>
+    <svg
+      className="narrow-only"
+      viewBox={`0 0 ${width} ${top + touched.length * rowHeight}`}
+      role="img"
+      aria-label={label}
+    >
+      <text x={0} y={9} className="head">
+        upper bar: before; lower bar: {title}
+      </text>
       {touched.map((row, index) => {
-        const y = index * rowHeight
+        const y = top + index * rowHeight
         const capacity = (row.ramMib / largest) * width
         const dead = row.state === 'dead' ? ' dead' : ''
         return (
           <g key={row.name}>
-            <text x={0} y={y + 12} className={`host${dead}`}>
+            <text x={0} y={y + 13} className={`host${dead}`}>
               {inertText(row.name)}
               {row.state === 'live' ? '' : `, ${row.state}`}
             </text>
-            {[row.before, row.after].map((blocks, half) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: the first is before, the second after
+            <text x={width} y={y + 13} className="soft free end">
+              {tellFree(row, row.now)}
+            </text>
+            {[row.before, row.now].map(({ blocks }, half) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: the first is before, the second now
               <g key={half}>
                 <rect
                   x={0.5}
@@ -45,7 +60,6 @@ export function NarrowPicture({ rows, largest, label }: { rows: HostRow[]; large
 
 function Vm({ block, y }: { block: Block; y: number }) {
   const scale = width / 250
-  const kind = block.step !== null ? 'moving' : block.running ? 'still' : 'stopped'
   return (
     <>
       <rect
@@ -54,9 +68,9 @@ function Vm({ block, y }: { block: Block; y: number }) {
         width={Math.max(1, block.width * scale - 3)}
         height={barHeight - 4}
         rx={2}
-        className={`vm ${kind}${block.running ? '' : ' off'}`}
+        className={`vm ${block.look}${block.running ? '' : ' off'}`}
       />
-      <text x={(block.x + block.width / 2) * scale} y={y + 13} className={`label ${kind}`}>
+      <text x={(block.x + block.width / 2) * scale} y={y + 13} className={`label ${block.look}`}>
         {block.step ?? (block.width > 26 ? inertText(block.vm).replace(/^vm-/, '').slice(0, 6) : '')}
       </text>
     </>

@@ -1,75 +1,52 @@
-import type { PlacementProblem, Proposal } from '../../domain/placement.ts'
-import { Inert, inertText } from '../inert.tsx'
-import { type Block, type HostRow, layout } from './layout.ts'
+import type { PlacementProblem } from '../../domain/placement.ts'
+import { inertText } from '../inert.tsx'
+import { tellFree } from './free.ts'
+import { type Block, type Drawn, type HostRow, layout } from './layout.ts'
 import { NarrowPicture } from './narrow-picture.tsx'
 
 const nameWidth = 132
 const barWidth = 250
 const gap = 84
-const rowHeight = 40
+const rowHeight = 46
 const barHeight = 22
 const top = 22
-const afterAt = nameWidth + barWidth + gap
-const width = afterAt + barWidth + 4
+const nowAt = nameWidth + barWidth + gap
+const width = nowAt + barWidth + 4
 
-/** A plan as a picture: every host a bar of its memory, before on the left, after on the right, what moves drawn across. */
-export function PlacementPicture({
-  proposal,
-  problem,
-}: {
-  proposal: Pick<Proposal, 'steps' | 'state' | 'reason' | 'intent'>
+type Props = {
+  proposal: Drawn
   problem: PlacementProblem
-}) {
-  const rows = layout(problem, proposal.steps, barWidth)
+  /** See `lastPosition`. */
+  position: number
+  /** What the position is called: `after`, or what goes on. */
+  title: string
+}
+
+/** A plan as a picture: every host a bar of its memory, before on the left, at a position on the right, what moved drawn across. */
+export function PlacementPicture({ proposal, problem, position, title }: Props) {
+  const rows = layout(problem, proposal, barWidth, position)
   const largest = Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
   const height = top + rows.length * rowHeight
   const hidden = problem.hosts.length - rows.length
   return (
-    <figure className="placement">
-      <div>
-        <NarrowPicture rows={rows} largest={largest} label={inWords(proposal)} />
-        <svg className="wide" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={inWords(proposal)}>
-          <text x={nameWidth} y={12} className="head">
-            before
-          </text>
-          <text x={afterAt} y={12} className="head">
-            after
-          </text>
-          {rows.map((row, index) => (
-            <Host key={row.name} row={row} y={top + index * rowHeight} capacity={(row.ramMib / largest) * barWidth} />
-          ))}
-          {moves(rows).map(({ vm, path }) => (
-            <path key={vm} d={path} className="move" />
-          ))}
-        </svg>
-      </div>
-      <figcaption>
-        <ol className="steps">
-          {proposal.steps.map(({ step, action, vm, from, to }) => (
-            <li key={step}>
-              <span className="soft">{step}.</span> {action}{' '}
-              <code>
-                <Inert text={vm} />
-              </code>
-              {from && (
-                <>
-                  {' '}
-                  from{' '}
-                  <code>
-                    <Inert text={from} />
-                  </code>
-                </>
-              )}{' '}
-              to{' '}
-              <code>
-                <Inert text={to} />
-              </code>
-            </li>
-          ))}
-        </ol>
-        {hidden > 0 && <p className="soft small">{hidden} more hosts, which nothing happens to, are not drawn.</p>}
-      </figcaption>
-    </figure>
+    <div>
+      <NarrowPicture rows={rows} largest={largest} label={inWords(proposal)} title={title} />
+      <svg className="wide" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={inWords(proposal)}>
+        <text x={nameWidth} y={12} className="head">
+          before
+        </text>
+        <text x={nowAt} y={12} className="head">
+          {title}
+        </text>
+        {rows.map((row, index) => (
+          <Host key={row.name} row={row} y={top + index * rowHeight} capacity={(row.ramMib / largest) * barWidth} />
+        ))}
+        {moves(rows).map(({ vm, path, runs }) => (
+          <path key={vm} d={path} className={runs ? 'move runs' : 'move'} />
+        ))}
+      </svg>
+      {hidden > 0 && <p className="soft small">{hidden} more hosts, which nothing happens to here, are not drawn.</p>}
+    </div>
   )
 }
 
@@ -83,21 +60,26 @@ function Host({ row, y, capacity }: { row: HostRow; y: number; capacity: number 
       <text x={0} y={y + 25} className={`soft${lost}`}>
         {[row.state === 'live' ? null : row.state, row.rack && inertText(row.rack)].filter(Boolean).join(', ')}
       </text>
-      {[nameWidth, afterAt].map((x) => (
-        <rect key={x} x={x} y={y} width={capacity} height={barHeight} rx={2} className={`bar${lost}`} />
-      ))}
-      {row.before.map((block) => (
-        <Vm key={block.vm} block={block} x={nameWidth} y={y} />
-      ))}
-      {row.after.map((block) => (
-        <Vm key={block.vm} block={block} x={afterAt} y={y} />
-      ))}
+      {[row.before, row.now].map((bar, half) => {
+        const x = half === 0 ? nameWidth : nowAt
+        return (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the first is before, the second now
+          <g key={half}>
+            <rect x={x} y={y} width={capacity} height={barHeight} rx={2} className={`bar${lost}`} />
+            {bar.blocks.map((block) => (
+              <Vm key={block.vm} block={block} x={x} y={y} />
+            ))}
+            <text x={x} y={y + barHeight + 11} className="soft free">
+              {tellFree(row, bar)}
+            </text>
+          </g>
+        )
+      })}
     </g>
   )
 }
 
 function Vm({ block, x, y }: { block: Block; x: number; y: number }) {
-  const kind = block.step !== null ? 'moving' : block.running ? 'still' : 'stopped'
   return (
     <g>
       <title>{`${inertText(block.vm)}, ${block.ramMib} MiB${block.running ? '' : ', stopped'}`}</title>
@@ -107,10 +89,10 @@ function Vm({ block, x, y }: { block: Block; x: number; y: number }) {
         width={Math.max(1, block.width - 2)}
         height={barHeight - 4}
         rx={2}
-        className={`vm ${kind}${block.running ? '' : ' off'}`}
+        className={`vm ${block.look}${block.running ? '' : ' off'}`}
       />
       {block.width > 14 && (
-        <text x={x + block.x + block.width / 2} y={y + 15} className={`label ${kind}`}>
+        <text x={x + block.x + block.width / 2} y={y + 15} className={`label ${block.look}`}>
           {block.step ?? (block.width > 40 ? shortName(block.vm) : '')}
         </text>
       )}
@@ -118,20 +100,21 @@ function Vm({ block, x, y }: { block: Block; x: number; y: number }) {
   )
 }
 
-/** From the right edge of a block on the left to the left edge of the same one on the right. */
-function moves(rows: HostRow[]): { vm: string; path: string }[] {
-  const found: { vm: string; path: string }[] = []
-  for (const [from, row] of rows.entries()) {
-    for (const block of row.before.filter(({ step }) => step !== null)) {
-      const to = rows.findIndex(({ after }) => after.some(({ vm }) => vm === block.vm))
-      const end = rows[to]?.after.find(({ vm }) => vm === block.vm)
-      if (!end || to === from) continue
+/** From the right edge of a block on the left to the left edge of the one it has become, or is becoming, on the right. */
+function moves(rows: HostRow[]): { vm: string; path: string; runs: boolean }[] {
+  const found: { vm: string; path: string; runs: boolean }[] = []
+  for (const [to, row] of rows.entries()) {
+    for (const { vm, look } of row.now.blocks) {
+      if (look !== 'moved' && look !== 'comes') continue
+      const from = rows.findIndex(({ before }) => before.blocks.some((block) => block.vm === vm))
+      if (from < 0 || from === to) continue
       const x1 = nameWidth + barWidth + 4
       const y1 = top + from * rowHeight + barHeight / 2
-      const x2 = afterAt - 4
+      const x2 = nowAt - 4
       const y2 = top + to * rowHeight + barHeight / 2
       const bend = (x2 - x1) / 2
-      found.push({ vm: block.vm, path: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` })
+      const path = `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`
+      found.push({ vm, path, runs: look === 'comes' })
     }
   }
   return found
@@ -141,7 +124,7 @@ function shortName(vm: string): string {
   return inertText(vm).replace(/^vm-/, '').slice(0, 9)
 }
 
-function inWords({ intent, steps }: Pick<Proposal, 'intent' | 'steps'>): string {
+function inWords({ intent, steps }: Drawn): string {
   const told = steps.map(({ action, vm, from, to }) => `${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)
   return inertText(`Plan to ${intent}: ${told.join('; ')}.`)
 }
