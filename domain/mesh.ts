@@ -1,0 +1,205 @@
+import { z } from 'zod'
+
+/**
+ * The protocol between the control plane and the agent on a device (docs/mesh.md; seed 003): one signed request per capability
+ * call. What the agent believes is written here and nowhere else.
+ *
+ *   POST /capability        CapabilityRequest    → CapabilityAnswer
+ *   GET  /operations/{id}                        → CapabilityAnswer, or an SSE stream of a running one
+ *   GET  /health                                 → Health
+ *
+ * A request is signed over its canonical JSON (RFC 8785) without `signature`, with ed25519. Nothing is done for one whose signature,
+ * device, clock or nonce is not right.
+ */
+
+export const deviceId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'is not a device id')
+export const requestId = z.string().regex(/^req_[0-9a-f]{24}$/, 'is not a request id')
+/** 16 random bytes. */
+export const nonce = z.string().regex(/^[A-Za-z0-9+/]{22}==$/, 'is not a nonce of 16 bytes')
+const moment = z.iso.datetime({ offset: false })
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
+const keyId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'is not a key id')
+/** ed25519: 64 bytes in base64. */
+const signature = z.string().regex(/^[A-Za-z0-9+/]{86}==$/, 'is not an ed25519 signature')
+
+export const capabilities = [
+  'shell.exec',
+  'shell.eval',
+  'fs.read',
+  'fs.write',
+  'fs.list',
+  'fs.stat',
+  'git.clone',
+  'git.commit',
+  'git.push',
+  'pkg.install',
+  'pkg.search',
+  'proc.list',
+  'proc.kill',
+  'docker.container.list',
+  'docker.container.exec',
+  'docker.container.logs',
+] as const
+export const capability = z.enum(capabilities)
+export type Capability = z.infer<typeof capability>
+
+/** `user`: reads run, the rest is asked. `sudo`: everything is asked, and commands run as root. `all`: both. */
+export const meshMode = z.enum(['user', 'sudo', 'all'])
+export type MeshMode = z.infer<typeof meshMode>
+
+/**
+ * Leave to do one thing once: signed by the control plane, for this device, this request and exactly these arguments, for two
+ * minutes. The device checks it itself.
+ */
+export const grant = z.strictObject({
+  id: z.string().regex(/^grt_[0-9a-f]{24}$/, 'is not a grant id'),
+  device: deviceId,
+  request_id: requestId,
+  capability,
+  /** SHA-256 of the canonical arguments. */
+  args_digest: sha256,
+  /** The approval, or the standing grant of a person, that stands behind it. */
+  authority: z.string().min(1).max(200),
+  issued_at: moment,
+  expires_at: moment,
+  key_id: keyId,
+  signature,
+})
+export type Grant = z.infer<typeof grant>
+
+export const capabilityRequest = z.strictObject({
+  request_id: requestId,
+  nonce,
+  issued_at: moment,
+  /** The device stops everything of this request then. */
+  deadline: moment,
+  device: deviceId,
+  capability,
+  args: z.record(z.string(), z.unknown()),
+  /** A repeat of this key is answered from the device's journal. */
+  idempotency_key: z.string().min(1).max(512),
+  /** Long output: answered at once, and read from /operations/{id}. */
+  stream: z.boolean().default(false),
+  /** First done in a throw-away copy: nothing of the device changes. */
+  rehearse: z.boolean().default(false),
+  grant: grant.nullable(),
+  key_id: keyId,
+  signature,
+})
+export type CapabilityRequest = z.infer<typeof capabilityRequest>
+
+/** Why a device did not do it. Each has one meaning; the model reads it as it stands. */
+export const meshErrorCode = z.enum([
+  // The request is not one.
+  'malformed',
+  'bad_signature',
+  'unknown_key',
+  'wrong_device',
+  'clock_skew',
+  'replayed_nonce',
+  'manifest_invalid',
+  // The guard.
+  'blocked',
+  'approval_required',
+  'grant_forged',
+  'grant_replayed',
+  'grant_expired',
+  'grant_wrong_device',
+  'grant_altered',
+  // The capability.
+  'capability_unavailable',
+  'invalid_arguments',
+  'outside_roots',
+  'not_found',
+  'conflict',
+  'failed',
+  'timeout',
+  'cancelled',
+  'busy',
+  // Exactly once.
+  'idempotency_key_reused',
+  'indeterminate',
+])
+export type MeshErrorCode = z.infer<typeof meshErrorCode>
+
+/** `not_required`: only `/health`-like reads that the manifest lists; `auto_approved`: a read by the guard; `granted`: by a grant. */
+export const approvalStatus = z.enum(['auto_approved', 'granted', 'required', 'refused'])
+
+export const capabilityAnswer = z.strictObject({
+  request_id: requestId,
+  device: deviceId,
+  status: z.enum(['running', 'done', 'failed']),
+  ok: z.boolean(),
+  result: z.record(z.string(), z.unknown()).nullable(),
+  error: z.strictObject({ code: meshErrorCode, message: z.string().max(2_000) }).nullable(),
+  approval_status: approvalStatus,
+  /** What was truly executed, after normalisation; null for what is no command. */
+  cmd_executed: z.string().nullable(),
+  /** Of the device's journal after this call: chain over all entries. Null when nothing was written. */
+  audit_hash: sha256.nullable(),
+  truncated: z.boolean(),
+  duration_ms: z.number().int().nonnegative(),
+})
+export type CapabilityAnswer = z.infer<typeof capabilityAnswer>
+
+const limits = z.strictObject({
+  output_bytes: z.number().int().min(1_024).max(10_000_000).default(256_000),
+  timeout_seconds: z.number().int().min(1).max(3_600).default(60),
+  cpu_seconds: z.number().int().min(1).max(3_600).default(60),
+  memory_mib: z.number().int().min(16).max(65_536).default(512),
+  concurrent: z.number().int().min(1).max(64).default(8),
+})
+
+/** A command that is tried in the throw-away copy before a write is asked about: `["nginx", "-t", "-c", "{path}"]`. */
+const check = z.strictObject({ path: z.string().max(1_000), argv: z.array(z.string().max(1_000)).min(1).max(50) })
+
+/**
+ * What a device may be asked, signed by the control plane. An agent without a valid one serves `/health` only, and says why.
+ */
+export const manifest = z.strictObject({
+  id: z.string().min(1).max(100),
+  device: deviceId,
+  mode: meshMode,
+  /** Empty: all that the device has. */
+  capabilities: z.array(capability).max(capabilities.length),
+  /** Directories that `fs.*` and `git.*` stay inside. */
+  roots: z.array(z.strictObject({ path: z.string().regex(/^\//).max(1_000), writable: z.boolean() })).max(50),
+  /** Of commands that the guard proves to be reads: the programs that may run unasked. Empty: every one it proves. */
+  auto_approve: z.array(z.string().max(200)).max(500).default([]),
+  /** Hosts that `git.clone` and `git.push` may reach. */
+  git_hosts: z.array(z.string().max(253)).max(50).default([]),
+  checks: z.array(check).max(100).default([]),
+  limits: limits.prefault({}),
+  /** Keys of the control plane that requests and grants may be signed with, and until when. */
+  keys: z
+    .array(z.strictObject({ id: keyId, public_key: z.string().max(200), not_after: moment.nullable() }))
+    .min(1)
+    .max(10),
+  issued_at: moment,
+  expires_at: moment,
+  key_id: keyId,
+  signature,
+})
+export type Manifest = z.infer<typeof manifest>
+
+export const meshHealth = z.strictObject({
+  device: deviceId.nullable(),
+  status: z.enum(['ready', 'refusing']),
+  /** Why it refuses, or null. */
+  reason: z.string().nullable(),
+  version: z.string(),
+  manifest_id: z.string().nullable(),
+  manifest_expires_at: z.string().nullable(),
+  mode: meshMode.nullable(),
+  /** What the device lacks, with the reason: `{ "docker.container.list": "no engine socket" }`. */
+  unavailable: z.record(z.string(), z.string()),
+  /** How auto-approved reads are confined: `bwrap`, `unshare` or `user`. */
+  sandbox: z.enum(['bwrap', 'unshare', 'user', 'none']),
+  journal: z.strictObject({ entries: z.number().int(), head: sha256 }).nullable(),
+  uptime_seconds: z.number().int(),
+})
+export type MeshHealth = z.infer<typeof meshHealth>
+
+/** Both clocks may be this far apart, and nonces are remembered for as long. */
+export const clockSkewSeconds = 300
+export const grantSeconds = 120

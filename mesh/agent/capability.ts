@@ -1,0 +1,60 @@
+import type { z } from 'zod'
+import type { Capability, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
+
+/** What a capability came to. A failure keeps what there was of a result: output up to the moment it was stopped. */
+export type Outcome =
+  | { ok: true; result: Record<string, unknown>; truncated: boolean }
+  | { ok: false; code: MeshErrorCode; message: string; result: Record<string, unknown> | null; truncated: boolean }
+
+/** What these arguments would do to the device, as the device itself sees it. `refused`: no grant lifts that. */
+export type Weight = {
+  effect: 'read' | 'write' | 'refused'
+  reason: string
+  /** What would be executed, after normalisation; null for what is no command. */
+  command: string | null
+}
+
+export type RunOptions = {
+  cwd?: string
+  /** Nothing of our own environment goes along. */
+  env?: Record<string, string>
+  input?: string
+  /** `read`: without network and without write access where the machine allows it. `write`: as the agent's own user. */
+  confine: 'read' | 'write'
+}
+export type RunResult = {
+  /** Null when it was stopped by a signal, the deadline or a limit. */
+  exitCode: number | null
+  signal: string | null
+  stdout: string
+  stderr: string
+  truncated: boolean
+  /** `deadline`, `cancelled`, `output` or `memory` when it was stopped; null when it ended by itself. */
+  stoppedBy: 'deadline' | 'cancelled' | 'output' | 'memory' | null
+}
+
+export type CapabilityContext = {
+  manifest: Manifest
+  /** Ends at the deadline and when somebody cancels. */
+  signal: AbortSignal
+  /** Lines of a long operation, as they come; capped and made plain before they leave the device. */
+  emit(line: string): void
+  /** Runs a program without a shell: its own process group, the manifest's limits, killed with the signal. */
+  run(argv: readonly string[], options: RunOptions): Promise<RunResult>
+}
+
+/** One of the sixteen things that a device can be asked to do. */
+export type DeviceCapability<Args = Record<string, unknown>> = {
+  capability: Capability
+  args: z.ZodType<Args>
+  /** Null when this device has it; else what is missing, in words. Asked at the start, so that nobody learns it at night. */
+  lacks(manifest: Manifest): Promise<string | null>
+  weigh(args: Args, manifest: Manifest): Weight
+  run(args: Args, context: CapabilityContext): Promise<Outcome>
+  /** The same in a throw-away copy: what would change, and what the manifest's checks say. */
+  rehearse?(args: Args, context: CapabilityContext): Promise<Outcome>
+}
+
+export function failed(code: MeshErrorCode, message: string, result: Record<string, unknown> | null = null): Outcome {
+  return { ok: false, code, message, result, truncated: false }
+}

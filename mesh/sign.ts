@@ -1,0 +1,50 @@
+import { createHash, createPublicKey, type KeyObject, sign as signBytes, verify as verifyBytes } from 'node:crypto'
+import canonicalize from 'canonicalize'
+
+/** A private key and the name under which devices know its public half. */
+export type SigningKey = { id: string; key: KeyObject }
+
+/** What a signature is over: canonical JSON (RFC 8785) of everything but the signature itself. */
+export function signedBytes(value: Record<string, unknown>): Buffer {
+  const { signature: _, ...rest } = value
+  return Buffer.from(canonicalize(rest) as string, 'utf8')
+}
+
+/** Signs with ed25519; the answer carries `key_id` and `signature`. */
+export function signed<T extends Record<string, unknown>>(
+  value: T,
+  { id, key }: SigningKey,
+): T & { key_id: string; signature: string } {
+  const whole = { ...value, key_id: id }
+  return { ...whole, signature: signBytes(null, signedBytes(whole), key).toString('base64') }
+}
+
+/** Was this signed by that key? False for whatever is not right; never throws. */
+export function isSigned(value: Record<string, unknown> & { signature: string }, publicKey: KeyObject): boolean {
+  try {
+    return verifyBytes(null, signedBytes(value), publicKey, Buffer.from(value.signature, 'base64'))
+  } catch {
+    return false
+  }
+}
+
+/** Reads an ed25519 public key as manifests hold it: SPKI, DER, base64. Null for anything else. */
+export function readPublicKey(text: string): KeyObject | null {
+  try {
+    const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
+    return key.asymmetricKeyType === 'ed25519' ? key : null
+  } catch {
+    return null
+  }
+}
+
+export function writePublicKey(key: KeyObject): string {
+  return key.export({ format: 'der', type: 'spki' }).toString('base64')
+}
+
+/** SHA-256 of canonical JSON, as grants bind arguments by it. */
+export function argsDigest(args: Record<string, unknown>): string {
+  return createHash('sha256')
+    .update(canonicalize(args) as string)
+    .digest('hex')
+}
