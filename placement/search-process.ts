@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { nodeFlags } from './bound/engine.ts'
 import type { PlanReport, PlanRequest } from './plan-process.ts'
 
 const file = fileURLToPath(new URL('./plan-process.ts', import.meta.url))
@@ -15,7 +16,7 @@ export async function* reportsOf(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<PlanReport> {
   // A group of its own, so that the solver it starts dies with it.
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
+  const child = spawn(process.execPath, [...nodeFlags, file], {
     env: {},
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: true,

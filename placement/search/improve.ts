@@ -22,6 +22,7 @@ export type ImproveOptions = {
 }
 
 const firstSearchMs = 250
+const smallSearchMs = 20
 const smallStates = 150_000
 const slackCosts = [30, 60]
 /** Models with more columns than this only take the time that a search would use better. */
@@ -47,7 +48,8 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
 
   known.isImpossible = options.isImpossible ?? false
 
-  searchFor(firstSearchMs, true)
+  // What can be settled by trying everything need not be searched for long.
+  searchFor(isSmall(instance) ? smallSearchMs : firstSearchMs, true)
   if (!isProved() && isSmall(instance)) tryAll()
   if (!isProved() && known.how !== 'exhausted') {
     await restartOnly()
