@@ -71,9 +71,9 @@ export function tellStanding(standing: Standing): string {
   if (all === 0) return `No ${standing.domain} is left that could die.`
   if (restarted.length === all) return `Should any one of ${many(all, standing.domain)} die, all its VMs restart.`
   const told = [
-    ...(restarted.length > 0 ? [`all VMs restart for ${restarted.length} of ${many(all, standing.domain)}`] : []),
-    ...(moved.length > 0 ? [`the VMs of ${names(moved)} restart only after others have moved`] : []),
-    ...(notFound.length > 0 ? [`no room for all VMs of ${names(notFound)} was found`] : []),
+    ...(restarted.length > 0 ? [`all its VMs restart for ${restarted.length} of ${many(all, standing.domain)}`] : []),
+    ...(moved.length > 0 ? [`if it is ${names(moved, 'or')}, its VMs restart only after others have moved`] : []),
+    ...(notFound.length > 0 ? [`if it is ${names(notFound, 'or')}, no room for all its VMs was found`] : []),
   ]
   const change = worse.length > 0 ? `Worse than before the plan: ${names(worse)}.` : 'No worse than before the plan.'
   return `Should one more ${standing.domain} die: ${told.join('; ')}. ${change}`
@@ -85,8 +85,8 @@ export function many(count: number, what: string): string {
 }
 
 /** Names in a sentence; of many the first eight. */
-export function names(list: readonly string[]): string {
-  if (list.length > 8) return `${list.slice(0, 8).join(', ')} and ${list.length - 8} more`
+export function names(list: readonly string[], last: 'and' | 'or' = 'and'): string {
+  if (list.length > 8) return `${list.slice(0, 8).join(', ')} ${last} ${list.length - 8} more`
   if (list.length < 2) return list.join('')
-  return `${list.slice(0, -1).join(', ')} and ${list.at(-1)}`
+  return `${list.slice(0, -1).join(', ')} ${last} ${list.at(-1)}`
 }

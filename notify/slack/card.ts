@@ -1,8 +1,10 @@
 import { exactText, type PlainText, plainText, slackLimits } from '../../clients/slack/text.ts'
 import type { Approval, ApprovalStatus } from '../../domain/approval.ts'
+import { planOfDryRun } from '../../domain/dry-run-plan.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
+import { names, tellDown } from '../../domain/told-plan.ts'
 import { actions, context, header, linkButton, type SlackMessage, section, slackMessage } from './render.ts'
 
 const maxArgumentChars = 2_900
@@ -34,6 +36,7 @@ export function renderCard(approval: Approval, incident: Incident, url: string, 
     section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
     section(`Why: ${approval.reason.trim() || '(no reason given)'}`, maxReasonChars),
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
+    ...staysDown(approval),
     ...(isPending ? [section(whoMay(approval, incident)), section(`Expires: ${minuteOf(approval.expiresAt)}`)] : []),
     ...(settled.length > 0 ? [section(settled.join('. '), slackLimits.section / 2)] : []),
     ...actions([
@@ -47,6 +50,14 @@ export function renderCard(approval: Approval, incident: Incident, url: string, 
 function targetsOf({ targets }: Approval): string {
   const shown = targets.slice(0, maxTargets).map(resourceKey).join(', ') || 'no named target'
   return targets.length > maxTargets ? `${shown} and ${targets.length - maxTargets} more` : shown
+}
+
+/** Whom a plan leaves without a place: nobody agrees to that unread. */
+function staysDown({ dryRun }: Approval): object[] {
+  const down = planOfDryRun(dryRun.details)?.unplaced ?? []
+  return down.length === 0
+    ? []
+    : [section(`${tellDown(down.length)}: ${names(down.map(({ vm }) => vm))}`, maxDryRunChars)]
 }
 
 function whoMay({ risk, required }: Approval, { type }: Incident): string {

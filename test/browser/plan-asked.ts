@@ -20,16 +20,21 @@ export async function planAsked(spine: Spine): Promise<string> {
   const { state, steps, migrations, lowerBound, unplaced, standing } = plan
   const dryRun = {
     possible: true,
-    summary: `start 3 VMs and migrate 1 VM, to host-3, host-4; 1 VM stays down`,
+    summary: 'start 3 VMs and migrate 1 VM, to host-3, host-4; 1 VM stays down',
     details: {
       ...{ proposalId: plan.id, intent: plan.intent, hosts: dead, state, steps, migrations, lowerBound, unplaced },
       ...{ proof: plan.proof.kind, obstacle: plan.obstacle?.text ?? null, standing },
     },
   }
-  const id = await asked(spine.db, await claimedIncident(spine.db))
+  const incidentId = await claimedIncident(spine.db, { title: 'Hosts host-1 and host-2 are down' })
+  const vms = steps.map(({ vm }) => ({ kind: 'vm' as const, id: vm }))
+  const id = await asked(spine.db, incidentId, { targets: vms })
   await spine.db
     .updateTable('approval')
-    .set({ dryRun: JSON.stringify(dryRun) })
+    .set({
+      args: JSON.stringify({ proposal_id: plan.id, reason: 'the hosts are dead' }),
+      dryRun: JSON.stringify(dryRun),
+    })
     .where('id', '=', id)
     .execute()
   return id

@@ -72,7 +72,7 @@ test('a card says first who stays down, then in which waves, what is proved, and
   expect(partial).toMatch(/2 +2 +migrate +vm-107 +host-osl-3 +→ host-osl-2 +1\n/)
   const told = partial.replace(/\s+/g, ' ')
   expect(told).toContain(
-    'no room for all VMs of host-osl-2 was found. Worse than before the plan: host-osl-2 and host-osl-3.',
+    'if it is host-osl-2, no room for all its VMs was found. Worse than before the plan: host-osl-2 and host-osl-3.',
   )
   const planned = await shown('planned', { state: 'planned', unplaced: [], obstacle: null })
   expect(planned).toContain('1 migration, and no plan needs fewer (certificate)')

@@ -122,6 +122,18 @@ test('the first message of a thread says how the incident stands and who decided
   }
 })
 
+/** A dry run of a plan that leaves this VM down. */
+const plan = (vm: string) => ({
+  steps: [{ step: 1, action: 'start', vm, from: null, to: vm, needs: [], wave: 1 }],
+  unplaced: [{ vm, reason: vm }],
+})
+
+test('a question about a plan that has no place for all names who stays down', () => {
+  const dryRun = { possible: true, summary: 'start 1 VM', details: plan('vm-7') }
+  expect(words(card({ dryRun }))).toContain('1 VM stays down: vm-7')
+  expect(words(card())).not.toContain('stays down')
+})
+
 /** Every kind of message with this text wherever a stranger's text can be. */
 function everyKind(text: string) {
   const asked = approval({
@@ -129,7 +141,7 @@ function everyKind(text: string) {
     tool: text,
     arguments: { command: text },
     targets: Array.from({ length: 20 }, () => ({ kind: 'host' as const, id: text })),
-    dryRun: { possible: true, summary: text, details: {} },
+    dryRun: { possible: true, summary: text, details: plan(text) },
     decisions: Array.from({ length: 4 }, () => ({ ...decision, decision: 'deny' as const, reason: text })),
   })
   const strange = incident({ title: text, resolution: text, resource: { kind: 'host', id: text } })

@@ -34,7 +34,7 @@ export function lastPosition(steps: readonly PlanStep[]): number {
 /** Hosts as bars of their memory, before the plan and at a position of it: those that it touches first. */
 export function layout(problem: PlacementProblem, plan: Drawn, barWidth: number, position: number): HostRow[] {
   const { steps } = plan
-  const touched = new Set([...problem.hostIds, ...steps.flatMap(({ from, to }) => (from ? [from, to] : [to]))])
+  const touched = touchedBy(problem, plan)
   const running = steps[position - 1]
   const shown = shownHosts(problem.hosts, touched, running ? [running.from, running.to] : [])
   const scale = barWidth / Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
@@ -46,6 +46,11 @@ export function layout(problem: PlacementProblem, plan: Drawn, barWidth: number,
     before: barOf(host, before.get(host.name) ?? []),
     now: barOf(host, now.get(host.name) ?? []),
   }))
+}
+
+/** Hosts that the plan is about or does something to. */
+export function touchedBy({ hostIds }: PlacementProblem, { steps }: Drawn): Set<string> {
+  return new Set([...hostIds, ...steps.flatMap(({ from, to }) => (from ? [from, to] : [to]))])
 }
 
 /** The touched ones first; both ends of what runs are among them, whatever else there is. */

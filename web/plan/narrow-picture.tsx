@@ -71,8 +71,14 @@ function Vm({ block, y }: { block: Block; y: number }) {
         className={`vm ${block.look}${block.running ? '' : ' off'}`}
       />
       <text x={(block.x + block.width / 2) * scale} y={y + 13} className={`label ${block.look}`}>
-        {block.step ?? (block.width > 26 ? inertText(block.vm).replace(/^vm-/, '').slice(0, 6) : '')}
+        {labelOf(block, block.width * scale)}
       </text>
     </>
   )
+}
+
+/** The number of its step, or the beginning of its name, as far as there is room. */
+function labelOf({ vm, step }: Block, width: number): string {
+  if (step !== null) return width > 7 * String(step).length + 3 ? String(step) : ''
+  return width > 35 ? inertText(vm).replace(/^vm-/, '').slice(0, 6) : ''
 }

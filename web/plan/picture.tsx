@@ -1,7 +1,7 @@
 import type { PlacementProblem } from '../../domain/placement.ts'
 import { inertText } from '../inert.tsx'
 import { tellFree } from './free.ts'
-import { type Block, type Drawn, type HostRow, layout } from './layout.ts'
+import { type Block, type Drawn, type HostRow, layout, touchedBy } from './layout.ts'
 import { NarrowPicture } from './narrow-picture.tsx'
 
 const nameWidth = 132
@@ -27,7 +27,7 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
   const rows = layout(problem, proposal, barWidth, position)
   const largest = Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
   const height = top + rows.length * rowHeight
-  const hidden = problem.hosts.length - rows.length
+  const isCut = touchedBy(problem, proposal).size > rows.filter(({ isTouched }) => isTouched).length
   return (
     <div>
       <NarrowPicture rows={rows} largest={largest} label={inWords(proposal)} title={title} />
@@ -45,7 +45,13 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
           <path key={vm} d={path} className={runs ? 'move runs' : 'move'} />
         ))}
       </svg>
-      {hidden > 0 && <p className="soft small">{hidden} more hosts, which nothing happens to here, are not drawn.</p>}
+      {rows.length < problem.hosts.length && (
+        <p className="soft small">
+          {isCut
+            ? 'There are more hosts in this plan than are drawn: those that a step uses are there while it runs.'
+            : 'Of the hosts that nothing happens to not all are drawn.'}
+        </p>
+      )}
     </div>
   )
 }

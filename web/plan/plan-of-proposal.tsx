@@ -50,7 +50,7 @@ function Worth({ proposal }: { proposal: Proposal }) {
   const isWorse = standing !== null && standsAfter(standing).worse.length > 0
   return (
     <ul className="stack tight">
-      <li>{tellProof(proposal, proof.kind)}.</li>
+      <li>{capital(tellProof(proposal, proof.kind))}.</li>
       {standing && (
         <li className={isWorse ? 'wraps tone-warning' : 'wraps'}>
           <Inert text={tellStanding(standing)} />
@@ -58,4 +58,8 @@ function Worth({ proposal }: { proposal: Proposal }) {
       )}
     </ul>
   )
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -49,7 +49,7 @@ export function Stepper({ steps, position, go }: Props) {
           First
         </button>
         <button type="button" aria-disabled={position === 0} onClick={() => to(position - 1)}>
-          Back
+          Previous
         </button>
         <button
           type="button"
@@ -60,7 +60,7 @@ export function Stepper({ steps, position, go }: Props) {
           {plays ? 'Pause' : 'Play'}
         </button>
         <button type="button" aria-disabled={position === last} onClick={() => to(position + 1)}>
-          Forward
+          Next
         </button>
         <button type="button" aria-disabled={position === last} onClick={() => to(last)}>
           Last
