@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
+import { many } from '../../domain/told-plan.ts'
 import { type EngineName, engineNames } from '../../placement/bound/engine.ts'
 import { type Progress, solve } from '../../placement/solve.ts'
 import { CommandFailed, type Outcome } from '../exit-code.ts'
@@ -38,7 +39,7 @@ export async function solved(problem: PlacementProblem, options: Solving, what =
 }
 
 function told(known: Progress | null, secondsGone: number): string {
-  const best = known?.migrations == null ? 'no plan yet' : `best plan: ${known.migrations} migrations`
+  const best = known?.migrations == null ? 'no plan yet' : `best plan: ${many(known.migrations, 'migration')}`
   const bound = known ? `≥ ${known.lowerBound}` : ''
   const left = known && known.unplaced > 0 ? `${known.unplaced} without a place` : ''
   return [`${secondsGone.toFixed(1)} s`, best, bound, left].filter(Boolean).join('  ')
