@@ -20,7 +20,7 @@ export function planCommand(parent: Command): void {
   )
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some stay down, 9 when that is proved to be all there is to it, 10 when nothing was found in time.',
+      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some stay down, 9 when it is proved that there is no plan, 10 when none was found in time.',
     )
     .action(async (file: string, options: Options) => {
       const problem = readProblem(file)
