@@ -10,6 +10,8 @@ export type Outcome =
 export type Weight = {
   effect: 'read' | 'write' | 'refused'
   reason: string
+  /** For what is refused: the code where there is a better one than `blocked`. */
+  code?: MeshErrorCode
   /** What would be executed, after normalisation; null for what is no command. */
   command: string | null
 }
@@ -19,6 +21,8 @@ export type RunOptions = {
   /** Nothing of our own environment goes along. */
   env?: Record<string, string>
   input?: string
+  /** Told of each line of both outputs as it comes. */
+  onLine?(line: string): void
   /** `read`: without network and without write access where the machine allows it. `write`: as the agent's own user. */
   confine: 'read' | 'write'
 }
@@ -35,6 +39,8 @@ export type RunResult = {
 
 export type CapabilityContext = {
   manifest: Manifest
+  /** The agent's own directory: former versions and throw-away copies lie below it. */
+  state: string
   /** Ends at the deadline and when somebody cancels. */
   signal: AbortSignal
   /** Lines of a long operation, as they come; capped and made plain before they leave the device. */
