@@ -6,6 +6,7 @@ import { z } from 'zod'
  *
  *   POST /capability        CapabilityRequest    → CapabilityAnswer
  *   GET  /operations/{id}                        → CapabilityAnswer, or an SSE stream of a running one
+ *   DELETE /operations/{id} CancelRequest        → CapabilityAnswer as it stands
  *   GET  /health                                 → Health
  *
  * A request is signed over its canonical JSON (RFC 8785) without `signature`, with ed25519. Nothing is done for one whose signature,
@@ -88,6 +89,17 @@ export const capabilityRequest = z.strictObject({
 })
 export type CapabilityRequest = z.infer<typeof capabilityRequest>
 
+/** Stops a running operation: signed like a request, its nonce is remembered alike. */
+export const cancelRequest = z.strictObject({
+  request_id: requestId,
+  nonce,
+  issued_at: moment,
+  device: deviceId,
+  key_id: keyId,
+  signature,
+})
+export type CancelRequest = z.infer<typeof cancelRequest>
+
 /** Why a device did not do it. Each has one meaning; the model reads it as it stands. */
 export const meshErrorCode = z.enum([
   // The request is not one.
@@ -96,6 +108,7 @@ export const meshErrorCode = z.enum([
   'unknown_key',
   'wrong_device',
   'clock_skew',
+  'bad_deadline',
   'replayed_nonce',
   'manifest_invalid',
   // The guard.
@@ -200,6 +213,8 @@ export const meshHealth = z.strictObject({
 })
 export type MeshHealth = z.infer<typeof meshHealth>
 
+/** No request may take longer, whatever its deadline says. */
+export const longestSeconds = 3_600
 /** Both clocks may be this far apart, and nonces are remembered for as long. */
 export const clockSkewSeconds = 300
 export const grantSeconds = 120

@@ -14,6 +14,8 @@ export type Weight = {
   code?: MeshErrorCode
   /** What would be executed, after normalisation; null for what is no command. */
   command: string | null
+  /** Base names of everything a command starts; the manifest's `auto_approve` is held against them. */
+  programs?: readonly string[]
 }
 
 export type RunOptions = {
@@ -25,6 +27,8 @@ export type RunOptions = {
   onLine?(line: string): void
   /** `read`: without network and without write access where the machine allows it. `write`: as the agent's own user. */
   confine: 'read' | 'write'
+  /** What a confined read must see as the machine has it, because it is what the command looks at. Default: nothing. */
+  sees?: readonly ('network' | 'mounts')[]
 }
 export type RunResult = {
   /** Null when it was stopped by a signal, the deadline or a limit. */
@@ -45,7 +49,10 @@ export type CapabilityContext = {
   signal: AbortSignal
   /** Lines of a long operation, as they come; capped and made plain before they leave the device. */
   emit(line: string): void
-  /** Runs a program without a shell: its own process group, the manifest's limits, killed with the signal. */
+  /**
+   * Runs a program without a shell: its own process group, the manifest's limits, killed with the signal. What it prints is plain
+   * text by then, and is emitted line by line as it comes.
+   */
   run(argv: readonly string[], options: RunOptions): Promise<RunResult>
 }
 
