@@ -17,6 +17,7 @@ import * as slack from './0013-slack.ts'
 import * as size from './0014-size.ts'
 import * as placement from './0015-placement.ts'
 import * as platformEffect from './0016-platform-effect.ts'
+import * as devices from './0017-devices.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -36,6 +37,7 @@ const migrations: Record<string, Migration> = {
   '0014-size': size,
   '0015-placement': placement,
   '0016-platform-effect': platformEffect,
+  '0017-devices': devices,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

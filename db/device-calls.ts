@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import type { DeviceCall } from '../domain/device.ts'
+import type { CapabilityAnswer } from '../domain/mesh.ts'
+import type { Db } from './connect.ts'
+
+export type CallSubject = {
+  key: string
+  deviceId: string
+  incidentId: string | null
+  callId: string | null
+  capability: string
+  argsDigest: string
+  rehearse: boolean
+  /** The approval or standing grant that a device grant is minted from; null for what needs none. */
+  authority: string | null
+}
+
+export type OpenedCall = CallSubject & { requestId: string; grantId: string | null; begunAt: string }
+
+const hex = () => randomBytes(12).toString('hex')
+
+/**
+ * Writes a call down before it is sent. Its request id and grant id are chosen once per key: whoever sends it again sends the
+ * same request under the same grant. Answers what stands there, whoever wrote it.
+ */
+export async function openCall(db: Db, subject: CallSubject): Promise<OpenedCall> {
+  await db
+    .insertInto('deviceCall')
+    .values({
+      ...subject,
+      requestId: `req_${hex()}`,
+      grantId: subject.authority === null ? null : `grt_${hex()}`,
+    })
+    .onConflict((conflict) => conflict.column('key').doNothing())
+    .execute()
+  return (await callByKey(db, subject.key)) as OpenedCall
+}
+
+export async function callByKey(db: Db, key: string): Promise<OpenedCall | null> {
+  const row = await db
+    .selectFrom('deviceCall')
+    .select(['key', 'deviceId', 'incidentId', 'callId', 'capability', 'argsDigest', 'rehearse', 'authority'])
+    .select(['requestId', 'grantId', 'begunAt'])
+    .where('key', '=', key)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** What the device answered. The first ending stays. */
+export async function closeCall(db: Db, key: string, answer: CapabilityAnswer): Promise<void> {
+  await db
+    .updateTable('deviceCall')
+    .set({
+      finishedAt: sql`nightshift_now()` as never,
+      ok: answer.ok,
+      errorCode: answer.error?.code ?? null,
+      approvalStatus: answer.approval_status,
+      auditHash: answer.audit_hash,
+      truncated: answer.truncated,
+      durationMs: answer.duration_ms,
+    })
+    .where('key', '=', key)
+    .where('finishedAt', 'is', null)
+    .execute()
+}
+
+/** Calls to a device, newest first. */
+export async function callsOf(
+  db: Db,
+  deviceId: string,
+  page: { before?: string | null; limit: number },
+): Promise<DeviceCall[]> {
+  let query = db
+    .selectFrom('deviceCall')
+    .selectAll()
+    .where('deviceId', '=', deviceId)
+    .orderBy('begunAt', 'desc')
+    .orderBy('key', 'desc')
+    .limit(page.limit)
+  if (page.before) query = query.where('begunAt', '<', page.before)
+  const rows = await query.execute()
+  return rows.map(({ argsDigest: _, grantId: __, ...row }) => row as DeviceCall)
+}

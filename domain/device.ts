@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { capability, deviceId, manifest, meshHealth, meshMode } from './mesh.ts'
+
+/** What a device may be asked, as an admin sets it; the signed manifest says the same to the device. */
+export const deviceTerms = manifest.pick({
+  capabilities: true,
+  roots: true,
+  auto_approve: true,
+  git_hosts: true,
+  checks: true,
+  limits: true,
+})
+export type DeviceTerms = z.infer<typeof deviceTerms>
+
+/** How the agent of a host reaches the guests on it that have none of their own. */
+export const guests = z.enum(['docker', 'pct'])
+export type Guests = z.infer<typeof guests>
+
+/** What a device can execute for. */
+export const executable = z.object({ kind: z.enum(['node', 'host', 'vm']), id: z.string().min(1).max(100) })
+export type Executable = z.infer<typeof executable>
+
+export const device = z.object({
+  id: deviceId,
+  /** The node, host or VM that commands for it reach. */
+  resource: executable,
+  url: z.string(),
+  /** A variable of the API's environment that wins over `url` while it is set. */
+  urlEnv: z.string().nullable(),
+  mode: meshMode,
+  guests: guests.nullable(),
+  timeoutSeconds: z.number().int(),
+  /** Empty: all that the mode leaves. */
+  toolsAllowed: z.array(z.string()),
+  enabled: z.boolean(),
+  terms: deviceTerms,
+  manifestDays: z.number().int(),
+  manifestId: z.string().nullable(),
+  manifestExpiresAt: z.string().nullable(),
+  health: meshHealth.nullable(),
+  /** Why it did not answer when it was last asked. */
+  healthProblem: z.string().nullable(),
+  healthAt: z.string().nullable(),
+  createdAt: z.string(),
+  enrolledAt: z.string().nullable(),
+  revokedAt: z.string().nullable(),
+})
+export type Device = z.infer<typeof device>
+
+/** One call to a device as the control plane knows it. */
+export const deviceCall = z.object({
+  key: z.string(),
+  requestId: z.string(),
+  deviceId: z.string(),
+  incidentId: z.string().nullable(),
+  callId: z.string().nullable(),
+  capability,
+  rehearse: z.boolean(),
+  authority: z.string().nullable(),
+  begunAt: z.string(),
+  finishedAt: z.string().nullable(),
+  /** Null: not known (yet). */
+  ok: z.boolean().nullable(),
+  errorCode: z.string().nullable(),
+  approvalStatus: z.string().nullable(),
+  auditHash: z.string().nullable(),
+  truncated: z.boolean().nullable(),
+  durationMs: z.number().int().nullable(),
+})
+export type DeviceCall = z.infer<typeof deviceCall>
