@@ -1,0 +1,94 @@
+import { z } from 'zod'
+import type { Manifest, MeshErrorCode } from '../../domain/mesh.ts'
+import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
+import type { Word } from '../../safety/command/parse.ts'
+import { pathFinding } from '../../safety/command/paths.ts'
+import type { Weight } from './capability.ts'
+import { Refused } from './refused.ts'
+
+/** A path as an argument; what it may be is told by `placeOf`. */
+export const pathArgument = z.string().min(1).max(4_096)
+
+/** A plain absolute path inside one of the manifest's roots: what can be told from the words alone. */
+export type Place = { path: string; segments: readonly string[]; writable: boolean }
+export type Misplaced = { code: MeshErrorCode; message: string }
+
+/**
+ * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts` then goes there without
+ * following a single link, so that the words are the truth.
+ */
+export function placeOf(path: string, manifest: Manifest): Place | Misplaced {
+  const segments = path.split('/').filter((segment) => segment !== '')
+  const wrong = wrongWith(path, segments)
+  if (wrong) return { code: 'invalid_arguments', message: wrong }
+  const plain = `/${segments.join('/')}`
+  if (segments[0] === 'proc')
+    return { code: 'outside_roots', message: '/proc leads anywhere: proc.list tells about processes' }
+  const root = manifest.roots
+    .map((root) => ({ ...root, path: `/${root.path.split('/').filter(Boolean).join('/')}` }))
+    .filter((root) => isInside(plain, root.path))
+    .sort((a, b) => b.path.length - a.path.length)[0]
+  if (!root)
+    return { code: 'outside_roots', message: `${plain} is outside the roots of this device${rootsOf(manifest)}` }
+  return { path: plain, segments, writable: root.writable }
+}
+
+function wrongWith(path: string, segments: readonly string[]): string | null {
+  if (!path.startsWith('/')) return 'the path is not absolute'
+  if (path.includes('\0')) return 'the path holds a NUL'
+  if (!path.isWellFormed()) return 'the path is not valid Unicode'
+  if (segments.some((segment) => segment === '.' || segment === '..')) return 'the path holds . or ..'
+  if (segments.some((segment) => Buffer.byteLength(segment) > 255)) return 'a name in the path is too long'
+  return null
+}
+
+const rootsOf = ({ roots }: Manifest) =>
+  roots.length === 0 ? ', which has none' : `: ${roots.map((root) => root.path).join(', ')}`
+
+/** Is this path the directory itself or below it? Both are plain and absolute. */
+export function isInside(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`)
+}
+
+const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
+
+/** A look at a path: unasked, unless what lies there is secret by the rules that commands are judged by. */
+export function weighLook(path: string, manifest: Manifest): Weight {
+  const place = placeOf(path, manifest)
+  if ('code' in place) return refusedFor(place)
+  const finding = pathFinding(wordOf(place.path), [], false)
+  if (finding === 'endless') return { effect: 'refused', reason: `${place.path} does not end`, command: null }
+  if (finding) return { effect: 'write', reason: `${place.path} is not shown unasked`, command: null }
+  return { effect: 'read', reason: 'only looks', command: null }
+}
+
+/** A change of a path: always asked about, and never where no command may write either. */
+export function weighChange(path: string, manifest: Manifest): Weight {
+  const place = placeOf(path, manifest)
+  if ('code' in place) return refusedFor(place)
+  if (!place.writable) return refusedFor(readOnly(place))
+  const never = forbiddenRedirection({ operator: '>', target: wordOf(place.path), source: '' }, [])
+  if (never) return { effect: 'refused', reason: `${place.path} is never written, whoever approves it`, command: null }
+  return { effect: 'write', reason: `changes ${place.path}`, command: null }
+}
+
+const readOnly = ({ path }: Place): Misplaced => ({
+  code: 'outside_roots',
+  message: `${path} is in a root that is only read`,
+})
+
+const refusedFor = ({ code, message }: Misplaced): Weight => ({
+  effect: 'refused',
+  reason: message,
+  code,
+  command: null,
+})
+
+/** The place, for those who are about to go there; throws what `weigh` would have said. `state` is nobody's but the agent's. */
+export function placed(path: string, manifest: Manifest, state: string, access: 'look' | 'change'): Place {
+  const place = placeOf(path, manifest)
+  if ('code' in place) throw new Refused(place.code, place.message)
+  if (isInside(place.path, state)) throw new Refused('outside_roots', `${place.path} belongs to the agent`)
+  if (access === 'change' && !place.writable) throw new Refused('outside_roots', readOnly(place).message)
+  return place
+}
