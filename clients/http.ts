@@ -114,7 +114,8 @@ async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array
   return { body: Buffer.concat(chunks, size), isCut: false }
 }
 
-function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
+/** The guarded pool for a policy and authority; for `http-stream.ts`. */
+export function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
   const name = `${policy} ${ca ?? ''}`
   const known = agents.get(name)
   if (known) return known
@@ -172,7 +173,8 @@ const connectCodes = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT'],
 ])
 
-function faultOf(error: unknown, what: string): HttpError {
+/** What came in between, as an HttpError. */
+export function faultOf(error: unknown, what: string): HttpError {
   const found = causesOf(error)
   const guard = found.find((cause) => cause instanceof HttpError)
   if (guard) return guard

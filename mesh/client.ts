@@ -1,0 +1,151 @@
+import type { z } from 'zod'
+import { HttpError, type HttpRequest, request } from '../clients/http.ts'
+import { streamLines } from '../clients/http-stream.ts'
+import {
+  type CapabilityAnswer,
+  type CapabilityRequest,
+  capabilityAnswer,
+  type MeshHealth,
+  meshHealth,
+} from '../domain/mesh.ts'
+
+/** Where a device listens, and whom its certificate is believed by. */
+export type DeviceAddress = { id: string; url: string; ca?: string }
+
+/**
+ * What a device answered is not an answer to what it was asked: another request, another device, or no words of the protocol. Nothing
+ * of it is believed.
+ */
+export class DeviceLiesError extends Error {
+  override name = 'DeviceLiesError' as const
+}
+
+const maxAnswerBytes = 16_000_000
+/** What the way there and back may take beyond the device's own deadline. */
+const graceMs = 5_000
+
+/**
+ * Sends one signed request and answers what the device said to it, whatever that is. Throws HttpError when no answer came, and
+ * DeviceLiesError when what came is none. Never repeats anything.
+ */
+export async function callDevice(
+  address: DeviceAddress,
+  asked: CapabilityRequest,
+  signal?: AbortSignal,
+): Promise<CapabilityAnswer> {
+  const timeoutMs = Math.max(1_000, Date.parse(asked.deadline) - Date.now() + graceMs)
+  const answer = await request(
+    post(address, 'POST', '/capability', JSON.stringify(asked), { timeoutMs, ...(signal && { signal }) }),
+  )
+  return about(address, asked.request_id, readJson(answer.body, capabilityAnswer, address.id))
+}
+
+/** How a long operation stands. */
+export async function readOperation(address: DeviceAddress, requestId: string): Promise<CapabilityAnswer> {
+  const answer = await request(post(address, 'GET', `/operations/${requestId}`, undefined, { timeoutMs: 10_000 }))
+  return about(address, requestId, readJson(answer.body, capabilityAnswer, address.id))
+}
+
+/**
+ * Follows a long operation: each line as it comes, then the answer. Null when the stream ended without one; how it stands then
+ * tells `readOperation`.
+ */
+export async function followOperation(
+  address: DeviceAddress,
+  requestId: string,
+  onLine: (line: string) => void,
+  options: { timeoutMs: number; signal?: AbortSignal },
+): Promise<CapabilityAnswer | null> {
+  let event = 'message'
+  let data: string[] = []
+  let last: CapabilityAnswer | null = null
+  const end = () => {
+    const text = data.join('\n')
+    if (event === 'answer' || event === 'done') last = readText(text, capabilityAnswer, address.id)
+    else if (data.length > 0) onLine(lineOf(text))
+    event = 'message'
+    data = []
+  }
+  const asked = post(address, 'GET', `/operations/${requestId}`, undefined, options)
+  for await (const line of streamLines({ ...asked, headers: { accept: 'text/event-stream' } })) {
+    if (line === '') {
+      end()
+      if (last) break
+    } else if (line.startsWith('event:')) event = line.slice(6).trim()
+    else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''))
+  }
+  return last === null ? null : about(address, requestId, last)
+}
+
+/** Lines are JSON strings or `{ "line": … }`; whatever else is there is a line as it stands. */
+function lineOf(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'string') return value
+    const line = (value as { line?: unknown } | null)?.line
+    return typeof line === 'string' ? line : text
+  } catch {
+    return text
+  }
+}
+
+/** Asks a device to stop an operation; signed like any request. What became of it, the operation tells. */
+export async function cancelOperation(address: DeviceAddress, requestId: string, order: object): Promise<void> {
+  await request(post(address, 'DELETE', `/operations/${requestId}`, JSON.stringify(order), { timeoutMs: 10_000 }))
+}
+
+export async function readHealth(address: DeviceAddress): Promise<MeshHealth> {
+  const answer = await request(post(address, 'GET', '/health', undefined, { timeoutMs: 5_000 }))
+  const health = readJson(answer.body, meshHealth, address.id)
+  if (health.device !== null && health.device !== address.id) {
+    throw new DeviceLiesError(`${address.id} says that it is another device`)
+  }
+  return health
+}
+
+function post(
+  address: DeviceAddress,
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  body: string | undefined,
+  more: Pick<HttpRequest, 'timeoutMs'> & { signal?: AbortSignal },
+): HttpRequest {
+  return {
+    method,
+    url: `${address.url.replace(/\/+$/, '')}${path}`,
+    ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
+    maxBytes: maxAnswerBytes,
+    // Devices are in private networks; link-local addresses and metadata services are none of them.
+    allow: 'private',
+    ...(address.ca !== undefined && { ca: address.ca }),
+    ...more,
+  }
+}
+
+function readJson<T>(body: Uint8Array, schema: z.ZodType<T>, device: string): T {
+  return readText(Buffer.from(body).toString('utf8'), schema, device)
+}
+
+function readText<T>(text: string, schema: z.ZodType<T>, device: string): T {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new DeviceLiesError(`${device} answered something that is no JSON`)
+  }
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const place = parsed.error.issues[0]?.path.join('.') || 'the body'
+  throw new DeviceLiesError(`${device} answered what the protocol does not know, at ${place}`)
+}
+
+function about(address: DeviceAddress, requestId: string, answer: CapabilityAnswer): CapabilityAnswer {
+  if (answer.device !== address.id) throw new DeviceLiesError(`${address.id} answered as another device`)
+  if (answer.request_id !== requestId) throw new DeviceLiesError(`${address.id} answered another request`)
+  return answer
+}
+
+/** Was surely nothing sent? */
+export function wasNotSent(error: unknown): boolean {
+  return error instanceof HttpError && (error.code === 'connect' || error.code === 'refused_address')
+}

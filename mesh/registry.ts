@@ -1,0 +1,78 @@
+import type { DeviceTerms } from '../domain/device.ts'
+import type { Capability, MeshHealth, MeshMode } from '../domain/mesh.ts'
+import { dockerExec, dockerList, dockerLogs } from './specs/docker.ts'
+import { fsList, fsRead, fsStat, fsWrite } from './specs/fs.ts'
+import { gitClone, gitCommit, gitPush } from './specs/git.ts'
+import { pkgInstall, pkgSearch } from './specs/pkg.ts'
+import { procKill, procList } from './specs/proc.ts'
+import { exec, shellEval } from './specs/shell.ts'
+import type { MeshSpec } from './specs/spec.ts'
+
+export type { MeshSpec } from './specs/spec.ts'
+
+/** The sixteen tools on devices, in the order the model reads them. */
+export const meshSpecs: readonly MeshSpec[] = [
+  ...[exec, shellEval, fsRead, fsWrite, fsList, fsStat, gitClone, gitCommit, gitPush],
+  ...[pkgInstall, pkgSearch, procList, procKill, dockerList, dockerExec, dockerLogs],
+]
+
+const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))
+
+/** By the name the model uses, the dotted spelling of it, or the capability's own name; null for what is none of them. */
+export function specNamed(name: string): MeshSpec | null {
+  return (
+    byName.get(name) ?? byName.get(name.replace('.', '_')) ?? meshSpecs.find((spec) => spec.capability === name) ?? null
+  )
+}
+
+export function specOf(capability: Capability): MeshSpec {
+  const spec = meshSpecs.find((each) => each.capability === capability)
+  if (!spec) throw new Error(`no tool for ${capability}`)
+  return spec
+}
+
+/** `…[device_mesh: pkg.install] (approval required)`: the marker by which a model knows a remote tool. */
+export function descriptionOf(spec: MeshSpec, mode: MeshMode = 'all'): string {
+  const marked = `${spec.about} [device_mesh: ${spec.capability}]`
+  return needsApproval(spec, mode) ? `${marked} (approval required)` : marked
+}
+
+/** Is it asked whatever its arguments are? On a `sudo` device everything is, and `shell_eval` too. */
+export function needsApproval(spec: MeshSpec, mode: MeshMode): boolean {
+  return spec.asked === true || mode === 'sudo'
+}
+
+/** Whether a mode has a tool: `user` devices have no privileged ones; `sudo` and `all` have all. */
+export function inMode(spec: MeshSpec, mode: MeshMode): boolean {
+  return mode !== 'user' || !spec.privileged
+}
+
+/** Names of `tools_allowed` that no tool has: told in the log and passed over, never a failure. */
+export function unknownTools(toolsAllowed: readonly string[]): string[] {
+  return toolsAllowed.filter((name) => specNamed(name) === null)
+}
+
+/** What of a device decides which tools it has. */
+export type Offering = {
+  mode: MeshMode
+  toolsAllowed: readonly string[]
+  terms: Pick<DeviceTerms, 'capabilities'>
+  health: Pick<MeshHealth, 'unavailable'> | null
+}
+
+/** Why a device does not have a tool, in words; null when it has. */
+export function lacking(spec: MeshSpec, device: Offering): string | null {
+  if (!inMode(spec, device.mode)) return `${spec.name} is not for devices of mode ${device.mode}`
+  // A list of nothing but unknown names allows nothing: it was meant to narrow.
+  if (device.toolsAllowed.length > 0 && !device.toolsAllowed.some((name) => specNamed(name)?.name === spec.name)) {
+    return `${spec.name} is not among the tools allowed on this device`
+  }
+  const { capabilities } = device.terms
+  if (capabilities.length > 0 && !capabilities.includes(spec.capability)) return 'its manifest does not name it'
+  return device.health?.unavailable[spec.capability] ?? null
+}
+
+/** The tools that a device has. */
+export function toolsOf(device: Offering): MeshSpec[] {
+  return meshSpecs.filter((spec) => lacking(spec, device) === null)
+}

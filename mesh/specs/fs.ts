@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { defineSpec, path, present, same } from './spec.ts'
+
+const encoding = z.enum(['utf8', 'base64'])
+const read = { effect: 'read', risk: 'none', reversible: true, inside: true } as const
+
+export const fsRead = defineSpec({
+  name: 'fs_read',
+  capability: 'fs.read',
+  about: 'Read a file on a device, or a part of it from a byte offset.',
+  input: z.strictObject({
+    path,
+    offset: z.number().int().min(0).optional(),
+    max_bytes: z.number().int().min(1).max(200_000).optional(),
+  }),
+  ...read,
+  toArgs: present,
+  toOutput: same,
+  summary: ({ path }) => `Read ${path}`,
+})
+
+export const fsList = defineSpec({
+  name: 'fs_list',
+  capability: 'fs.list',
+  about: 'List a directory on a device: names, types, sizes, times.',
+  input: z.strictObject({ path, limit: z.number().int().min(1).max(1_000).optional() }),
+  ...read,
+  toArgs: present,
+  toOutput: same,
+  summary: ({ path }) => `List ${path}`,
+})
+
+export const fsStat = defineSpec({
+  name: 'fs_stat',
+  capability: 'fs.stat',
+  about: 'Type, size, owner, mode and times of a file or directory on a device.',
+  input: z.strictObject({ path }),
+  ...read,
+  toArgs: present,
+  toOutput: same,
+  summary: ({ path }) => `Look at ${path}`,
+})
+
+type Write = {
+  path: string
+  content: string
+  encoding?: 'utf8' | 'base64'
+  append?: boolean
+  mode?: string
+  if_sha256?: string
+}
+
+export const fsWrite = defineSpec({
+  name: 'fs_write',
+  capability: 'fs.write',
+  about: 'Write a file on a device, whole or appended, atomically; the version before is kept.',
+  input: z.strictObject({
+    path,
+    content: z.string().max(100_000),
+    encoding: encoding.optional(),
+    append: z.boolean().optional(),
+    mode: z
+      .string()
+      .regex(/^0?[0-7]{3}$/, 'is not a mode such as 0644')
+      .optional(),
+    if_sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
+      .optional(),
+  }),
+  ...{ effect: 'write', risk: 'medium', reversible: true, inside: true },
+  ...{ grantable: true, asked: true, rehearses: true },
+  toArgs: present,
+  toOutput: same,
+  summary: ({ path, content, append }: Write) =>
+    `${append ? 'Append' : 'Write'} ${content.length} characters ${append ? 'to' : 'as'} ${path}`,
+  state: ({ path }) => ({ capability: 'fs.stat', args: { path } }),
+  promise(input: Write) {
+    if (input.append) return null
+    const bytes = Buffer.from(input.content, input.encoding === 'base64' ? 'base64' : 'utf8')
+    const wanted = createHash('sha256').update(bytes).digest('hex')
+    return {
+      text: 'the file holds what was written',
+      look: { capability: 'fs.read', args: { path: input.path } },
+      holds({ result }) {
+        if (result === null) return `${input.path} is not there`
+        return result.sha256 === wanted ? null : `${input.path} holds something else`
+      },
+    }
+  },
+})

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import { defineSpec, present, same, word } from './spec.ts'
+
+export const procList = defineSpec({
+  name: 'proc_list',
+  capability: 'proc.list',
+  about: 'List processes on a device: pid, start_time, user, name, command line, memory, CPU.',
+  input: z.strictObject({ name: word.optional(), limit: z.number().int().min(1).max(1_000).optional() }),
+  ...{ effect: 'read', risk: 'none', reversible: true, inside: true },
+  toArgs: present,
+  toOutput: same,
+  summary: () => 'List processes',
+})
+
+type Kill = { pid: number; start_time: string; signal: 'TERM' | 'KILL' | 'HUP' | 'INT' }
+
+export const procKill = defineSpec({
+  name: 'proc_kill',
+  capability: 'proc.kill',
+  about: 'Signal one process on a device, named by pid and the start_time that proc_list gave.',
+  input: z.strictObject({
+    pid: z.number().int().min(2).max(4_194_304),
+    start_time: z.string().regex(/^\d{1,20}$/, 'is not a start_time of proc_list'),
+    signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM'),
+  }),
+  ...{ effect: 'write', risk: 'high', reversible: false, inside: true, privileged: true, asked: true },
+  toArgs: present,
+  toOutput: same,
+  summary: ({ pid, start_time, signal }: Kill) => `Send ${signal} to process ${pid} (started at ${start_time})`,
+  promise({ pid, start_time, signal }) {
+    if (signal === 'HUP') return null
+    return {
+      text: 'the process is gone',
+      look: { capability: 'proc.list', args: { limit: 1_000 } },
+      holds({ result }) {
+        const found = z
+          .looseObject({ processes: z.array(z.looseObject({ pid: z.number(), start_time: z.coerce.string() })) })
+          .safeParse(result)
+        if (!found.success) throw new Error('the processes could not be read')
+        const alive = found.data.processes.some((each) => each.pid === pid && each.start_time === start_time)
+        return alive ? `process ${pid} still runs` : null
+      },
+    }
+  },
+})

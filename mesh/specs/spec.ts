@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import type { Capability } from '../../domain/mesh.ts'
+import type { CommandField, Risk } from '../../domain/tool.ts'
+
+export type DeviceArgs = Record<string, unknown>
+/** A look at a device that settles a question about it. */
+export type Look = { capability: Capability; args: DeviceArgs }
+/** What a look came to; `result` null where the device says that there is no such thing. */
+export type Seen = { result: DeviceArgs | null }
+
+/**
+ * One tool on a device, as data and pure functions (seed 003): what the model may say, what the device is asked, what the model
+ * reads. The input is without `on` and `reason`, which every tool has.
+ */
+export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
+  name: string
+  capability: Capability
+  about: string
+  input: z.ZodObject
+  effect: 'read' | 'write'
+  risk: Risk
+  reversible: boolean
+  /** A person may let the very same action run again without asking. */
+  grantable?: boolean
+  /** Only where an admin says so by the mode: `user` devices have none of it. */
+  privileged?: boolean
+  /** Asked whatever its arguments are. */
+  asked?: boolean
+  command?: CommandField
+  inside?: boolean
+  /** Its output is followed while it comes. */
+  streams?: boolean
+  /** The device can try it in a throw-away copy. */
+  rehearses?: boolean
+  /** Works on a guest through its host's agent. */
+  throughHost?(guest: string, by: 'docker' | 'pct', input: Input): Look | null
+  toArgs(input: Input): DeviceArgs
+  toOutput(result: DeviceArgs): unknown
+  /** One line for the card of an approval. */
+  summary(input: Input): string
+  /** What of the device the action rests on: looked at for the dry run and again just before. */
+  state?(input: Input): Look
+  /** What must be true afterwards; absent, or null for these arguments: the device's own word has to do. */
+  promise?(
+    input: Input,
+    result: DeviceArgs | null,
+  ): { text: string; look: Look; holds(seen: Seen): string | null } | null
+}
+
+export function defineSpec<Input extends DeviceArgs>(spec: MeshSpec<Input>): MeshSpec {
+  return spec as unknown as MeshSpec
+}
+
+/** An absolute path; the device walks it itself and believes none of it. */
+export const path = z
+  .string()
+  .min(1)
+  .max(1_000)
+  .regex(/^\//, 'is not an absolute path')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what no path on a card should hold
+  .regex(/^[^\u0000-\u001f\u007f]*$/, 'holds a control character')
+export const word = z.string().min(1).max(200).regex(/^[^-]/, 'begins with a dash')
+
+/** Without what is undefined: a grant binds the arguments as they are sent. */
+export function present(args: DeviceArgs): DeviceArgs {
+  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined))
+}
+
+export const same = (value: DeviceArgs): DeviceArgs => value
