@@ -1,7 +1,7 @@
 // A process of its own, started by `placement/search-process.ts`: it searches and prices, which burns whole seconds of CPU, and
 // can be killed at any moment. One JSON line in; one line out for everything better that becomes known, the last with `done`.
 import { createInterface } from 'node:readline'
-import { type EngineName, startEngine } from './bound/engine.ts'
+import { type EngineName, lazyEngine, startEngine } from './bound/engine.ts'
 import type { Instance } from './cluster/instance.ts'
 import { isBetter, type Known } from './cluster/known.ts'
 import { random } from './cluster/random.ts'
@@ -41,6 +41,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const part = Math.min(1, limitMs / 4 / (refineMs + standingMs))
   const next = random(seed)
   const engine = startEngine(request.engine)
+  const closer = lazyEngine('highs')
   const report = (known: Known, more: Partial<PlanReport> = {}) => {
     const line: PlanReport = { ...known, impossible: null, standing: null, done: false, ...more }
     process.stdout.write(`${JSON.stringify(line)}\n`)
@@ -48,7 +49,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const deadlineMs = endMs - (refineMs + standingMs) * part
   const known = isRebalance
     ? mend(instance, { deadlineMs, random: next, report })
-    : await improve(instance, engine, { deadlineMs, random: next, isImpossible, report })
+    : await improve(instance, engine, { deadlineMs, random: next, isImpossible, closer, report })
   if (!isRebalance && known.left.length === 0) {
     const moves = refine(instance, known.moves, next, endMs - standingMs * part)
     if (isBetter(instance, { moves, left: [] }, known) || moves !== known.moves) report(Object.assign(known, { moves }))
@@ -63,6 +64,7 @@ for await (const line of createInterface({ input: process.stdin })) {
       )
     : null
   engine.stop()
+  closer.stop()
   const until = () => Math.min(endMs, performance.now() + (standingMs * part) / 2)
   const before = standing(instance, [], deaths, next, until())
   const after = known.moves.length === 0 ? before : standing(instance, known.moves, deaths, next, until())

@@ -28,7 +28,6 @@ export async function compare(): Promise<void> {
     [20, 300, null],
     [20, 300, 5],
     [50, 1_000, null],
-    [50, 1_000, 10],
     [100, 2_000, null],
   ] as const) {
     for (const load of loads) {

@@ -52,7 +52,7 @@ export function startEngine(name: EngineName): Engine {
   }
 
   function begin() {
-    const started = spawn(process.execPath, [...nodeFlags, file], {
+    const started = spawn(process.execPath, [...nodeFlags, '--optimize-for-size', file], {
       env: {},
       stdio: ['pipe', 'pipe', 'ignore'],
     })
@@ -60,5 +60,17 @@ export function startEngine(name: EngineName): Engine {
     started.stdin.on('error', () => {})
     started.on('error', () => {})
     return started
+  }
+}
+
+/** The same, with a process from the first question on only. */
+export function lazyEngine(name: EngineName): Engine {
+  let engine: Engine | null = null
+  return {
+    solve(model, limitMs, relativeGap) {
+      engine ??= startEngine(name)
+      return engine.solve(model, limitMs, relativeGap)
+    },
+    stop: () => engine?.stop(),
   }
 }

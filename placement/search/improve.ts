@@ -17,6 +17,8 @@ export type ImproveOptions = {
   random: () => number
   /** A sum has shown already that not all can have a place. */
   isImpossible?: boolean
+  /** Asked where the first engine and the bound leave a gap. */
+  closer?: Engine
   /** Told whenever something better is known. */
   report: (known: Known) => void
 }
@@ -29,6 +31,8 @@ const slackCosts = [30, 60]
 const columnsAtMost = 40_000
 /** So many columns can be told impossible by an engine in a second or two. */
 const columnsToProve = 3_000
+/** So many are still a matter of seconds for an engine that cuts. */
+const columnsToClose = 8_000
 /** Prices of a certificate are whole. */
 const scale = 1_000_000
 
@@ -56,10 +60,13 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
     const kinds = kindsOf(instance)
     const bound = kinds && (!isProved() || known.how === 'engine') ? await boundBy(kinds) : null
     if (!isComplete()) await proveImpossible()
+    // What it grew to for the bound is not needed for small models: the next question gets a new process.
+    engine.stop()
     for (let round = 0; leftMs() > 300 && !isProved(); round += 1) {
       searchFor(Math.min(600, leftMs() - 200), false)
       if (isProved() || leftMs() < 500) break
-      if (bound && kinds) await neighbourhood(kinds, bound, round)
+      if (round === 1 && options.closer) await closeGap(options.closer)
+      else if (bound && kinds) await neighbourhood(kinds, bound, round)
     }
   }
   if (known.isImpossible) leaveDownLeast()
@@ -151,6 +158,21 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
     const answer = await engine.solve(built.model, Math.min(1_500, leftMs() - 300))
     const isAll = movers.length === instance.movable.filter(Boolean).length
     if (answer.status === 'infeasible' && isAll && isSound && isComplete()) proved(migrations(), 'engine')
+    if (answer.status !== 'optimal' && answer.status !== 'feasible') return
+    const moves = sequenceOf(instance, assignmentOf(built, answer.values))
+    if (moves) found(moves)
+  }
+
+  /** Where the whole model is small enough for it, a second engine tells whether one migration fewer does, or any number. Its word. */
+  async function closeGap(closer: Engine): Promise<void> {
+    const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
+    if (!isSound || (movers.length + wanted.length) * instance.targets > columnsToClose) return
+    const built = assignmentModel(instance, movers, isComplete() ? migrations() - forced - 1 : movers.length)
+    if (!built) return
+    engine.stop()
+    const answer = await closer.solve(built.model, Math.min(4_500, leftMs() - 500))
+    closer.stop()
+    if (answer.status === 'infeasible') return isComplete() ? proved(migrations(), 'engine') : impossible('engine')
     if (answer.status !== 'optimal' && answer.status !== 'feasible') return
     const moves = sequenceOf(instance, assignmentOf(built, answer.values))
     if (moves) found(moves)
