@@ -1,4 +1,4 @@
-import { useEffect } from 'react'
+import { useEffect, useState } from 'react'
 import { AlertsPage } from './alerts/page.tsx'
 import { ApprovalPage } from './approvals/approval-page.tsx'
 import { ApprovalsPage } from './approvals/inbox.tsx'
@@ -23,12 +23,14 @@ export function App() {
   const session = useSession()
   const { pathname, search, hash } = usePlace()
   const signedIn = Boolean(session.data)
+  const code = hash.startsWith('code=') ? hash.slice('code='.length) : null
+  const [cameByCode] = useState(code !== null)
   useEffect(() => {
-    if (signedIn && pathname === '/sign-in' && !hash.startsWith('code='))
-      go(ownPath(search.get('to')), { replace: true })
-  }, [signedIn, pathname, search, hash])
+    if (signedIn && pathname === '/sign-in' && code === null) go(ownPath(search.get('to')), { replace: true })
+  }, [signedIn, pathname, search, code])
 
-  if (hash.startsWith('code=')) return <SignInPage code={hash.slice('code='.length)} />
+  // Once used, the code leaves the address: what the page has to say about it must not go with it while the session is asked.
+  if (code !== null || (cameByCode && session.isPending)) return <SignInPage code={code} />
   if (session.isPending) return <Loading what="Nightshift" />
   if (session.error) return <Failed error={session.error} again={() => void session.refetch()} />
   if (!session.data) return <SignInPage code={null} />
