@@ -1,0 +1,96 @@
+import type { CapabilityContext, Outcome, RunOptions } from './capability.ts'
+import type { PackageManager } from './packages.ts'
+import { isInstalled, systemPath, tail, whyNotDone } from './programs.ts'
+import { Refused } from './refused.ts'
+
+const lockSeconds = 60
+
+/** Debian's. `options` are given to every call (`-o`, `Dir=/elsewhere`). */
+export function apt(options: readonly string[] = []): PackageManager {
+  const installing = [
+    ...['apt-get', 'install', '--yes', '--no-install-recommends', '--no-remove'],
+    ...['-o', `DPkg::Lock::Timeout=${lockSeconds}`, '-o', 'APT::Get::AllowUnauthenticated=false'],
+    // A configuration file that somebody changed stays as it is; nobody is there to answer.
+    ...['-o', 'Dpkg::Options::=--force-confdef', '-o', 'Dpkg::Options::=--force-confold', '-o', 'Dpkg::Use-Pty=0'],
+    ...options,
+  ]
+  const ask = (argv: readonly string[], { run }: CapabilityContext) =>
+    run([argv[0]!, ...options, ...argv.slice(1)], { env: environment, confine: 'read' })
+
+  return {
+    name: 'apt',
+    lacks: async () => {
+      if (!(await isInstalled('apt-get'))) return 'apt-get is not here: this machine has none of apt'
+      return (await isInstalled('apt-cache')) ? null : 'apt-cache is not here'
+    },
+    search: async (text, limit, context) => {
+      const ran = await ask(['apt-cache', 'search', '--', text.replace(/[.+]/g, '[$&]')], context)
+      const packages = ran.stdout.split('\n').flatMap((line) => {
+        const [name, ...description] = line.split(' - ')
+        return name && description.length > 0 ? [{ name, description: description.join(' - ') }] : []
+      })
+      const result = { packages: packages.slice(0, limit), total: packages.length }
+      const truncated = ran.truncated || packages.length > limit
+      return whyNotDone('apt-cache search', ran) ?? { ok: true, result, truncated }
+    },
+    install: async (packages, context) => {
+      const before = await known(packages, (argv) => ask(argv, context))
+      const ran = await context.run([...installing, '--', ...packages], {
+        env: environment,
+        confine: 'write',
+        onLine: (line) => context.emit(line),
+      })
+      const why = whyNotDone('apt-get install', ran)
+      if (why) return why
+      const after = await known(packages, (argv) => ask(argv, context))
+      const result = {
+        packages: [...after].map(([name, version]) => ({
+          name,
+          before: before.get(name)!.installed,
+          after: version.installed,
+        })),
+        output: tail(ran.stdout),
+      }
+      return { ok: true, result, truncated: ran.truncated }
+    },
+    simulate: async (packages, context) => {
+      await known(packages, (argv) => ask(argv, context))
+      const argv = [...installing, '--simulate', '--', ...packages]
+      const ran = await context.run(argv, { env: environment, confine: 'read' })
+      const why = whyNotDone('apt-get install --simulate', ran)
+      if (why) return why
+      const lines = ran.stdout.split('\n').filter((line) => /^(?:Inst|Remv) /.test(line))
+      const result = { diff: lines.map((line) => `${line}\n`).join(''), checks: [], would_change: lines.length > 0 }
+      return { ok: true, result, truncated: ran.truncated } satisfies Outcome
+    },
+  }
+}
+
+const environment: RunOptions['env'] = { DEBIAN_FRONTEND: 'noninteractive', PATH: systemPath, LC_ALL: 'C.UTF-8' }
+
+type Version = { installed: string | null; candidate: string | null }
+
+/**
+ * What apt knows of packages by exactly these names. Asked before an install, because apt-get takes a name that it does not know for
+ * a regular expression, and `a.+` for half of the archive.
+ */
+async function known(
+  packages: readonly string[],
+  ask: (argv: readonly string[]) => ReturnType<CapabilityContext['run']>,
+): Promise<Map<string, Version>> {
+  const names = packages.map((text) => text.split('=')[0]!)
+  const ran = await ask(['apt-cache', 'policy', '--', ...names])
+  const found = new Map<string, Version>()
+  for (const block of ran.stdout.split(/^(?=\S)/m)) {
+    const name = /^(\S+):\n/.exec(block)?.[1]
+    const version = (field: string) => {
+      const text = new RegExp(`^ +${field}: (.+)$`, 'm').exec(block)?.[1]
+      return text === undefined || text === '(none)' ? null : text
+    }
+    if (name && names.includes(name))
+      found.set(name, { installed: version('Installed'), candidate: version('Candidate') })
+  }
+  const unknown = names.filter((name) => !found.get(name)?.candidate && !found.get(name)?.installed)
+  if (unknown.length > 0) throw new Refused('not_found', `apt knows no package ${unknown.join(', ')}`)
+  return found
+}

@@ -1,0 +1,40 @@
+import { constants } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { failed, type Outcome, type RunResult } from './capability.ts'
+
+/** What a program finds when nothing of our own environment goes along; apt and dpkg want the sbin directories. */
+export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+export async function isInstalled(program: string): Promise<boolean> {
+  for (const directory of systemPath.split(':')) {
+    try {
+      await access(join(directory, program), constants.X_OK)
+      return true
+    } catch {}
+  }
+  return false
+}
+
+/** Why a program that was started did not do its work; null when it ended with 0. Keeps what it printed. */
+export function whyNotDone(what: string, ran: RunResult): Outcome | null {
+  const result = { exit_code: ran.exitCode, output: tail(ran.stdout + ran.stderr) }
+  const outcome = (code: 'timeout' | 'cancelled' | 'failed', message: string): Outcome => ({
+    ...failed(code, message, result),
+    truncated: ran.truncated,
+  })
+  if (ran.stoppedBy === 'deadline') return outcome('timeout', `${what} was stopped at the deadline`)
+  if (ran.stoppedBy === 'cancelled') return outcome('cancelled', `${what} was cancelled`)
+  if (ran.stoppedBy === 'output') return outcome('failed', `${what} printed too much and was stopped`)
+  if (ran.stoppedBy === 'memory') return outcome('failed', `${what} used too much memory and was stopped`)
+  if (ran.exitCode === 0) return null
+  const why = ran.exitCode === null ? `was ended by ${ran.signal ?? 'a signal'}` : `failed with ${ran.exitCode}`
+  return outcome('failed', `${what} ${why}: ${lastLines(ran)}`)
+}
+
+/** Errors stand at the end. */
+export const tail = (text: string, length = 4_000) => (text.length > length ? text.slice(-length).toWellFormed() : text)
+
+function lastLines({ stdout, stderr }: RunResult): string {
+  return tail((stderr.trim() || stdout.trim()).split('\n').slice(-4).join(' '), 600)
+}
