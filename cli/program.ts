@@ -18,6 +18,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   judge: async () => (await import('./judge.ts')).judgeCommand,
   policy: async () => (await import('./policy.ts')).policyCommand,
   placement: async () => (await import('./placement/placement.ts')).placementCommand,
+  mesh: async () => (await import('./mesh/mesh.ts')).meshCommand,
   lab: async () => (await import('./lab/lab.ts')).labCommand,
   completion: async () => (await import('./completion.ts')).completionCommand,
   help: async () => (await import('./help.ts')).helpCommand,

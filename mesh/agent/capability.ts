@@ -49,10 +49,7 @@ export type CapabilityContext = {
   signal: AbortSignal
   /** Lines of a long operation, as they come; capped and made plain before they leave the device. */
   emit(line: string): void
-  /**
-   * Runs a program without a shell: its own process group, the manifest's limits, killed with the signal. What it prints is plain
-   * text by then, and is emitted line by line as it comes.
-   */
+  /** Runs a program without a shell: its own process group, the manifest's limits, killed with the signal. */
   run(argv: readonly string[], options: RunOptions): Promise<RunResult>
 }
 

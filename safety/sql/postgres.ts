@@ -1,13 +1,15 @@
-import { loadModule, parseSync } from 'libpg-query'
 import type { SqlFinding } from './inspect.ts'
 import { type FunctionColumns, functionColumnsOf, mayCall, Refused, strings } from './postgres-columns.ts'
 import { functionColumns, operators, readFunctions, secretRelations, secretSettings, types } from './postgres-words.ts'
 
-let loaded = false
+let parseSync: ((text: string) => unknown) | null = null
 
+/** The parser is 12 MB: whoever never sees SQL does without. */
 export async function loadPostgresParser(): Promise<void> {
-  await loadModule()
-  loaded = true
+  if (parseSync) return
+  const parser = await import('libpg-query')
+  await parser.loadModule()
+  parseSync = parser.parseSync
 }
 
 type Node = Record<string, unknown>
@@ -90,7 +92,7 @@ const explainOptions = new Set([
 
 /** PostgreSQL: the server's own grammar, then every node, function, operator, type and relation by list. */
 export function inspectPostgres(text: string): SqlFinding {
-  if (!loaded) return { readOnly: false, reason: 'the parser is not loaded' }
+  if (!parseSync) return { readOnly: false, reason: 'the parser is not loaded' }
   // Outside a literal it is a command of psql; inside, standard_conforming_strings decides where the literal ends.
   if (text.includes('\\')) return { readOnly: false, reason: 'a backslash' }
   if (text.trim() === '') return { readOnly: false, reason: 'no statement' }

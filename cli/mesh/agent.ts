@@ -1,0 +1,73 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Command } from 'commander'
+import { readAddress } from '../../mesh/agent/address.ts'
+import type { AgentOptions } from '../../mesh/agent/start.ts'
+import { CommandFailed } from '../exit-code.ts'
+
+type Options = {
+  manifest: string
+  listen: string
+  state: string
+  rootKey?: string
+  tlsCert?: string
+  tlsKey?: string
+  acceptLostJournal?: boolean
+}
+
+export function runAgent(parent: Command): void {
+  parent
+    .command('agent')
+    .description('be the agent of this device: answer signed requests, and do what the manifest and the guard allow')
+    .requiredOption(
+      '--manifest <file>',
+      'what this device may be asked, signed by the control plane; read again on SIGHUP',
+    )
+    .option('--listen <address>', 'loopback or an address of WireGuard; anything else needs TLS', '127.0.0.1:7474')
+    .option('--state <dir>', 'journal, nonces and the name of this device', '/var/lib/nightshift-agent')
+    .option('--root-key <file>', 'the public key that signs manifests (default: root-key in the state directory)')
+    .option('--tls-cert <file>', 'certificate, as PEM')
+    .option('--tls-key <file>', 'its key, as PEM')
+    .option('--accept-lost-journal', 'write again after the journal was lost: somebody has looked at what was done')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh agent --manifest /etc/nightshift/manifest.json --listen 127.0.0.1:7474',
+    )
+    .action((options: Options) => {
+      const { manifest: manifestFile, listen, state, tlsCert: cert, tlsKey: key } = options
+      const address = readAddress(listen)
+      if (!address) throw new CommandFailed('usage', `--listen takes an address and a port, not ${listen}.`)
+      if (!cert !== !key) throw new CommandFailed('usage', '--tls-cert and --tls-key belong together.')
+      become({
+        manifestFile,
+        address,
+        state,
+        rootKeyFile: options.rootKey ?? join(state, 'root-key'),
+        tls: cert && key ? { cert, key } : null,
+        acceptLostJournal: options.acceptLostJournal ?? false,
+        version: version(),
+      })
+    })
+}
+
+const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))
+/** Small spaces for young objects, and no threads of V8's own: an agent is idle nearly always. */
+const flags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=1', '--single-threaded']
+
+/** The agent takes the place of this process: nothing of the command line stays in memory, and its pid is the one that was started. */
+function become(options: AgentOptions): void {
+  if (!process.execve) throw new CommandFailed('error', 'This Node cannot replace a process (process.execve).')
+  mkdirSync(options.state, { recursive: true, mode: 0o700 })
+  process.execve(process.execPath, [process.execPath, ...flags, main, JSON.stringify(options)], {
+    PATH: process.env.PATH ?? '',
+    HOME: process.env.HOME ?? '/',
+    MALLOC_ARENA_MAX: '2',
+    NODE_COMPILE_CACHE: join(options.state, 'compile-cache'),
+  })
+}
+
+function version(): string {
+  return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string })
+    .version
+}

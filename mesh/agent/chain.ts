@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Capability, CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
+
+/** What stands before the first entry. */
+export const genesis = '0'.repeat(64)
+
+/** What a line of the journal tells. */
+export type Told =
+  | { kind: 'started'; version: string; boot: string }
+  | {
+      kind: 'accepted'
+      request_id: string
+      key: string
+      /** SHA-256 of what is asked, so that the same key cannot ask for something else. */
+      digest: string
+      capability: Capability
+      effect: 'read' | 'write'
+      approval: CapabilityAnswer['approval_status']
+      command: string | null
+      grant: { id: string; authority: string; ends_ms: number } | null
+      key_id: string
+    }
+  | { kind: 'running'; request_id: string; pid: number; start_ticks: string }
+  | { kind: 'done'; request_id: string; key: string; answer: Omit<CapabilityAnswer, 'audit_hash'> }
+  | {
+      kind: 'refused'
+      request_id: string
+      key: string
+      capability: Capability
+      command: string | null
+      code: MeshErrorCode
+    }
+  | { kind: 'lost'; reason: string }
+  | { kind: 'loss_accepted' }
+  | { kind: 'pruned'; through: number }
+
+/** One line: `prev` is the SHA-256 of the line before, so that no line can be changed, taken out or put in between. */
+export type Entry = { n: number; prev: string; at: string } & Told
+
+export function hashOf(line: string | Uint8Array): string {
+  return createHash('sha256').update(line).digest('hex')
+}
+
+export type Verified = {
+  /** Number and hash of the last entry; 0 and `genesis` where there is none. */
+  entries: number
+  head: string
+  /** Of the first entry that is still there: older ones are pruned after a while, and an entry says so. */
+  first: number
+  segments: string[]
+  /** Bytes of a last line that was never finished: nothing was done on its account. */
+  tornBytes: number
+}
+
+export type Place = { segment: string; offset: number; length: number }
+
+/**
+ * Reads a journal from its oldest segment to its last line, and tells where its chain does not hold. `visit` sees each entry whose place
+ * in the chain is right.
+ */
+export function verifyChain(
+  directory: string,
+  visit: (entry: Entry, hash: string, place: Place) => void = () => undefined,
+): ({ ok: true } & Verified) | { ok: false; reason: string } {
+  const segments = segmentsOf(directory)
+  let last = { n: 0, hash: genesis }
+  let first = 0
+  let pruned = 0
+  let tornBytes = 0
+  for (const segment of segments) {
+    const bytes = readFileSync(join(directory, segment))
+    let offset = 0
+    while (offset < bytes.length) {
+      const end = bytes.indexOf(0x0a, offset)
+      if (end < 0) {
+        if (segment !== segments.at(-1)) return { ok: false, reason: `${segment} ends in the middle of a line` }
+        tornBytes = bytes.length - offset
+        break
+      }
+      const line = bytes.subarray(offset, end)
+      const entry = read(line)
+      if (!entry) return { ok: false, reason: `${segment}: entry ${last.n + 1} cannot be read` }
+      // The oldest line that is left starts the chain; what was before it must have been pruned, as is checked at the end.
+      if (first === 0) {
+        first = entry.n
+        last = { n: entry.n - 1, hash: entry.n === 1 ? genesis : entry.prev }
+      }
+      if (entry.n !== last.n + 1) return { ok: false, reason: `${segment}: entry ${entry.n} follows ${last.n}` }
+      if (entry.prev !== last.hash)
+        return { ok: false, reason: `${segment}: entry ${last.n} is not the one that entry ${entry.n} follows` }
+      last = { n: entry.n, hash: hashOf(line) }
+      if (entry.kind === 'pruned') pruned = entry.through
+      visit(entry, last.hash, { segment, offset, length: line.length })
+      offset = end + 1
+    }
+  }
+  if (first > 1 && first > pruned + 1) return { ok: false, reason: `the entries before ${first} are missing` }
+  return { ok: true, entries: last.n, head: last.hash, first, segments, tornBytes }
+}
+
+export function segmentsOf(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+      .filter((name) => /^\d{9}\.jsonl$/.test(name))
+      .sort()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}
+
+export function segmentName(firstEntry: number): string {
+  return `${String(firstEntry).padStart(9, '0')}.jsonl`
+}
+
+function read(line: Uint8Array): Entry | null {
+  try {
+    const entry = JSON.parse(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8')) as Entry
+    return typeof entry.n === 'number' && typeof entry.prev === 'string' && typeof entry.kind === 'string'
+      ? entry
+      : null
+  } catch {
+    return null
+  }
+}

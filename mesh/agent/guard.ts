@@ -1,0 +1,81 @@
+import type { Capability, CapabilityRequest, Manifest } from '../../domain/mesh.ts'
+import type { DeviceCapability, Weight } from './capability.ts'
+import type { Refused } from './door.ts'
+import { refuseGrant } from './grant.ts'
+import type { TrustedKeys } from './manifest.ts'
+
+export type Sandbox = 'bwrap' | 'unshare' | 'user' | 'none'
+
+export type Ruling =
+  | (Refused & { approval: 'required' | 'refused'; command: string | null })
+  | {
+      ok: true
+      approval: 'auto_approved' | 'granted'
+      effect: 'read' | 'write'
+      command: string | null
+      args: Record<string, unknown>
+      capability: DeviceCapability
+    }
+
+export type Guarded = {
+  manifest: Manifest
+  keys: TrustedKeys
+  /** What this device has. */
+  available: ReadonlyMap<Capability, DeviceCapability>
+  /** What it lacks, with the reason. */
+  unavailable: Partial<Record<string, string>>
+  sandbox: Sandbox
+  nowMs: number
+  isUsedGrant(id: string): boolean
+}
+
+/**
+ * May an admitted request be done? The device decides by itself, whatever the control plane thinks: what is forbidden stays so with any
+ * grant, a proven read may run unasked, and everything else needs a grant for exactly this.
+ */
+export function rule(request: CapabilityRequest, at: Guarded): Ruling {
+  const { manifest } = at
+  const isListed = manifest.capabilities.length === 0 || manifest.capabilities.includes(request.capability)
+  if (!isListed) return no('capability_unavailable', `The manifest does not list ${request.capability}.`)
+  const capability = at.available.get(request.capability)
+  if (!capability) {
+    const reason = at.unavailable[request.capability] ?? 'this agent does not know it'
+    return no('capability_unavailable', `${request.capability} is not available here: ${reason}`)
+  }
+  const parsed = capability.args.safeParse(request.args)
+  if (!parsed.success) {
+    const first = parsed.error.issues[0]
+    return no('invalid_arguments', `${first?.path.join('.') || 'The arguments'}: ${first?.message}`)
+  }
+  const args = parsed.data
+  if (request.rehearse && !capability.rehearse)
+    return no('capability_unavailable', `${request.capability} cannot be rehearsed.`)
+
+  const weight = capability.weigh(args, manifest)
+  const { command } = weight
+  if (weight.effect === 'refused') return no(weight.code ?? 'blocked', weight.reason, command)
+  // A rehearsal happens in a copy that is thrown away: there is nothing yet that a person could approve.
+  const effect = request.rehearse ? 'read' : weight.effect
+  const needed = whyGrant(weight, effect, at)
+  if (request.grant === null) {
+    if (needed) return { ...no('approval_required', needed, command), approval: 'required' }
+    return { ok: true, approval: 'auto_approved', effect, command, args, capability }
+  }
+  const refusal = refuseGrant(request.grant, request, { ...at, device: manifest.device, isUsed: at.isUsedGrant })
+  if (refusal) return { ...refusal, approval: 'refused', command }
+  return { ok: true, approval: 'granted', effect, command, args, capability }
+}
+
+/** Why a person must be asked; null when nobody has to be. */
+function whyGrant({ reason, programs = [] }: Weight, effect: 'read' | 'write', at: Guarded): string | null {
+  const { mode, auto_approve } = at.manifest
+  if (mode === 'sudo') return 'This device runs as root: everything needs a grant.'
+  if (effect === 'write') return `It needs a grant: ${reason}`
+  if (at.sandbox === 'none') return 'Reads cannot be confined on this device, so each needs a grant.'
+  const unlisted = auto_approve.length > 0 ? programs.find((program) => !auto_approve.includes(program)) : undefined
+  return unlisted === undefined ? null : `The manifest does not let ${unlisted} run unasked.`
+}
+
+function no(code: Refused['code'], message: string, command: string | null = null) {
+  return { ok: false as const, code, message: message.slice(0, 2_000), approval: 'refused' as const, command }
+}

@@ -1,0 +1,21 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { bootId, startTicksOf } from './members.ts'
+
+/** One agent per state directory: two would tear the journal's chain. Throws when another one holds it; answers its release. */
+export function lock(state: string): () => void {
+  const file = join(state, 'agent.lock')
+  const own = `${process.pid} ${startTicksOf(process.pid)} ${bootId()}\n`
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      writeFileSync(file, own, { flag: 'wx', mode: 0o600 })
+      return () => rmSync(file, { force: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt > 0) throw error
+    }
+    const [pid, startTicks, boot] = readFileSync(file, 'utf8').trim().split(' ')
+    if (boot === bootId() && startTicksOf(Number(pid)) === startTicks)
+      throw new Error(`Another agent (process ${pid}) uses ${state}.`)
+    rmSync(file, { force: true })
+  }
+}

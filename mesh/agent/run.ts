@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process'
+import { userInfo } from 'node:os'
+import type { Manifest } from '../../domain/mesh.ts'
+import type { RunOptions, RunResult } from './capability.ts'
+import { type Confinement, find } from './confine.ts'
+import { markerName, members } from './members.ts'
+import { collect } from './output.ts'
+import { terminate } from './terminate.ts'
+
+export type Runner = {
+  limits: Manifest['limits']
+  confinement: Confinement
+  /** Set in the environment of all that is started, so that it is found again. */
+  marker: string
+  signal: AbortSignal
+  /** Told of the process as soon as there is one. */
+  onStart?(pid: number): void
+}
+
+const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+/** How often the memory of a group is summed up. */
+const watchMs = 500
+/** Output that is under way when the program has ended; what holds the pipe for longer is no part of it. */
+const drainMs = 200
+
+/** Limits that every shell can set; one that is already lower stays. The program then takes this process's place. */
+const limited = `ulimit -c 0 2>/dev/null
+ulimit -t "$1" 2>/dev/null
+ulimit -d "$2" 2>/dev/null
+[ "$3" = unlimited ] || ulimit -f "$3" || exit 126
+shift 3
+exec "$@"`
+
+/**
+ * Runs a program in a session of its own, with an environment of its own and an empty input, and stops it at the deadline, on cancel,
+ * at the limit of output and when the group holds more memory than it may. When this resolves nothing of a confined read is left;
+ * of a write only what left its process group while it ended by itself, as daemons do.
+ */
+export async function runProgram(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
+  const { limits, confinement, signal } = runner
+  signal.throwIfAborted()
+  const cwd = options.cwd ?? '/'
+  const confined = options.confine === 'read'
+  const inner = confined ? await confinement.wrap(argv, { cwd, sees: options.sees }) : [...argv]
+  // Where the file system is not read-only, at least no file can grow.
+  const fileBlocks =
+    confined && (confinement.sandbox === 'user' || options.sees?.includes('mounts')) ? '0' : 'unlimited'
+  const setpriv = find('setpriv')
+  const [program, ...rest] = [
+    ...(setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []),
+    ...['/bin/sh', '-c', limited, 'sh', String(limits.cpu_seconds), String(limits.memory_mib * 1_024), fileBlocks],
+    ...inner,
+  ] as [string, ...string[]]
+  const child = spawn(program, rest, {
+    cwd,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: {
+      PATH: path,
+      LANG: 'C.UTF-8',
+      HOME: userInfo().homedir,
+      ...(confined ? confinement.environment : {}),
+      ...options.env,
+      [markerName]: runner.marker,
+    },
+  })
+  return new Promise((resolve, reject) => {
+    const { pid } = child
+    if (pid === undefined) {
+      child.once('error', reject)
+      return
+    }
+    runner.onStart?.(pid)
+    const output = collect(limits.output_bytes, options.onLine ?? null)
+    let stoppedBy: RunResult['stoppedBy'] = null
+    let stopping: Promise<unknown> = Promise.resolve()
+
+    const stop = (why: NonNullable<RunResult['stoppedBy']>, gently: boolean) => {
+      if (stoppedBy !== null) return
+      stoppedBy = why
+      stopping = terminate(pid, runner.marker, gently)
+    }
+    for (const stream of ['stdout', 'stderr'] as const) {
+      child[stream].on('error', () => undefined)
+      child[stream].on('data', (chunk: Buffer) => {
+        if (!output.take(stream, chunk)) stop('output', false)
+      })
+    }
+    // Who does not read its input must not end us.
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(options.input ?? '')
+    const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
+    signal.addEventListener('abort', onAbort, { once: true })
+    const watch = setInterval(() => {
+      const bytes = members(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
+      if (bytes > limits.memory_mib * 1_048_576) stop('memory', false)
+    }, watchMs)
+
+    child.once('error', () => undefined)
+    child.once('exit', async (exitCode, endSignal) => {
+      clearInterval(watch)
+      signal.removeEventListener('abort', onAbort)
+      const drained = Promise.all([ended(child.stdout), ended(child.stderr)])
+      await Promise.race([drained, pause(drainMs)])
+      await stopping
+      // What a read leaves behind is nobody's; of a write only what stayed in its group, since a daemon leaves it.
+      if (!confined) endGroup(pid)
+      else if (!confinement.endsWhole(options)) await terminate(pid, runner.marker, false)
+      child.stdout.destroy()
+      child.stderr.destroy()
+      output.end()
+      resolve({
+        exitCode: stoppedBy === null ? exitCode : null,
+        signal: endSignal,
+        stdout: output.text('stdout'),
+        stderr: output.text('stderr'),
+        truncated: output.truncated,
+        stoppedBy,
+      })
+    })
+  })
+}
+
+/** A signal that ends by its own clock says so; anything else is a person. */
+export function isDeadline(signal: AbortSignal): boolean {
+  return (signal.reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
+}
+
+function endGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch {
+    // Nobody is left.
+  }
+}
+
+function ended(stream: NodeJS.ReadableStream & { readableEnded?: boolean; destroyed?: boolean }): Promise<void> {
+  if (stream.readableEnded || stream.destroyed) return Promise.resolve()
+  return new Promise((resolve) => stream.once('close', () => resolve()))
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

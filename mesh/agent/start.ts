@@ -1,0 +1,120 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readPublicKey } from '../sign.ts'
+import { type Address, whyTls } from './address.ts'
+import { openAgent } from './agent.ts'
+import { findConfinement } from './confine.ts'
+import { type Journal, openJournal } from './journal.ts'
+import { lock } from './lock.ts'
+import { bootId, members, startTicksOf } from './members.ts'
+import { openNonces } from './nonces.ts'
+import { serve } from './server.ts'
+import { terminate } from './terminate.ts'
+
+export type AgentOptions = {
+  manifestFile: string
+  address: Address
+  state: string
+  rootKeyFile: string
+  tls: { cert: string; key: string } | null
+  acceptLostJournal: boolean
+  version: string
+}
+
+/** How often entries of reads get to the disk; a write waits for its own. */
+const syncMs = 1_000
+
+/** Starts the agent and resolves when it listens. Throws, in words for a person, when it may not start like that. */
+export async function startAgent(options: AgentOptions) {
+  const { state, address, tls } = options
+  const refusal = tls ? null : whyTls(address)
+  if (refusal) throw new Error(refusal)
+  mkdirSync(state, { recursive: true, mode: 0o700 })
+  const rootKey = readPublicKey(readOr(options.rootKeyFile, 'The root key').trim())
+  if (!rootKey) throw new Error(`${options.rootKeyFile} holds no ed25519 public key (base64 of its SPKI).`)
+  const certificate = tls && { cert: readOr(tls.cert, 'The certificate'), key: readOr(tls.key, 'Its key') }
+
+  const release = lock(state)
+  // In this order: nonces are what tells a first start from a journal that is gone.
+  const journal = openJournal(state)
+  const nonces = openNonces(state, Date.now())
+  journal.append({ kind: 'started', version: options.version, boot: bootId() })
+  if (options.acceptLostJournal && journal.lost() !== null) journal.append({ kind: 'loss_accepted' })
+  await endLeftovers(journal)
+  await journal.durable()
+
+  const confinement = await findConfinement()
+  const agent = await openAgent({
+    state,
+    manifestFile: options.manifestFile,
+    rootKey,
+    device: enrolledName(state),
+    version: options.version,
+    journal,
+    nonces,
+    confinement,
+    nowMs: Date.now,
+  })
+  pinName(state, agent.deviceName())
+  const server = serve(agent, certificate)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(address.port, address.host, () => resolve())
+  })
+  const syncing = setInterval(() => void journal.durable().catch(report), syncMs)
+  const port = (server.address() as { port: number }).port
+
+  return {
+    agent,
+    url: `${tls ? 'https' : 'http'}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`,
+    async reload() {
+      await agent.reload()
+      pinName(state, agent.deviceName())
+    },
+    async stop() {
+      clearInterval(syncing)
+      server.close()
+      await agent.close()
+      server.closeAllConnections()
+      release()
+    },
+  }
+}
+
+/** What an agent before this one had started and did not see end: nobody waits for it any more, and its deadline is nobody's. */
+async function endLeftovers(journal: Journal): Promise<void> {
+  const boot = bootId()
+  for (const { process: started, requestId } of journal.known.open()) {
+    // A pid may be another's by now: then only the marker tells.
+    const isSame = started !== null && started.boot === boot && startTicksOf(started.pid) === started.startTicks
+    const leader = isSame ? started.pid : nobody
+    if (members(leader, requestId).length > 0) await terminate(leader, requestId, false)
+  }
+}
+
+const nobody = -1
+
+/** Under which name this device was enrolled: another device's manifest is then none, however well it is signed. */
+function enrolledName(state: string): string | null {
+  const file = join(state, 'device')
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null
+}
+
+function pinName(state: string, name: string | null): void {
+  const file = join(state, 'device')
+  if (name !== null && !existsSync(file)) writeFileSync(file, `${name}\n`, { mode: 0o600 })
+}
+
+function readOr(file: string, what: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Error(`${what} cannot be read: ${(error as Error).message}`)
+  }
+}
+
+function report(error: unknown): void {
+  console.error(
+    `The journal could not be written to the disk: ${error instanceof Error ? error.message : String(error)}`,
+  )
+}
