@@ -119,6 +119,11 @@ const schema = z.object({
     .regex(/^#?[\w-]{1,80}$/, 'is neither the id nor the name of a channel')
     .optional(),
   SLACK_API_URL: url.default('https://slack.com/api'),
+  // Keys of the device mesh (ed25519, PKCS8, PEM): in the API process and nowhere else.
+  MESH_ROOT_KEY_FILE: z.string().min(1).optional(),
+  MESH_SIGNING_KEY_FILE: z.string().min(1).optional(),
+  MESH_NEXT_KEY_FILE: z.string().min(1).optional(),
+  MESH_CA_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 
@@ -189,7 +194,7 @@ export function readConfig(
       problems.push('AGENT_API_KEY is required when AGENT_ENABLED is true: a token of role agent')
     }
   }
-  problems.push(...oidcProblems(values), ...slackProblems(values), ...proxmoxProblems(values))
+  problems.push(...oidcProblems(values), ...slackProblems(values), ...proxmoxProblems(values), ...meshProblems(values))
   for (const name of requires) {
     if (values[name] === undefined && schema.shape[name].safeParse(undefined).data === undefined) {
       problems.push(`${name} is required`)
@@ -242,6 +247,24 @@ function proxmoxProblems(values: Record<string, string>): string[] {
   return problems
 }
 
+/** The mesh takes a root key and a signing key, and they are two: a signing key that was stolen must not sign manifests. */
+function meshProblems(values: Record<string, string>): string[] {
+  const { MESH_ROOT_KEY_FILE: root, MESH_SIGNING_KEY_FILE: signing, MESH_CA_FILE: ca } = values
+  const given = (['MESH_ROOT_KEY_FILE', 'MESH_SIGNING_KEY_FILE', 'MESH_NEXT_KEY_FILE'] as const).filter(
+    (name) => values[name],
+  )
+  const problems: string[] = []
+  if (given.length > 0 && !root) problems.push(`MESH_ROOT_KEY_FILE is required when ${given[0]} is set`)
+  if (given.length > 0 && !signing) problems.push(`MESH_SIGNING_KEY_FILE is required when ${given[0]} is set`)
+  if (new Set(given.map((name) => values[name])).size < given.length) {
+    problems.push(`${given.join(' and ')} name one file twice: each is a key of its own`)
+  }
+  if (ca && !certificatesIn(ca)) {
+    problems.push(`MESH_CA_FILE names ${ca}, which cannot be read or holds no PEM certificate`)
+  }
+  return problems
+}
+
 function certificatesIn(file: string): string | null {
   try {
     const text = readFileSync(file, 'utf8')
@@ -289,6 +312,26 @@ export function proxmoxSettings(config: Config): Omit<ProxmoxOptions, 'journal'>
   if (!PROXMOX_URL || !PROXMOX_TOKEN) return null
   const ca = PROXMOX_CA_FILE ? certificatesIn(PROXMOX_CA_FILE) : null
   return { urls: PROXMOX_URL, token: PROXMOX_TOKEN, racks: PROXMOX_RACKS ?? {}, ...(ca !== null && { ca }) }
+}
+
+export type MeshSettings = { rootKeyFile: string; signingKeyFile: string; nextKeyFile: string | null; ca?: string }
+
+/** Where the keys of the device mesh are; null where none is set. */
+export function meshSettings(config: Config): MeshSettings | null {
+  const { MESH_ROOT_KEY_FILE, MESH_SIGNING_KEY_FILE, MESH_NEXT_KEY_FILE, MESH_CA_FILE } = config
+  if (!MESH_ROOT_KEY_FILE || !MESH_SIGNING_KEY_FILE) return null
+  const ca = MESH_CA_FILE ? certificatesIn(MESH_CA_FILE) : null
+  return {
+    rootKeyFile: MESH_ROOT_KEY_FILE,
+    signingKeyFile: MESH_SIGNING_KEY_FILE,
+    nextKeyFile: MESH_NEXT_KEY_FILE ?? null,
+    ...(ca !== null && { ca }),
+  }
+}
+
+/** Address of a device that its row leaves to the environment. Only such variables: no other is anybody's business. */
+export function deviceUrlVariable(name: string): string | undefined {
+  return name.endsWith('_DEVICE_MESH_URL') ? process.env[name] || undefined : undefined
 }
 
 /** Of the defaults that `platform_config` falls back to, those that somebody really set in the environment. */

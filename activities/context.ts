@@ -2,6 +2,7 @@ import { activeAlerts, alertsOf } from '../db/alerts.ts'
 import { append } from '../db/append.ts'
 import { storeBody } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
+import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { claimIncident, closeIncident, incidentById, precedentsOf } from '../db/incidents.ts'
 import { neighboursOf, resourceById } from '../db/inventory.ts'
@@ -47,7 +48,7 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
 
     const { context, parts, hintFrom } = await gather(db, incident)
     const offered = settings.value<string[] | null>('agent.tools', incident.type)
-    const described = describedTools(offered)
+    const described = describedTools(offered, await usableDevices(db))
     const system = renderSystemPrompt(prompts, {
       override: settings.value<string | null>('agent.system_prompt', incident.type),
       protocol,

@@ -147,8 +147,8 @@ function editsOf({ edit, arguments: to }: EffectiveCall) {
 /** Enough to judge the same call again later. The texts of a dry run are left out: no rule reads them. */
 function basisOf(at: string, policy: Policy, prepared: Call['prepared']): JudgedBasis {
   if (!prepared?.ok) return { at, policy: { ...policy }, prepared }
-  const { targets, identity, stateFingerprint } = prepared.preparation
-  return { at, policy: { ...policy }, prepared: { ok: true, targets, identity, stateFingerprint } }
+  const { dryRun: _, ...rest } = prepared.preparation
+  return { at, policy: { ...policy }, prepared: { ok: true, ...rest } }
 }
 
 /** The least a run waits before it looks again. */

@@ -16,6 +16,7 @@ import { limitBody } from './body-limit.ts'
 import { capabilityGapRoutes } from './capability-gaps.ts'
 import { configRoutes } from './config.ts'
 import type { ApiDeps } from './deps.ts'
+import { deviceRoutes } from './devices.ts'
 import { docsPage } from './docs.ts'
 import { effectRoutes } from './effects.ts'
 import { grantRoutes } from './grants.ts'
@@ -30,6 +31,8 @@ import { incidentRoutes } from './incidents.ts'
 import { ingestRoutes } from './ingest.ts'
 import { judgeRoutes } from './judge.ts'
 import { linkRoutes } from './links.ts'
+import { deviceCallRoutes } from './mesh/calls.ts'
+import { enrolmentRoutes } from './mesh/enrolment.ts'
 import { createMetrics } from './metrics.ts'
 import { nodeRoutes } from './nodes.ts'
 import { oidcRoutes } from './oidc.ts'
@@ -57,6 +60,7 @@ export type ApiOptions = {
   /** A pool of its own for locks that are held while a write runs; `db` itself where few run at once. */
   locks?: Db
   platform?: PlatformClient | null
+  mesh?: ApiDeps['mesh']
   placement?: ApiDeps['placement']
   runs?: Runs
   log?: Logger
@@ -90,6 +94,8 @@ const routers = [
   hostRoutes,
   linkRoutes,
   resourceRoutes,
+  deviceRoutes,
+  deviceCallRoutes,
   effectRoutes,
   proposalRoutes,
   capabilityGapRoutes,
@@ -109,6 +115,7 @@ export function createApi(options: ApiOptions): Api {
     locks: options.locks ?? db,
     platform,
     state: platformState(db, platform, log),
+    mesh: options.mesh ?? null,
     placement: options.placement ?? { engine: 'glpk', limits: placementLimits.parse({}) },
     runs: options.runs ?? noRuns,
     metrics: createMetrics(db),
@@ -132,6 +139,7 @@ export function createApi(options: ApiOptions): Api {
   plainApprovalRoutes(app, deps)
   oidcRoutes(app, deps)
   slackRoutes(app, deps)
+  enrolmentRoutes(app, deps)
   app.use('/api/*', authenticate(db, deps.publicUrl), limitBody)
   app.route('/api/v1', router)
 

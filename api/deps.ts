@@ -6,6 +6,7 @@ import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { PlacementLimits } from '../domain/placement.ts'
 import type { EngineName } from '../placement/bound/engine.ts'
+import type { Mesh } from './mesh/executor.ts'
 import type { Metrics } from './metrics.ts'
 import type { PlatformState } from './platform-state.ts'
 import type { Runs } from './runs.ts'
@@ -17,6 +18,8 @@ export type ApiDeps = {
   locks: Db
   platform: PlatformClient | null
   state: PlatformState
+  /** The device mesh, with the keys it is spoken to by; null: none is configured. */
+  mesh: Mesh | null
   /** How plans are made, and what of a host they may use. */
   placement: { engine: EngineName; limits: PlacementLimits }
   runs: Runs

@@ -17,6 +17,9 @@ export type EffectRequest = {
   incidentId?: string | null
 }
 
+/** How a write ended; `indeterminate` where whoever did it says that nobody can tell. */
+export type EffectEnding = Omit<Ending, 'status'> & { status: Ending['status'] | 'indeterminate' }
+
 /** Callers wait at most 30 s: before that they are told that it is still at work, and ask by the key. */
 const answerWithinMs = 25_000
 
@@ -37,7 +40,7 @@ export function effectLock(key: string): string {
 export async function runEffect(
   deps: ApiDeps,
   request: EffectRequest,
-  { before, perform }: { before?: () => Promise<void>; perform(key: string): Promise<Ending | null> },
+  { before, perform }: { before?: () => Promise<void>; perform(key: string): Promise<EffectEnding | null> },
 ): Promise<Effect> {
   const { db, locks, metrics, log, state } = deps
   const key = effectKeyOf(request)

@@ -64,6 +64,7 @@ const words: Record<number, string> = {
   413: `The body is larger than ${maxBodyBytes} bytes.`,
   415: 'Not a content type that is taken here.',
   422: 'The request does not fit its schema; `errors` names the fields.',
+  424: 'A device said no, or gave no answer; `code` is its own word.',
   428: '`If-Match` is required.',
   429: 'Too many attempts; `Retry-After` says when to try again.',
   502: 'The platform said that it failed.',
@@ -120,7 +121,7 @@ export function endpoint<
     description: [spec.description, `Permission: \`${spec.permission}\`.`].filter(Boolean).join('\n\n'),
     security: [{ bearer: [] }],
     'x-permission': spec.permission,
-    ...(spec.agent && { 'x-agent-tool': spec.agent.tool }),
+    ...(spec.agent && { 'x-agent-tool': typeof spec.agent.tool === 'string' ? spec.agent.tool : 'of a device' }),
     middleware: every(...guards) as never,
     request: {
       ...(spec.params && { params: spec.params as never }),

@@ -1,8 +1,9 @@
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents.ts'
-import { judgedRow, wasConsumed } from '../db/judged.ts'
+import { authorityOf, judgedRow, wasConsumed } from '../db/judged.ts'
 import { recordSecurityEvent } from '../db/security-events.ts'
 import { actionDigest } from '../domain/digest.ts'
+import type { IncidentEvent } from '../domain/event.ts'
 import type { Context, Middleware } from './hono.ts'
 import { Problem } from './problem.ts'
 
@@ -11,13 +12,16 @@ import { Problem } from './problem.ts'
  * tool's arguments do. `params` and `body` are what was sent, before any schema touched it.
  */
 export type AgentAction = {
-  tool: string
+  /** Where one route serves several tools, the one that was asked for; null: none. */
+  tool: string | ((body: Record<string, unknown>) => string | null)
   identity(
     params: Record<string, string>,
     body: Record<string, unknown>,
   ): Record<string, unknown> | Promise<Record<string, unknown> | null>
   /** The action needs a person's approval, used up by the run that announced it. */
   approved?: boolean
+  /** The same, or a use of a standing grant, where the ruling was about a write. */
+  approvedWrites?: boolean
 }
 
 /**
@@ -31,17 +35,23 @@ export function onlyJudged(db: Db, action: AgentAction | null): Middleware {
     const key = c.req.header('idempotency-key') ?? ''
     const params = c.req.param() as Record<string, string>
     const body = await sentBody(c)
-    const identity = action && key ? await action.identity(params, body) : null
-    const row = action && identity ? await judgedRow(db, key, actionDigest(action.tool, identity)) : null
-    if (!action || !row || (action.approved && !(await isApproved(db, row)))) {
+    const tool = typeof action?.tool === 'function' ? action.tool(body) : (action?.tool ?? null)
+    const identity = action && tool !== null && key ? await action.identity(params, body) : null
+    const row = tool !== null && identity ? await judgedRow(db, key, actionDigest(tool, identity)) : null
+    if (!action || !row || !(await hasLeave(db, action, row))) {
       const named = [params.id, body.incident_id, row?.incidentId, key.split('.')[0]]
-      await suspect(db, named, c.req.path, action?.tool ?? 'no tool')
+      await suspect(db, named, c.req.path, tool ?? 'no tool')
       const detail = 'No judged and announced action of a run stands behind this request. Nothing was done.'
       throw new Problem(403, 'UNJUDGED', detail)
     }
     c.set('judged', row)
     return await next()
   }
+}
+
+async function hasLeave(db: Db, action: AgentAction, row: IncidentEvent<'tool_started'>): Promise<boolean> {
+  if (action.approved && !(await isApproved(db, row))) return false
+  return !action.approvedWrites || row.metadata.effect === 'read' || (await authorityOf(db, row)) !== null
 }
 
 async function isApproved(

@@ -4,11 +4,12 @@ import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
 import { createOidc } from '../clients/oidc.ts'
 import { createSlackClient } from '../clients/slack/client.ts'
-import { givenDefaults, oidcSettings, readConfig, slackSettings } from '../config.ts'
+import { givenDefaults, meshSettings, oidcSettings, readConfig, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
 import { choosePlatform } from './choose-platform.ts'
+import { openMesh, watchMesh } from './mesh/open.ts'
 import { temporalRuns } from './runs.ts'
 import { startWatchdog } from './watchdog.ts'
 
@@ -30,6 +31,8 @@ const connection = Connection.lazy({ address: config.TEMPORAL_ADDRESS })
 const client = new Client({ connection, namespace: config.TEMPORAL_NAMESPACE })
 const platform = choosePlatform(config, db)
 
+const mesh = openMesh(meshSettings(config))
+
 const provider = oidcSettings(config)
 const workspace = slackSettings(config)
 
@@ -39,6 +42,7 @@ const { app, deps } = createApi({
   db,
   locks,
   platform,
+  mesh,
   placement: {
     engine: config.PLACEMENT_ENGINE,
     limits: {
@@ -65,6 +69,7 @@ const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOS
 // Counting begins here, not when somebody first asks.
 void deps.metrics.register.metrics().catch(() => {})
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
+const stopMesh = watchMesh(deps)
 const stopSync = platform ? deps.state.keepInStep(2_000) : () => {}
 
 /** What takes longer than this to end is left to the effect's key and the row's lock: both survive this process. */
@@ -74,6 +79,7 @@ const stop = async () => {
   closing.abort()
   stopWatchdog()
   stopSync()
+  stopMesh()
   setTimeout(() => process.exit(0), stopWithinMs).unref()
   const closed = new Promise((resolve) => server.close(resolve))
   // Connections that are kept open for a next request would be waited for; those at work are left their time.

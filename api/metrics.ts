@@ -42,6 +42,14 @@ export function createMetrics(db: Db) {
     decisions: counter('approval_decisions_total', 'Decisions that were recorded.', ['decision', 'via']),
     refusedDecisions: counter('approval_decisions_refused_total', 'Decisions that changed nothing.', ['outcome']),
     effects: counter('effects_total', 'Writes to the platform, by how they ended.', ['tool', 'status']),
+    deviceCalls: counter('device_calls_total', 'Calls to devices, by what came of them.', ['capability', 'outcome']),
+    deviceCallSeconds: new Histogram({
+      name: 'nightshift_device_call_duration_seconds',
+      help: 'How long devices took, repeats included.',
+      labelNames: ['capability', 'outcome'],
+      buckets: [0.005, 0.015, 0.05, 0.1, 0.3, 1, 3, 10, 30, 100],
+      registers,
+    }),
     watchdog: counter('watchdog_escalations_total', 'Incidents that no run carried any more.', ['why']),
     requests: counter('http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
     requestSeconds: new Histogram({

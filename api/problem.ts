@@ -36,6 +36,7 @@ const titles: Record<number, string> = {
   413: 'Too large',
   415: 'Unsupported media type',
   422: 'Not valid',
+  424: 'The device did not do it',
   428: 'A precondition is required',
   429: 'Too many attempts',
   500: 'Internal error',

@@ -7,11 +7,12 @@ import { proposalById } from '../db/proposals.ts'
 import { withAdvisoryLock } from '../db/queue.ts'
 import { planOfEffect } from '../db/steps.ts'
 import type { ApiDeps } from './deps.ts'
-import { effectLock } from './effect.ts'
+import { type EffectEnding, effectLock } from './effect.ts'
 import { executePlan } from './execute-plan.ts'
+import { isDeviceTool, settleDeviceCall } from './mesh/settle.ts'
 import { type Ending, endingOf } from './platform-ending.ts'
 
-type KnownEffect = Effect & { actionDigest: string }
+type KnownEffect = Effect & { actionDigest: string; tool: string }
 
 /** Before this the one who carries it out will tell. */
 const askAfterSeconds = 5
@@ -24,18 +25,22 @@ const answerWithinMs = 2_000
 
 /**
  * An effect as it stands. One that nobody carries out any more (the process died, or the answer was lost) is settled by
- * asking the platform for its keys; only what can be told is written down. A plan that was left in the middle is gone on with,
+ * asking the platform, or the device, for its keys; only what can be told is written down. A plan that was left in the middle is gone on with,
  * under the approval it has.
  */
 export async function settleEffect(deps: ApiDeps, key: string): Promise<KnownEffect | null> {
   const { db, locks, platform, log } = deps
   const effect = await effectByKey(db, key)
-  if (!effect || !platform || effect.status !== 'running') return effect
+  if (effect?.status !== 'running') return effect
+  const onDevice = isDeviceTool(effect.tool)
+  if (!onDevice && !platform) return effect
   const runningSeconds = effect.runningSeconds ?? 0
   if (runningSeconds < askAfterSeconds) return effect
   const work = withAdvisoryLock(locks, effectLock(key), async () => {
     if ((await effectByKey(db, key))?.status !== 'running') return
-    const ending = await endingFrom(deps, platform, key, runningSeconds)
+    const ending: EffectEnding | null = onDevice
+      ? await settleDeviceCall(deps, key, runningSeconds > lostAfterSeconds)
+      : await endingFrom(deps, platform as PlatformClient, key, runningSeconds)
     if (ending) await finishEffect(db, key, ending)
   })
   work.catch((error) => log.error({ err: error, key }, 'an effect could not be settled'))

@@ -5,7 +5,7 @@ import type { Db } from './connect.ts'
 export type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
   who: string
-  what: `${'token' | 'operator' | 'grant' | 'sign_in' | 'security'}.${string}`
+  what: `${'token' | 'operator' | 'grant' | 'device' | 'sign_in' | 'security'}.${string}`
   subject: string
   detail: string
   address?: string | null

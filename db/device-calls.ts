@@ -82,3 +82,14 @@ export async function callsOf(
   const rows = await query.execute()
   return rows.map(({ argsDigest: _, grantId: __, ...row }) => row as DeviceCall)
 }
+
+/** The hash that the incident's own row has of a call; null where there is no row of its end. */
+export async function toolResultOf(db: Db, key: string): Promise<{ auditHash: string | null } | null> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select(sql<string | null>`metadata->'result'->'data'->>'audit_hash'`.as('auditHash'))
+    .where('stepKey', '=', key.replace(':tool_started:', ':tool_finished:'))
+    .where('kind', '=', 'tool_finished')
+    .executeTakeFirst()
+  return row ?? null
+}

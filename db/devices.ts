@@ -47,6 +47,20 @@ export async function listDevices(db: Db | Trx): Promise<DeviceRow[]> {
   return rows.map(toDevice)
 }
 
+/** Those that could be asked something now, as far as rows tell. */
+export async function usableDevices(db: Db): Promise<DeviceRow[]> {
+  const rows = await db
+    .selectFrom('device')
+    .selectAll()
+    .where('enabled', '=', true)
+    .where('revokedAt', 'is', null)
+    .where('enrolledAt', 'is not', null)
+    .where('manifestExpiresAt', '>', sql<string>`nightshift_now()`)
+    .orderBy('id')
+    .execute()
+  return rows.map(toDevice)
+}
+
 export async function deviceById(db: Db | Trx, id: string): Promise<DeviceRow | null> {
   const row = await db.selectFrom('device').selectAll().where('id', '=', id).executeTakeFirst()
   return row ? toDevice(row) : null
@@ -65,7 +79,10 @@ export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<
 }
 
 /** What of the inventory something can be executed for under this id; a VM with the host it is on. */
-export async function executableNamed(db: Db | Trx, id: string): Promise<(Executable & { host: string | null }) | null> {
+export async function executableNamed(
+  db: Db | Trx,
+  id: string,
+): Promise<(Executable & { host: string | null }) | null> {
   for (const kind of ['node', 'host'] as const) {
     if (await db.selectFrom(kind).select('id').where('id', '=', id).executeTakeFirst()) return { kind, id, host: null }
   }
@@ -82,7 +99,11 @@ export async function setManifest(trx: Trx, manifest: Manifest): Promise<void> {
 }
 
 /** What the device said of itself, or why it said nothing. */
-export async function noteHealth(db: Db, id: string, heard: { health: MeshHealth } | { problem: string }): Promise<void> {
+export async function noteHealth(
+  db: Db,
+  id: string,
+  heard: { health: MeshHealth } | { problem: string },
+): Promise<void> {
   const told =
     'health' in heard
       ? { health: JSON.stringify(cleanse(heard.health)), healthProblem: null }
@@ -116,7 +137,11 @@ export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
 export const enrolmentSeconds = 900
 
 /** Mints the one token that enrols this device, in plain, once; those minted before are void. */
-export async function mintEnrolment(trx: Trx, deviceId: string, by: string): Promise<{ token: string; expiresAt: string }> {
+export async function mintEnrolment(
+  trx: Trx,
+  deviceId: string,
+  by: string,
+): Promise<{ token: string; expiresAt: string }> {
   await trx
     .updateTable('deviceEnrolment')
     .set({ usedAt: now() })

@@ -48,10 +48,13 @@ export async function finishEffect(
   await releaseAfterEffect(db, key)
 }
 
-export async function effectByKey(db: Db | Trx, key: string): Promise<(Effect & { actionDigest: string }) | null> {
+export async function effectByKey(
+  db: Db | Trx,
+  key: string,
+): Promise<(Effect & { actionDigest: string; tool: string }) | null> {
   const row = await db
     .selectFrom('effect')
-    .select(['key', 'status', 'detail', 'result', 'actionDigest'])
+    .select(['key', 'status', 'detail', 'result', 'actionDigest', 'tool'])
     .select(
       sql<
         number | null

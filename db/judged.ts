@@ -29,3 +29,22 @@ export async function wasConsumed(
     .executeTakeFirst()
   return row !== undefined
 }
+
+/**
+ * What a person gave leave by for an announced action: an approval of exactly this, used up by the run, or a standing grant of
+ * exactly this, one use of which the run took. Null where there is neither.
+ */
+export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
+  const { approvalId: id, actionDigest } = row.metadata
+  const { incidentId } = row
+  if (id !== null) return (await wasConsumed(db, { id, incidentId, actionDigest })) ? id : null
+  const used = await eventByStepKey(db, (row.stepKey ?? '').replace(':tool_started:', ':grant_used:'))
+  if (used?.kind !== 'grant_used' || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
+  const granted = await db
+    .selectFrom('standingGrant')
+    .select('id')
+    .where('id', '=', used.metadata.grantId)
+    .where('actionDigest', '=', actionDigest)
+    .executeTakeFirst()
+  return granted?.id ?? null
+}

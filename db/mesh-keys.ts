@@ -46,7 +46,10 @@ export async function meshKeys(db: Db | Trx): Promise<MeshKeyRow[]> {
     .selectFrom('meshKey')
     .select(['id', 'publicKey', 'notAfter'])
     .where((where) =>
-      where.or([where('notAfter', 'is', null), where('notAfter', '>', sql<string>`nightshift_now() - interval '30 days'`)]),
+      where.or([
+        where('notAfter', 'is', null),
+        where('notAfter', '>', sql<string>`nightshift_now() - interval '30 days'`),
+      ]),
     )
     .orderBy('knownSince', 'desc')
     .limit(10)

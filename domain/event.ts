@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
-import type { Discovered, Effect, Envelope, Risk } from './tool.ts'
+import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
 
 /**
  * The grammar of an incident's log. An attempt opens with `claimed` and `context_assembled`. A turn is one `model_answered`
- * (or `model_failed`) and, per proposed call, `call_judged`, then for `run` `tool_started` and `tool_finished`, for `ask`
+ * (or `model_failed`) and, per proposed call, `call_judged`, then for `run` `tool_started`, any `tool_output`, and `tool_finished`, for `ask`
  * the approval's rows and `call_judged` again. A write is followed by `verification`. An attempt ends with one of
  * `resolved`, `escalated`, `cancelled`.
  */
@@ -18,6 +18,7 @@ export const eventKind = z.enum([
   'correction_sent',
   'call_judged',
   'tool_started',
+  'tool_output',
   'tool_finished',
   'step_started',
   'step_finished',
@@ -67,6 +68,7 @@ const actionOfKind: Record<EventKind, EventAction> = {
   correction_sent: 'commented',
   call_judged: 'investigated',
   tool_started: 'investigated',
+  tool_output: 'commented',
   tool_finished: 'investigated',
   step_started: 'attempted_fix',
   step_finished: 'attempted_fix',
@@ -118,10 +120,7 @@ export type ConfigInForce = Record<string, { value: unknown; source: string }>
 export type JudgedBasis = {
   at: string
   policy: Record<string, unknown>
-  prepared:
-    | { ok: true; targets: ResourceRef[]; identity: Record<string, unknown>; stateFingerprint: string }
-    | { ok: false; reason: string }
-    | null
+  prepared: ({ ok: true } & Omit<Preparation, 'dryRun'>) | { ok: false; reason: string } | null
 }
 
 export type EventMetadata = {
@@ -200,6 +199,8 @@ export type EventMetadata = {
     actionDigest: string
     approvalId: string | null
   }
+  /** Lines of a long operation while they come; `left`: so many more were left out. */
+  tool_output: { callId: string; tool: string; lines: string[]; left: number }
   tool_finished: {
     callId: string
     tool: string

@@ -21,6 +21,7 @@ export const permission = z.enum([
   'write_config',
   'manage_tokens',
   'manage_operators',
+  'manage_devices',
 ])
 export type Permission = z.infer<typeof permission>
 
@@ -43,6 +44,7 @@ export const permissions: Record<Role, readonly Permission[]> = {
     'write_config',
     'manage_tokens',
     'manage_operators',
+    'manage_devices',
   ],
   agent: ['read', 'record', 'act_on_platform'],
   ingest: ['ingest'],

@@ -75,6 +75,8 @@ export type Preparation = {
   identity: Record<string, unknown>
   /** Fingerprint of the facts the dry run rests on. */
   stateFingerprint: string
+  /** Asked whatever it is, and at this risk or a higher one: where it would be done, everything is. */
+  asks?: { risk: Risk; why: string }
   /** What would happen, in plain data. `possible: false` says plainly that there is no dry run. */
   dryRun: { possible: boolean; summary: string; details: Record<string, unknown> }
 }

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { DeviceTerms } from '../domain/device.ts'
 import {
+  type CancelRequest,
   type Capability,
   type CapabilityRequest,
+  cancelRequest,
   capabilityRequest,
   type Grant,
   grant,
@@ -108,6 +110,16 @@ export function issueGrant(subject: GrantSubject, signing: SigningKey): Grant {
         issued_at: iso(issued),
         expires_at: iso(issued + grantSeconds * 1000),
       },
+      signing,
+    ),
+  )
+}
+
+/** The wish to stop a running operation. */
+export function issueCancel(requestId: string, device: string, signing: SigningKey): CancelRequest {
+  return cancelRequest.parse(
+    signed(
+      { request_id: requestId, nonce: randomBytes(16).toString('base64'), issued_at: iso(Date.now()), device },
       signing,
     ),
   )

@@ -30,7 +30,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       revoked_at timestamptz
     )`.execute(db)
   // One executor for each thing: which machine a command reaches is never a choice.
-  await sql`create unique index device_resource on device (resource_kind, resource_id) where revoked_at is null`.execute(db)
+  await sql`create unique index device_resource on device (resource_kind, resource_id) where revoked_at is null`.execute(
+    db,
+  )
   await sql`
     create table device_enrolment (
       sha256 text primary key,
@@ -71,8 +73,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       check ((grant_id is null) = (authority is null))
     )`.execute(db)
   // An approval lets one thing happen once: no second grant can come of it.
-  await sql`create unique index device_call_approval on device_call (authority) where authority like 'apr\_%'`.execute(db)
+  await sql`create unique index device_call_approval on device_call (authority) where authority like 'apr\_%'`.execute(
+    db,
+  )
   await sql`create index device_call_device on device_call (device_id, begun_at desc)`.execute(db)
   await sql`create index device_call_incident on device_call (incident_id) where incident_id is not null`.execute(db)
-  await sql`grant select, insert, update on device, device_enrolment, mesh_key, device_call to nightshift_app`.execute(db)
+  await sql`grant select, insert, update on device, device_enrolment, mesh_key, device_call to nightshift_app`.execute(
+    db,
+  )
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/resource.ts'
-import { type Effect, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
+import { type Effect, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
 import { terminalRule } from './end.ts'
 import { phaseOf, type State } from './fold.ts'
 import { loopRule } from './loop.ts'
@@ -58,7 +58,7 @@ export function judge(
   const settled = settle(facts, parsed.data as Record<string, unknown>, state, nowMs)
   const preparation = call.prepared?.ok ? call.prepared.preparation : null
   const digest = actionDigest(call.tool, preparation?.identity ?? settled.arguments)
-  const { effect, risk } = weigh(facts, settled, policy)
+  const { effect, risk } = weighWhere(weigh(facts, settled, policy), preparation)
   const {
     hint = null,
     details = {},
@@ -97,12 +97,25 @@ function unread(call: Call, state: State, rule: Rule, effect: Effect, risk: Risk
   }
 }
 
+type Weight = { effect: Effect; risk: Risk }
+
 /** A command is what it does, whatever tool carries it: proven to look, or a write; as root it takes two people. */
-function weigh(facts: ToolFacts, { command }: Settled, policy: Policy): { effect: Effect; risk: Risk } {
+function weigh(facts: ToolFacts, { command }: Settled, policy: Policy): Weight {
   if (!command)
     return { effect: facts.effect, risk: facts.effect === 'write' ? raised(facts.risk, policy) : facts.risk }
   if (command.effect === 'read' && command.verdict === 'run') return { effect: 'read', risk: 'none' }
   return { effect: 'write', risk: command.needsRoot ? 'critical' : raised(facts.risk, policy) }
+}
+
+/** Where everything is asked, a look is too, and nothing is less risky than the place. */
+function weighWhere(weight: Weight, preparation: Preparation | null): Weight {
+  const asks = preparation?.asks
+  if (!asks || weight.effect === 'record' || weight.effect === 'terminal') return weight
+  return { effect: 'write', risk: higher(weight.risk, asks.risk) }
+}
+
+function higher(a: Risk, b: Risk): Risk {
+  return risks.indexOf(a) > risks.indexOf(b) ? a : b
 }
 
 function raised(risk: Risk, { raised: { risk: to } }: Policy): Risk {

@@ -77,6 +77,8 @@ function authorityRule(call: Call, facts: ToolFacts, settled: Settled, digest: s
     }
     return ask('DRIFT', 'the platform changed since this was approved: it is asked again for what is there now')
   }
+  const { asks } = call.prepared.preparation
+  if (asks) return ask(riskCode[facts.risk], asks.why)
   if (settled.command) return ask('UNPROVEN_COMMAND', settled.command.reason)
   const isNear = settled.targets.every((target) =>
     policy.vicinity.some((ref) => resourceKey(ref) === resourceKey(target)),

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import type { Tool, ToolFacts } from '../domain/tool.ts'
+import type { Offering } from '../mesh/registry.ts'
+import { deviceTools, deviceToolsOf, isDeviceTool } from './device.ts'
 import {
   addIncidentEvent,
   escalateIncident,
@@ -32,6 +34,7 @@ const all: Tool[] = [
   currentVmHost,
   scheduleHaProposal,
   executeMigration,
+  ...deviceTools,
 ]
 
 /** Every tool by its name. */
@@ -40,9 +43,14 @@ export const tools: ReadonlyMap<string, Tool> = new Map(all.map((tool) => [tool.
 /** What the judge sees of them. */
 export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
 
-/** Name, description and JSON schema of the offered tools, in a stable order: what the model is told. */
-export function describedTools(offered: readonly string[] | null) {
+/**
+ * Name, description and JSON schema of the offered tools, in a stable order: what the model is told. A device tool is among them
+ * when one of the devices has it.
+ */
+export function describedTools(offered: readonly string[] | null, devices: readonly Offering[] = []) {
+  const onDevices = deviceToolsOf(devices)
   return all
+    .filter((tool) => !isDeviceTool(tool.name) || onDevices.has(tool.name))
     .filter((tool) => offered === null || offered.includes(tool.name) || tool.effect === 'terminal')
     .map((tool) => ({
       name: tool.name,

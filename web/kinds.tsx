@@ -13,6 +13,7 @@ export const kinds: Record<EventKind, { word: string; shape: Shape; tone: Tone }
   correction_sent: { word: 'correction', shape: 'arrow', tone: 'warning' },
   call_judged: { word: 'judged', shape: 'bar', tone: 'quiet' },
   tool_started: { word: 'call', shape: 'arrow', tone: 'info' },
+  tool_output: { word: 'output', shape: 'bar', tone: 'quiet' },
   tool_finished: { word: 'result', shape: 'disc', tone: 'info' },
   step_started: { word: 'step', shape: 'arrow', tone: 'quiet' },
   step_finished: { word: 'step done', shape: 'disc', tone: 'quiet' },

@@ -16,6 +16,7 @@ export async function announced(
   tool: string,
   identity: Record<string, unknown>,
   approvalId: string | null = null,
+  effect: 'read' | 'write' = 'write',
 ): Promise<string> {
   calls += 1
   const stepKey = `${incidentId}.1:${calls}:tool_started:0`
@@ -27,7 +28,7 @@ export async function announced(
       stepKey,
       detail: `Calling tool: ${tool}`,
       metadata: {
-        ...{ callId: `c${calls}_0`, tool, arguments: identity, effect: 'write', risk: 'low', targets: [] },
+        ...{ callId: `c${calls}_0`, tool, arguments: identity, effect, risk: 'low', targets: [] },
         ...{ actionDigest: actionDigest(tool, identity), approvalId },
       },
     }),

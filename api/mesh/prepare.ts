@@ -1,0 +1,138 @@
+import { editOf } from '../../db/approvals/find.ts'
+import type { Db } from '../../db/connect.ts'
+import { eventByStepKey } from '../../db/events.ts'
+import { incidentById } from '../../db/incidents.ts'
+import { digestOf } from '../../domain/digest.ts'
+import type { Preparation } from '../../domain/tool.ts'
+import { specNamed } from '../../mesh/registry.ts'
+import type { ApiDeps } from '../deps.ts'
+import { notFound, Problem } from '../problem.ts'
+import { deviceProblem, unreachable } from './answers.ts'
+import { askDevice } from './ask-device.ts'
+import { deadlineMs, lookKey, type Mapped, mapCall, readInput } from './call.ts'
+import { type Executor, requireExecutor } from './executor.ts'
+
+export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'dryRun' | 'asks'> & {
+  resource: Executor['resource']
+  device: string
+}
+
+type Proposed = { tool: string; arguments: Record<string, unknown>; incidentId: string }
+
+/**
+ * The call that a model proposed and a run is about to judge, as rows have it: its arguments, or what a person made of them. Nothing
+ * is taken from whoever asks but the place in the log.
+ */
+export async function proposedCall(db: Db, stepKey: string): Promise<Proposed> {
+  const [, incidentId, attempt, turn, call] =
+    /^(inc_[0-9a-z]{26})\.(\d{1,6}):(\d{1,6}):tool_started:(\d{1,4})$/.exec(stepKey) ?? []
+  const none = notFound(`proposed call ${stepKey}`)
+  if (!incidentId) throw none
+  const incident = await incidentById(db, incidentId)
+  if (incident?.attempt !== Number(attempt)) throw none
+  const answered = await eventByStepKey(db, `${incidentId}.${attempt}:${turn}:model_answered:0`)
+  const proposed = answered?.kind === 'model_answered' ? answered.metadata.calls[Number(call)] : undefined
+  if (!proposed || proposed.secret) throw none
+  const edit = await editOf(db, { incidentId, attempt: Number(attempt), callId: proposed.id })
+  const args = edit?.arguments ?? proposed.arguments
+  if (args === null) throw none
+  return { tool: proposed.tool, arguments: args, incidentId }
+}
+
+/** What a proposed call would do to the resource: tried in a throw-away copy where the device can, else in words. */
+export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): Promise<DevicePreparation> {
+  const proposed = await proposedCall(deps.db, stepKey)
+  const spec = specNamed(proposed.tool)
+  if (spec?.name !== proposed.tool) throw notFound(`device tool ${proposed.tool}`)
+  const { on: _, reason: __, ...given } = proposed.arguments
+  const input = readInput(spec, given)
+  const executor = await requireExecutor(deps.db, id)
+  const mapped = mapCall(executor, spec, input)
+  const tried = spec.effect === 'write' ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
+  const { resource, device, through } = executor
+  return {
+    resource,
+    device: device.id,
+    stateFingerprint: tried.fingerprint,
+    ...(device.mode === 'sudo' && {
+      asks: { risk: 'critical', why: `${device.id} does everything as root, so everything is asked` },
+    }),
+    dryRun: {
+      possible: tried.rehearsal !== null,
+      summary: `${spec.summary(input)}, on ${resource.id}`,
+      details: {
+        on: resource,
+        device: device.id,
+        mode: device.mode,
+        capability: mapped.capability,
+        args: mapped.args,
+        ...(through && { through }),
+        ...(tried.rehearsal && { rehearsal: tried.rehearsal }),
+        ...(tried.why && { notRehearsed: tried.why }),
+      },
+    },
+  }
+}
+
+type Tried = { fingerprint: string; rehearsal: Record<string, unknown> | null; why: string | null }
+const untried: Tried = { fingerprint: '', rehearsal: null, why: null }
+
+/** The state the action rests on, and its rehearsal; both looked at afresh. */
+export async function tryOut(
+  deps: ApiDeps,
+  executor: Executor,
+  mapped: Mapped,
+  key: string,
+  incidentId: string,
+): Promise<Tried> {
+  const { spec, input } = mapped
+  // As root every look is asked about by itself: there is nothing to be found out beforehand.
+  if (executor.device.mode === 'sudo' || executor.through !== null) return untried
+  const state = spec.state ? await lookAt(deps, executor, spec.state(input), key, incidentId) : null
+  if (!spec.rehearses) return { ...untried, fingerprint: spec.state ? digestOf({ state }) : '' }
+  const heard = await askDevice(deps, executor.device, {
+    ...{ key: lookKey(key, 'rehearse'), capability: mapped.capability, args: mapped.args, rehearse: true, incidentId },
+    deadlineMs: deadlineMs(executor, true),
+  })
+  if (heard.kind !== 'answer') throw unreachable(executor.device.id, mapped.capability, heard.reason)
+  const { answer } = heard
+  if (!answer.ok && answer.error?.code !== 'capability_unavailable') throw deviceProblem(mapped.capability, answer)
+  const rehearsal = answer.ok ? { ...answer.result, truncated: answer.truncated } : null
+  return {
+    fingerprint: digestOf({ state, diff: answer.result?.diff ?? null }),
+    rehearsal,
+    why: answer.ok ? null : (answer.error?.message ?? null),
+  }
+}
+
+/** What a look tells; null where there is no such thing. Thrown: it could not be looked at. */
+export async function lookAt(
+  deps: ApiDeps,
+  executor: Executor,
+  look: Pick<Mapped, 'capability' | 'args'>,
+  key: string,
+  incidentId: string,
+): Promise<Record<string, unknown> | null> {
+  const heard = await askDevice(deps, executor.device, {
+    ...{ key: lookKey(key, 'look'), ...look, incidentId, deadlineMs: deadlineMs(executor, true) },
+  })
+  if (heard.kind !== 'answer') throw unreachable(executor.device.id, look.capability, heard.reason)
+  const { answer } = heard
+  if (answer.error?.code === 'not_found') return null
+  if (!answer.ok) throw deviceProblem(look.capability, answer)
+  return answer.result ?? {}
+}
+
+/** The state is the one that the person saw: looked at once more, just before. */
+export async function requireSameState(
+  deps: ApiDeps,
+  executor: Executor,
+  mapped: Mapped,
+  at: { key: string; incidentId: string; ifMatch: string | undefined },
+): Promise<void> {
+  if (at.ifMatch === undefined) return
+  const { fingerprint } = await tryOut(deps, executor, mapped, at.key, at.incidentId)
+  if (at.ifMatch.replace(/^(?:W\/)?"(.*)"$/, '$1') === fingerprint) return
+  const detail = `${executor.resource.id} is not as it was when this was decided. Nothing was done.`
+  throw new Problem(412, 'STATE_CHANGED', detail, { fields: { currentFingerprint: fingerprint } })
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { executable } from '../domain/device.ts'
+import { type CoreAnswer, risks, type Tool, type ToolContext } from '../domain/tool.ts'
+import { descriptionOf, type MeshSpec, meshSpecs, type Offering, toolsOf } from '../mesh/registry.ts'
+import { defineTool, discovered, reason, resourceId } from './define.ts'
+import { ProposalError } from './placement.ts'
+
+/** What the call would do on the device cannot be found out: the model reads why. */
+export class DevicePreparationError extends ProposalError {}
+
+const prepared = z.looseObject({
+  resource: executable,
+  stateFingerprint: z.string(),
+  dryRun: z.object({ possible: z.boolean(), summary: z.string(), details: z.record(z.string(), z.unknown()) }),
+  asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
+})
+const observed = z.object({ holds: z.boolean(), observed: z.string() })
+/** The core API says what it really was that the call reached. */
+const output = z.looseObject({ on: executable })
+
+type Input = { on: string; reason?: string } & Record<string, unknown>
+
+/**
+ * The sixteen tools on devices. Nothing of a device is known here: the core API finds the executor, mints what a device wants to see,
+ * tries writes out and looks whether they hold; a tool tells it the place in the log.
+ */
+export const deviceTools: readonly Tool[] = meshSpecs.map(toolOf)
+
+/** Names of the device tools that at least one of these devices has: what none has is not offered. */
+export function deviceToolsOf(devices: readonly Offering[]): Set<string> {
+  return new Set(devices.flatMap((device) => toolsOf(device).map((spec) => spec.name)))
+}
+
+export function isDeviceTool(name: string): boolean {
+  return meshSpecs.some((spec) => spec.name === name)
+}
+
+function toolOf(spec: MeshSpec): Tool {
+  const asking = spec.effect === 'read' ? {} : { reason: spec.command ? reason.optional() : reason }
+  return defineTool<Input, z.infer<typeof output>>({
+    name: spec.name,
+    description: descriptionOf(spec),
+    input: spec.input.extend({ on: resourceId, ...asking }) as unknown as z.ZodType<Input>,
+    output,
+    effect: spec.effect,
+    risk: spec.risk,
+    reversible: spec.reversible,
+    ...(spec.grantable && { grantable: true }),
+    names: { on: ['node', 'host', 'vm'] },
+    ...(spec.inside && { inside: true }),
+    ...(spec.command && { command: spec.command }),
+    discovers: ({ on }) => [discovered(on.kind, on.id)],
+    async prepare({ reason: _, ...input }, context) {
+      const { resource, ...rest } = prepared.parse(await ask(context, input.on, 'preparation'))
+      return { targets: [resource], identity: input, ...rest }
+    },
+    postcondition: {
+      text: 'the device holds what was done, or says so itself',
+      withinSeconds: 15,
+      check: async ({ on }, _output, context) => observed.parse(await ask(context, on, 'observation')),
+    },
+    run: ({ on, reason: why, ...args }, { core, stepKey, ifMatch, signal }) =>
+      core.post(
+        `/api/v1/devices/${on}/calls`,
+        { capability: spec.capability, args, ...(why !== undefined && { reason: why }) },
+        { idempotencyKey: stepKey, ...(ifMatch ? { ifMatch } : {}), ...(signal && { signal }) },
+      ),
+  })
+}
+
+async function ask({ core, stepKey, signal }: ToolContext, on: string, what: string): Promise<unknown> {
+  const path = `/api/v1/devices/${on}/${what}?key=${encodeURIComponent(stepKey)}`
+  const answer: CoreAnswer = await core.get(path, signal ? { signal } : {})
+  if (answer.ok) return answer.data
+  throw new DevicePreparationError(answer.problem.detail || answer.problem.title)
+}
