@@ -1,4 +1,4 @@
-import { chmod, lstat, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { lstat, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { globExpression } from '../../safety/command/glob.ts'
 import type { CapabilityContext } from './capability.ts'
@@ -44,7 +44,10 @@ const remove = (directory: string) => rm(directory, { recursive: true, force: tr
 /** A file under its real path, and its copy that the checks are tried on. */
 export type Copy = { path: string; copy: string }
 
-/** Runs the manifest's checks whose `path` matches one of the files, on their copies, with the rights of a read. */
+/**
+ * Runs the manifest's checks whose `path` matches one of the files, on their copies, confined as reads are. Copies are the agent's
+ * alone: where reads run as another user, a check cannot open them and its exit code says so.
+ */
 export async function runChecks(
   copies: readonly Copy[],
   directory: string,
@@ -55,8 +58,6 @@ export async function runChecks(
     for (const check of manifest.checks) {
       if (!globExpression([check.path]).test(path)) continue
       const argv = check.argv.map((word) => word.replaceAll('{path}', copy))
-      // A check may run as somebody who is not the agent: the copy is theirs to read for as long as it lasts.
-      await chmod(copy, 0o644)
       const { exitCode, stdout, stderr } = await run(argv, { cwd: directory, confine: 'read' })
       runs.push({ argv, exit_code: exitCode, output: (stdout + stderr).slice(0, longestOutput).toWellFormed() })
     }

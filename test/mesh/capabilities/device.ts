@@ -64,6 +64,8 @@ export function contextOf(device: Device, signal: AbortSignal = new AbortControl
           const stoppedBy = signal.aborted ? 'cancelled' : null
           resolve({ exitCode, signal: by, ...output, truncated: false, stoppedBy })
         })
+        // Who does not read its input must not end us.
+        child.stdin.on('error', () => {})
         child.stdin.end(input ?? '')
       })
     },
