@@ -63,9 +63,13 @@ async function incidentOf(api: Core, fault: Fault, signal?: AbortSignal): Promis
     if (found) return found
     await delay(300, undefined, { signal })
   }
+  const all = await listAll(api, '/api/v1/incidents?limit=50', anIncident, 50)
+  const handedOver = all.find(({ status, resource }) => status === 'escalated' && resource?.id === fault.on)
   throw new CommandFailed(
     'timeout',
-    `No incident about ${fault.on} after ${alertWithinMs / 1000} s. The log of the lab (.nightshift/logs/lab.log) tells whether its alert was refused.`,
+    handedOver
+      ? `${handedOver.id} about ${fault.on} was handed to a person, and takes what fires again within half an hour. Break another one with --target, or: nightshift incidents investigate ${handedOver.id}`
+      : `No incident about ${fault.on} after ${alertWithinMs / 1000} s. The log of the lab (.nightshift/logs/lab.log) tells whether its alert was refused.`,
   )
 }
 
