@@ -1,0 +1,126 @@
+import { type IncomingMessage, request } from 'node:http'
+import { text as readText } from 'node:stream/consumers'
+import { stripText } from '../../safety/strip.ts'
+import { errnoOf, Refused } from './refused.ts'
+
+/** The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then speaks its own newest. */
+export type Engine = { socket: string; host: string }
+
+const standard = 'unix:///var/run/docker.sock'
+const patienceMs = 3_000
+
+/** `host` as DOCKER_HOST writes it; without it where every engine listens. */
+export function engineAt(host: string | undefined): Engine {
+  const written = host || standard
+  return { host: written, socket: written.startsWith('unix://') ? written.slice('unix://'.length) : '' }
+}
+
+/** Null when an engine answers; else what is missing, in words. */
+export async function lacksEngine(engine: Engine): Promise<string | null> {
+  if (engine.socket === '') return `${engine.host} is no Unix socket, and others are not spoken to`
+  try {
+    const answer = await send(engine, 'GET', '/_ping', undefined, AbortSignal.timeout(patienceMs))
+    answer.resume()
+    return answer.statusCode === 200 ? null : `the engine at ${engine.socket} answers ${answer.statusCode}`
+  } catch (error) {
+    return notThere(engine, error)
+  }
+}
+
+function notThere({ socket }: Engine, error: unknown): string {
+  const code = errnoOf(error)
+  if (code === 'ENOENT') return `no engine socket at ${socket}`
+  if (code === 'EACCES') return `the agent may not use the engine socket at ${socket}`
+  return `no engine answers at ${socket}`
+}
+
+/** Asks for JSON; what the engine refuses is thrown with its own words. */
+export async function ask<T>(
+  engine: Engine,
+  method: 'GET' | 'POST',
+  path: string,
+  signal: AbortSignal,
+  body?: unknown,
+): Promise<T> {
+  return JSON.parse(await readText(await open(engine, method, path, signal, body))) as T
+}
+
+/** Asks for a stream; the caller reads or destroys it. */
+export async function open(
+  engine: Engine,
+  method: 'GET' | 'POST',
+  path: string,
+  signal: AbortSignal,
+  body?: unknown,
+): Promise<IncomingMessage> {
+  let answer: IncomingMessage
+  try {
+    answer = await send(engine, method, path, body, signal)
+  } catch (error) {
+    if (signal.aborted) throw error
+    throw new Refused('capability_unavailable', notThere(engine, error))
+  }
+  const status = answer.statusCode ?? 0
+  if (status >= 200 && status < 300) return answer
+  const why = wordsOf(await readText(answer))
+  throw new Refused(status === 404 ? 'not_found' : status === 409 ? 'conflict' : 'failed', `the engine says: ${why}`)
+}
+
+/** Errors come as `{ "message": "…" }`. */
+function wordsOf(text: string): string {
+  let said = text
+  try {
+    said = String((JSON.parse(text) as { message?: unknown }).message)
+  } catch {}
+  return stripText(said, { keepNewlines: false }).slice(0, 500)
+}
+
+function send(
+  engine: Engine,
+  method: string,
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body))
+  const headers = bytes ? { 'content-type': 'application/json', 'content-length': bytes.length } : {}
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath: engine.socket, method, path, signal, headers: { host: 'engine', ...headers } })
+    sent.once('response', resolve)
+    sent.once('error', reject)
+    sent.end(bytes ?? undefined)
+  })
+}
+
+export type Piece = { stream: 'stdout' | 'stderr'; bytes: Buffer }
+
+/**
+ * Takes the two outputs of a container apart. Without a terminal each piece has a header of eight bytes: the output (1 and 0: standard,
+ * 2: error), three zeros, and the length, big-endian. Pieces are handed on as they come, however the network cut them.
+ */
+export async function* apart(body: AsyncIterable<Buffer>, terminal: boolean): AsyncGenerator<Piece> {
+  if (terminal) {
+    for await (const bytes of body) yield { stream: 'stdout', bytes }
+    return
+  }
+  let rest: Buffer = Buffer.alloc(0)
+  let left = 0
+  let stream: Piece['stream'] = 'stdout'
+  for await (const chunk of body) {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    for (;;) {
+      if (left > 0 && rest.length > 0) {
+        const bytes = rest.subarray(0, left)
+        rest = rest.subarray(bytes.length)
+        left -= bytes.length
+        yield { stream, bytes }
+      }
+      if (left > 0 || rest.length < 8) break
+      if (rest[0]! > 2 || rest.readUIntBE(1, 3) !== 0)
+        throw new Refused('failed', 'the engine sent no stream of output')
+      stream = rest[0] === 2 ? 'stderr' : 'stdout'
+      left = rest.readUInt32BE(4)
+      rest = rest.subarray(8)
+    }
+  }
+}
