@@ -40,7 +40,7 @@ export async function callDevice(
   return about(address, asked.request_id, readJson(answer.body, capabilityAnswer, address.id))
 }
 
-/** How a long operation stands. */
+/** How an operation stands, or stood: from what runs, else from the journal. */
 export async function readOperation(address: DeviceAddress, requestId: string): Promise<CapabilityAnswer> {
   const answer = await request(post(address, 'GET', `/operations/${requestId}`, undefined, { timeoutMs: 10_000 }))
   return about(address, requestId, readJson(answer.body, capabilityAnswer, address.id))
@@ -61,7 +61,8 @@ export async function followOperation(
   let last: CapabilityAnswer | null = null
   const end = () => {
     const text = data.join('\n')
-    if (event === 'answer' || event === 'done') last = readText(text, capabilityAnswer, address.id)
+    if (event === 'answer') last = readText(text, capabilityAnswer, address.id)
+    else if (event === 'missed') onLine(`(${text} lines were missed)`)
     else if (data.length > 0) onLine(lineOf(text))
     event = 'message'
     data = []
@@ -77,13 +78,11 @@ export async function followOperation(
   return last === null ? null : about(address, requestId, last)
 }
 
-/** Lines are JSON strings or `{ "line": … }`; whatever else is there is a line as it stands. */
+/** Lines are JSON strings; whatever else is there is a line as it stands. */
 function lineOf(text: string): string {
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'string') return value
-    const line = (value as { line?: unknown } | null)?.line
-    return typeof line === 'string' ? line : text
+    return typeof value === 'string' ? value : text
   } catch {
     return text
   }

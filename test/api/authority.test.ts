@@ -103,6 +103,9 @@ test('there are no doors beside the document but those that are known here', asy
       'POST /approvals/:id/plain',
       'POST /auth/codes',
       'POST /auth/session',
+      // By a token of a device's enrolment alone, which gives what that device may be asked; tried in devices.test.ts.
+      'POST /mesh/enrolments',
+      'POST /mesh/manifests',
       // By a signature of Slack's alone; tried below.
       'POST /slack/interactions',
     ].sort(),

@@ -78,7 +78,6 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
     if (mood === 'other_request') return send(response, 200, { ...answer, request_id: `req_${'0'.repeat(24)}` })
     if (mood === 'other_device') return send(response, 200, { ...answer, device: 'somebody-else' })
     if (body.stream && answer.ok) {
-      operations.set(answer.request_id, answer)
       return send(response, 202, { ...answer, status: 'running', result: null, ok: true })
     }
     send(response, answer.ok ? 200 : 403, answer)
@@ -141,6 +140,7 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
       ...{ audit_hash: device.head, truncated: false, duration_ms: 1 },
     }
     journal.set(own, { digest: argsDigest(args), answer })
+    operations.set(answer.request_id, answer)
     return answer
   }
 
