@@ -52,8 +52,14 @@ export function runAgent(parent: Command): void {
 }
 
 const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))
-/** Small spaces for young objects, and no threads of V8's own: an agent is idle nearly always. */
-const flags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=1', '--single-threaded']
+/** An agent is idle nearly always, on a machine that has better use for its memory: few threads, little room, no compilers at work. */
+const flags = [
+  '--disable-warning=ExperimentalWarning',
+  '--max-semi-space-size=1',
+  '--v8-pool-size=1',
+  '--no-opt',
+  '--no-maglev',
+]
 
 /** The agent takes the place of this process: nothing of the command line stays in memory, and its pid is the one that was started. */
 function become(options: AgentOptions): void {
@@ -63,6 +69,7 @@ function become(options: AgentOptions): void {
     PATH: process.env.PATH ?? '',
     HOME: process.env.HOME ?? '/',
     MALLOC_ARENA_MAX: '2',
+    UV_THREADPOOL_SIZE: '2',
     NODE_COMPILE_CACHE: join(options.state, 'compile-cache'),
   })
 }

@@ -37,7 +37,13 @@ export type Journal = {
   close(): void
 }
 
-export type JournalOptions = { segmentBytes?: number; segmentsKept?: number; nowMs?: () => number }
+export type JournalOptions = {
+  segmentBytes?: number
+  segmentsKept?: number
+  nowMs?: () => number
+  /** Told of each entry as soon as it is written. */
+  onEntry?: (told: Told) => void
+}
 
 /**
  * Opens the journal of a state directory, `journal/` with a segment per so many bytes and `head.json` beside it. The head names an
@@ -46,7 +52,7 @@ export type JournalOptions = { segmentBytes?: number; segmentsKept?: number; now
  */
 export function openJournal(
   state: string,
-  { segmentBytes = 4 << 20, segmentsKept = 32, nowMs = Date.now }: JournalOptions = {},
+  { segmentBytes = 4 << 20, segmentsKept = 32, nowMs = Date.now, onEntry = () => undefined }: JournalOptions = {},
 ): Journal {
   const directory = join(state, 'journal')
   const headFile = join(state, 'head.json')
@@ -136,6 +142,7 @@ export function openJournal(
     known.apply(entry, hash, { segment, offset: size, length })
     size += bytes.length
     last = { n: entry.n, hash }
+    onEntry(told)
     return hash
   }
 

@@ -4,7 +4,7 @@ import { readPublicKey } from '../sign.ts'
 import { type Address, whyTls } from './address.ts'
 import { openAgent } from './agent.ts'
 import { findConfinement } from './confine.ts'
-import { type Journal, openJournal } from './journal.ts'
+import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { lock } from './lock.ts'
 import { bootId, members, startTicksOf } from './members.ts'
 import { openNonces } from './nonces.ts'
@@ -25,7 +25,7 @@ export type AgentOptions = {
 const syncMs = 1_000
 
 /** Starts the agent and resolves when it listens. Throws, in words for a person, when it may not start like that. */
-export async function startAgent(options: AgentOptions) {
+export async function startAgent(options: AgentOptions, journalOptions: JournalOptions = {}) {
   const { state, address, tls } = options
   const refusal = tls ? null : whyTls(address)
   if (refusal) throw new Error(refusal)
@@ -36,7 +36,7 @@ export async function startAgent(options: AgentOptions) {
 
   const release = lock(state)
   // In this order: nonces are what tells a first start from a journal that is gone.
-  const journal = openJournal(state)
+  const journal = openJournal(state, journalOptions)
   const nonces = openNonces(state, Date.now())
   journal.append({ kind: 'started', version: options.version, boot: bootId() })
   if (options.acceptLostJournal && journal.lost() !== null) journal.append({ kind: 'loss_accepted' })
