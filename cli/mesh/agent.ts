@@ -5,9 +5,10 @@ import type { Command } from 'commander'
 import { readAddress } from '../../mesh/agent/address.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
 import { CommandFailed } from '../exit-code.ts'
+import { enrollAgent } from './agent-enroll.ts'
 
 type Options = {
-  manifest: string
+  manifest?: string
   listen: string
   state: string
   rootKey?: string
@@ -17,12 +18,12 @@ type Options = {
 }
 
 export function runAgent(parent: Command): void {
-  parent
+  const agent = parent
     .command('agent')
     .description('be the agent of this device: answer signed requests, and do what the manifest and the guard allow')
-    .requiredOption(
+    .option(
       '--manifest <file>',
-      'what this device may be asked, signed by the control plane; read again on SIGHUP',
+      'what this device may be asked, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
     )
     .option('--listen <address>', 'loopback or an address of WireGuard; anything else needs TLS', '127.0.0.1:7474')
     .option('--state <dir>', 'journal, nonces and the name of this device', '/var/lib/nightshift-agent')
@@ -35,12 +36,12 @@ export function runAgent(parent: Command): void {
       '\nExample:\n  nightshift mesh agent --manifest /etc/nightshift/manifest.json --listen 127.0.0.1:7474',
     )
     .action((options: Options) => {
-      const { manifest: manifestFile, listen, state, tlsCert: cert, tlsKey: key } = options
+      const { listen, state, tlsCert: cert, tlsKey: key } = options
       const address = readAddress(listen)
       if (!address) throw new CommandFailed('usage', `--listen takes an address and a port, not ${listen}.`)
       if (!cert !== !key) throw new CommandFailed('usage', '--tls-cert and --tls-key belong together.')
       become({
-        manifestFile,
+        manifestFile: options.manifest ?? join(state, 'manifest.json'),
         address,
         state,
         rootKeyFile: options.rootKey ?? join(state, 'root-key'),
@@ -49,6 +50,7 @@ export function runAgent(parent: Command): void {
         version: version(),
       })
     })
+  enrollAgent(agent)
 }
 
 const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))

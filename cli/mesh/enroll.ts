@@ -1,0 +1,129 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
+import { deviceTerms, executable, guests } from '../../domain/device.ts'
+import { meshMode } from '../../domain/mesh.ts'
+import { type Asking, asking, connected } from '../connection.ts'
+import type { Core } from '../core.ts'
+import { CommandFailed } from '../exit-code.ts'
+import { inert } from '../inert.ts'
+import { oneOf, whole } from '../one-of.ts'
+import { ApiProblem } from '../problem.ts'
+import { data, json, note } from '../terminal.ts'
+import { moment } from '../time.ts'
+import { type ADevice, aDevice } from './a-device.ts'
+
+type Root = { path: string; writable: boolean }
+type Options = Asking & {
+  address?: string
+  addressVariable?: string
+  mode?: string
+  root: Root[]
+  for?: { kind: string; id: string }
+  tool: string[]
+  capability: string[]
+  program: string[]
+  gitHost: string[]
+  check: { path: string; argv: string[] }[]
+  guests?: string
+  timeoutSeconds?: number
+  days?: number
+  reason?: string
+}
+
+export function enrollDevice(parent: Command): void {
+  asking(
+    parent
+      .command('enroll')
+      .description('make a device known, or change it; prints the command that enrols it, good once and for 15 minutes')
+      .argument('<name>', 'of the node, host or VM; another with --for')
+      .option('--address <url>', 'where its agent listens: https, or http on a private network')
+      .option('--address-variable <name>', 'variable of the API that wins over it: <NAME>_DEVICE_MESH_URL')
+      .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, oneOf(meshMode.options))
+      .option('--root <path>', 'directory that files are read in, with :rw also written in; again for more', roots, [])
+      .option('--for <resource>', 'what it executes for, as host:host-osl-1', resource)
+      .option('--tool <name>', 'allow this tool alone; again for more', more, [])
+      .option('--capability <name>', 'name this capability in the manifest alone; again for more', more, [])
+      .option('--program <name>', 'of commands that only read, let this program alone run unasked; again for more', more, [])
+      .option('--git-host <host>', 'host that may be cloned from and pushed to; again for more', more, [])
+      .option('--check <path=command>', 'tried in a copy before a file there is written; {path} is the copy', checks, [])
+      .option('--guests <how>', `reach guests without an agent by: ${guests.options.join(', ')}`, oneOf(guests.options))
+      .option('--timeout-seconds <n>', 'how long one call may take (60)', whole)
+      .option('--days <n>', 'how long a manifest is good (90)', whole)
+      .option('--reason <text>', 'why, for the audit'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh enroll node-osl-1 --address http://10.42.0.10:7474 --mode user --root /srv:rw --root /var/log',
+    )
+    .action(async (name: string, options: Options) => {
+      const { api, where } = connected(options)
+      const path = `/api/v1/devices/${encodeURIComponent(name)}`
+      const before = await known(api, path)
+      await api.put(path, settings(name, before, options))
+      const minted = z
+        .looseObject({ token: z.string(), expiresAt: z.string() })
+        .parse(await api.post(`${path}/enrolment`))
+      const command = `nightshift mesh agent enroll --api ${where.url} --token ${minted.token}`
+      if (options.json) return json({ device: name, ...minted, command })
+      data(command)
+      note(`Run it on ${inert(name)} before ${moment(minted.expiresAt)}. It works once and is not shown again.`)
+    })
+}
+
+async function known(api: Core, path: string): Promise<ADevice | null> {
+  return await api.get(path).then(aDevice.parse, (error: unknown) => {
+    if (error instanceof ApiProblem && error.problem.status === 404) return null
+    throw error
+  })
+}
+
+/** What is not named stays as it is. */
+function settings(name: string, before: ADevice | null, options: Options): Record<string, unknown> {
+  const url = options.address ?? before?.url
+  const mode = options.mode ?? before?.mode
+  if (!url || !mode) throw new CommandFailed('usage', `There is no device ${name} yet: say --address and --mode.`)
+  const named = <T>(list: T[], old: T[] | undefined) => (list.length > 0 ? list : (old ?? []))
+  const terms = before?.terms
+  return {
+    ...(!before && options.for && { resource: options.for }),
+    ...{ url, mode, urlEnv: options.addressVariable ?? before?.urlEnv ?? null },
+    guests: options.guests ?? before?.guests ?? null,
+    timeoutSeconds: options.timeoutSeconds ?? before?.timeoutSeconds ?? 60,
+    manifestDays: options.days ?? before?.manifestDays ?? 90,
+    toolsAllowed: named(options.tool, before?.toolsAllowed),
+    enabled: before?.enabled ?? true,
+    terms: deviceTerms.parse({
+      ...terms,
+      capabilities: named(options.capability, terms?.capabilities),
+      roots: named(options.root, terms?.roots),
+      auto_approve: named(options.program, terms?.auto_approve),
+      git_hosts: named(options.gitHost, terms?.git_hosts),
+      checks: named(options.check, terms?.checks),
+    }),
+    reason: options.reason ?? null,
+  }
+}
+
+function roots(text: string, before: Root[]): Root[] {
+  const [, path, way] = /^(\/.*?)(?::(rw|ro))?$/.exec(text) ?? []
+  if (!path) throw new InvalidArgumentError('It takes an absolute path, with :rw where it may be written to.')
+  return [...before, { path, writable: way === 'rw' }]
+}
+
+/** `/etc/nginx/nginx.conf=nginx -t -c {path}`: words between spaces; no shell reads them. */
+function checks(text: string, before: Options['check']): Options['check'] {
+  const [, path, command] = /^(\/[^=]*)=(.+)$/.exec(text) ?? []
+  if (!path || !command) throw new InvalidArgumentError('It takes <path>=<command>.')
+  return [...before, { path, argv: command.split(/ +/).filter(Boolean) }]
+}
+
+function resource(text: string): { kind: string; id: string } {
+  const [kind, id] = text.split(':')
+  const parsed = executable.safeParse({ kind, id })
+  if (!parsed.success) throw new InvalidArgumentError('It takes node:<id>, host:<id> or vm:<id>.')
+  return parsed.data
+}
+
+function more(value: string, before: string[]): string[] {
+  return [...before, value]
+}
