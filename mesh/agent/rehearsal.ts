@@ -2,11 +2,15 @@ import { lstat, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { globExpression } from '../../safety/command/glob.ts'
 import type { CapabilityContext } from './capability.ts'
+import { isSecret } from './roots.ts'
 
 /** What the person who decides is shown of one check: what ran on the copy, and what it said. */
 export type CheckRun = { argv: string[]; exit_code: number | null; output: string }
 
 const longestOutput = 8_192
+
+/** In place of what a file with secrets in it would show. */
+export const withheld = '[not shown: such files hold secrets]\n'
 
 /** A throw-away directory below the agent's state for as long as an act takes; whatever happens, it is gone afterwards. */
 export async function inThrowAway<T>(state: string, act: (directory: string) => Promise<T>): Promise<T> {
@@ -59,7 +63,8 @@ export async function runChecks(
       if (!globExpression([check.path]).test(path)) continue
       const argv = check.argv.map((word) => word.replaceAll('{path}', copy))
       const { exitCode, stdout, stderr } = await run(argv, { cwd: directory, confine: 'read' })
-      runs.push({ argv, exit_code: exitCode, output: (stdout + stderr).slice(0, longestOutput).toWellFormed() })
+      const output = isSecret(path) ? withheld : (stdout + stderr).slice(0, longestOutput).toWellFormed()
+      runs.push({ argv, exit_code: exitCode, output })
     }
   }
   return runs

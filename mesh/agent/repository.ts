@@ -1,11 +1,11 @@
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { stripText } from '../../safety/strip.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
+import { readWhole } from './content.ts'
 import { systemPath } from './programs.ts'
 import { Refused } from './refused.ts'
 import type { Place } from './roots.ts'
-import { assertDirectory, at, entry, type Held, within } from './walk.ts'
+import { assertDirectory, at, entry, type Held, openContent } from './walk.ts'
 
 /**
  * Running git where neither the device's configuration nor the repository's own can make it start a program, ask somebody, or go
@@ -22,7 +22,13 @@ const settings = [
   ],
   ...['core.pager=cat', 'core.editor=false', 'credential.helper=', 'core.askPass=', 'http.followRedirects=false'],
   ...['commit.gpgSign=false', 'tag.gpgSign=false', 'push.gpgSign=false', 'submodule.recurse=false'],
-  ...['gc.auto=0', 'maintenance.auto=false', 'push.followTags=false', 'push.recurseSubmodules=no'],
+  ...[
+    'core.quotePath=true',
+    'gc.auto=0',
+    'maintenance.auto=false',
+    'push.followTags=false',
+    'push.recurseSubmodules=no',
+  ],
 ]
 
 /** Everything of git starts with these; `safe.directory` since the agent has looked at the owner itself. */
@@ -56,14 +62,11 @@ export function gitEnvironment(author: string, local = false): NonNullable<RunOp
 const harmless =
   /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|autocrlf|safecrlf|eol|symlinks|sharedrepository|abbrev|quotepath|compression)|user\.(?:name|email)|remote\.[^\n]*\.(?:url|pushurl|fetch|tagopt|prune)|branch\.[^\n]*\.(?:remote|merge|rebase|description)|extensions\.objectformat|init\.defaultbranch|pull\.(?:rebase|ff)|push\.default|fetch\.prune|merge\.(?:ff|conflictstyle)|diff\.(?:renames|algorithm)|receive\.denynonfastforwards|receive\.denydeletes|gc\.(?:auto|pruneexpire|reflogexpire)|submodule\.(?:active|[^\n]*\.(?:url|active))|color\.[^\n]*|advice\.[a-z]+|i18n\.[a-z]+)$/i
 
-/** What a repository says of itself: `[key, value]` in the order it stands there, keys as git writes them. */
-export type Settings = readonly (readonly [string, string])[]
-
 /**
  * A checkout as it must be: a directory with a real `.git` in it, of the agent's own user, with no settings but harmless ones and
- * no objects elsewhere. Answers its settings; throws why not.
+ * no objects elsewhere. Answers the text of its settings; throws why not.
  */
-export async function checkoutAt(place: Place, context: CapabilityContext): Promise<Settings> {
+export async function checkoutAt(place: Place, context: CapabilityContext): Promise<string> {
   return at(place, async (directory) => {
     assertDirectory(directory)
     assertOwn(directory)
@@ -98,15 +101,16 @@ export function assertOwn({ stat, path }: Held): void {
   if ((stat.mode & 0o002n) !== 0n) throw new Refused('failed', `everybody may write to ${path}`)
 }
 
-async function assertPlain(directory: Held, path: string, context: CapabilityContext): Promise<Settings> {
+async function assertPlain(directory: Held, path: string, context: CapabilityContext): Promise<string> {
   assertOwn(directory)
   await assertNone(directory, ['commondir'], `${path} shares its repository with another one`)
   await assertNone(directory, ['objects', 'info', 'alternates'], `${path} has objects elsewhere`)
-  const settings = await settingsOf(directory, path, context)
-  const odd = settings.find(([key]) => !harmless.test(key))
-  if (odd)
-    throw new Refused('blocked', `the repository's own setting ${odd[0]} could start a program or lead elsewhere`)
-  return settings
+  const text = await settingsIn(directory)
+  // What a program prints reaches us as plain text: a name must not be another one by then.
+  if (stripText(text) !== text) throw new Refused('blocked', `the settings of ${path} hold what cannot be seen`)
+  const odd = (await askSettings(text, ['--list', '--name-only'], context)).find((key) => !harmless.test(key))
+  if (odd) throw new Refused('blocked', `the repository's own setting ${odd} could start a program or lead elsewhere`)
+  return text
 }
 
 async function assertNone(directory: Held, names: readonly string[], why: string): Promise<void> {
@@ -124,28 +128,36 @@ async function assertNone(directory: Held, names: readonly string[], why: string
   }
 }
 
-/** Read as text that we opened ourselves, and handed to git on its input: includes are not followed. */
-async function settingsOf(directory: Held, path: string, context: CapabilityContext): Promise<Settings> {
-  const file = await open(within(directory.handle, 'config'), constants.O_RDONLY | constants.O_NOFOLLOW)
-  let text: string
+async function settingsIn(directory: Held): Promise<string> {
+  const held = await entry(directory, 'config')
+  if (!held) return ''
   try {
-    text = await file.readFile('utf8')
+    const file = await openContent(held)
+    try {
+      return (await readWhole(file, held.path, AbortSignal.timeout(10_000))).toString('utf8')
+    } finally {
+      await file.close()
+    }
   } finally {
-    await file.close()
+    await held.handle.close()
   }
-  const ran = await context.run(git('config', '--file', '-', '--no-includes', '--list', '-z'), {
+}
+
+/** Asks git about settings that are handed to it on its input, so that it includes no others; one answer a line. */
+export async function askSettings(
+  text: string,
+  words: readonly string[],
+  context: CapabilityContext,
+): Promise<string[]> {
+  const ran = await context.run(git('config', '--file', '-', '--no-includes', ...words), {
     env: gitEnvironment(authorOf(context)),
     input: text,
     confine: 'read',
   })
-  if (ran.exitCode !== 0) throw new Refused('failed', `git cannot read the settings of ${path}`)
-  return ran.stdout
-    .split('\0')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const end = line.indexOf('\n')
-      return end < 0 ? [line, 'true'] : [line.slice(0, end), line.slice(end + 1)]
-    })
+  // 1: there is none.
+  if ((ran.exitCode !== 0 && ran.exitCode !== 1) || ran.truncated)
+    throw new Refused('failed', 'git cannot read the settings of the repository')
+  return ran.stdout.split('\n').filter((line) => line !== '')
 }
 
 export const authorOf = ({ manifest }: Pick<CapabilityContext, 'manifest'>) => `nightshift@${manifest.device}`
@@ -164,4 +176,23 @@ export function inCheckout(
     ...rest,
     env: { ...gitEnvironment(authorOf(context), local), ...env },
   })
+}
+
+/** The names in a list that git wrote one a line: what is not plain ASCII stands in quotes, with escapes as in C. */
+export function namesIn(listing: string): string[] {
+  return listing
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => (line.startsWith('"') && line.endsWith('"') ? unquoted(line.slice(1, -1)) : line))
+}
+
+const escapes: Record<string, number> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13, '"': 34, '\\': 92 }
+
+function unquoted(text: string): string {
+  const bytes: number[] = []
+  for (const [part] of text.matchAll(/\\[0-7]{3}|\\.|[^\\]/g)) {
+    if (!part.startsWith('\\')) bytes.push(...Buffer.from(part))
+    else bytes.push(escapes[part[1]!] ?? Number.parseInt(part.slice(1), 8))
+  }
+  return Buffer.from(bytes).toString('utf8')
 }

@@ -1,3 +1,5 @@
+import { realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { z } from 'zod'
 import type { Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
@@ -52,6 +54,9 @@ export function isInside(path: string, directory: string): boolean {
 
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
+/** Is what lies there not shown unasked? Then a rehearsal, which nobody is asked about, does not show it either. */
+export const isSecret = (path: string): boolean => pathFinding(wordOf(path), [], false) !== null
+
 /** A look at a path: unasked, unless what lies there is secret by the rules that commands are judged by. */
 export function weighLook(path: string, manifest: Manifest): Weight {
   const place = placeOf(path, manifest)
@@ -88,7 +93,16 @@ const refusedFor = ({ code, message }: Misplaced): Weight => ({
 export function placed(path: string, manifest: Manifest, state: string, access: 'look' | 'change'): Place {
   const place = placeOf(path, manifest)
   if ('code' in place) throw new Refused(place.code, place.message)
-  if (isInside(place.path, state)) throw new Refused('outside_roots', `${place.path} belongs to the agent`)
+  if (isInside(place.path, realPath(state))) throw new Refused('outside_roots', `${place.path} belongs to the agent`)
   if (access === 'change' && !place.writable) throw new Refused('outside_roots', readOnly(place).message)
   return place
+}
+
+/** The walk follows no link, so what it reaches goes by its real path. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
 }

@@ -1,3 +1,4 @@
+import { stripText } from '../../safety/strip.ts'
 import { decoded } from './content.ts'
 
 /** More than this nobody reads on an approval card. */
@@ -27,12 +28,11 @@ export async function unifiedDiff(
     { context: 3, timeout: 5_000, headerOptions: FILE_HEADERS_ONLY },
   )
   if (diff === undefined) return { diff: `${path} changes in too many places to show\n`, truncated: true }
-  return diff.length > longestDiff
-    ? {
-        diff: `${diff.slice(0, longestDiff).toWellFormed()}\n[${diff.length - longestDiff} characters more]\n`,
-        truncated: true,
-      }
-    : { diff, truncated: false }
+  const note =
+    stripText(now) === now.replaceAll('\r\n', '\n') ? '' : '[the new content holds characters that cannot be seen]\n'
+  if (diff.length <= longestDiff) return { diff: diff + note, truncated: false }
+  const left = diff.length - longestDiff
+  return { diff: `${diff.slice(0, longestDiff).toWellFormed()}\n[${left} characters more]\n${note}`, truncated: true }
 }
 
 const textOrNothing = (bytes: Buffer | null) => (bytes ? decoded(bytes) : '')

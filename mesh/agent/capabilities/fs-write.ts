@@ -4,9 +4,9 @@ import { z } from 'zod'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
 import { bytesOf, readWhole, sha256Of, wholeBytes } from '../content.ts'
 import { answered, Refused } from '../refused.ts'
-import { inThrowAway, runChecks } from '../rehearsal.ts'
+import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import { replace } from '../replace.ts'
-import { pathArgument, placed, weighChange } from '../roots.ts'
+import { isSecret, pathArgument, placed, weighChange } from '../roots.ts'
 import { inTurn } from '../turns.ts'
 import { unifiedDiff } from '../unified.ts'
 import { keepVersion } from '../versions.ts'
@@ -114,17 +114,18 @@ function rehearse({ name, path, former, bytes, mode }: Change, context: Capabili
   return inThrowAway(context.state, async (directory) => {
     const copy = join(directory, name)
     await writeFile(copy, bytes, { mode: 0o600, flag: 'wx' })
-    const { diff, truncated } = await unifiedDiff(path, former?.bytes ?? null, bytes)
+    const secret = isSecret(path)
+    const shown = secret ? null : await unifiedDiff(path, former?.bytes ?? null, bytes)
     const checks = await runChecks([{ path, copy }], directory, context)
     const kept = former?.bytes.equals(bytes) && Number(former.stat.mode & 0o777n) === mode
     const result = {
-      diff,
+      diff: shown?.diff ?? withheld,
       checks,
       would_change: !kept,
       path,
       mode: { before: former ? modeOf(former.stat) : null, after: `0${mode.toString(8).padStart(3, '0')}` },
-      sha256: sha256Of(bytes),
+      sha256: secret ? null : sha256Of(bytes),
     }
-    return { ok: true, result, truncated }
+    return { ok: true, result, truncated: shown?.truncated ?? false }
   })
 }

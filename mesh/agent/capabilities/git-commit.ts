@@ -5,9 +5,9 @@ import type { CapabilityContext, DeviceCapability, Outcome } from '../capability
 import { failed } from '../capability.ts'
 import { whyNotDone } from '../programs.ts'
 import { answered, Refused } from '../refused.ts'
-import { type Copy, inThrowAway, runChecks } from '../rehearsal.ts'
-import { checkoutAt, inCheckout } from '../repository.ts'
-import { type Place, pathArgument, placed, weighChange } from '../roots.ts'
+import { type Copy, inThrowAway, runChecks, withheld } from '../rehearsal.ts'
+import { checkoutAt, inCheckout, namesIn } from '../repository.ts'
+import { isSecret, type Place, pathArgument, placed, weighChange } from '../roots.ts'
 import { inTurn } from '../turns.ts'
 import { at, entry } from '../walk.ts'
 import { lacksGit } from './git.ts'
@@ -123,9 +123,9 @@ async function changed(
   context: CapabilityContext,
   env = {},
 ): Promise<string[]> {
-  const words = ['diff-tree', '-r', '--name-only', '--no-renames', '-z', from, to]
+  const words = ['diff-tree', '-r', '--name-only', '--no-renames', from, to]
   const { stdout } = await inCheckout(path, words, context, { env })
-  return stdout.split('\0').filter((name) => name !== '')
+  return namesIn(stdout)
 }
 
 function rehearse(args: Args, { path, head }: Checkout, context: CapabilityContext): Promise<Outcome> {
@@ -152,8 +152,7 @@ function rehearse(args: Args, { path, head }: Checkout, context: CapabilityConte
     }
     const tree = (await ours('git write-tree', 'write-tree')).trim()
     const files = await changed(path, head, tree, context, env)
-    const words = ['diff-tree', '-r', '-p', '--no-renames', '--no-ext-diff', '--no-textconv', head, tree]
-    const shown = await inCheckout(path, words, context, { env })
+    const { diff, truncated } = await diffOf({ path, head, tree, files }, context, env)
     const laid = join(directory, 'tree')
     await mkdir(laid)
     if (files.length > 0 && context.manifest.checks.length > 0)
@@ -164,8 +163,8 @@ function rehearse(args: Args, { path, head }: Checkout, context: CapabilityConte
       laid,
       context,
     )
-    const result = { diff: shown.stdout, checks, would_change: files.length > 0, path, files }
-    return { ok: true, result, truncated: shown.truncated }
+    const result = { diff, checks, would_change: files.length > 0, path, files }
+    return { ok: true, result, truncated }
   })
 }
 
@@ -174,4 +173,20 @@ async function copyOf(path: string, laid: string, name: string): Promise<Copy | 
   const copy = join(laid, name)
   const found = await lstat(copy).catch(() => null)
   return found?.isFile() ? { path: join(path, name), copy } : null
+}
+
+/** More than this nobody reads on an approval card. */
+const shownFiles = 200
+
+type Trees = { path: string; head: string; tree: string; files: readonly string[] }
+
+async function diffOf({ path, head, tree, files }: Trees, context: CapabilityContext, env: Record<string, string>) {
+  const open = files.filter((name) => !isSecret(join(path, name)))
+  const notes = files.filter((name) => isSecret(join(path, name))).map((name) => `${name}: ${withheld}`)
+  if (open.length > shownFiles) notes.push(`${open.length - shownFiles} files more are changed\n`)
+  const truncated = open.length > shownFiles
+  if (open.length === 0) return { diff: notes.join(''), truncated }
+  const words = ['diff-tree', '-r', '-p', '--no-renames', '--no-ext-diff', '--no-textconv', head, tree, '--']
+  const shown = await inCheckout(path, [...words, ...open.slice(0, shownFiles)], context, { env })
+  return { diff: shown.stdout + notes.join(''), truncated: truncated || shown.truncated }
 }

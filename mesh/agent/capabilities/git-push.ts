@@ -4,7 +4,7 @@ import { failed } from '../capability.ts'
 import { tail, whyNotDone } from '../programs.ts'
 import { answered, Refused } from '../refused.ts'
 import { type Remote, remoteOf } from '../remote.ts'
-import { bareAt, checkoutAt, inCheckout, type Settings } from '../repository.ts'
+import { askSettings, bareAt, checkoutAt, inCheckout } from '../repository.ts'
 import { pathArgument, placed, weighChange } from '../roots.ts'
 import { branchName, lacksGit } from './git.ts'
 
@@ -58,10 +58,10 @@ export const gitPush: DeviceCapability<z.infer<typeof args>> = {
 }
 
 /** Pushed to by its address, which we have judged, and not by its name, which git would look up again. */
-async function targetOf(settings: Settings, remote: string, context: CapabilityContext): Promise<Remote> {
-  const of = (field: string) =>
-    settings.filter(([key]) => key === `remote.${remote}.${field}`).map(([, value]) => value)
-  const urls = of('pushurl').length > 0 ? of('pushurl') : of('url')
+async function targetOf(settings: string, remote: string, context: CapabilityContext): Promise<Remote> {
+  const of = (field: string) => askSettings(settings, ['--get-all', `remote.${remote}.${field}`], context)
+  const pushed = await of('pushurl')
+  const urls = pushed.length > 0 ? pushed : await of('url')
   if (urls.length === 0) throw new Refused('not_found', `there is no remote ${remote}`)
   if (urls.length > 1) throw new Refused('failed', `${remote} has ${urls.length} addresses: one is pushed to`)
   const found = remoteOf(urls[0]!, context.manifest)

@@ -1,7 +1,9 @@
-import { spawn } from 'node:child_process'
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { afterAll } from '@jest/globals'
 import { type Manifest, manifest as manifestSchema } from '../../../domain/mesh.ts'
-import type { CapabilityContext, DeviceCapability, Outcome, RunResult } from '../../../mesh/agent/capability.ts'
+import type { CapabilityContext, DeviceCapability, Outcome } from '../../../mesh/agent/capability.ts'
+import { findConfinement } from '../../../mesh/agent/confine.ts'
+import { runProgram } from '../../../mesh/agent/run.ts'
 import { signed, writePublicKey } from '../../../mesh/sign.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
@@ -21,53 +23,28 @@ export function manifestOf(changes: Partial<Manifest>): Manifest {
   )
 }
 
-export type Device = { manifest: Manifest; state: string; lines: string[]; ran: string[][] }
+export type Device = { manifest: Manifest; state: string; lines: string[] }
 
 export const deviceOf = (state: string, changes: Partial<Manifest>): Device => ({
   manifest: manifestOf(changes),
   state,
   lines: [],
-  ran: [],
 })
 
-/** Where a program's confinement is not the question: it is really started, in a group of its own, with nothing of our environment. */
+const confinement = findConfinement()
+afterAll(async () => (await confinement).close())
+
+/** What the agent hands to a capability: programs really run, and reads are confined as this machine allows. */
 export function contextOf(device: Device, signal: AbortSignal = new AbortController().signal): CapabilityContext {
+  const { manifest, state } = device
   return {
-    manifest: device.manifest,
-    state: device.state,
+    manifest,
+    state,
     signal,
     emit: (line) => device.lines.push(line),
-    run: (argv, { cwd, env, input, onLine }) => {
-      device.ran.push([...argv])
-      return new Promise<RunResult>((resolve, reject) => {
-        const child = spawn(argv[0]!, argv.slice(1), {
-          cwd: cwd ?? '/',
-          env: { PATH: process.env.PATH!, LANG: 'C.UTF-8', ...env },
-          detached: true,
-          stdio: ['pipe', 'pipe', 'pipe'],
-        })
-        const kill = () => process.kill(-child.pid!, 'SIGKILL')
-        signal.addEventListener('abort', kill, { once: true })
-        const output = { stdout: '', stderr: '' }
-        for (const stream of ['stdout', 'stderr'] as const) {
-          let rest = ''
-          child[stream].setEncoding('utf8').on('data', (text: string) => {
-            output[stream] += text
-            const lines = (rest + text).split('\n')
-            rest = lines.pop()!
-            for (const line of lines) onLine?.(line)
-          })
-        }
-        child.on('error', reject)
-        child.on('close', (exitCode, by) => {
-          signal.removeEventListener('abort', kill)
-          const stoppedBy = signal.aborted ? 'cancelled' : null
-          resolve({ exitCode, signal: by, ...output, truncated: false, stoppedBy })
-        })
-        // Who does not read its input must not end us.
-        child.stdin.on('error', () => {})
-        child.stdin.end(input ?? '')
-      })
+    run: async (argv, options) => {
+      const marker = `req_${randomBytes(12).toString('hex')}`
+      return runProgram(argv, options, { limits: manifest.limits, confinement: await confinement, marker, signal })
     },
   }
 }

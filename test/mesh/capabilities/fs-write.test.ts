@@ -189,6 +189,22 @@ test('a rehearsal keeps to the same rules as the write, and says so of binary co
   })
 })
 
+test('a rehearsal, which nobody is asked about, does not show what a file with secrets holds', async () => {
+  writeFileSync(at('.env'), 'TOKEN=topsecret\n')
+  device.manifest.checks = [{ path: `${root}/.env`, argv: ['cat', '{path}'] }]
+  const asked = { path: at('.env'), content: 'PORT=80\n', append: true }
+  const shown = await done(device, fsWrite, asked, { rehearse: true })
+  expect(JSON.stringify(shown)).not.toContain('topsecret')
+  expect(shown).toMatchObject({ would_change: true, sha256: null, checks: [{ exit_code: 0 }] })
+  expect(shown.diff).toContain('not shown')
+})
+
+test('a rehearsal says when a change holds what nobody would see', async () => {
+  const content = 'allow = true # \u202e eslaf = wolla\n'
+  const shown = await done(device, fsWrite, { path: at('policy'), content }, { rehearse: true })
+  expect(shown.diff).toContain('[the new content holds characters that cannot be seen]')
+})
+
 test('what a killed agent left of a rehearsal is swept by age', async () => {
   const left = (name: string) => join(device.state, 'rehearsals', name)
   mkdirSync(left('r-old/deep'), { recursive: true })

@@ -156,6 +156,14 @@ test('without names, what is tracked and has changed is committed, and nothing t
   })
 })
 
+test('a file is named as it is called, whatever it is called', async () => {
+  const odd = ['grüße "ä".conf', 'tab\there', 'line\nbreak']
+  for (const name of odd) writeFileSync(join(checkout, name), 'x\n')
+  const asked = { path: checkout, message: 'Odd', files: odd }
+  expect((await done(device, gitCommit, asked, { rehearse: true })).files).toEqual([...odd].sort())
+  expect((await done(device, gitCommit, asked)).files).toEqual([...odd].sort())
+})
+
 test('a file that was removed is committed by its name', async () => {
   rmSync(join(checkout, 'other'))
   expect((await done(device, gitCommit, { path: checkout, message: 'Remove', files: ['other'] })).files).toEqual([
@@ -186,6 +194,16 @@ test('a rehearsed commit shows what it would hold and what the checks say, and t
   expect(await done(device, gitCommit, { path: checkout, message: 'Again' }, { rehearse: true })).toMatchObject({
     ...{ would_change: false, diff: '', checks: [] },
   })
+})
+
+test('a rehearsed commit does not show what a file with secrets holds', async () => {
+  writeFileSync(join(checkout, '.env'), 'TOKEN=topsecret\n')
+  writeFileSync(join(checkout, 'other'), 'two\n')
+  const asked = { path: checkout, message: 'Env', files: ['.env', 'other'] }
+  const shown = await done(device, gitCommit, asked, { rehearse: true })
+  expect(shown.diff).toContain('+two')
+  expect(shown.diff).toContain('.env: [not shown')
+  expect(JSON.stringify(shown)).not.toContain('topsecret')
 })
 
 test('a link in a commit is not checked through', async () => {
@@ -257,6 +275,9 @@ test('neither hooks, nor filters, nor settings of a repository start a program',
     ['include.path', join(place.path, 'more')],
     ['remote.origin.receivepack', `touch ${trap}`],
     ['submodule.x.update', `!touch ${trap}`],
+    // The name of a remote may look like the end of a harmless setting.
+    [`remote.${bare}.url=x.receivepack`, `touch ${trap}`],
+    ['remote.x.url\u001b]y.receivepack', `touch ${trap}`],
     ['core.worktree', '/etc'],
     ['extensions.worktreeConfig', 'true'],
   ] as const) {
