@@ -26,7 +26,10 @@ export function enrollAgent(agent: Command): void {
     .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
     .requiredOption('--api <url>', 'where the control plane is')
     .requiredOption('--token <token>', 'good once, for 15 minutes')
-    .addHelpText('after', '\nExample:\n  nightshift mesh agent enroll --api https://nightshift.example.com --token nst_…')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh agent enroll --api https://nightshift.example.com --token nst_…',
+    )
     .action(async (_: unknown, command: Command) => {
       const { api, token, ...places } = command.optsWithGlobals<Places & { api: string; token: string }>()
       const answer = enrolment.parse(await ask(api, 'enrolments', token))
@@ -77,7 +80,10 @@ async function ask(api: string, door: string, token: string): Promise<unknown> {
   const url = new URL(`/mesh/${door}`, api)
   const isNear = ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
   if (url.protocol !== 'https:' && !isNear && !isPrivate(url.hostname)) {
-    throw new CommandFailed('usage', 'The root key comes over https, or over a private network: anybody on the way could be it.')
+    throw new CommandFailed(
+      'usage',
+      'The root key comes over https, or over a private network: anybody on the way could be it.',
+    )
   }
   const response = await fetch(url, {
     method: 'POST',
@@ -96,7 +102,10 @@ async function ask(api: string, door: string, token: string): Promise<unknown> {
 
 /** A name without dots resolves on a private network alone, as that of a service beside this one. */
 function isPrivate(host: string): boolean {
-  return /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|\[f[cd])/.test(host) || !host.includes('.')
+  return (
+    /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|\[f[cd])/.test(host) ||
+    !host.includes('.')
+  )
 }
 
 function replace(file: string, text: string): void {

@@ -15,6 +15,7 @@ type Options = {
   tlsCert?: string
   tlsKey?: string
   acceptLostJournal?: boolean
+  dockerHost?: string
 }
 
 export function runAgent(parent: Command): void {
@@ -30,6 +31,7 @@ export function runAgent(parent: Command): void {
     .option('--root-key <file>', 'the public key that signs manifests (default: root-key in the state directory)')
     .option('--tls-cert <file>', 'certificate, as PEM')
     .option('--tls-key <file>', 'its key, as PEM')
+    .option('--docker-host <address>', 'where the container engine listens (default: unix:///var/run/docker.sock)')
     .option('--accept-lost-journal', 'write again after the journal was lost: somebody has looked at what was done')
     .addHelpText(
       'after',
@@ -47,6 +49,7 @@ export function runAgent(parent: Command): void {
         rootKeyFile: options.rootKey ?? join(state, 'root-key'),
         tls: cert && key ? { cert, key } : null,
         acceptLostJournal: options.acceptLostJournal ?? false,
+        dockerHost: options.dockerHost,
         version: version(),
       })
     })

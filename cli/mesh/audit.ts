@@ -42,7 +42,8 @@ export function auditMesh(parent: Command): void {
       if (options.json) json(reports)
       else for (const report of reports) tell(report)
       const bad = reports.filter(({ problems }) => problems.length > 0)
-      if (bad.length > 0) throw new CommandFailed('error', options.json ? '' : `${bad.length} of ${reports.length} do NOT agree.`)
+      if (bad.length > 0)
+        throw new CommandFailed('error', options.json ? '' : `${bad.length} of ${reports.length} do NOT agree.`)
     })
 }
 
@@ -70,7 +71,9 @@ function chainProblems(state: string, { calls, journal, device }: Audited): stri
 function tell({ device, calls, journal, problems }: Audited): void {
   const entries = journal ? `${journal.entries} entries` : 'no journal'
   if (problems.length === 0) {
-    data(`${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with its journal (${entries}) and the incidents`)
+    data(
+      `${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with its journal (${entries}) and the incidents`,
+    )
     return
   }
   data(`${paint('red', '✘')} ${inert(device)} (${entries})`)

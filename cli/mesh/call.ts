@@ -27,9 +27,9 @@ export function callDevice(parent: Command): void {
       if (options.json) return json(answer)
       const { stdout, stderr, content, ...rest } = answer
       for (const text of [stdout, stderr, content]) {
-        if (typeof text === 'string' && text !== '') data(text.split('\n').map(inert).join('\n').trimEnd())
+        if (typeof text === 'string' && text !== '') data(inert(text, { lines: true }).trimEnd())
       }
-      data(JSON.stringify(rest, null, 2).split('\n').map(inert).join('\n'))
+      json(rest)
     })
 }
 

@@ -43,9 +43,19 @@ export function enrollDevice(parent: Command): void {
       .option('--for <resource>', 'what it executes for, as host:host-osl-1', resource)
       .option('--tool <name>', 'allow this tool alone; again for more', more, [])
       .option('--capability <name>', 'name this capability in the manifest alone; again for more', more, [])
-      .option('--program <name>', 'of commands that only read, let this program alone run unasked; again for more', more, [])
+      .option(
+        '--program <name>',
+        'of commands that only read, let this program alone run unasked; again for more',
+        more,
+        [],
+      )
       .option('--git-host <host>', 'host that may be cloned from and pushed to; again for more', more, [])
-      .option('--check <path=command>', 'tried in a copy before a file there is written; {path} is the copy', checks, [])
+      .option(
+        '--check <path=command>',
+        'tried in a copy before a file there is written; {path} is the copy',
+        checks,
+        [],
+      )
       .option('--guests <how>', `reach guests without an agent by: ${guests.options.join(', ')}`, oneOf(guests.options))
       .option('--timeout-seconds <n>', 'how long one call may take (60)', whole)
       .option('--days <n>', 'how long a manifest is good (90)', whole)

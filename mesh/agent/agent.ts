@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Capability, CapabilityAnswer, CapabilityRequest, MeshErrorCode, MeshHealth } from '../../domain/mesh.ts'
 import { argsDigest } from '../sign.ts'
 import { act, answerOf, refusalOf } from './act.ts'
-import { allCapabilities } from './capabilities.ts'
+import { capabilitiesOn } from './capabilities.ts'
 import type { DeviceCapability } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { admitCall, admitCancel, type Doorstep, type Refused } from './door.ts'
@@ -25,6 +25,8 @@ export type World = {
   journal: Journal
   nonces: Nonces
   confinement: Confinement
+  /** Where the container engine listens, as DOCKER_HOST writes it; without it where every engine does. */
+  dockerHost?: string
   nowMs(): number
 }
 
@@ -55,7 +57,7 @@ export async function openAgent(world: World) {
     device ??= manifest.device
     const missing: Partial<Record<string, string>> = {}
     available.clear()
-    for (const capability of allCapabilities) {
+    for (const capability of capabilitiesOn(world.dockerHost)) {
       const name = capability.capability
       if (manifest.capabilities.length > 0 && !manifest.capabilities.includes(name)) continue
       const lacking = await capability.lacks(manifest).catch((error) => `it could not be asked: ${error.message}`)

@@ -1,3 +1,4 @@
+import { dockerOn } from './capabilities/docker.ts'
 import { evaluate } from './capabilities/eval.ts'
 import { exec } from './capabilities/exec.ts'
 import { fsList } from './capabilities/fs-list.ts'
@@ -7,12 +8,13 @@ import { fsWrite } from './capabilities/fs-write.ts'
 import { gitClone } from './capabilities/git-clone.ts'
 import { gitCommit } from './capabilities/git-commit.ts'
 import { gitPush } from './capabilities/git-push.ts'
+import { pkgInstall, pkgSearch } from './capabilities/pkg.ts'
 import { procKill } from './capabilities/proc-kill.ts'
 import { procList } from './capabilities/proc-list.ts'
 import type { DeviceCapability } from './capability.ts'
 
 /** Everything that this agent can do. What the device lacks for it is found out at the start. */
-export const allCapabilities: readonly DeviceCapability[] = [
+export const capabilitiesOn = (dockerHost: string | undefined): readonly DeviceCapability[] => [
   exec,
   evaluate,
   fsRead,
@@ -24,4 +26,7 @@ export const allCapabilities: readonly DeviceCapability[] = [
   gitPush,
   procList,
   procKill,
+  pkgInstall,
+  pkgSearch,
+  ...Object.values(dockerOn(dockerHost)),
 ]

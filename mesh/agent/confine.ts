@@ -43,6 +43,7 @@ export async function findConfinement(): Promise<Confinement> {
 }
 
 const endsWhole = ({ sees }: Pick<Where, 'sees'>): boolean => !sees?.includes('mounts')
+const endsWholeAsRoot = (at: Pick<Where, 'sees'>): boolean => isRoot() && endsWhole(at)
 
 /** Tries it, and fails unless the sandbox runs programs and keeps them from writing where the agent itself could. */
 async function holds(confinement: Confinement): Promise<boolean> {
@@ -124,16 +125,29 @@ function byUnshare(): Confinement | null {
       const namespaces = ['--user', '--mount', '--ipc', ...(kind === 'network' ? [] : ['--net'])]
       return [
         ...[nsenter, '--target', String(pid), ...namespaces, '--preserve-credentials', `--wdns=${cwd}`, '--'],
-        ...[unshare, '--pid', '--fork', '--kill-child', '--', setpriv, ...dropAll, '--'],
+        ...(isRoot() ? [unshare, '--pid', '--fork', '--kill-child', '--'] : []),
+        ...[setpriv, ...withoutMore(), '--'],
         ...argv,
       ]
     },
     environment: scratch,
-    endsWhole,
+    endsWhole: endsWholeAsRoot,
     close() {
       for (const { holder } of held.values()) void holder.then(end, () => undefined)
     },
   }
+}
+
+/**
+ * Who is not root loses every right of a namespace by starting a program in it, that of having processes of its own too: what such
+ * a program started is looked for in /proc then.
+ */
+function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
+function withoutMore(): string[] {
+  return isRoot() ? dropAll : ['--no-new-privs']
 }
 
 function end(child: ChildProcess): void {
@@ -193,8 +207,7 @@ function byUser(): Confinement | null {
 function withoutRights(argv: readonly string[]): string[] {
   const setpriv = find('setpriv')
   if (!setpriv) throw new Error('setpriv is missing')
-  const rights = process.getuid?.() === 0 ? dropAll : ['--no-new-privs']
-  return [setpriv, ...rights, '--', ...argv]
+  return [setpriv, ...withoutMore(), '--', ...argv]
 }
 
 export function find(program: string): string | null {

@@ -26,6 +26,7 @@ const statuses: Partial<Record<MeshErrorCode, number>> = {
   capability_unavailable: 501,
   invalid_arguments: 422,
   outside_roots: 403,
+  not_found: 404,
   busy: 429,
   idempotency_key_reused: 422,
   indeterminate: 409,

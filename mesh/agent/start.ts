@@ -8,6 +8,7 @@ import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { lock } from './lock.ts'
 import { bootId, members, startTicksOf } from './members.ts'
 import { openNonces } from './nonces.ts'
+import { sweepRehearsals } from './rehearsal.ts'
 import { serve } from './server.ts'
 import { terminate } from './terminate.ts'
 
@@ -18,11 +19,14 @@ export type AgentOptions = {
   rootKeyFile: string
   tls: { cert: string; key: string } | null
   acceptLostJournal: boolean
+  dockerHost?: string
   version: string
 }
 
 /** How often entries of reads get to the disk; a write waits for its own. */
 const syncMs = 1_000
+/** What a rehearsal left that was killed is younger than this only while it may still run. */
+const rehearsalSeconds = 3_600
 
 /** Starts the agent and resolves when it listens. Throws, in words for a person, when it may not start like that. */
 export async function startAgent(options: AgentOptions, journalOptions: JournalOptions = {}) {
@@ -43,6 +47,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   await endLeftovers(journal)
   await journal.durable()
 
+  await sweepRehearsals(state, 0)
   const confinement = await findConfinement()
   const agent = await openAgent({
     state,
@@ -53,6 +58,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     journal,
     nonces,
     confinement,
+    dockerHost: options.dockerHost,
     nowMs: Date.now,
   })
   pinName(state, agent.deviceName())
@@ -62,6 +68,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     server.listen(address.port, address.host, () => resolve())
   })
   const syncing = setInterval(() => void journal.durable().catch(report), syncMs)
+  const sweeping = setInterval(() => void sweepRehearsals(state, rehearsalSeconds).catch(report), 600_000).unref()
   const port = (server.address() as { port: number }).port
 
   return {
@@ -73,6 +80,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     },
     async stop() {
       clearInterval(syncing)
+      clearInterval(sweeping)
       server.close()
       await agent.close()
       server.closeAllConnections()

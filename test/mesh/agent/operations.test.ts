@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import type { CapabilityAnswer } from '../../../domain/mesh.ts'
+import { signed } from '../../../mesh/sign.ts'
+import { temporaryDirectory } from '../../support/directory.ts'
+import { eventually } from '../../support/eventually.ts'
+import { aManifest, inSeconds, keys, newRequestId, type Running, startAgent } from './running.ts'
+
+const own = keys()
+let agent: Running
+let place: ReturnType<typeof temporaryDirectory>
+beforeAll(async () => {
+  agent = await startAgent(own, { manifest: aManifest(own, { limits: { concurrent: 2, timeout_seconds: 100 } }) })
+  place = temporaryDirectory()
+})
+afterAll(async () => {
+  await agent.stop()
+  place.remove()
+})
+
+type Heard = { id: string | null; event: string; data: unknown }
+
+/** Reads a stream until `enough`, or to its end. */
+async function listen(id: string, lastEventId?: number, enough = (_: Heard[]) => false): Promise<Heard[]> {
+  const stop = new AbortController()
+  const response = await fetch(`${agent.url}/operations/${id}`, {
+    headers: {
+      accept: 'text/event-stream',
+      ...(lastEventId !== undefined && { 'last-event-id': String(lastEventId) }),
+    },
+    signal: stop.signal,
+  })
+  expect(response.headers.get('content-type')).toBe('text/event-stream')
+  const heard: Heard[] = []
+  let text = ''
+  try {
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      text += Buffer.from(chunk).toString()
+      const blocks = text.split('\n\n')
+      text = blocks.pop() ?? ''
+      for (const block of blocks.filter((block) => !block.startsWith(':'))) {
+        const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1] ?? null
+        heard.push({ id: field('id'), event: field('event') ?? '', data: JSON.parse(field('data') ?? 'null') })
+      }
+      if (enough(heard)) break
+    }
+  } finally {
+    stop.abort()
+  }
+  return heard
+}
+
+function cancel(requestId: string, key = own.control) {
+  const body = {
+    request_id: requestId,
+    nonce: randomBytes(16).toString('base64'),
+    issued_at: inSeconds(0),
+    device: 'web-1',
+  }
+  return fetch(`${agent.url}/operations/${requestId}`, { method: 'DELETE', body: JSON.stringify(signed(body, key)) })
+}
+
+const lookUp = async (id: string) => (await (await fetch(`${agent.url}/operations/${id}`)).json()) as CapabilityAnswer
+
+test('a long operation is answered at once, tells its lines as they come, and then its answer', async () => {
+  const go = join(place.path, 'go')
+  const text = `echo one; until [ -e ${go} ]; do sleep 0.1; done; printf '\\033[31mtwo\\033[0m\\n'; echo three >&2`
+  const { status, answer } = await agent.granted('shell.eval', { text }, { stream: true })
+  expect([status, answer.status, answer.result]).toEqual([202, 'running', null])
+  const id = answer.request_id
+  const first = await listen(id, undefined, (heard) => heard.length > 0)
+  expect(first).toEqual([{ id: '1', event: 'line', data: 'one' }])
+  expect((await lookUp(id)).status).toBe('running')
+  writeFileSync(go, '')
+  const rest = await listen(id, 1)
+  expect(
+    rest
+      .slice(0, -1)
+      .map(({ data }) => data)
+      .sort(),
+  ).toEqual(['three', 'two'])
+  expect(rest.at(-1)).toMatchObject({
+    event: 'answer',
+    data: { status: 'done', ok: true, result: { stdout: 'one\ntwo\n', stderr: 'three\n' } },
+  })
+  const later = await listen(id)
+  expect(later).toEqual([rest.at(-1)])
+  expect(await lookUp(id)).toEqual(rest.at(-1)?.data)
+  await agent.kill()
+  await agent.up()
+  expect(await lookUp(id)).toEqual(rest.at(-1)?.data)
+})
+
+test('whoever comes late hears how many lines are gone, and the newest of them', async () => {
+  const { answer } = await agent.granted('shell.eval', { text: 'seq 1 3000; sleep 3' }, { stream: true })
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  const heard = await listen(answer.request_id)
+  const lines = heard.filter(({ event }) => event === 'line')
+  expect(lines.at(-1)).toEqual({ id: '3000', event: 'line', data: '3000' })
+  expect(lines.length).toBe(1_000)
+  expect(heard.find(({ event }) => event === 'missed')?.data).toBe(2_000)
+})
+
+test('a cancel reaches the process, if the control plane signed it', async () => {
+  const after = join(place.path, 'after-cancel')
+  const text = `echo begun; sleep 5; touch ${after}`
+  const { answer } = await agent.granted('shell.eval', { text }, { stream: true })
+  const id = answer.request_id
+  await listen(id, undefined, (heard) => heard.length > 0)
+  const forged = await cancel(id, keys().control)
+  expect([forged.status, ((await forged.json()) as CapabilityAnswer).error?.code]).toEqual([401, 'bad_signature'])
+  expect((await lookUp(id)).status).toBe('running')
+  expect((await cancel(id)).status).toBe(202)
+  const ended = await eventually('it to end', async () => {
+    const now = await lookUp(id)
+    return now.status !== 'running' && now
+  })
+  expect(ended).toMatchObject({ status: 'failed', error: { code: 'cancelled' }, result: { stdout: 'begun\n' } })
+  expect(existsSync(after)).toBe(false)
+  expect((await cancel(id)).status).toBe(200)
+  expect((await cancel(newRequestId())).status).toBe(404)
+})
+
+test('no more runs at once than the manifest allows, and what is turned away was not done', async () => {
+  const text = `sleep 4; echo ran >> ${join(place.path, 'ran')}`
+  const [one, two] = await Promise.all([1, 2].map(() => agent.granted('shell.eval', { text }, { stream: true })))
+  const file = join(place.path, 'third')
+  const third = await agent.granted('shell.exec', { argv: ['touch', file] })
+  expect([third.status, third.answer.error?.code]).toEqual([429, 'busy'])
+  expect(existsSync(file)).toBe(false)
+  await Promise.all([one, two].map((started) => listen(started?.answer.request_id ?? '')))
+  expect((await agent.granted('shell.exec', { argv: ['touch', file] })).answer.ok).toBe(true)
+})
+
+test('the same key while it runs gets the same answer, and it runs once', async () => {
+  const file = join(place.path, 'together')
+  const args = { text: `sleep 1; echo once >> ${file}; cat ${file}` }
+  const key = { idempotency_key: 'together' }
+  const [a, b] = await Promise.all([agent.granted('shell.eval', args, key), agent.granted('shell.eval', args, key)])
+  expect(a?.answer.result?.stdout).toBe('once\n')
+  expect(b?.answer).toEqual({ ...a?.answer, request_id: b?.answer.request_id })
+})
