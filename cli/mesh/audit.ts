@@ -18,7 +18,10 @@ const audited = z.looseObject({
 type Audited = z.infer<typeof audited>
 
 export function auditMesh(parent: Command): void {
-  const audit = parent.command('audit').description('what devices journalled, against what rows say')
+  const audit = parent
+    .command('audit')
+    .description('what devices journalled, against what rows say')
+    .addHelpText('after', '\nExample:\n  nightshift mesh audit verify')
   asking(
     audit
       .command('verify')

@@ -7,7 +7,10 @@ import { enrollDevice } from './enroll.ts'
 import { revokeDevice } from './revoke.ts'
 
 export function meshCommand(program: Command): void {
-  const parent = program.command('mesh').description('devices, and the agent that runs on each')
+  const parent = program
+    .command('mesh')
+    .description('devices, and the agent that runs on each')
+    .addHelpText('after', '\nExample:\n  nightshift mesh devices\n  nightshift mesh call node-osl-1 proc.list')
   listDevices(parent)
   enrollDevice(parent)
   revokeDevice(parent)

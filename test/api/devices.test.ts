@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { noteKeys } from '../../api/mesh/open.ts'
 import { deviceById } from '../../db/devices.ts'
-import { manifest as manifestSchema } from '../../domain/mesh.ts'
+import { type Manifest, manifest as manifestSchema } from '../../domain/mesh.ts'
 import { callDevice } from '../../mesh/client.ts'
 import { issueRequest } from '../../mesh/issue.ts'
 import { publicHalf } from '../../mesh/keys.ts'
@@ -69,7 +69,7 @@ test('a name in tools_allowed that no tool has is a warning, and the rest holds'
 })
 
 test('each change is in the audit, and no token is', async () => {
-  const rows = (await api.get('/audit?what=device')).body.items as { what: string; subject: string }[]
+  const rows = (await api.get('/audit?what=device')).body.items as unknown as { what: string; subject: string }[]
   const told = rows.filter((row) => row.subject === 'node-osl-1').map((row) => row.what)
   expect(told).toEqual(['device.enrolled', 'device.enrolment_minted', 'device.added'])
   expect(JSON.stringify(rows)).not.toContain('nst_')
@@ -107,7 +107,7 @@ test('what was shown at a wrong door is told in the audit without being shown', 
   const wrong = `nst_${'x'.repeat(43)}`
   expect((await enrol(api, wrong)).body.code).toBe('ENROLMENT_REFUSED')
   expect((await enrol(api, wrong, 'manifests')).status).toBe(403)
-  const rows = (await api.get('/audit?what=security')).body.items as { what: string; detail: string }[]
+  const rows = (await api.get('/audit?what=security')).body.items as unknown as { what: string; detail: string }[]
   expect(rows.map((row) => row.what)).toContain('security.enrolment_refused')
   expect(JSON.stringify(rows)).not.toContain(wrong)
 })
@@ -123,7 +123,7 @@ test('after a rotation a request signed with the old key is refused by the devic
   const { body: minted } = await api.post('/devices/node-osl-2/enrolment')
   const refresh = (await enrol(api, String(minted.token))).body.refresh_token
   const fetched = async () => {
-    device.manifest = (await enrol(api, String(refresh), 'manifests')).body.manifest as never
+    device.manifest = (await enrol(api, String(refresh), 'manifests')).body.manifest as Manifest
     return device.manifest?.keys.map(({ id, not_after }) => [id, not_after === null])
   }
   const old = api.mesh.keys.signing
