@@ -13,7 +13,10 @@ import { procKill } from './capabilities/proc-kill.ts'
 import { procList } from './capabilities/proc-list.ts'
 import type { DeviceCapability } from './capability.ts'
 
-/** Everything that this agent can do. What the device lacks for it is found out at the start. */
+/**
+ * Everything that an agent can do, with the container engine where DOCKER_HOST would say it is. What the device lacks for it is found
+ * out at the start.
+ */
 export const capabilitiesOn = (dockerHost: string | undefined): readonly DeviceCapability[] => [
   exec,
   evaluate,
@@ -30,3 +33,5 @@ export const capabilitiesOn = (dockerHost: string | undefined): readonly DeviceC
   pkgSearch,
   ...Object.values(dockerOn(dockerHost)),
 ]
+
+export const allCapabilities = capabilitiesOn(undefined)

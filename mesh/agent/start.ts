@@ -25,8 +25,8 @@ export type AgentOptions = {
 
 /** How often entries of reads get to the disk; a write waits for its own. */
 const syncMs = 1_000
-/** What a rehearsal left that was killed is younger than this only while it may still run. */
-const rehearsalSeconds = 3_600
+/** No request may take longer than an hour, so what is older is nobody's. */
+const rehearsalSeconds = 7_200
 
 /** Starts the agent and resolves when it listens. Throws, in words for a person, when it may not start like that. */
 export async function startAgent(options: AgentOptions, journalOptions: JournalOptions = {}) {
@@ -68,7 +68,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     server.listen(address.port, address.host, () => resolve())
   })
   const syncing = setInterval(() => void journal.durable().catch(report), syncMs)
-  const sweeping = setInterval(() => void sweepRehearsals(state, rehearsalSeconds).catch(report), 600_000).unref()
+  const sweeping = setInterval(() => void sweepRehearsals(state, rehearsalSeconds).catch(() => undefined), 600_000)
   const port = (server.address() as { port: number }).port
 
   return {
