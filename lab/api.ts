@@ -5,6 +5,7 @@ import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
 import type { EffectAnswer } from '../domain/platform.ts'
 import { converge } from './converge.ts'
+import { devicesOf, enrolNode } from './devices.ts'
 import type { EffectRecord, Journal, Outcome } from './effects.ts'
 import { breakIt, healAll, WrongTarget } from './faults.ts'
 import { inventoryOf, lookAt } from './look.ts'
@@ -16,6 +17,7 @@ const startBody = z.strictObject({ host: z.string() })
 const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
 const convergeBody = z.strictObject({})
 export const faultBody = z.strictObject({ fault: faultName, target: z.string().min(1) })
+const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
 const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
 const idempotencyKey = z.string().min(1).max(512)
 
@@ -88,6 +90,14 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     }
   })
   app.delete('/control/faults', async (c) => c.json({ healed: await healAll(lab) }))
+  app.get('/control/devices', async (c) => c.json({ items: await devicesOf(lab) }))
+  app.post('/control/devices/:id', async (c) => {
+    const id = c.req.param('id')
+    if (!lab.topology.nodes.some((each) => each.id === id)) return problem(c, 404, `there is no node ${id}`)
+    const body = await bodyOf(c, enrolBody)
+    if (body instanceof Response) return body
+    return c.json(await enrolNode(lab, id, body.apiUrl, body.token), 201)
+  })
   app.get('/control/oracle', async (c) => {
     const query = oracleQuery.safeParse(c.req.query())
     if (!query.success) return problem(c, 400, z.prettifyError(query.error))

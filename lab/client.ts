@@ -12,6 +12,8 @@ const effect = z.object({
   runs: z.number().int(),
 })
 
+const device = z.object({ id: z.string(), url: z.string(), root: z.string(), state: z.string() })
+
 /** What one may do to a lab from outside: break it, heal it, and ask whether its state is right. */
 export type LabClient = {
   break(fault: FaultName, target: string): Promise<Fault>
@@ -20,6 +22,9 @@ export type LabClient = {
   faults(): Promise<Fault[]>
   effects(): Promise<z.infer<typeof effect>[]>
   oracle(scenario: Scenario, target?: string): Promise<Verdict>
+  devices(): Promise<z.infer<typeof device>[]>
+  /** Has a node's agent enrol with a one-time token, and starts it. */
+  enrol(id: string, apiUrl: string, token: string): Promise<z.infer<typeof device>>
 }
 
 /** Every call throws an error that names what was asked and what the lab answered. */
@@ -41,6 +46,8 @@ export function labClient(url: string, controlToken: string): LabClient {
     heal: async () => (await ask('DELETE', '/control/faults', z.object({ healed: z.number() }))).healed,
     faults: async () => (await ask('GET', '/control/faults', z.object({ items: z.array(fault) }))).items,
     effects: async () => (await ask('GET', '/control/effects', z.object({ items: z.array(effect) }))).items,
+    devices: async () => (await ask('GET', '/control/devices', z.object({ items: z.array(device) }))).items,
+    enrol: (id, apiUrl, token) => ask('POST', `/control/devices/${id}`, device, { apiUrl, token }),
     oracle: (scenario, target) =>
       ask('GET', `/control/oracle?${new URLSearchParams({ scenario, ...(target && { target }) })}`, verdict),
   }

@@ -2,6 +2,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeAccount } from './account.ts'
 import { openChildren } from './children.ts'
+import { startAgents } from './devices.ts'
 import { desiredConfig, type Lab, nodeDirectory, readState, writeForNode } from './state.ts'
 import { type NodePlan, topologyOf } from './topology.ts'
 import { startVmsOf } from './vm.ts'
@@ -26,6 +27,7 @@ export async function startLab(dir: string, options: { webShards: number; lagSec
     ])
     // A replica is told where its primary listens.
     await Promise.all(topology.nodes.filter(({ role }) => role === 'replica').map(({ id }) => startNode(lab, id)))
+    await startAgents(lab)
   } catch (error) {
     await children.stopAll()
     throw error

@@ -1,0 +1,16 @@
+import { startAgent } from '../../mesh/agent/start.ts'
+import { settle } from './settle.ts'
+
+/** The agent of a node's device: the real one, as the node's own user, in its state directory. */
+const spec = settle<{ port: number }>()
+
+const { url } = await startAgent({
+  manifestFile: 'manifest.json',
+  rootKeyFile: 'root-key',
+  state: '.',
+  address: { host: '127.0.0.1', port: spec.port },
+  tls: null,
+  acceptLostJournal: false,
+  version: 'lab',
+})
+process.stdout.write(`${JSON.stringify({ listening: Number(new URL(url).port) })}\n`)
