@@ -26,9 +26,11 @@ const scratch = { TMPDIR: '/dev/shm' }
  * Finds out which confinement works here, by trying: a write that succeeds, or a sandbox that does not start, is none. From the
  * strongest: bubblewrap, namespaces by `unshare`, another user.
  */
-export async function findConfinement(): Promise<Confinement> {
-  for (const make of [byBwrap, byUnshare, byUser]) {
-    const found = make()
+export async function findConfinement(
+  order: readonly (keyof typeof kinds)[] = ['bwrap', 'unshare', 'user'],
+): Promise<Confinement> {
+  for (const kind of order) {
+    const found = kinds[kind]()
     if (!found) continue
     if (await holds(found)) return found
     found.close()
@@ -41,6 +43,8 @@ export async function findConfinement(): Promise<Confinement> {
     close: () => undefined,
   }
 }
+
+const kinds = { bwrap: byBwrap, unshare: byUnshare, user: byUser }
 
 const endsWhole = ({ sees }: Pick<Where, 'sees'>): boolean => !sees?.includes('mounts')
 const endsWholeAsRoot = (at: Pick<Where, 'sees'>): boolean => isRoot() && endsWhole(at)
