@@ -28,6 +28,8 @@ export async function explain(
   random: () => number,
   deadlineMs: number,
 ): Promise<Impossible> {
+  // What would help is worth more to whoever is woken than why: it keeps a part of the time for itself.
+  const coreUntilMs = performance.now() + (deadlineMs - performance.now()) * 0.6
   // Without whole numbers it is soon told, and what is impossible in parts is impossible.
   const told = (await isContradictory(instance, 'parts'))
     ? ('parts' as const)
@@ -44,7 +46,7 @@ export async function explain(
     const built = assignmentModel(one, movers, movers.length)
     if (!built) return true
     const model = vms === 'whole' ? built.model : { ...built.model, binaries: 0 }
-    const answer = await engine.solve(model, Math.min(500, deadlineMs - performance.now()))
+    const answer = await engine.solve(model, Math.min(500, coreUntilMs - performance.now()))
     return answer.status === 'infeasible'
   }
 
@@ -60,7 +62,7 @@ export async function explain(
         kept = fewer
     }
     for (const limit of [...kept]) {
-      if (performance.now() > deadlineMs) return []
+      if (performance.now() > coreUntilMs) return []
       const fewer = kept.filter((each) => each !== limit)
       if (await isContradictory(relaxed(instance, outside(limitsOf(instance), fewer)), vms)) kept = fewer
     }
