@@ -23,6 +23,11 @@ export function apt(options: readonly string[] = []): PackageManager {
       if (!(await isInstalled('apt-get'))) return 'apt-get is not here: this machine has none of apt'
       return (await isInstalled('apt-cache')) ? null : 'apt-cache is not here'
     },
+    // With options it may be about another root than the machine's.
+    lacksRights: () =>
+      process.getuid!() === 0 || options.length > 0
+        ? null
+        : `only root installs packages, and the agent is user ${process.getuid!()}`,
     search: async (text, limit, context) => {
       const ran = await ask(['apt-cache', 'search', '--', text.replace(/[.+]/g, '[$&]')], context)
       const packages = ran.stdout.split('\n').flatMap((line) => {

@@ -73,5 +73,3 @@ export async function digestOf(file: FileHandle, size: bigint, signal: AbortSign
   }
   return hash.digest('hex')
 }
-
-export const sha256Of = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')

@@ -8,6 +8,8 @@ export type PackageManager = {
   name: string
   /** Null when this machine has it; else what is missing, in words. */
   lacks(): Promise<string | null>
+  /** Why the agent could not install anything with it, or null. */
+  lacksRights(): string | null
   /** `{ packages: [{ name, description }], total }` */
   search(text: string, limit: number, context: CapabilityContext): Promise<Outcome>
   /** `{ packages: [{ name, before, after }], output }`; lines are emitted as they come. */

@@ -178,8 +178,23 @@ export function inCheckout(
   })
 }
 
+/** The files in which two trees differ, those that the second lacks too unless told otherwise. */
+export async function changed(
+  path: string,
+  from: string,
+  to: string,
+  context: CapabilityContext,
+  options: { env?: Record<string, string>; removed?: boolean } = {},
+): Promise<string[]> {
+  const which = options.removed === false ? ['--diff-filter=d'] : []
+  const words = ['diff-tree', '-r', '--name-only', '--no-renames', ...which, from, to]
+  const { stdout, exitCode } = await inCheckout(path, words, context, { env: options.env })
+  if (exitCode !== 0) throw new Refused('failed', `git cannot tell what changes in ${path}, or it is too much`)
+  return namesIn(stdout)
+}
+
 /** The names in a list that git wrote one a line: what is not plain ASCII stands in quotes, with escapes as in C. */
-export function namesIn(listing: string): string[] {
+function namesIn(listing: string): string[] {
   return listing
     .split('\n')
     .filter((line) => line !== '')

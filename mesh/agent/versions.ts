@@ -1,7 +1,7 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { sha256Of } from './content.ts'
+import { sha256 } from '../../domain/digest.ts'
 
 /** Of one file; the oldest goes first. */
 const perPath = 10
@@ -10,11 +10,11 @@ const allBytes = 256 * 1024 * 1024
 
 /** Keeps what a file held before it was written, readable by the agent alone, and answers where. On disk when it returns. */
 export async function keepVersion(state: string, path: string, bytes: Buffer): Promise<string> {
-  const directory = join(state, 'versions', createHash('sha256').update(path).digest('hex').slice(0, 32))
+  const directory = join(state, 'versions', sha256(path).slice(0, 32))
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await writeSynced(join(directory, 'path'), `${path}\n`)
   const moment = new Date().toISOString().replaceAll(':', '-')
-  const kept = join(directory, `${moment}-${sha256Of(bytes).slice(0, 12)}-${randomBytes(2).toString('hex')}`)
+  const kept = join(directory, `${moment}-${sha256(bytes).slice(0, 12)}-${randomBytes(2).toString('hex')}`)
   await writeSynced(kept, bytes)
   await prune(state, directory)
   return kept

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { sha256 } from '../../../domain/digest.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
-import { bytesOf, readWhole, sha256Of, wholeBytes } from '../content.ts'
+import { bytesOf, readWhole, wholeBytes } from '../content.ts'
 import { answered, Refused } from '../refused.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import { replace } from '../replace.ts'
@@ -62,7 +63,7 @@ function inPlace(args: Args, context: CapabilityContext, act: (change: Change) =
     return inTurn(place.path, () =>
       beside(place, async (directory, name) => {
         const former = await formerOf(directory, name, context.signal)
-        if (args.if_sha256 !== undefined && (!former || sha256Of(former.bytes) !== args.if_sha256))
+        if (args.if_sha256 !== undefined && (!former || sha256(former.bytes) !== args.if_sha256))
           throw new Refused('conflict', `${place.path} does not hold what if_sha256 says`)
         const bytes = args.append && former ? Buffer.concat([former.bytes, given]) : given
         if (bytes.length > wholeBytes) throw new Refused('failed', `${place.path} would be larger than 16 MiB`)
@@ -102,9 +103,9 @@ async function write(change: Change, { state, signal }: CapabilityContext): Prom
     path,
     created: former === null,
     size: bytes.length,
-    sha256: sha256Of(bytes),
+    sha256: sha256(bytes),
     mode: `0${mode.toString(8).padStart(3, '0')}`,
-    previous_sha256: former ? sha256Of(former.bytes) : null,
+    previous_sha256: former ? sha256(former.bytes) : null,
     previous_version: version,
   }
   return { ok: true, result, truncated: false }
@@ -124,7 +125,7 @@ function rehearse({ name, path, former, bytes, mode }: Change, context: Capabili
       would_change: !kept,
       path,
       mode: { before: former ? modeOf(former.stat) : null, after: `0${mode.toString(8).padStart(3, '0')}` },
-      sha256: secret ? null : sha256Of(bytes),
+      sha256: secret ? null : sha256(bytes),
     }
     return { ok: true, result, truncated: shown?.truncated ?? false }
   })

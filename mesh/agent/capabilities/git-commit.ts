@@ -1,13 +1,11 @@
-import { copyFile, lstat, mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { z } from 'zod'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
 import { failed } from '../capability.ts'
+import { rehearseCommit } from '../commit-rehearsal.ts'
 import { whyNotDone } from '../programs.ts'
 import { answered, Refused } from '../refused.ts'
-import { type Copy, inThrowAway, runChecks, withheld } from '../rehearsal.ts'
-import { checkoutAt, inCheckout, namesIn } from '../repository.ts'
-import { isSecret, type Place, pathArgument, placed, weighChange } from '../roots.ts'
+import { changed, checkoutAt, inCheckout } from '../repository.ts'
+import { type Place, pathArgument, placed, weighChange } from '../roots.ts'
 import { inTurn } from '../turns.ts'
 import { at, entry } from '../walk.ts'
 import { lacksGit } from './git.ts'
@@ -51,7 +49,8 @@ export const gitCommit: DeviceCapability<Args> = {
     return { ...weight, reason: `commits ${files ? files.join(', ') : 'what has changed'} in ${path}` }
   },
   run: (args, context) => ready(args, context, (checkout) => commit(args, checkout, context)),
-  rehearse: (args, context) => ready(args, context, (checkout) => rehearse(args, checkout, context)),
+  rehearse: (args, context) =>
+    ready(args, context, (checkout) => rehearseCommit({ ...checkout, named: args.files }, context)),
 }
 
 type Checkout = { path: string; head: string; branch: string }
@@ -114,79 +113,4 @@ async function commit(args: Args, { path, head, branch }: Checkout, context: Cap
   const files = await changed(path, head, made.stdout.trim(), context)
   const result = { path, commit: made.stdout.trim(), branch, previous: head, files }
   return { ok: true, result, truncated: false }
-}
-
-async function changed(
-  path: string,
-  from: string,
-  to: string,
-  context: CapabilityContext,
-  env = {},
-): Promise<string[]> {
-  const words = ['diff-tree', '-r', '--name-only', '--no-renames', from, to]
-  const { stdout } = await inCheckout(path, words, context, { env })
-  return namesIn(stdout)
-}
-
-function rehearse(args: Args, { path, head }: Checkout, context: CapabilityContext): Promise<Outcome> {
-  return inThrowAway(context.state, async (directory) => {
-    const env = {
-      GIT_INDEX_FILE: join(directory, 'index'),
-      GIT_OBJECT_DIRECTORY: join(directory, 'objects'),
-      GIT_ALTERNATE_OBJECT_DIRECTORIES: join(path, '.git', 'objects'),
-    }
-    await mkdir(env.GIT_OBJECT_DIRECTORY)
-    const ours = async (what: string, ...words: string[]): Promise<string> => {
-      const ran = await inCheckout(path, words, context, { env })
-      const why = whyNotDone(what, ran)
-      if (why && !why.ok) throw new Refused(why.code, why.message)
-      return ran.stdout
-    }
-    // As the commit will: named files on top of the last commit, or what has changed on top of what is staged.
-    if (args.files) {
-      await ours('git read-tree', 'read-tree', head)
-      await ours('git add', 'add', '--all', '--', ...args.files)
-    } else {
-      await copyFile(join(path, '.git', 'index'), env.GIT_INDEX_FILE)
-      await ours('git add', 'add', '--update', '--', '.')
-    }
-    const tree = (await ours('git write-tree', 'write-tree')).trim()
-    const files = await changed(path, head, tree, context, env)
-    const { diff, truncated } = await diffOf({ path, head, tree, files }, context, env)
-    const laid = join(directory, 'tree')
-    await mkdir(laid)
-    if (files.length > 0 && context.manifest.checks.length > 0)
-      await ours('git checkout-index', 'checkout-index', '--all', `--prefix=${laid}/`)
-    const copies = await Promise.all(files.map((name) => copyOf(path, laid, name)))
-    const checks = await runChecks(
-      copies.flatMap((copy) => copy ?? []),
-      laid,
-      context,
-    )
-    const result = { diff, checks, would_change: files.length > 0, path, files }
-    return { ok: true, result, truncated }
-  })
-}
-
-/** Its copy, where the commit leaves a regular file: what it removes cannot be checked, and a link would lead out of the copy. */
-async function copyOf(path: string, laid: string, name: string): Promise<Copy | null> {
-  const copy = join(laid, name)
-  const found = await lstat(copy).catch(() => null)
-  return found?.isFile() ? { path: join(path, name), copy } : null
-}
-
-/** More than this nobody reads on an approval card. */
-const shownFiles = 200
-
-type Trees = { path: string; head: string; tree: string; files: readonly string[] }
-
-async function diffOf({ path, head, tree, files }: Trees, context: CapabilityContext, env: Record<string, string>) {
-  const open = files.filter((name) => !isSecret(join(path, name)))
-  const notes = files.filter((name) => isSecret(join(path, name))).map((name) => `${name}: ${withheld}`)
-  if (open.length > shownFiles) notes.push(`${open.length - shownFiles} files more are changed\n`)
-  const truncated = open.length > shownFiles
-  if (open.length === 0) return { diff: notes.join(''), truncated }
-  const words = ['diff-tree', '-r', '-p', '--no-renames', '--no-ext-diff', '--no-textconv', head, tree, '--']
-  const shown = await inCheckout(path, [...words, ...open.slice(0, shownFiles)], context, { env })
-  return { diff: shown.stdout + notes.join(''), truncated: truncated || shown.truncated }
 }

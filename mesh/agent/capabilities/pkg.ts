@@ -28,7 +28,7 @@ export const searchWith = (manager: PackageManager): DeviceCapability<z.infer<ty
 export const installWith = (manager: PackageManager): DeviceCapability<z.infer<typeof installArgs>> => ({
   capability: 'pkg.install',
   args: installArgs,
-  lacks: () => manager.lacks(),
+  lacks: async () => (await manager.lacks()) ?? manager.lacksRights(),
   weigh: ({ packages }) => ({ effect: 'write', reason: `installs ${packages.join(', ')}`, command: null }),
   run: ({ packages }, context) => answered(context.signal, () => manager.install(packages, context)),
   rehearse: ({ packages }, context) => answered(context.signal, () => manager.simulate(packages, context)),

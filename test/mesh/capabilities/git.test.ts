@@ -196,6 +196,18 @@ test('a rehearsed commit shows what it would hold and what the checks say, and t
   })
 })
 
+test('of a large tree only what the commit changes is laid out for the checks', async () => {
+  device.manifest.checks = [{ path: `${checkout}/**`, argv: ['sh', '-c', 'ls "$(dirname "$0")"', '{path}'] }]
+  execFileSync('truncate', ['-s', '70M', join(checkout, 'large')])
+  git(checkout, 'add', 'large')
+  git(checkout, 'commit', '--quiet', '--message=Large')
+  writeFileSync(join(checkout, 'other'), 'two\n')
+  rmSync(join(checkout, 'app.json'))
+  const shown = await done(device, gitCommit, { path: checkout, message: 'Two' }, { rehearse: true })
+  expect(shown.files).toEqual(['app.json', 'other'])
+  expect(shown.checks).toEqual([expect.objectContaining({ exit_code: 0, output: 'other\n' })])
+})
+
 test('a rehearsed commit does not show what a file with secrets holds', async () => {
   writeFileSync(join(checkout, '.env'), 'TOKEN=topsecret\n')
   writeFileSync(join(checkout, 'other'), 'two\n')
