@@ -1,14 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Capability, CapabilityAnswer, Grant, Manifest, MeshHealth } from '../../../domain/mesh.ts'
+import type { AgentOptions } from '../../../mesh/agent/start.ts'
 import { argsDigest, type SigningKey, signed, writePublicKey } from '../../../mesh/sign.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { eventually } from '../../support/eventually.ts'
 
 const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
+
+const mortal = fileURLToPath(new URL('./mortal.ts', import.meta.url))
+
+function optionsOf({ manifestFile, state }: { manifestFile: string; state: string }): AgentOptions {
+  const address = { host: '127.0.0.1', port: 0 }
+  const rootKeyFile = join(state, 'root-key')
+  return { manifestFile, state, rootKeyFile, address, tls: null, acceptLostJournal: false, version: 'test' }
+}
 
 /** A control plane's keys: the root key that signs manifests, and the one that signs requests and grants. */
 export function keys(): { root: SigningKey; control: SigningKey; rootPublic: KeyObject; controlPublic: KeyObject } {
@@ -103,12 +112,15 @@ export type Running = Awaited<ReturnType<typeof startAgent>>
 
 export async function startAgent(
   own: Keys,
-  options: { manifest?: Manifest | string; state?: string; args?: string[]; uid?: number } = {},
+  options: { manifest?: Manifest | string; state?: string; args?: string[]; uid?: number; mortal?: boolean } = {},
 ) {
   const directory = options.state ? null : temporaryDirectory()
   const state = options.state ?? join(directory?.path ?? '', 'state')
   const ownUser = options.uid ? { uid: options.uid, gid: options.uid } : {}
-  if (!existsSync(state)) mkdirSync(state, { recursive: true, mode: 0o777 })
+  if (!existsSync(state)) {
+    mkdirSync(state, { recursive: true })
+    chmodSync(state, 0o777)
+  }
   const manifestFile = join(state, 'manifest.json')
   if (options.manifest !== undefined || !existsSync(manifestFile)) {
     const text =
@@ -124,15 +136,17 @@ export async function startAgent(
 
   async function up(more: string[] = []): Promise<void> {
     said = ''
+    const command = options.mortal
+      ? [mortal, JSON.stringify(optionsOf({ manifestFile, state }))]
+      : [entry, 'mesh', 'agent', '--manifest', manifestFile, '--state', state, '--listen', '127.0.0.1:0']
     child = spawn(
       process.execPath,
-      [
-        '--disable-warning=ExperimentalWarning',
-        ...[entry, 'mesh', 'agent', '--manifest', manifestFile, '--state', state, '--listen', '127.0.0.1:0'],
-        ...(options.args ?? []),
-        ...more,
-      ],
-      { stdio: ['ignore', 'ignore', 'pipe'], env: { PATH: process.env.PATH ?? '', HOME: '/tmp' }, ...ownUser },
+      ['--disable-warning=ExperimentalWarning', ...command, ...(options.args ?? []), ...more],
+      {
+        stdio: ['ignore', 'ignore', 'pipe'],
+        env: { PATH: process.env.PATH ?? '', HOME: '/tmp', NODE_COMPILE_CACHE: join(state, 'compile-cache') },
+        ...ownUser,
+      },
     )
     child.stderr?.on('data', (chunk) => {
       said += chunk
@@ -186,9 +200,11 @@ export async function startAgent(
     hangUp: () => child.kill('SIGHUP'),
     residentMb: () =>
       Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024,
+    /** Ends it, with all it has written. */
     async stop() {
       await kill()
       directory?.remove()
     },
+    remove: () => directory?.remove(),
   }
 }
