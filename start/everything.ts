@@ -7,6 +7,7 @@ import { ensureFirstRunTokens } from '../db/tokens.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { openLedger, stopLeftovers } from './ledger.ts'
 import { takeLock } from './lock.ts'
+import { ensureMeshKeys } from './mesh-keys.ts'
 import { pageAddress } from './page.ts'
 import { openParts, type Report } from './parts.ts'
 import { freePort, isFree } from './port.ts'
@@ -157,7 +158,7 @@ export async function startEverything(options: StartOptions, report: Report): Pr
       options.entries?.[name] ??
       join(rootDir, { lab: 'lab', runbook: 'lab/runbook', api: 'api', worker: 'worker' }[name], 'main.ts')
     const shared = {
-      ...withoutTemporal(env, setting(env, 'TEMPORAL_ADDRESS') === undefined),
+      ...withoutMesh(withoutTemporal(env, setting(env, 'TEMPORAL_ADDRESS') === undefined)),
       ...withoutFiles(env, ['DATABASE_URL', 'PLATFORM_TOKEN', 'AGENT_API_KEY']),
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: temporal.address,
@@ -202,6 +203,7 @@ export async function startEverything(options: StartOptions, report: Report): Pr
         parts.child('API', 2, entry('api'), ports.api, {
           ...shared,
           ...model,
+          ...meshOf(env, stateDir),
           PORT: String(ports.api),
           CORE_API_URL: url,
           PUBLIC_URL: env.PUBLIC_URL || url,
@@ -281,6 +283,19 @@ function replacement<T>(env: StartOptions['env'], name: string, make: (value: st
 function basics(env: StartOptions['env']): StartOptions['env'] {
   const names = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'LOG_LEVEL']
   return Object.fromEntries(names.map((name) => [name, env[name]]))
+}
+
+const isMeshSetting = (name: string) => name.startsWith('MESH_') || name.endsWith('_DEVICE_MESH_URL')
+
+/** Of the mesh only the API knows anything: whoever takes the worker over can sign nothing. */
+function withoutMesh(env: StartOptions['env']): StartOptions['env'] {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !isMeshSetting(name)))
+}
+
+/** The user's own keys and settings, else keys of this start's own. */
+function meshOf(env: StartOptions['env'], stateDir: string): StartOptions['env'] {
+  const given = Object.fromEntries(Object.entries(env).filter(([name]) => isMeshSetting(name)))
+  return setting(env, 'MESH_ROOT_KEY_FILE') === undefined ? { ...given, ...ensureMeshKeys(stateDir) } : given
 }
 
 /** TLS and keys of the user's own Temporal would keep the client away from the embedded one. */

@@ -239,3 +239,20 @@ test('with nothing given, PostgreSQL and Temporal are started too, and Ctrl-C du
   expect((await once(second, 'exit'))[0]).toBe(0)
   expect(pids.flatMap(groupMembers)).toEqual([])
 })
+
+test('only the API knows the keys of the mesh, and a second start keeps them', async () => {
+  const first = await start()
+  const file = String((await environmentOf(first.run.url)).MESH_SIGNING_KEY_FILE)
+  expect(statSync(file).mode & 0o077).toBe(0)
+  const key = readFileSync(file, 'utf8')
+  expect(key).toContain('BEGIN PRIVATE KEY')
+  for (const event of first.events) {
+    if (event.kind !== 'ready' || !['Worker', 'Lab', 'Model'].includes(event.part)) continue
+    const names = Object.keys(await environmentOf(event.result))
+    expect([event.part, names.filter((name) => name.startsWith('MESH_'))]).toEqual([event.part, []])
+  }
+  await first.stop()
+  const second = await start()
+  expect((await environmentOf(second.run.url)).MESH_SIGNING_KEY_FILE).toBe(file)
+  expect(readFileSync(file, 'utf8')).toBe(key)
+})
