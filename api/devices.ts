@@ -153,7 +153,7 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'post',
     path: '/devices/{id}/health',
-    permission: 'manage_incident',
+    permission: 'act_on_platform',
     tag,
     summary: 'Asks a device how it is, now',
     params: deviceParams,

@@ -96,6 +96,8 @@ async function send(
     try {
       const asked = request()
       const answer = await callDevice(address, asked, signal)
+      // Nothing was begun, and nothing stands in its journal: it may have room in a moment.
+      if (answer.error?.code === 'busy' && attempt < tries - 1) continue
       if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
       everSent = true
       const ended = await untilEnded(address, asked.request_id, deadlineMs, onLine, signal)
