@@ -12,8 +12,12 @@ const severities = {
   host_down: 'critical',
   host_draining: 'warning',
   config_drift: 'info',
+  runaway_process: 'warning',
 } as const
 type AlertName = keyof typeof severities
+
+/** What a short job may use. */
+const runawayLimitSeconds = 1
 
 /** Everything that is wrong in one look. The order of a look is kept. */
 export function conditionsIn({ nodes, hosts, vms }: Look, lagLimitSeconds: number): Condition[] {
@@ -37,7 +41,10 @@ function ofHost({ id, region, rack, state }: HostState, vms: string[]): Conditio
   return [condition('host_draining', labels, summary, `still on it: ${vms.join(', ')}`)]
 }
 
-function ofNode({ plan, process, answers, lagSeconds, bytes, drift }: NodeLook, lagLimitSeconds: number): Condition[] {
+function ofNode(
+  { plan, process, answers, lagSeconds, bytes, drift, runawaySeconds }: NodeLook,
+  lagLimitSeconds: number,
+): Condition[] {
   const labels = { region: plan.region, shard: plan.shard, node: plan.id, instance: plan.id }
   const found: Condition[] = []
   if (lagSeconds !== null && lagSeconds > lagLimitSeconds) {
@@ -65,6 +72,17 @@ function ofNode({ plan, process, answers, lagSeconds, bytes, drift }: NodeLook, 
         labels,
         `Disk of ${plan.id} is full`,
         `${plan.id} uses ${used} of ${plan.diskQuotaBytes} bytes (${percent} %)`,
+      ),
+    )
+  }
+  if (runawaySeconds !== null && runawaySeconds > runawayLimitSeconds) {
+    const told = `report-export on ${plan.id} has used ${Math.round(runawaySeconds)} s of CPU`
+    found.push(
+      condition(
+        'runaway_process',
+        { ...labels, process: 'report-export' },
+        `A process uses up the CPU of ${plan.id}`,
+        told,
       ),
     )
   }

@@ -3,7 +3,7 @@ import { chmodSync, readFileSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
 import { startHost, startNode } from './lab.ts'
-import { usedBytes } from './look.ts'
+import { runawayOn, usedBytes } from './look.ts'
 import { processState } from './process.ts'
 import {
   desiredConfig,
@@ -48,6 +48,7 @@ export async function healAll(lab: Lab): Promise<number> {
   const healed = lab.faults.length
   lab.draining = []
   for (const { fault, on, files, readOnly } of lab.faults) {
+    if (fault === 'runaway_process') await lab.children.kill(runawayOn(on))
     if (fault === 'link_down') lab.linksDown = lab.linksDown.filter((each) => each !== on)
     for (const vm of readOnly) chmodSync(storageDirectory(lab, vm), 0o755)
     for (const file of files) rmSync(join(nodeDirectory(lab, on), file), { force: true })
@@ -131,6 +132,12 @@ const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> 
     runningPid(lab, id)
     if (!lab.draining.includes(id)) lab.draining.push(id)
     return { on: id, hosts: [id] }
+  },
+  async runaway_process(lab, target) {
+    const { id } = nodeAt(lab, target, 'web')
+    runningPid(lab, id)
+    await lab.children.start(runawayOn(id), 'runaway.ts', nodeDirectory(lab, id), {})
+    return { on: id }
   },
   config_drift(lab, target) {
     const node = nodeAt(lab, target, 'web')

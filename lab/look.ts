@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Health, HostState, Inventory, NodeState } from '../domain/platform.ts'
 import { bytesByDirectory } from './disk.ts'
 import { logFile, newestRecordAt } from './node/log.ts'
-import { type ProcessState, processState } from './process.ts'
+import { cpuSeconds, type ProcessState, processState } from './process.ts'
 import { desiredConfig, type Lab, nodeDirectory } from './state.ts'
 import type { NodePlan, TenantPlan, VmPlan } from './topology.ts'
 import { hostsRunning, linkId } from './vm.ts'
@@ -17,6 +17,8 @@ export type NodeLook = {
   answers: boolean
   lagSeconds: number | null
   bytes: Record<string, number>
+  /** Seconds of CPU that a process which does not belong on the node has used; null when there is none. */
+  runawaySeconds: number | null
   /** `maxAgeSeconds is 0, should be 60`, one per setting. */
   drift: string[]
 }
@@ -52,8 +54,19 @@ export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {
     answers: state === 'running' && (await answers(lab, plan, child!.port)),
     lagSeconds: plan.role === 'replica' ? lagSeconds(lab, plan) : null,
     bytes: bytesByDirectory(directory),
+    runawaySeconds: runawaySeconds(lab, plan.id),
     drift: drift(lab, plan, directory),
   }
+}
+
+/** What the lab calls the process that should not be on a node. */
+export function runawayOn(node: string): string {
+  return `runaway-${node}`
+}
+
+function runawaySeconds(lab: Lab, node: string): number | null {
+  const child = lab.children.get(runawayOn(node))
+  return child && processState(child.pid) !== 'gone' ? cpuSeconds(child.pid) : null
 }
 
 /** One reading of a node: its health and, unless nominal, one line that says why. */

@@ -72,6 +72,14 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab) => Check[]
     },
   ],
   disk_pressure_tenant: (node) => [runs(node)],
+  runaway_process: (node) => [
+    runs(node),
+    {
+      name: `nothing uses up the CPU of ${node.plan.id}`,
+      ok: node.runawaySeconds === null,
+      detail: node.runawaySeconds === null ? 'it is gone' : `report-export has used ${node.runawaySeconds} s`,
+    },
+  ],
 }
 
 function runs({ plan, process, answers }: NodeLook): Check {

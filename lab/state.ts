@@ -18,6 +18,7 @@ export const faultName = z.enum([
   'drain',
   'config_drift',
   'link_down',
+  'runaway_process',
 ])
 export type FaultName = z.infer<typeof faultName>
 

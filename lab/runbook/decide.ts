@@ -4,6 +4,7 @@ import { done, object, subject } from './facts.ts'
 import { diskPressure } from './playbooks/disk.ts'
 import { clearHost } from './playbooks/host.ts'
 import { answerQuestion, lookAndEscalate } from './playbooks/question.ts'
+import { endRunaway } from './playbooks/runaway.ts'
 import { repairShard } from './playbooks/shard.ts'
 
 const playbooks: Record<string, (conversation: Conversation) => Decision> = {
@@ -13,6 +14,7 @@ const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   disk_pressure: diskPressure,
   host_down: (conversation) => clearHost(conversation, 'recover'),
   host_draining: (conversation) => clearHost(conversation, 'drain'),
+  runaway_process: endRunaway,
   question: answerQuestion,
 }
 

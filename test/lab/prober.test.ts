@@ -58,6 +58,7 @@ const well: NodeLook = {
   lagSeconds: 0.2,
   bytes: { data: 10 },
   drift: [],
+  runawaySeconds: null,
 }
 const web: NodeLook = { ...well, plan: { ...well.plan, role: 'web' }, lagSeconds: null }
 
