@@ -10,12 +10,18 @@ const device = deviceOf('/nowhere', {})
 const started: ChildProcess[] = []
 
 afterEach(() => {
-  for (const child of started.splice(0)) child.kill('SIGKILL')
+  for (const child of started.splice(0)) {
+    child.stdout!.destroy()
+    try {
+      // With what it has started itself.
+      process.kill(-child.pid!, 'SIGKILL')
+    } catch {}
+  }
 })
 
 /** A real process that says when it is ready. */
 async function start(script: string, ...words: string[]): Promise<ChildProcess & { pid: number }> {
-  const child = spawn('bash', ['-c', script, ...words], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn('bash', ['-c', script, ...words], { stdio: ['ignore', 'pipe', 'ignore'], detached: true })
   started.push(child)
   await new Promise((resolve) => child.stdout.once('data', resolve))
   return child as ChildProcess & { pid: number }
