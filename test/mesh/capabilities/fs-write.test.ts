@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   utimesSync,
@@ -17,6 +18,9 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { fsRead } from '../../../mesh/agent/capabilities/fs-read.ts'
 import { fsWrite } from '../../../mesh/agent/capabilities/fs-write.ts'
 import { sweepRehearsals } from '../../../mesh/agent/rehearsal.ts'
+import { replace } from '../../../mesh/agent/replace.ts'
+import { type Place, placeOf } from '../../../mesh/agent/roots.ts'
+import { beside, entry } from '../../../mesh/agent/walk.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { ask, type Device, deviceOf, done, fault } from './device.ts'
 
@@ -100,6 +104,23 @@ test('of two writes with the same if_sha256 at once, one wins and the other is t
     )
     expect(outcomes.map((outcome) => (outcome.ok ? 'won' : outcome.code)).sort()).toEqual(['conflict', 'won'])
   }
+})
+
+test('what somebody else writes while a write is made up is not lost', async () => {
+  const where = placeOf(at('app.conf'), device.manifest) as Place
+  const race = (meanwhile: () => void) =>
+    beside(where, async (directory, name) => {
+      const former = await entry(directory, name)
+      await former?.handle.close()
+      meanwhile()
+      await replace(directory, name, Buffer.from('ours'), 0o644, former?.stat ?? null)
+    })
+  await expect(race(() => writeFileSync(at('app.conf'), 'theirs'))).rejects.toMatchObject({ code: 'conflict' })
+  await expect(race(() => writeFileSync(at('app.conf'), 'THEIRS'))).rejects.toMatchObject({ code: 'conflict' })
+  await expect(race(() => renameSync(at('app.conf'), at('moved')))).rejects.toMatchObject({ code: 'conflict' })
+  await race(() => undefined)
+  expect(readdirSync(root).sort()).toEqual(['app.conf', 'fixed', 'moved'])
+  expect(readFileSync(at('moved'), 'utf8')).toBe('THEIRS')
 })
 
 test('only the last ten versions of a file are kept', async () => {

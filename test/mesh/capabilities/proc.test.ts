@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, expect, test } from '@jest/globals'
 import { procKill } from '../../../mesh/agent/capabilities/proc-kill.ts'
 import { procList } from '../../../mesh/agent/capabilities/proc-list.ts'
@@ -122,8 +122,15 @@ test('process 1, the agent, what it runs below and threads of the kernel are nev
 })
 
 test('the number of a thread names no process', async () => {
-  const [, tid] = (await import('node:fs')).readdirSync('/proc/self/task')
-  expect(await fault(device, procKill, { pid: Number(tid), start_time: startTime(Number(tid)) })).toMatchObject({
-    code: 'not_found',
+  const child = spawn(process.execPath, ['-e', 'console.log("on"); setInterval(() => {}, 1000)'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    detached: true,
   })
+  started.push(child)
+  await new Promise((resolve) => child.stdout.once('data', resolve))
+  const thread = readdirSync(`/proc/${child.pid}/task`)
+    .map(Number)
+    .find((tid) => tid !== child.pid)!
+  const asked = { pid: thread, start_time: startTime(thread) }
+  expect(await fault(device, procKill, asked)).toMatchObject({ code: 'not_found' })
 })
