@@ -1,6 +1,7 @@
 import { history } from './history.ts'
 import { judge } from './judge.ts'
 import { load } from './load.ts'
+import { mesh } from './mesh.ts'
 import { placement } from './placement.ts'
 import { prompt } from './prompt.ts'
 import { queue } from './queue.ts'
@@ -18,6 +19,7 @@ const benches: Record<string, () => Promise<void>> = {
   load,
   stream,
   placement,
+  mesh,
 }
 
 const names = process.argv.slice(2)

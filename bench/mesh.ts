@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { CapabilityAnswer } from '../domain/mesh.ts'
+import { signed, writePublicKey } from '../mesh/sign.ts'
+import { median, percentile, report } from './report.ts'
+
+const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
+const rounds = Number(process.env.MESH_CALLS ?? 500)
+const lanes = 4
+
+/** Reads on loopback through HTTP, door, guard and journal: with a process of their own and without, against starting that process. */
+export async function mesh(): Promise<void> {
+  const device = await startDevice()
+  try {
+    const idleMb = device.residentMb()
+    await device.measure(device.uptime, 50)
+    const alone = await spawns('uptime', 100)
+    const commands = await device.measure(device.uptime, rounds)
+    const reads = await device.measure(device.read, rounds)
+    const before = device.cpuSeconds()
+    const perSecond = await device.perSecond(device.read, rounds * 4)
+    const cpuPerCallMs = ((device.cpuSeconds() - before) * 1000) / (rounds * 4)
+    report('mesh', {
+      calls: rounds,
+      'uptime by itself, median (ms)': round(median(alone)),
+      'shell.exec uptime, median (ms)': round(median(commands)),
+      'shell.exec uptime, 95th (ms)': round(percentile(commands, 95)),
+      'over the process itself, median (less than 15 ms)': round(median(commands) - median(alone)),
+      'fs.read, median (ms)': round(median(reads)),
+      'reads a second, four at a time': Math.round(perSecond),
+      'reads a second of one core of the agent (200 or more)': Math.round(1000 / cpuPerCallMs),
+      'resident when idle (less than 80 MB)': round(idleMb),
+      'resident afterwards (MB)': round(device.residentMb()),
+    })
+  } finally {
+    device.stop()
+  }
+}
+
+type Ask = () => { capability: string; args: Record<string, unknown> }
+
+async function startDevice() {
+  const state = mkdtempSync(join(tmpdir(), 'nightshift-mesh-'))
+  const files = join(state, 'files')
+  mkdirSync(files)
+  writeFileSync(join(files, 'small'), 'some lines\n'.repeat(20))
+  const root = generateKeyPairSync('ed25519')
+  const control = generateKeyPairSync('ed25519')
+  const at = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
+  const manifest = {
+    id: 'bench',
+    device: 'bench-1',
+    mode: 'user',
+    capabilities: [],
+    roots: [{ path: files, writable: false }],
+    keys: [{ id: 'cp', public_key: writePublicKey(control.publicKey), not_after: null }],
+    issued_at: at(-60),
+    expires_at: at(3600),
+  }
+  const manifestFile = join(state, 'manifest.json')
+  writeFileSync(manifestFile, JSON.stringify(signed(manifest, { id: 'root', key: root.privateKey })))
+  writeFileSync(join(state, 'root-key'), writePublicKey(root.publicKey))
+  const args = ['mesh', 'agent', '--manifest', manifestFile, '--state', state, '--listen', '127.0.0.1:0']
+  const child = spawn(process.execPath, [entry, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const url = await new Promise<string>((resolve, reject) => {
+    let said = ''
+    child.stderr.on('data', (chunk) => {
+      said += chunk
+      const found = /Listening on (\S+):/.exec(said)?.[1]
+      if (found) resolve(found)
+    })
+    child.once('exit', (code) => reject(new Error(`the agent ended with ${code}: ${said}`)))
+  })
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+
+  async function call({ capability, args }: ReturnType<Ask>): Promise<void> {
+    const request = {
+      request_id: `req_${randomBytes(12).toString('hex')}`,
+      nonce: randomBytes(16).toString('base64'),
+      issued_at: at(0),
+      deadline: at(60),
+      device: 'bench-1',
+      capability,
+      args,
+      idempotency_key: randomBytes(12).toString('hex'),
+      grant: null,
+    }
+    const body = JSON.stringify(signed(request, { id: 'cp', key: control.privateKey }))
+    const answer = (await (await fetch(`${url}/capability`, { method: 'POST', body })).json()) as CapabilityAnswer
+    if (!answer.ok) throw new Error(`${capability}: ${answer.error?.code} ${answer.error?.message}`)
+  }
+
+  const status = (name: string) =>
+    new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))
+  return {
+    uptime: () => ({ capability: 'shell.exec', args: { argv: ['uptime'] } }),
+    read: () => ({ capability: 'fs.read', args: { path: join(files, 'small') } }),
+    async measure(ask: Ask, calls: number): Promise<number[]> {
+      const took: number[] = []
+      for (let n = 0; n < calls; n += 1) {
+        const startedAt = performance.now()
+        await call(ask())
+        took.push(performance.now() - startedAt)
+      }
+      return took
+    },
+    async perSecond(ask: Ask, calls: number): Promise<number> {
+      const startedAt = performance.now()
+      let left = calls
+      const lane = async () => {
+        while (left-- > 0) await call(ask())
+      }
+      await Promise.all(Array.from({ length: lanes }, lane))
+      return (calls * 1000) / (performance.now() - startedAt)
+    },
+    residentMb: () => Number(status('VmRSS')?.[1]) / 1024,
+    /** Of the agent itself; the processes it starts are not in it. */
+    cpuSeconds() {
+      const fields = readFileSync(`/proc/${child.pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
+      return (Number(fields[11]) + Number(fields[12])) / 100
+    },
+    stop() {
+      child.kill('SIGKILL')
+      rmSync(state, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+    },
+  }
+}
+
+/** How long a program takes that is started directly. */
+async function spawns(program: string, times: number): Promise<number[]> {
+  const took: number[] = []
+  for (let n = 0; n < times; n += 1) {
+    const startedAt = performance.now()
+    await new Promise((resolve) => spawn(program, { stdio: 'ignore' }).once('exit', resolve))
+    took.push(performance.now() - startedAt)
+  }
+  return took
+}
+
+const round = (value: number): number => Number(value.toFixed(1))
