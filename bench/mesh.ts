@@ -44,8 +44,10 @@ export async function mesh(): Promise<void> {
 type Ask = () => { capability: string; args: Record<string, unknown> }
 
 async function startDevice() {
-  const state = mkdtempSync(join(tmpdir(), 'nightshift-mesh-'))
-  const files = join(state, 'files')
+  const directory = mkdtempSync(join(tmpdir(), 'nightshift-mesh-'))
+  const state = join(directory, 'state')
+  mkdirSync(state)
+  const files = join(directory, 'files')
   mkdirSync(files)
   writeFileSync(join(files, 'small'), 'some lines\n'.repeat(20))
   const root = generateKeyPairSync('ed25519')
@@ -125,7 +127,7 @@ async function startDevice() {
     },
     stop() {
       child.kill('SIGKILL')
-      rmSync(state, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+      rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
     },
   }
 }
