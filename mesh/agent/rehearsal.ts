@@ -1,6 +1,7 @@
 import { lstat, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { globExpression } from '../../safety/command/glob.ts'
+import { redact } from '../../safety/redact.ts'
 import type { CapabilityContext } from './capability.ts'
 import { isSecret } from './roots.ts'
 
@@ -50,7 +51,9 @@ export type Copy = { path: string; copy: string }
 
 /**
  * Runs the manifest's checks whose `path` matches one of the files, on their copies, confined as reads are. Copies are the agent's
- * alone: where reads run as another user, a check cannot open them and its exit code says so.
+ * alone: where reads run as another user, a check cannot open them and its exit code says so. What a check prints may come from any
+ * file that the agent can read, if the content makes it (`include /etc/shadow`): known secrets are taken out, the rest is a reason
+ * to run the agent without rights.
  */
 export async function runChecks(
   copies: readonly Copy[],
@@ -63,7 +66,8 @@ export async function runChecks(
       if (!globExpression([check.path]).test(path)) continue
       const argv = check.argv.map((word) => word.replaceAll('{path}', copy))
       const { exitCode, stdout, stderr } = await run(argv, { cwd: directory, confine: 'read' })
-      const output = isSecret(path) ? withheld : (stdout + stderr).slice(0, longestOutput).toWellFormed()
+      const said = redact(stdout + stderr).slice(0, longestOutput).toWellFormed()
+      const output = isSecret(path) ? withheld : said
       runs.push({ argv, exit_code: exitCode, output })
     }
   }

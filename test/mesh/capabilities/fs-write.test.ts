@@ -220,6 +220,18 @@ test('a rehearsal, which nobody is asked about, does not show what a file with s
   expect(shown.diff).toContain('not shown')
 })
 
+test('a check that is made to print a secret of the device prints it redacted', async () => {
+  writeFileSync(
+    join(place.path, 'shadow'),
+    'root:$6$saltsalt$Zx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZ1:1:0:::::\n',
+  )
+  device.manifest.checks = [{ path: `${root}/list`, argv: ['sh', '-c', 'cat "$(cat "$0")"', '{path}'] }]
+  const asked = { path: at('list'), content: join(place.path, 'shadow') }
+  const { checks } = await done(device, fsWrite, asked, { rehearse: true })
+  expect(checks).toEqual([expect.objectContaining({ exit_code: 0, output: expect.stringContaining('[redacted:') })])
+  expect(JSON.stringify(checks)).not.toContain('Zx0yZx0y')
+})
+
 test('a rehearsal says when a change holds what nobody would see', async () => {
   const content = 'allow = true # \u202e eslaf = wolla\n'
   const shown = await done(device, fsWrite, { path: at('policy'), content }, { rehearse: true })
