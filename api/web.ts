@@ -29,6 +29,7 @@ const pages = [
   '/health',
   '/usage',
   '/gaps',
+  '/devices',
   '/audit',
   '/people',
   '/tokens',

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
+import { recordAudit } from '../../db/audit.ts'
 import { authorityOf } from '../../db/judged.ts'
 import { executable } from '../../domain/device.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { capability } from '../../domain/mesh.ts'
+import type { Principal } from '../../domain/operator.ts'
 import { risks } from '../../domain/tool.ts'
 import { specOf } from '../../mesh/registry.ts'
 import { isSecretive } from '../../safety/redact.ts'
@@ -18,7 +20,7 @@ import { askDevice } from './ask-device.ts'
 import { deadlineMs, type Mapped, mapCall, readInput } from './call.ts'
 import { type Executor, requireExecutor, requireMesh } from './executor.ts'
 import { observeCall } from './observe.ts'
-import { performWrite } from './perform.ts'
+import { askFollowed, performWrite } from './perform.ts'
 import { prepareCall, requireSameState } from './prepare.ts'
 
 const tag = 'devices'
@@ -71,7 +73,7 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
       const mapped = mapCall(executor, spec, input)
       if (judged === null || judged.metadata.effect !== 'write') {
         const own = judged?.stepKey ?? `api:${principal.tokenId}:${key ?? randomUUID()}`
-        return await look(deps, executor, mapped, own, judged, asked.rehearse ?? false)
+        return await look(deps, executor, mapped, own, { judged, principal, rehearse: asked.rehearse ?? false })
       }
       return await write(deps, executor, mapped, judged, { principal, key, ifMatch: c.req.header('if-match') })
     },
@@ -138,21 +140,26 @@ async function look(
   executor: Executor,
   mapped: Mapped,
   key: string,
-  judged: IncidentEvent<'tool_started'> | null,
-  rehearse: boolean,
+  by: { judged: IncidentEvent<'tool_started'> | null; principal: Principal; rehearse: boolean },
 ) {
-  const { capability, args, spec } = mapped
-  const heard = await askDevice(deps, executor.device, {
-    ...{ key, capability, args, rehearse, deadlineMs: deadlineMs(executor, true) },
-    ...{ incidentId: judged?.incidentId ?? null, callId: judged?.metadata.callId ?? null },
-  })
+  const { capability, args, spec, input } = mapped
+  const { judged, principal, rehearse } = by
+  const asking = { key, capability, args, deadlineMs: deadlineMs(executor, true) }
+  if (!judged) {
+    const { id } = executor.device
+    const detail = `${rehearse ? 'Rehearsed' : 'Asked'}: ${spec.summary(input)}, on ${executor.resource.id}`
+    await recordAudit(deps.db, { who: principal.name, what: 'device.called', subject: id, detail })
+  }
+  const heard = judged
+    ? await askFollowed(deps, { executor, mapped, judged, key }, asking)
+    : await askDevice(deps, executor.device, { ...asking, rehearse })
   if (heard.kind !== 'answer') throw unreachable(executor.device.id, capability, heard.reason)
   if (!heard.answer.ok) throw deviceProblem(capability, heard.answer)
   return outputOf(executor, heard.answer, spec.toOutput) as never
 }
 
 type Request = {
-  principal: Parameters<typeof runEffect>[1]['principal']
+  principal: Principal
   key: string | null
   ifMatch: string | undefined
 }

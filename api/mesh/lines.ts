@@ -11,7 +11,7 @@ const lineCharacters = 500
 
 export type LineRows = {
   add(line: string): void
-  /** Writes what is left. */
+  /** Writes what is left; of an operation that was over before the first row, the result tells all. */
   end(): Promise<void>
 }
 
@@ -65,7 +65,8 @@ export function lineRows(db: Db, started: IncidentEvent<'tool_started'>, onFault
       if (rows < rowsAtMost - 1) timer ??= setTimeout(flush, everyMs)
     },
     async end() {
-      flush()
+      if (rows > 0) flush()
+      else if (timer) clearTimeout(timer)
       await writing
     },
   }

@@ -7,7 +7,7 @@ import { judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
 import type { ApiDeps } from '../deps.ts'
 import type { EffectEnding } from '../effect.ts'
 import { outputOf, traces, wordsOf } from './answers.ts'
-import { askDevice, type Heard } from './ask-device.ts'
+import { type Asking, askDevice, type Heard } from './ask-device.ts'
 import { deadlineMs, type Mapped } from './call.ts'
 import { addressOf, type Executor, requireMesh } from './executor.ts'
 import { lineRows } from './lines.ts'
@@ -28,19 +28,29 @@ export type Write = {
 export async function performWrite(deps: ApiDeps, write: Write): Promise<EffectEnding | null> {
   const forbidden = forbiddenCommand(write.mapped)
   if (forbidden !== null) return failed(`device_mesh: ${write.mapped.capability}: blocked: ${forbidden}`, 'blocked')
-  const { mapped, key, judged, authority } = write
+  const { mapped, key, authority } = write
+  const heard = await askFollowed(deps, write, {
+    ...{ key, capability: mapped.capability, args: mapped.args, authority },
+    deadlineMs: deadlineMs(write.executor, false),
+  })
+  return endingOf(write, heard)
+}
+
+/** Asks for a call of a run: its lines become rows of the incident, and whoever stops the run stops it. */
+export async function askFollowed(
+  deps: ApiDeps,
+  { executor, mapped, judged, key }: Omit<Write, 'authority'>,
+  asking: Asking,
+): Promise<Heard> {
   const rows = mapped.spec.streams
     ? lineRows(deps.db, judged, (err) => deps.log.error({ err, key }, 'lines were lost'))
     : null
-  const stopWatching = watchForCancel(deps, write)
+  const stopWatching = watchForCancel(deps, { executor, judged, key })
   try {
-    const heard = await askDevice(deps, write.executor.device, {
-      ...{ key, capability: mapped.capability, args: mapped.args, authority },
-      ...{ incidentId: judged.incidentId, callId: judged.metadata.callId },
-      deadlineMs: deadlineMs(write.executor, false),
+    return await askDevice(deps, executor.device, {
+      ...{ ...asking, incidentId: judged.incidentId, callId: judged.metadata.callId },
       ...(rows && { onLine: rows.add }),
     })
-    return endingOf(write, heard)
   } finally {
     stopWatching()
     await rows?.end()
@@ -84,7 +94,10 @@ function forbiddenCommand({ spec, input }: Mapped): string | null {
 const lookEveryMs = 1_000
 
 /** Whoever stops the investigation stops what it runs on the device. */
-function watchForCancel(deps: ApiDeps, { executor, judged, key }: Write): () => void {
+function watchForCancel(
+  deps: ApiDeps,
+  { executor, judged, key }: Pick<Write, 'executor' | 'judged' | 'key'>,
+): () => void {
   const mesh = requireMesh(deps)
   let asked = false
   const timer = setInterval(() => {

@@ -48,7 +48,8 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
   const input = readInput(spec, given)
   const executor = await requireExecutor(deps.db, id)
   const mapped = mapCall(executor, spec, input)
-  const tried = spec.effect === 'write' ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
+  const asks = spec.effect === 'write' || executor.device.mode === 'sudo'
+  const tried = asks ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
   const { resource, device, through } = executor
   return {
     resource,
@@ -86,10 +87,13 @@ export async function tryOut(
   incidentId: string,
 ): Promise<Tried> {
   const { spec, input } = mapped
+  const { device, through } = executor
+  // Who would do it, and as whom, is a part of what a person agrees to.
+  const by = { device: device.id, mode: device.mode, through }
   // As root every look is asked about by itself: there is nothing to be found out beforehand.
-  if (executor.device.mode === 'sudo' || executor.through !== null) return untried
+  if (device.mode === 'sudo' || through !== null) return { ...untried, fingerprint: digestOf(by) }
   const state = spec.state ? await lookAt(deps, executor, spec.state(input), key, incidentId) : null
-  if (!spec.rehearses) return { ...untried, fingerprint: spec.state ? digestOf({ state }) : '' }
+  if (!spec.rehearses) return { ...untried, fingerprint: digestOf({ ...by, state }) }
   const heard = await askDevice(deps, executor.device, {
     ...{ key: lookKey(key, 'rehearse'), capability: mapped.capability, args: mapped.args, rehearse: true, incidentId },
     deadlineMs: deadlineMs(executor, true),
@@ -99,7 +103,7 @@ export async function tryOut(
   if (!answer.ok && answer.error?.code !== 'capability_unavailable') throw deviceProblem(mapped.capability, answer)
   const rehearsal = answer.ok ? { ...answer.result, truncated: answer.truncated } : null
   return {
-    fingerprint: digestOf({ state, diff: answer.result?.diff ?? null }),
+    fingerprint: digestOf({ ...by, state, diff: answer.result?.diff ?? null }),
     rehearsal,
     why: answer.ok ? null : (answer.error?.message ?? null),
   }

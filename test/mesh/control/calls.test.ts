@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals'
+import { eventsOf } from '../../../db/events.ts'
 import { announced } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
+import { eventually } from '../../support/eventually.ts'
 import { enrolled, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
 
 const api = useMeshApi()
@@ -37,3 +39,22 @@ test('an agent reads what its run announced, and nothing else', async () => {
     expect([path, answer.status, answer.body.code]).toEqual([path, 403, 'UNJUDGED'])
   }
 })
+
+test('what a person asked of a device is in the audit under their name', async () => {
+  const rows = (await api.get('/audit?what=device.called')).body.items as unknown as { who: string; detail: string }[]
+  expect(rows).toMatchObject([{ who: 'operator', detail: 'Asked: Read /srv/app.conf, on node-osl-1' }])
+})
+
+test('a long look of a run is followed line by line, and ends with its run', async () => {
+  const device = await enrolled(api, 'node-osl-2')
+  Object.assign(device, { lines: Array.from({ length: 200 }, (_, index) => `entry ${index}`), lineEveryMs: 50 })
+  const id = await claimedIncident(api.db)
+  const key = await announced(api.db, id, 'docker_logs', { on: 'node-osl-2', container: 'web' }, null, 'read')
+  const body = { capability: 'docker.container.logs', args: { container: 'web' } }
+  const asking = api.post('/devices/node-osl-2/calls', { body, key, as: api.tokens.agent })
+  await eventually('the first lines', async () =>
+    (await eventsOf(api.db, id)).some((event) => event.kind === 'tool_output'),
+  )
+  await api.post(`/incidents/${id}/cancel`, { body: { reason: 'enough' } })
+  expect((await asking).body.code).toBe('cancelled')
+}, 60_000)

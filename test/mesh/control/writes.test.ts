@@ -158,6 +158,7 @@ test('the state is looked at once more just before, and another one is not writt
 test('the lines of a long operation are rows of the incident while they come, without secrets', async () => {
   await node()
   device.lines = ['Reading package lists', 'password=hunter2hunter2', '\u001b[31mred\u001b[0m']
+  device.lineEveryMs = 300
   const args = { packages: ['htop'] }
   const { key, as, incidentId } = await approved('pkg_install', args)
   expect((await api.post(path, { body: { capability: 'pkg.install', args }, key, as })).status).toBe(200)
@@ -166,10 +167,19 @@ test('the lines of a long operation are rows of the incident while they come, wi
   expect(lines).toEqual(['Reading package lists', expect.not.stringContaining('hunter2'), 'red'])
 })
 
+test('of an operation that is over at once the result tells all', async () => {
+  await node()
+  device.lineEveryMs = 0
+  const args = { packages: ['jq'] }
+  const { key, as, incidentId } = await approved('pkg_install', args)
+  expect((await api.post(path, { body: { capability: 'pkg.install', args }, key, as })).status).toBe(200)
+  expect((await eventsOf(api.db, incidentId)).some((event) => event.kind === 'tool_output')).toBe(false)
+})
+
 test('three thousand lines become a few rows that say how many were left out', async () => {
   await node()
   device.lines = Array.from({ length: 3_000 }, (_, index) => `line ${index} ${'x'.repeat(60)}`)
-  device.lineEveryMs = 0
+  device.lineEveryMs = 1
   const { key, as, incidentId } = await approved('shell_eval', { command: 'make noise' })
   const body = { capability: 'shell.eval', args: { command: 'make noise' } }
   const answer = await api.post(path, { body, key, as })
