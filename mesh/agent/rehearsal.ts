@@ -66,7 +66,9 @@ export async function runChecks(
       if (!globExpression([check.path]).test(path)) continue
       const argv = check.argv.map((word) => word.replaceAll('{path}', copy))
       const { exitCode, stdout, stderr } = await run(argv, { cwd: directory, confine: 'read' })
-      const said = redact(stdout + stderr).slice(0, longestOutput).toWellFormed()
+      const said = redact(stdout + stderr)
+        .slice(0, longestOutput)
+        .toWellFormed()
       const output = isSecret(path) ? withheld : said
       runs.push({ argv, exit_code: exitCode, output })
     }
