@@ -4,6 +4,7 @@ import { ApprovalPage } from './approvals/approval-page.tsx'
 import { ApprovalsPage } from './approvals/inbox.tsx'
 import { AuditPage } from './audit/page.tsx'
 import { ConfigPage } from './config/page.tsx'
+import { DevicesPage } from './devices/page.tsx'
 import { GapsPage } from './gaps/page.tsx'
 import { Heading } from './heading.tsx'
 import { HealthPage } from './health/page.tsx'
@@ -54,6 +55,7 @@ function Page({ pathname }: { pathname: string }) {
   if (place === 'health') return <HealthPage />
   if (place === 'usage') return <UsagePage />
   if (place === 'gaps') return <GapsPage />
+  if (place === 'devices') return <DevicesPage />
   if (place === 'audit') return <AuditPage />
   if (place === 'people') return <PeoplePage />
   if (place === 'tokens') return <TokensPage />

@@ -14,6 +14,7 @@ const places: [string, string][] = [
   ['/approvals', 'Approvals'],
   ['/alerts', 'Alerts'],
   ['/gaps', 'Capability gaps'],
+  ['/devices', 'Devices'],
   ['/usage', 'Usage'],
   ['/health', 'Health'],
   ['/config', 'Configuration'],

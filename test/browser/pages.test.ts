@@ -3,10 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Browser, Page } from 'playwright-core'
 import { append } from '../../db/append.ts'
 import { putConfig } from '../../db/config.ts'
+import { enrolLab } from '../../start/enrol-lab.ts'
+import { ensureMeshKeys } from '../../start/mesh-keys.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { launch, openPage, signedIn, type Watched } from './browser.ts'
 import { planAsked } from './plan-asked.ts'
 
+const keys = temporaryDirectory()
 let spine: Spine
 let browser: Browser
 let paths: string[]
@@ -17,7 +21,10 @@ let opened: [path: string, button: string][]
 const hostile = '<img src=https://evil.example/x onerror=alert(1)>\u202Eevil'
 
 beforeAll(async () => {
-  spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
+  spine = await startSpine({
+    parts: ['lab', 'runbook', 'api', 'worker'],
+    environment: { ...ensureMeshKeys(keys.path) },
+  })
   browser = await launch()
   await spine.lab.break('host_down', 'host-osl-1')
   const approval = await spine.pendingApproval()
@@ -26,8 +33,12 @@ beforeAll(async () => {
   const gap = { incident_id: approval.incidentId, category: 'remediation', description: `No tool for ${hostile}` }
   await spine.post('/capability-gaps', gap)
   planned = await planAsked(spine)
+  await enrolLab(spine.url, spine.tokens.admin, {
+    ...spine.lab,
+    devices: async () => (await spine.lab.devices()).slice(0, 2),
+  })
   paths = [
-    ...['/incidents', '/approvals', '/alerts', '/gaps', '/usage', '/health', '/config#agent.max_turns'],
+    ...['/incidents', '/approvals', '/alerts', '/gaps', '/devices', '/usage', '/health', '/config#agent.max_turns'],
     ...['/audit', '/people', '/tokens'],
     ...['', '?view=compact', '?view=json', '#e-3'].map((view) => `/incidents/${approval.incidentId}${view}`),
     `/approvals/${approval.id}`,
@@ -44,6 +55,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await spine?.stop()
+  keys.remove()
 })
 
 /** What hangs on colours and widths; everything else is the same in all four. */
