@@ -27,7 +27,7 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
   const isWrite = ruling.effect === 'write'
   const granted = ruling.approval === 'granted' ? request.grant : null
   try {
-    journal.known.forgetGrantsBefore(startedMs)
+    journal.known.forgetGrants(startedMs)
     journal.append({
       kind: 'accepted',
       request_id: request.request_id,

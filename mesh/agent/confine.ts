@@ -110,7 +110,7 @@ function byUnshare(): Confinement | null {
     const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
     const known = held.get(kind)
     if (known?.mounts === mounts) return known.holder
-    void known?.holder.then(end, () => undefined)
+    void known?.holder.then(endLater, () => undefined)
     const holder = hold(unshare as string, kind)
     held.set(kind, { holder, mounts })
     const forget = () => {
@@ -152,6 +152,11 @@ function isRoot(): boolean {
 
 function withoutMore(): string[] {
   return isRoot() ? dropAll : ['--no-new-privs']
+}
+
+/** Somebody may be on the way in; whoever is inside stays inside. */
+function endLater(child: ChildProcess): void {
+  setTimeout(() => end(child), 10_000).unref()
 }
 
 function end(child: ChildProcess): void {

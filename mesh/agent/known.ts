@@ -1,3 +1,4 @@
+import { clockSkewSeconds } from '../../domain/mesh.ts'
 import type { Entry, Place } from './chain.ts'
 
 /** What the journal tells about one idempotency key. */
@@ -59,10 +60,10 @@ export function knowledge() {
     },
     ofKey: (key: string): Known | null => byKey.get(key) ?? null,
     ofRequest: (requestId: string): Known | null => byKey.get(keyOfRequest.get(requestId) ?? '') ?? null,
-    /** Grants end soon, and one that has ended is refused for that. */
     isUsedGrant: (id: string): boolean => grants.has(id),
-    forgetGrantsBefore(nowMs: number): void {
-      for (const [id, endsMs] of grants) if (endsMs < nowMs) grants.delete(id)
+    /** One that has ended is refused for that. It is kept for as long as a clock may be set back. */
+    forgetGrants(nowMs: number): void {
+      for (const [id, endsMs] of grants) if (endsMs + clockSkewSeconds * 1000 < nowMs) grants.delete(id)
     },
     /** Their answers are gone. A write that is asked for again then needs a new grant anyway. */
     forgetSegments(segments: ReadonlySet<string>): void {
