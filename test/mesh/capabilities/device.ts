@@ -23,7 +23,8 @@ export function manifestOf(changes: Partial<Manifest>): Manifest {
   )
 }
 
-export type Device = { manifest: Manifest; state: string; lines: string[] }
+/** `env`: what the machine has and programs find there, such as an authority that it trusts. */
+export type Device = { manifest: Manifest; state: string; lines: string[]; env?: Record<string, string> }
 
 export const deviceOf = (state: string, changes: Partial<Manifest>): Device => ({
   manifest: manifestOf(changes),
@@ -44,7 +45,11 @@ export function contextOf(device: Device, signal: AbortSignal = new AbortControl
     emit: (line) => device.lines.push(line),
     run: async (argv, options) => {
       const marker = `req_${randomBytes(12).toString('hex')}`
-      return runProgram(argv, options, { limits: manifest.limits, confinement: await confinement, marker, signal })
+      return runProgram(
+        argv,
+        { ...options, env: { ...options.env, ...device.env } },
+        { limits: manifest.limits, confinement: await confinement, marker, signal },
+      )
     },
   }
 }
