@@ -28,7 +28,7 @@ export function DevicesPage() {
       {devices.isPending && <Loading what="devices" />}
       {devices.data?.items.length === 0 && (
         <Nothing title="No machine has an agent yet.">
-          <code>nightshift mesh enroll NAME --url URL</code>
+          <code>nightshift mesh enroll NAME --address URL</code>
         </Nothing>
       )}
       {devices.data?.items.map((device) => (
