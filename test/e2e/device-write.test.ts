@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
@@ -16,6 +16,8 @@ const config = join(root, 'app.conf')
 const state = join(dir.path, 'agent')
 const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 const slowly = `for i in 1 2 3 4; do echo "step $i" | tee -a ${join(root, 'steps')}; sleep 0.7; done`
+const script = join(root, 'once.sh')
+const marks = join(root, 'marks')
 let spine: Spine
 let model: ScriptedModel
 let agent: ChildProcess
@@ -30,11 +32,13 @@ const lines = (on: string) => [
   { tool: 'exec', arguments: { on, argv: ['rm', '-rf', '/'], reason: 'because' } },
   { tool: 'fs_write', arguments: { on, path: config, content: 'port = 80\n', reason: 'The port is a letter.' } },
   { tool: 'shell_eval', arguments: { on, command: slowly, reason: 'Warm it up step by step.' } },
+  { tool: 'exec', arguments: { on, argv: [script], reason: 'Then once more, in one go.' } },
 ]
 
 beforeAll(async () => {
   mkdirSync(root)
   writeFileSync(config, 'port = 8O\n')
+  writeFileSync(script, `#!/bin/sh\necho done >> ${marks}\nsleep 4\necho finished\n`, { mode: 0o755 })
   model = await scriptedModel((turn) => {
     const line = lines(node)[turn - 1]
     return line ? [line] : 'It is repaired.'
@@ -139,6 +143,20 @@ test('an approved command is followed line by line, is done once, and the device
   })
   const audit = await runCli(['mesh', 'audit', 'verify', node, '--journal', state], asAdmin())
   expect([audit.code, audit.stdout]).toEqual([0, expect.stringContaining('agree')])
+}, 300_000)
+
+test('the API is killed while a device works: its successor asks the device, and nothing is done twice', async () => {
+  await approve('exec')
+  await spine.until('it to begin', async () => existsSync(marks))
+  await spine.kill('api')
+  await spine.start('api')
+  const done = await spine.until(
+    'the result',
+    async () => (await results('exec')).find((result) => result.ok && JSON.stringify(result.data).includes('finished')),
+    120_000,
+  )
+  expect(done).toMatchObject({ meta: { lookedUp: true }, data: { approval_status: 'granted', exit_code: 0 } })
+  expect(readFileSync(marks, 'utf8')).toBe('done\n')
 }, 300_000)
 
 test('what the model was offered are the tools that the device has', async () => {
