@@ -1,10 +1,10 @@
 import type { KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Capability, CapabilityAnswer, CapabilityRequest, MeshErrorCode, MeshHealth } from '../../domain/mesh.ts'
+import type { CapabilityAnswer, CapabilityRequest, MeshErrorCode, MeshHealth } from '../../domain/mesh.ts'
 import { argsDigest } from '../sign.ts'
 import { act, answerOf, refusalOf } from './act.ts'
+import { type Available, availableOf } from './available.ts'
 import { capabilitiesOn } from './capabilities.ts'
-import type { DeviceCapability } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { admitCall, admitCancel, type Doorstep, type Refused } from './door.ts'
 import { rule } from './guard.ts'
@@ -40,31 +40,30 @@ export async function openAgent(world: World) {
   const { journal, nonces, nowMs } = world
   const operations = new Map<string, ReturnType<typeof operation>>()
   const byKey = new Map<string, ReturnType<typeof operation>>()
-  const available = new Map<Capability, DeviceCapability>()
+  let has: Available = { available: new Map(), unavailable: {} }
+  let readings = 0
   const startedMs = nowMs()
-  let unavailable: Partial<Record<string, string>> = {}
   let trusted: Trusted | null = null
   let refusing: string | null = 'it is starting'
   let device = world.device
 
   /** Reads the manifest again. What runs goes on; a manifest that cannot be believed stops everything that comes. */
   async function reload(): Promise<void> {
+    readings += 1
+    const turn = readings
     const read = readManifest()
-    trusted = read.ok ? read.trusted : null
-    refusing = read.ok ? null : read.reason
-    if (!read.ok) return
-    const { manifest } = read.trusted
-    device ??= manifest.device
-    const missing: Partial<Record<string, string>> = {}
-    available.clear()
-    for (const capability of capabilitiesOn(world.dockerHost)) {
-      const name = capability.capability
-      if (manifest.capabilities.length > 0 && !manifest.capabilities.includes(name)) continue
-      const lacking = await capability.lacks(manifest).catch((error) => `it could not be asked: ${error.message}`)
-      if (lacking === null) available.set(name, capability)
-      else missing[name] = lacking
+    if (!read.ok) {
+      trusted = null
+      refusing = read.reason
+      return
     }
-    unavailable = missing
+    const found = await availableOf(capabilitiesOn(world.dockerHost), read.trusted.manifest)
+    // A later reading overtakes; and all at once: whoever asks meanwhile is answered by the manifest before.
+    if (turn !== readings) return
+    device ??= read.trusted.manifest.device
+    has = found
+    trusted = read.trusted
+    refusing = null
   }
 
   function readManifest() {
@@ -98,8 +97,12 @@ export async function openAgent(world: World) {
     const { request } = admitted
     // Before anything is awaited: two copies of one request must not both pass the door.
     nonces.remember(request.nonce, Date.parse(request.issued_at), nowMs())
-    await loadParsers(request.args)
-    return perform(request, here)
+    try {
+      await loadParsers(request.args)
+      return await perform(request, here)
+    } catch (error) {
+      return refuse(request, 'failed', `The agent failed: ${error instanceof Error ? error.message : String(error)}`)
+    }
   }
 
   function perform(request: CapabilityRequest, here: Trusted): Reply | Promise<Reply> {
@@ -116,8 +119,7 @@ export async function openAgent(world: World) {
     const ruling = rule(request, {
       manifest: here.manifest,
       keys: here.keys,
-      available,
-      unavailable,
+      ...has,
       sandbox: world.confinement.sandbox,
       nowMs: nowMs(),
       isUsedGrant: journal.known.isUsedGrant,
@@ -126,6 +128,8 @@ export async function openAgent(world: World) {
     const lost = journal.lost()
     if (lost !== null && ruling.effect === 'write')
       return refuse(request, 'indeterminate', `The journal was lost (${lost}): nobody can tell what was done already.`)
+    if (operations.has(request.request_id))
+      return refuse(request, 'malformed', 'This request id runs under another key.')
     if (byKey.size >= here.manifest.limits.concurrent)
       return refuse(request, 'busy', `There are ${byKey.size} running already.`)
 
@@ -245,7 +249,7 @@ export async function openAgent(world: World) {
       manifest_id: here?.manifest.id ?? null,
       manifest_expires_at: here?.manifest.expires_at ?? null,
       mode: here?.manifest.mode ?? null,
-      unavailable: here ? (unavailable as Record<string, string>) : {},
+      unavailable: here ? (has.unavailable as Record<string, string>) : {},
       sandbox: world.confinement.sandbox,
       journal: { entries: journal.entries(), head: journal.head() },
       uptime_seconds: Math.floor((nowMs() - startedMs) / 1000),

@@ -58,7 +58,7 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
     env: {
       PATH: path,
       LANG: 'C.UTF-8',
-      HOME: userInfo().homedir,
+      HOME: home(),
       ...(confined ? confinement.environment : {}),
       ...options.env,
       [markerName]: runner.marker,
@@ -119,6 +119,15 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
       })
     })
   })
+}
+
+/** Of the agent's user, who in a container may be in no list of users. */
+function home(): string {
+  try {
+    return userInfo().homedir
+  } catch {
+    return '/'
+  }
 }
 
 /** A signal that ends by its own clock says so; anything else is a person. */
