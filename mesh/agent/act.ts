@@ -4,6 +4,7 @@ import { type CapabilityContext, failed, type Outcome } from './capability.ts'
 import { grantEndMs } from './grant.ts'
 import type { Ruling } from './guard.ts'
 import { startTicksOf } from './members.ts'
+import { Refused } from './refused.ts'
 import { runProgram } from './run.ts'
 
 export type Act = {
@@ -83,6 +84,7 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
         ? capability.rehearse(args, context())
         : capability.run(args, context()))
     } catch (error) {
+      if (error instanceof Refused) return failed(error.code, error.message)
       if (stopper.signal.aborted) {
         const isLate = (stopper.signal.reason as Error).name === 'TimeoutError'
         return failed(

@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
+import { statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import type { Manifest } from '../../domain/mesh.ts'
 import type { RunOptions, RunResult } from './capability.ts'
 import { type Confinement, find } from './confine.ts'
 import { markerName, members } from './members.ts'
 import { collect } from './output.ts'
+import { Refused } from './refused.ts'
 import { terminate } from './terminate.ts'
 
 export type Runner = {
@@ -40,6 +42,8 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
   const { limits, confinement, signal } = runner
   signal.throwIfAborted()
   const cwd = options.cwd ?? '/'
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
+    throw new Refused('not_found', `${cwd} is no directory.`)
   const confined = options.confine === 'read'
   const inner = confined ? await confinement.wrap(argv, { cwd, sees: options.sees }) : [...argv]
   // Where the file system is not read-only, at least no file can grow.

@@ -87,6 +87,18 @@ test('an exit code that is not zero is an answer', async () => {
   })
 })
 
+test('a directory that is not there is said to be the reason', async () => {
+  const { answer } = await agent.call('shell.exec', { argv: ['ls'], cwd: join(place.path, 'nowhere') })
+  expect(answer).toMatchObject({ ok: false, error: { code: 'not_found', message: expect.stringContaining('nowhere') } })
+})
+
+test('a query that only reads is known to, though its parser is loaded late', async () => {
+  const read = await agent.call('shell.exec', { argv: ['psql', '-c', 'select 1'] })
+  expect(read.answer.approval_status).toBe('auto_approved')
+  const write = await agent.call('shell.eval', { text: `p'sq'l -c 'drop table x'` })
+  expect(write.answer.error?.code).toBe('approval_required')
+})
+
 test('an input is empty, and nothing of the agent is in the environment', async () => {
   const names = stdout(await run('cat; env'))
     .split('\n')
