@@ -121,7 +121,9 @@ export function endpoint<
     description: [spec.description, `Permission: \`${spec.permission}\`.`].filter(Boolean).join('\n\n'),
     security: [{ bearer: [] }],
     'x-permission': spec.permission,
-    ...(spec.agent && { 'x-agent-tool': typeof spec.agent.tool === 'string' ? spec.agent.tool : 'of a device' }),
+    ...(spec.agent && {
+      'x-agent-tool': typeof spec.agent.tool === 'string' ? spec.agent.tool : 'the device tool of its capability',
+    }),
     middleware: every(...guards) as never,
     request: {
       ...(spec.params && { params: spec.params as never }),

@@ -3,8 +3,9 @@ import { plainPolicy } from '../../domain/policy.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Call, judge } from '../../safety/judge.ts'
+import { replay } from '../../safety/replay.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { logOf, looked } from '../support/events.ts'
+import { logOf, looked, row } from '../support/events.ts'
 
 const node = { kind: 'node' as const, id: 'node-osl-1' }
 const incidentId = 'inc_00000000000000000000000001'
@@ -102,4 +103,37 @@ test.each(verdicts)('%s with a secret in its arguments is refused', (tool, args)
 test('a write on what nobody looked up is refused', () => {
   const given = { on: 'node-ams-9', path: '/srv/x', content: '', reason: 'because' }
   expect(judged(call('fs_write', given))).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
+})
+
+test('a stored ruling is repeated with what was known of the place, and none differs', () => {
+  const args = { ...on, path: '/srv/app.conf' }
+  const ruling = judged(call('fs_read', args, asRoot))
+  const { dryRun: _, ...preparation } = (call('fs_read', args, asRoot).prepared as { preparation: Preparation })
+    .preparation
+  const rows = (asks: boolean) =>
+    logOf(
+      looked('c0_0', [node]),
+      row('model_answered', {
+        calls: [{ id: 'c1_0', tool: 'fs_read', arguments: args, problem: null }],
+        usage: { promptTokens: 0, completionTokens: 0 },
+      }),
+      row('call_judged', {
+        ...{
+          callId: 'c1_0',
+          tool: 'fs_read',
+          arguments: args,
+          verdict: ruling.verdict,
+          code: ruling.code,
+          foldedSeq: 2,
+        },
+        ...{ policyVersion: '2', effect: ruling.effect, risk: ruling.risk, targets: [node], actionDigest: '' },
+        basis: {
+          at: new Date(now).toISOString(),
+          policy: { ...policy },
+          prepared: { ok: true, ...preparation, ...(!asks && { asks: undefined }) },
+        },
+      }),
+    )
+  expect(replay(rows(true), toolFacts, node)).toMatchObject({ judged: 1, differences: [] })
+  expect(replay(rows(false), toolFacts, node).differences).toMatchObject([{ is: { verdict: 'run' } }])
 })
