@@ -13,6 +13,7 @@ const severities = {
   host_draining: 'warning',
   config_drift: 'info',
   runaway_process: 'warning',
+  bad_deploy: 'critical',
 } as const
 type AlertName = keyof typeof severities
 
@@ -42,7 +43,7 @@ function ofHost({ id, region, rack, state }: HostState, vms: string[]): Conditio
 }
 
 function ofNode(
-  { plan, process, answers, lagSeconds, bytes, drift, runawaySeconds }: NodeLook,
+  { plan, process, answers, lagSeconds, bytes, drift, runawaySeconds, brokenRoutes }: NodeLook,
   lagLimitSeconds: number,
 ): Condition[] {
   const labels = { region: plan.region, shard: plan.shard, node: plan.id, instance: plan.id }
@@ -84,6 +85,12 @@ function ofNode(
         `A process uses up the CPU of ${plan.id}`,
         told,
       ),
+    )
+  }
+  if (brokenRoutes !== null) {
+    const told = `${brokenRoutes} is no JSON`
+    found.push(
+      condition('bad_deploy', { ...labels, file: brokenRoutes }, `A deploy broke the routes of ${plan.id}`, told),
     )
   }
   if (drift.length > 0) {

@@ -5,6 +5,7 @@ import { bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
 import { startHost, startNode } from './lab.ts'
 import { runawayOn, usedBytes } from './look.ts'
 import { processState } from './process.ts'
+import { brokenRoutes, deployBroken, hasSite, renewSite } from './site.ts'
 import {
   desiredConfig,
   type Fault,
@@ -53,6 +54,7 @@ export async function healAll(lab: Lab): Promise<number> {
     for (const vm of readOnly) chmodSync(storageDirectory(lab, vm), 0o755)
     for (const file of files) rmSync(join(nodeDirectory(lab, on), file), { force: true })
     const node = lab.topology.nodes.find(({ id }) => id === on)
+    if (node && fault === 'bad_deploy') renewSite(lab, node)
     if (node) writeForNode(lab, configFile(lab, node), desiredConfig(lab, node))
   }
   for (const { id } of lab.topology.nodes) {
@@ -138,6 +140,14 @@ const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> 
     runningPid(lab, id)
     await lab.children.start(runawayOn(id), 'runaway.ts', nodeDirectory(lab, id), {})
     return { on: id }
+  },
+  bad_deploy(lab, target) {
+    const node = nodeAt(lab, target, 'web')
+    if (!hasSite(lab, node))
+      throw new WrongTarget(`${node.id} has no checkout: git is missing here, or cannot work there`)
+    if (brokenRoutes(lab, node)) throw new WrongTarget(`the routes of ${node.id} are already broken`)
+    if (!deployBroken(lab, node)) throw new WrongTarget(`git did not commit on ${node.id}`)
+    return { on: node.id }
   },
   config_drift(lab, target) {
     const node = nodeAt(lab, target, 'web')

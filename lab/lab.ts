@@ -1,9 +1,10 @@
-import { chmodSync, chownSync, existsSync, mkdirSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeAccount } from './account.ts'
 import { openChildren } from './children.ts'
 import { startAgents } from './devices.ts'
-import { desiredConfig, type Lab, nodeDirectory, readState, writeForNode } from './state.ts'
+import { makeSite } from './site.ts'
+import { desiredConfig, type Lab, nodeDirectory, ownDirectory, readState, writeForNode } from './state.ts'
 import { type NodePlan, topologyOf } from './topology.ts'
 import { startVmsOf } from './vm.ts'
 
@@ -17,8 +18,8 @@ export async function startLab(dir: string, options: { webShards: number; lagSec
   const { lagSeconds } = options
   const lab: Lab = { dir, topology, account, children, lagSeconds, underWay: {}, ...readState(dir, topology) }
   try {
-    for (const { id } of topology.hosts) ownDirectory(lab, join('hosts', id))
-    for (const { id } of topology.vms) ownDirectory(lab, join('storage', id))
+    for (const { id } of topology.hosts) ownDirectory(lab, join(dir, 'hosts', id))
+    for (const { id } of topology.vms) ownDirectory(lab, join(dir, 'storage', id))
     for (const node of topology.nodes) prepareNode(lab, node)
     const first = topology.nodes.filter(({ role }) => role !== 'replica')
     await Promise.all([
@@ -61,22 +62,17 @@ export async function startHost(lab: Lab, id: string): Promise<void> {
 
 function prepareNode(lab: Lab, node: NodePlan): void {
   const shard = lab.topology.shards.find(({ id }) => id === node.shard)!
-  const root = join('nodes', node.id)
+  const root = nodeDirectory(lab, node.id)
   for (const name of ['', 'data', 'etc', 'logs', 'tenants', 'tmp']) ownDirectory(lab, join(root, name))
   const once = (file: string, text: string) => {
     if (!existsSync(file)) writeForNode(lab, file, text)
   }
   // Only where it is missing: a drifted file stays drifted over a restart.
-  once(join(lab.dir, root, 'etc', 'config.json'), desiredConfig(lab, node))
+  once(join(root, 'etc', 'config.json'), desiredConfig(lab, node))
   for (const id of shard.tenants) {
     const { name } = lab.topology.tenants.find((each) => each.id === id)!
     ownDirectory(lab, join(root, 'tenants', id))
-    once(join(lab.dir, root, 'tenants', id, 'index.html'), `<!doctype html><title>${name}</title><h1>${name}</h1>\n`)
+    once(join(root, 'tenants', id, 'index.html'), `<!doctype html><title>${name}</title><h1>${name}</h1>\n`)
   }
-}
-
-function ownDirectory(lab: Lab, name: string): void {
-  const path = join(lab.dir, name)
-  mkdirSync(path, { recursive: true, mode: 0o755 })
-  if (lab.account) chownSync(path, lab.account.uid, lab.account.gid)
+  if (node.role === 'web') makeSite(lab, node)
 }

@@ -5,6 +5,7 @@ import type { Health, HostState, Inventory, NodeState } from '../domain/platform
 import { bytesByDirectory } from './disk.ts'
 import { logFile, newestRecordAt } from './node/log.ts'
 import { cpuSeconds, type ProcessState, processState } from './process.ts'
+import { brokenRoutes, routesFile } from './site.ts'
 import { desiredConfig, type Lab, nodeDirectory } from './state.ts'
 import type { NodePlan, TenantPlan, VmPlan } from './topology.ts'
 import { hostsRunning, linkId } from './vm.ts'
@@ -19,6 +20,8 @@ export type NodeLook = {
   bytes: Record<string, number>
   /** Seconds of CPU that a process which does not belong on the node has used; null when there is none. */
   runawaySeconds: number | null
+  /** The absolute path of the node's routes when they are no JSON. */
+  brokenRoutes: string | null
   /** `maxAgeSeconds is 0, should be 60`, one per setting. */
   drift: string[]
 }
@@ -55,6 +58,7 @@ export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {
     lagSeconds: plan.role === 'replica' ? lagSeconds(lab, plan) : null,
     bytes: bytesByDirectory(directory),
     runawaySeconds: runawaySeconds(lab, plan.id),
+    brokenRoutes: brokenRoutes(lab, plan),
     drift: drift(lab, plan, directory),
   }
 }
@@ -71,7 +75,7 @@ function runawaySeconds(lab: Lab, node: string): number | null {
 
 /** One reading of a node: its health and, unless nominal, one line that says why. */
 export function healthOf(
-  { plan, process, answers, lagSeconds, bytes, drift }: NodeLook,
+  { plan, process, answers, lagSeconds, bytes, brokenRoutes, drift }: NodeLook,
   lagLimitSeconds: number,
 ): { status: Health; reason: string | null } {
   const reasons: string[] = []
@@ -87,6 +91,7 @@ export function healthOf(
   else if (!answers) note('critical', 'process does not answer')
   const used = usedBytes(bytes) / plan.diskQuotaBytes
   if (used >= fullFraction) note(used > 1 ? 'critical' : 'degraded', `disk ${Math.round(used * 100)} % of quota`)
+  if (brokenRoutes !== null) note('critical', `${routesFile} is no JSON`)
   if (drift.length > 0) note('degraded', `configuration drifted: ${drift.join(', ')}`)
   return { status, reason: reasons.length > 0 ? reasons.join('; ') : null }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { tenantData } from './faults.ts'
 import { fullFraction, type Look, lookAt, type NodeLook, usedBytes } from './look.ts'
+import { siteProblems } from './site.ts'
 import { type Fault, faultName, type Lab } from './state.ts'
 import { hostsRunning, linkId } from './vm.ts'
 import { allRecovered, emptied, mostRecovered, nothingMoved } from './vm-checks.ts'
@@ -79,6 +80,10 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab) => Check[]
       ok: node.runawaySeconds === null,
       detail: node.runawaySeconds === null ? 'it is gone' : `report-export has used ${node.runawaySeconds} s`,
     },
+  ],
+  bad_deploy: (node, lab) => [
+    runs(node),
+    none(`the checkout of ${node.plan.id} is as desired and all is committed`, siteProblems(lab, node.plan)),
   ],
 }
 

@@ -1,4 +1,4 @@
-import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Account } from './account.ts'
@@ -19,6 +19,7 @@ export const faultName = z.enum([
   'config_drift',
   'link_down',
   'runaway_process',
+  'bad_deploy',
 ])
 export type FaultName = z.infer<typeof faultName>
 
@@ -80,6 +81,12 @@ export function storageDirectory({ dir }: Lab, vm: string): string {
 
 export function nodeDirectory({ dir }: Lab, id: string): string {
   return join(dir, 'nodes', id)
+}
+
+/** Makes a directory that belongs to whom nodes run as. */
+export function ownDirectory({ account }: Lab, path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o755 })
+  if (account) chownSync(path, account.uid, account.gid)
 }
 
 /** Writes what the controller puts into a node's directory, owned by the node. */

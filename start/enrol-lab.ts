@@ -9,7 +9,9 @@ type Lab = Pick<ReturnType<typeof labClient>, 'devices' | 'enrol'>
 export async function enrolLab(apiUrl: string, adminToken: string, lab: Lab): Promise<number> {
   const waiting = (await lab.devices()).filter(({ state }) => state === 'not enrolled')
   for (const { id, url, root } of waiting) {
-    const terms = { capabilities: [], roots: [{ path: root, writable: true }] }
+    // A simple one, which every machine has: routes without any are not what somebody wants.
+    const checks = [{ path: `${root}/site/routes.json`, argv: ['grep', '-c', 'routes', '{path}'] }]
+    const terms = { capabilities: [], roots: [{ path: root, writable: true }], checks }
     await ask(apiUrl, adminToken, 'PUT', `/devices/${id}`, { url, mode: 'all', terms })
     const { token } = (await ask(apiUrl, adminToken, 'POST', `/devices/${id}/enrolment`, {})) as { token: string }
     await lab.enrol(id, apiUrl, token)

@@ -7,7 +7,8 @@ const spec = settle<{ port: number }>()
 const { url } = await startAgent({
   manifestFile: 'manifest.json',
   rootKeyFile: 'root-key',
-  state: '.',
+  // Whole, for checks run in a copy below it and name it by that.
+  state: process.cwd(),
   address: { host: '127.0.0.1', port: spec.port },
   tls: null,
   acceptLostJournal: false,

@@ -1,6 +1,7 @@
 import { type Conversation, ruleOf, type Step } from './conversation.ts'
 import { type Call, call, type Decision, escalate } from './decision.ts'
 import { done, object, subject } from './facts.ts'
+import { undoDeploy } from './playbooks/deploy.ts'
 import { diskPressure } from './playbooks/disk.ts'
 import { clearHost } from './playbooks/host.ts'
 import { answerQuestion, lookAndEscalate } from './playbooks/question.ts'
@@ -15,6 +16,7 @@ const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   host_down: (conversation) => clearHost(conversation, 'recover'),
   host_draining: (conversation) => clearHost(conversation, 'drain'),
   runaway_process: endRunaway,
+  bad_deploy: undoDeploy,
   question: answerQuestion,
 }
 

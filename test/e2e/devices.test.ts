@@ -19,13 +19,17 @@ afterAll(async () => {
   keys.remove()
 })
 
+async function approve(id: string): Promise<void> {
+  const as = { token: spine.tokens.approver }
+  const { body } = await spine.post(`/approvals/${id}/token`, {}, as)
+  await spine.post(`/approvals/${id}/decision`, { decision: 'approve', token: body.token }, as)
+}
+
 test('a runaway process is found on its node, ended after a person said yes, and gone', async () => {
   await spine.lab.break('runaway_process', 'web-osl-1')
   const asked = await spine.pendingApproval()
   expect(asked).toMatchObject({ tool: 'proc_kill', risk: 'high', dryRun: { possible: expect.any(Boolean) } })
-  const as = { token: spine.tokens.approver }
-  const { body } = await spine.post(`/approvals/${asked.id}/token`, {}, as)
-  await spine.post(`/approvals/${asked.id}/decision`, { decision: 'approve', token: body.token }, as)
+  await approve(asked.id)
   const incident = await spine.incident('runaway_process', 'resolved|escalated', 240_000)
   expect(incident).toMatchObject({ status: 'resolved' })
   expect(await spine.lab.oracle('runaway_process', 'web-osl-1')).toMatchObject({ healthy: true })
@@ -35,4 +39,27 @@ test('a runaway process is found on its node, ended after a person said yes, and
   const audit = await spine.get<{ problems: string[]; calls: unknown[] }>(`/devices/${node}/audit`)
   expect(audit.problems).toEqual([])
   expect(audit.calls.length).toBeGreaterThan(1)
+}, 400_000)
+
+test('a deploy that broke a file is taken back: written after one yes, committed after another', async () => {
+  await spine.lab.break('bad_deploy', 'web-ams-1')
+  const write = await spine.pendingApproval()
+  expect(write).toMatchObject({ tool: 'fs_write', risk: 'medium', dryRun: { possible: true } })
+  // The rehearsal shows what would change, and what the check of the manifest says to it.
+  expect(write.dryRun.details).toMatchObject({
+    rehearsal: { diff: expect.stringContaining('+  }'), checks: [{ exit_code: 0 }] },
+  })
+  await approve(write.id)
+  const commit = await spine.until('the question about the commit', async () => {
+    const asked = await spine.pendingApproval()
+    return asked.tool === 'git_commit' && asked
+  })
+  expect(commit.dryRun).toMatchObject({ possible: true })
+  expect(await spine.lab.oracle('bad_deploy', 'web-ams-1')).toMatchObject({ healthy: false })
+  await approve(commit.id)
+
+  const incident = await spine.incident('bad_deploy', 'resolved|escalated', 240_000)
+  expect(incident).toMatchObject({ status: 'resolved', severity: 'critical' })
+  expect(await spine.lab.oracle('bad_deploy', 'web-ams-1')).toMatchObject({ healthy: true })
+  expect(await spine.get(`/devices/${incident.resource?.id}/audit`)).toMatchObject({ problems: [] })
 }, 400_000)

@@ -144,6 +144,26 @@ test('a drifted configuration is named setting by setting and restored by a conv
   expect(await failing('config_drift')).toEqual([])
 })
 
+test('a deploy that breaks the routes is an alert about the file, and a heal takes it back so that it can be broken again', async () => {
+  const broken = await lab.control.break('bad_deploy', 'web-osl-1')
+  const alert = await eventually('the alert', () => alertsNamed('bad_deploy')[0])
+  expect(alert.labels).toMatchObject({
+    ...{ severity: 'critical', node: broken.on },
+    file: expect.stringMatching(/^\/.*\/site\/routes\.json$/),
+  })
+  expect(() => JSON.parse(readFileSync(alert.labels.file!, 'utf8'))).toThrow()
+  // JSON, but neither what it was nor committed.
+  writeFileSync(alert.labels.file!, '{}')
+  expect((await lab.control.oracle('bad_deploy')).checks.find(({ ok }) => !ok)?.detail).toBe(
+    'site/routes.json is not as desired, not committed: M routes.json',
+  )
+  await expect(lab.control.break('bad_deploy', 'db-osl-1')).rejects.toThrow(/db-osl-1/)
+  await lab.control.heal()
+  expect(await failing('nothing')).toEqual([])
+  await lab.control.break('bad_deploy', 'web-osl-1')
+  expect(await failing('bad_deploy')).toHaveLength(1)
+})
+
 test('alerts that begin together are posted together, and none is lost while the receiver is down', async () => {
   lab.answerAlertsWith(503)
   const before = lab.alerts.length

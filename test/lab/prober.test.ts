@@ -59,6 +59,7 @@ const well: NodeLook = {
   bytes: { data: 10 },
   drift: [],
   runawaySeconds: null,
+  brokenRoutes: null,
 }
 const web: NodeLook = { ...well, plan: { ...well.plan, role: 'web' }, lagSeconds: null }
 
@@ -104,6 +105,13 @@ test.each<[string, NodeLook, string, string | null, string[]]>([
     'degraded',
     'configuration drifted: a is 1, should be 2',
     ['config_drift'],
+  ],
+  [
+    'routes that are no JSON',
+    { ...web, brokenRoutes: '/srv/site/routes.json' },
+    'critical',
+    'site/routes.json is no JSON',
+    ['bad_deploy'],
   ],
 ])('%s', (_, look, status, reason, alerts) => {
   expect(healthOf(look, 3)).toEqual({ status, reason })
