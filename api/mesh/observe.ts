@@ -6,7 +6,7 @@ import type { ApiDeps } from '../deps.ts'
 import { notFound } from '../problem.ts'
 import { readInput } from './call.ts'
 import { requireExecutor } from './executor.ts'
-import { lookAt } from './prepare.ts'
+import { lookIfAllowed } from './prepare.ts'
 
 /**
  * Is true what an announced write promised? Looked at on the device where that can be told from it, else what the device itself said.
@@ -23,12 +23,13 @@ export async function observeCall(deps: ApiDeps, id: string, stepKey: string): P
   const executor = await requireExecutor(deps.db, id)
   const known = await effectByKey(deps.db, stepKey)
   const promised = executor.through === null ? spec.promise?.(input, known?.result ?? null) : null
-  if (!promised || executor.device.mode === 'sudo') {
-    const ended = known?.status === 'done' || known?.status === 'failed'
-    if (!known || !ended) throw notFound(`ending of ${stepKey} yet`)
-    return { holds: known.status === 'done', observed: `the device says: ${known.detail}` }
-  }
-  const result = await lookAt(deps, executor, promised.look, stepKey, started.incidentId)
-  const wrong = promised.holds({ result })
-  return wrong === null ? { holds: true, observed: promised.text } : { holds: false, observed: wrong }
+  const seen =
+    promised && executor.device.mode !== 'sudo'
+      ? await lookIfAllowed(deps, executor, promised.look, stepKey, started.incidentId)
+      : null
+  const told = promised && seen !== null ? promised.holds(seen) : null
+  if (told) return told
+  const ended = known?.status === 'done' || known?.status === 'failed'
+  if (!known || !ended) throw notFound(`ending of ${stepKey} yet`)
+  return { holds: known.status === 'done', observed: `the device says: ${known.detail}` }
 }

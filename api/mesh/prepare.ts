@@ -92,7 +92,7 @@ export async function tryOut(
   const by = { device: device.id, mode: device.mode, through }
   // As root every look is asked about by itself: there is nothing to be found out beforehand.
   if (device.mode === 'sudo' || through !== null) return { ...untried, fingerprint: digestOf(by) }
-  const state = spec.state ? await lookAt(deps, executor, spec.state(input), key, incidentId) : null
+  const state = spec.state ? await lookIfAllowed(deps, executor, spec.state(input), key, incidentId) : null
   if (!spec.rehearses) return { ...untried, fingerprint: digestOf({ ...by, state }) }
   const heard = await askDevice(deps, executor.device, {
     ...{ key: lookKey(key, 'rehearse'), capability: mapped.capability, args: mapped.args, rehearse: true, incidentId },
@@ -109,22 +109,26 @@ export async function tryOut(
   }
 }
 
-/** What a look tells; null where there is no such thing. Thrown: it could not be looked at. */
-export async function lookAt(
+/**
+ * What a look tells: `result` null where there is no such thing; null where the device would want to be asked for it, as for a
+ * sensitive file. Thrown: it could not be looked at just now.
+ */
+export async function lookIfAllowed(
   deps: ApiDeps,
   executor: Executor,
   look: Pick<Mapped, 'capability' | 'args'>,
   key: string,
   incidentId: string,
-): Promise<Record<string, unknown> | null> {
+): Promise<{ result: Record<string, unknown> | null } | null> {
   const heard = await askDevice(deps, executor.device, {
     ...{ key: lookKey(key, 'look'), ...look, incidentId, deadlineMs: deadlineMs(executor, true) },
   })
   if (heard.kind !== 'answer') throw unreachable(executor.device.id, look.capability, heard.reason)
   const { answer } = heard
-  if (answer.error?.code === 'not_found') return null
+  if (answer.error?.code === 'not_found') return { result: null }
+  if (answer.error?.code === 'approval_required') return null
   if (!answer.ok) throw deviceProblem(look.capability, answer)
-  return answer.result ?? {}
+  return { result: answer.result ?? {} }
 }
 
 /** The state is the one that the person saw: looked at once more, just before. */

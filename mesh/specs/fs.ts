@@ -81,11 +81,13 @@ export const fsWrite = defineSpec({
     const bytes = Buffer.from(input.content, input.encoding === 'base64' ? 'base64' : 'utf8')
     const wanted = createHash('sha256').update(bytes).digest('hex')
     return {
-      text: 'the file holds what was written',
-      look: { capability: 'fs.read', args: { path: input.path } },
+      look: { capability: 'fs.read', args: { path: input.path, max_bytes: 1 } },
       holds({ result }) {
-        if (result === null) return `${input.path} is not there`
-        return result.sha256 === wanted ? null : `${input.path} holds something else`
+        if (result === null) return { holds: false, observed: `${input.path} is not there` }
+        if (typeof result.sha256 !== 'string') return null
+        return result.sha256 === wanted
+          ? { holds: true, observed: 'the file holds what was written' }
+          : { holds: false, observed: `${input.path} holds something else` }
       },
     }
   },

@@ -18,9 +18,11 @@ export const gitClone = defineSpec({
   toOutput: same,
   summary: ({ url, path }) => `Clone ${url} into ${path}`,
   promise: ({ path }: { path: string }) => ({
-    text: 'the clone is there',
     look: { capability: 'fs.stat', args: { path } },
-    holds: ({ result }) => (result === null ? `${path} is not there` : null),
+    holds: ({ result }) => ({
+      holds: result !== null,
+      observed: result === null ? `${path} is not there` : 'the clone is there',
+    }),
   }),
 })
 
@@ -43,11 +45,14 @@ export const gitCommit = defineSpec({
     const commit = result?.commit
     if (typeof commit !== 'string') return null
     return {
-      text: 'HEAD is the commit that was made',
       look: head(path),
       holds({ result: seen }) {
-        const now = typeof seen?.stdout === 'string' ? seen.stdout.trim() : ''
-        return now.startsWith(commit) ? null : `HEAD of ${path} is ${now || 'not there'}`
+        // A repository that git will not open for us tells nothing about its HEAD.
+        if (seen?.exit_code !== 0 || typeof seen.stdout !== 'string') return null
+        const now = seen.stdout.trim()
+        return now.startsWith(commit)
+          ? { holds: true, observed: 'HEAD is the commit that was made' }
+          : { holds: false, observed: `HEAD of ${path} is ${now}` }
       },
     }
   },

@@ -12,6 +12,11 @@ export const procList = defineSpec({
   summary: () => 'List processes',
 })
 
+const processes = z.looseObject({
+  processes: z.array(z.looseObject({ pid: z.number(), start_time: z.coerce.string() })),
+  total: z.number().optional(),
+})
+
 type Kill = { pid: number; start_time: string; signal: 'TERM' | 'KILL' | 'HUP' | 'INT' }
 
 export const procKill = defineSpec({
@@ -30,15 +35,16 @@ export const procKill = defineSpec({
   promise({ pid, start_time, signal }) {
     if (signal === 'HUP') return null
     return {
-      text: 'the process is gone',
       look: { capability: 'proc.list', args: { limit: 1_000 } },
       holds({ result }) {
-        const found = z
-          .looseObject({ processes: z.array(z.looseObject({ pid: z.number(), start_time: z.coerce.string() })) })
-          .safeParse(result)
-        if (!found.success) throw new Error('the processes could not be read')
-        const alive = found.data.processes.some((each) => each.pid === pid && each.start_time === start_time)
-        return alive ? `process ${pid} still runs` : null
+        const found = processes.safeParse(result)
+        if (!found.success) return null
+        const { processes: shown, total } = found.data
+        if (shown.some((each) => each.pid === pid && each.start_time === start_time)) {
+          return { holds: false, observed: `process ${pid} still runs` }
+        }
+        // It may be among those that were left out.
+        return total !== undefined && total > shown.length ? null : { holds: true, observed: 'the process is gone' }
       },
     }
   },

@@ -7,6 +7,8 @@ export type DeviceArgs = Record<string, unknown>
 export type Look = { capability: Capability; args: DeviceArgs }
 /** What a look came to; `result` null where the device says that there is no such thing. */
 export type Seen = { result: DeviceArgs | null }
+/** What that tells about a promise; null: nothing, and the device's own word has to do. */
+export type Told = { holds: boolean; observed: string } | null
 
 /**
  * One tool on a device, as data and pure functions (seed 003): what the model may say, what the device is asked, what the model
@@ -41,10 +43,7 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   /** What of the device the action rests on: looked at for the dry run and again just before. */
   state?(input: Input): Look
   /** What must be true afterwards; absent, or null for these arguments: the device's own word has to do. */
-  promise?(
-    input: Input,
-    result: DeviceArgs | null,
-  ): { text: string; look: Look; holds(seen: Seen): string | null } | null
+  promise?(input: Input, result: DeviceArgs | null): { look: Look; holds(seen: Seen): Told } | null
 }
 
 export function defineSpec<Input extends DeviceArgs>(spec: MeshSpec<Input>): MeshSpec {
