@@ -26,7 +26,7 @@ export type ScriptedDevice = {
   heard: CapabilityRequest[]
   cancelled: string[]
   /** How the next answers go wrong; each is used once. */
-  moods: ('drop_before' | 'drop_after' | 'other_request' | 'other_device' | 'junk' | 'hang' | 'busy')[]
+  moods: ('drop_before' | 'drop_after' | 'other_request' | 'other_device' | 'junk' | 'hang' | 'busy' | 'timeout')[]
   /** Answers `indeterminate` for keys that it knows. */
   journalLost: boolean
   lines: string[]
@@ -73,7 +73,7 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
     if (mood === 'drop_before') return void response.destroy()
     if (mood === 'hang') return
     if (mood === 'junk') return send(response, 200, 'I am a teapot')
-    const answer = mood === 'busy' ? refuse(body, 'busy') : handle(body)
+    const answer = mood === 'busy' || mood === 'timeout' ? refuse(body, mood) : handle(body)
     if (mood === 'drop_after') return void response.destroy()
     if (mood === 'other_request') return send(response, 200, { ...answer, request_id: `req_${'0'.repeat(24)}` })
     if (mood === 'other_device') return send(response, 200, { ...answer, device: 'somebody-else' })

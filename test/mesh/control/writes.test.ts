@@ -136,6 +136,19 @@ test('what a device refuses is told in its own word, timeout and approval_requir
   ])
 })
 
+test('a write that ran out of time on the device is told so, and is not sent again', async () => {
+  await node()
+  device.moods = ['timeout']
+  const { key, as } = await approved('fs_write', write('too slow').args)
+  const answer = await api.post(path, { body: write('too slow'), key, as })
+  expect([answer.status, answer.body.code]).toEqual([424, 'timeout'])
+  expect(answer.body.detail).toMatch(/^device_mesh: fs\.write: timeout: /)
+  expect(await effectByKey(api.db, key)).toMatchObject({ status: 'failed', result: { error: 'timeout' } })
+  const again = await api.post(path, { body: write('too slow'), key, as })
+  expect(again.body.code).toBe('timeout')
+  expect(device.done.some((each) => each.key === key)).toBe(false)
+})
+
 test('a command that is forbidden gets no grant, whoever approved it', async () => {
   await node()
   const args = { argv: ['rm', '-rf', '/'] }
