@@ -4,39 +4,34 @@ import type { Db, Trx } from './connect.ts'
 export type MeshKeyRow = { id: string; publicKey: string; notAfter: string | null }
 
 /**
- * Writes down with which key requests are signed from now on, and which one comes next. The key before it ends now: manifests that
- * are made from here on say so.
+ * Writes down with which key requests are signed from now on, and which one comes next. Any other ends now, one that was named as the
+ * next and never came too: manifests that are made from here on say so.
  */
 export async function noteMeshKeys(
   trx: Trx,
   signing: { id: string; publicKey: string },
   next: { id: string; publicKey: string } | null,
 ): Promise<void> {
-  for (const key of next ? [signing, next] : [signing]) {
+  const kept = next ? [signing, next] : [signing]
+  const ids = kept.map((key) => key.id)
+  for (const key of kept) {
     await trx
       .insertInto('meshKey')
       .values(key)
-      .onConflict((conflict) => conflict.column('id').doNothing())
+      .onConflict((conflict) => conflict.column('id').doUpdateSet({ notAfter: null }))
       .execute()
   }
-  const current = await trx
-    .selectFrom('meshKey')
-    .select('id')
-    .where('signingSince', 'is not', null)
-    .where('notAfter', 'is', null)
-    .execute()
-  if (current.length === 1 && current[0]?.id === signing.id) return
   await trx
     .updateTable('meshKey')
     .set({ notAfter: sql`nightshift_now()` as never })
-    .where('signingSince', 'is not', null)
     .where('notAfter', 'is', null)
-    .where('id', '!=', signing.id)
+    .where('id', 'not in', ids)
     .execute()
   await trx
     .updateTable('meshKey')
-    .set({ signingSince: sql`nightshift_now()` as never, notAfter: null })
+    .set({ signingSince: sql`nightshift_now()` as never })
     .where('id', '=', signing.id)
+    .where('signingSince', 'is', null)
     .execute()
 }
 

@@ -163,6 +163,15 @@ test('after a rotation a request signed with the old key is refused by the devic
   expect(answer.error?.code).toBe('unknown_key')
 })
 
+test('a key that was named as the next and never came is no key of any device', async () => {
+  api.mesh.keys.next = newKey('k-dropped')
+  await noteKeys(api, api.mesh)
+  api.mesh.keys.next = null
+  await noteKeys(api, api.mesh)
+  const known = await api.db.selectFrom('meshKey').select('id').where('notAfter', 'is', null).execute()
+  expect(known).toEqual([{ id: 'k-second' }])
+})
+
 test('a device with an expired manifest is not asked', async () => {
   const row = await deviceById(api.db, 'node-osl-2')
   const expired = { ...row?.manifest, expires_at: '2026-01-01T00:00:00.000Z' }
