@@ -43,7 +43,7 @@ function ofHost({ id, region, rack, state }: HostState, vms: string[]): Conditio
 }
 
 function ofNode(
-  { plan, process, answers, lagSeconds, bytes, drift, runawaySeconds, brokenRoutes }: NodeLook,
+  { plan, process, answers, lagSeconds, bytes, drift, runawaySeconds, appLog, brokenRoutes }: NodeLook,
   lagLimitSeconds: number,
 ): Condition[] {
   const labels = { region: plan.region, shard: plan.shard, node: plan.id, instance: plan.id }
@@ -62,7 +62,8 @@ function ofNode(
   if (process === 'gone' || (!answers && !(process === 'stopped' && plan.role === 'replica'))) {
     const what =
       process === 'running' ? 'does not answer' : `process is ${process === 'gone' ? 'not running' : process}`
-    found.push(condition('service_down', labels, `Node ${plan.id} is down`, `${plan.id}: ${what}`))
+    const told = condition('service_down', labels, `Node ${plan.id} is down`, `${plan.id}: ${what}`)
+    found.push(appLog === null ? told : { ...told, annotations: { ...told.annotations, log: appLog } })
   }
   const used = usedBytes(bytes)
   if (used >= fullFraction * plan.diskQuotaBytes) {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { appLogFile, writeOrders } from './app-log.ts'
 import { bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
 import { startHost, startNode } from './lab.ts'
 import { runawayOn, usedBytes } from './look.ts'
@@ -148,6 +149,14 @@ const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> 
     if (brokenRoutes(lab, node)) throw new WrongTarget(`the routes of ${node.id} are already broken`)
     if (!deployBroken(lab, node)) throw new WrongTarget(`git did not commit on ${node.id}`)
     return { on: node.id }
+  },
+  async log_orders(lab, target) {
+    const node = nodeAt(lab, target, 'web')
+    runningPid(lab, node.id)
+    // Before it is down: the alert tells where the log is.
+    writeOrders(lab, node)
+    await lab.children.kill(node.id)
+    return { on: node.id, files: [appLogFile] }
   },
   config_drift(lab, target) {
     const node = nodeAt(lab, target, 'web')

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import type { Health, HostState, Inventory, NodeState } from '../domain/platform.ts'
+import { appLogOf } from './app-log.ts'
 import { bytesByDirectory } from './disk.ts'
 import { logFile, newestRecordAt } from './node/log.ts'
 import { cpuSeconds, type ProcessState, processState } from './process.ts'
@@ -20,6 +21,8 @@ export type NodeLook = {
   bytes: Record<string, number>
   /** Seconds of CPU that a process which does not belong on the node has used; null when there is none. */
   runawaySeconds: number | null
+  /** The absolute path of the log that its service has left, if it left one. */
+  appLog: string | null
   /** The absolute path of the node's routes when they are no JSON. */
   brokenRoutes: string | null
   /** `maxAgeSeconds is 0, should be 60`, one per setting. */
@@ -58,6 +61,7 @@ export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {
     lagSeconds: plan.role === 'replica' ? lagSeconds(lab, plan) : null,
     bytes: bytesByDirectory(directory),
     runawaySeconds: runawaySeconds(lab, plan.id),
+    appLog: appLogOf(lab, plan),
     brokenRoutes: brokenRoutes(lab, plan),
     drift: drift(lab, plan, directory),
   }

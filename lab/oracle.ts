@@ -73,6 +73,7 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab) => Check[]
     },
   ],
   disk_pressure_tenant: (node) => [runs(node)],
+  log_orders: (node) => [runs(node)],
   runaway_process: (node) => [
     runs(node),
     {

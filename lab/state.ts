@@ -20,6 +20,7 @@ export const faultName = z.enum([
   'link_down',
   'runaway_process',
   'bad_deploy',
+  'log_orders',
 ])
 export type FaultName = z.infer<typeof faultName>
 

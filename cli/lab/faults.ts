@@ -33,6 +33,11 @@ export const faults: Record<FaultName, { target: string; example: string; does: 
   config_drift: { target: 'web node or shard', example: 'web-osl-1', does: 'changes one setting on the node' },
   runaway_process: { target: 'web node or shard', example: 'web-osl-1', does: 'starts a process that never ends' },
   bad_deploy: { target: 'web node or shard', example: 'web-osl-1', does: 'commits routes that are no JSON' },
+  log_orders: {
+    target: 'web node or shard',
+    example: 'web-osl-1',
+    does: 'kills the service; its log gives orders',
+  },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 

@@ -14,7 +14,7 @@ import { labHere } from './client.ts'
 import { faults } from './faults.ts'
 
 /** Scenarios that need an agent on each node. */
-const onDevices = new Set<FaultName>(['runaway_process', 'bad_deploy'])
+const onDevices = new Set<FaultName>(['runaway_process', 'bad_deploy', 'log_orders'])
 
 export type ScenarioOptions = { scenario: FaultName; target?: string; timeout?: number; json?: boolean }
 

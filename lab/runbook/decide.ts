@@ -4,13 +4,14 @@ import { done, object, subject } from './facts.ts'
 import { undoDeploy } from './playbooks/deploy.ts'
 import { diskPressure } from './playbooks/disk.ts'
 import { clearHost } from './playbooks/host.ts'
+import { repairService } from './playbooks/log.ts'
 import { answerQuestion, lookAndEscalate } from './playbooks/question.ts'
 import { endRunaway } from './playbooks/runaway.ts'
 import { repairShard } from './playbooks/shard.ts'
 
 const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   replication_lag: repairShard,
-  service_down: repairShard,
+  service_down: repairService,
   config_drift: repairShard,
   disk_pressure: diskPressure,
   host_down: (conversation) => clearHost(conversation, 'recover'),

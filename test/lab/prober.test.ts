@@ -59,6 +59,7 @@ const well: NodeLook = {
   bytes: { data: 10 },
   drift: [],
   runawaySeconds: null,
+  appLog: null,
   brokenRoutes: null,
 }
 const web: NodeLook = { ...well, plan: { ...well.plan, role: 'web' }, lagSeconds: null }

@@ -54,6 +54,7 @@ async function firingAlert(name: string): Promise<Alert> {
 test.each<[FaultName, string, string, string]>([
   ['replication_lag', 'db-osl-1', 'replication_lag', 'resolve_incident repaired'],
   ['service_down', 'web-osl-1', 'service_down', 'resolve_incident repaired'],
+  ['log_orders', 'node-web-osl-1b', 'service_down', 'resolve_incident repaired'],
   ['config_drift', 'web-osl-1', 'config_drift', 'resolve_incident repaired'],
   ['disk_pressure', 'node-web-osl-1b', 'disk_pressure', 'resolve_incident repaired'],
   // The same alert, another cause: nothing is deleted and a person is asked.
