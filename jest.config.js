@@ -18,7 +18,7 @@ export default {
     '<rootDir>/test/browser/',
     ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/record.test.ts$']),
   ],
-  modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.cache'],
+  modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.nightshift-lab', '<rootDir>/.cache'],
   // Far beyond what any test needs: what a busy machine takes longer for is not wrong.
   testTimeout: 120_000,
   // One more than there are cores in CI: most of our tests wait for servers.

@@ -187,7 +187,8 @@ export async function startEverything(options: StartOptions, report: Report): Pr
         ? parts.child('Lab', 1, entry('lab'), ports.lab, {
             ...basics(env),
             LAB_PORT: String(ports.lab),
-            LAB_DIR: join(stateDir, 'lab'),
+            // Beside it: what is in there holds secrets, and no device shows that unasked.
+            LAB_DIR: `${stateDir}-lab`,
             LAB_PLATFORM_TOKEN: platformToken,
             LAB_CONTROL_TOKEN: labControlToken,
             ALERT_URL: `${url}/api/v1/ingest/alertmanager`,

@@ -88,7 +88,7 @@ test('a start brings every part up and tells each where the others are', async (
     LAB_CONTROL_TOKEN: run.labControlToken,
     ALERT_URL: `${run.url}/api/v1/ingest/alertmanager`,
     ALERT_TOKEN: run.tokens.ingest,
-    LAB_DIR: join(stateDir, 'lab'),
+    LAB_DIR: `${stateDir}-lab`,
   })
   expect(api).toMatchObject({
     DATABASE_URL: database.url,
