@@ -24,7 +24,6 @@ export type ImproveOptions = {
 }
 
 const firstSearchMs = 250
-const smallSearchMs = 20
 const smallStates = 150_000
 const slackCosts = [30, 60]
 /** Models with more columns than this only take the time that a search would use better. */
@@ -52,8 +51,8 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
 
   known.isImpossible = options.isImpossible ?? false
 
-  // What can be settled by trying everything need not be searched for long.
-  searchFor(isSmall(instance) ? smallSearchMs : firstSearchMs, true)
+  // What can be settled by trying everything is searched once: so its plan does not hang on how fast this machine is.
+  searchFor(firstSearchMs, true, isSmall(instance) ? 1 : Number.POSITIVE_INFINITY)
   if (!isProved() && isSmall(instance)) tryAll()
   if (!isProved() && known.how !== 'exhausted') {
     await restartOnly()
@@ -91,9 +90,9 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
     report(known)
   }
 
-  function searchFor(ms: number, isFirst: boolean): void {
+  function searchFor(ms: number, isFirst: boolean, runs = Number.POSITIVE_INFINITY): void {
     const until = Math.min(deadlineMs, performance.now() + ms)
-    for (let run = 0; performance.now() < until && !isFinal(); run += 1) {
+    for (let run = 0; run < runs && performance.now() < until && !isFinal(); run += 1) {
       const noise = isFirst && run === 0 ? 0 : 0.3 + 0.7 * random()
       const maxMigrations = isComplete() ? migrations() - forced - 1 : 60
       const { moves, left } = search(instance, { random, noise, maxMigrations, deadlineMs: until })

@@ -1,7 +1,13 @@
 import type { Instance } from '../cluster/instance.ts'
 import { isBetter, migrationsOf } from '../cluster/known.ts'
 import { roomOf } from '../cluster/room.ts'
+import { isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
+
+const lighterMs = 300
+/** On small clusters this ends it, not the time: the same problem gets the same plan on any machine. */
+const lighterRuns = 300
+const levelMs = 150
 
 /** With as many migrations: less memory moved, then hosts that are filled more evenly. What comes out can be carried out too. */
 export function refine(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
@@ -12,8 +18,8 @@ function lighter(instance: Instance, moves: Move[], random: () => number, deadli
   const movedOthers = moves.filter(({ vm, from }) => from >= 0 && instance.movable[vm]).length
   if (movedOthers === 0) return moves
   let best = moves
-  const until = Math.min(deadlineMs, performance.now() + 300)
-  while (performance.now() < until) {
+  const until = Math.min(deadlineMs, performance.now() + lighterMs)
+  for (let run = 0; run < lighterRuns && performance.now() < until; run += 1) {
     const found = search(instance, {
       random,
       noise: 0.3 + 0.7 * random(),
@@ -31,7 +37,7 @@ function level(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
   const { targets } = instance
   let best = moves
   let least = unevenness(instance, best)
-  const until = Math.min(deadlineMs, performance.now() + 150)
+  const until = isSmall(instance) ? deadlineMs : Math.min(deadlineMs, performance.now() + levelMs)
   const lastOf = new Map(moves.map(({ vm }, index) => [vm, index]))
   for (let isBetter = true; isBetter; ) {
     isBetter = false
