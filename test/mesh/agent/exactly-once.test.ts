@@ -6,7 +6,7 @@ import { temporaryDirectory } from '../../support/directory.ts'
 import { aGranted, keys, type Running, startAgent } from './running.ts'
 
 /** 1,000 take a quarter of an hour. */
-const rounds = Number(process.env.MESH_ROUNDS ?? 200)
+const rounds = Number(process.env.MESH_ROUNDS ?? 24)
 const own = keys()
 
 type Fate = 'fine' | 'answer lost' | 'three at once' | 'accepted' | 'running' | 'running a while' | 'done'
