@@ -259,7 +259,3 @@ test('what is no request is answered in kind', async () => {
   const { status, answer } = await agent.post({ request_id: newRequestId(), nonce: randomBytes(3).toString('hex') })
   expect([status, answer.error?.code, answer.audit_hash]).toEqual([400, 'malformed', null])
 })
-
-test('an idle agent is small', () => {
-  expect(agent.residentMb()).toBeLessThan(80)
-})
