@@ -7,13 +7,13 @@ import type { Impossible, Limit, Repair } from './search/impossible.ts'
 export function obstacleOf(
   problem: PlacementProblem,
   names: Names,
-  { core, repairs }: Impossible,
+  { isContradictory, core, repairs }: Impossible,
   shortage: string | null,
 ): Obstacle {
   const named = core.map((limit) => ({ kind: kindOf[limit.kind], name: nameOfLimit(limit, names) }))
   const ways = repairs.map((repair) => repairOf(repair, names))
   return {
-    text: [shortage ?? tellCore(problem, named), tellRepairs(ways)].filter(Boolean).join('. '),
+    text: [shortage ?? tellCore(problem, named, isContradictory), tellRepairs(ways)].filter(Boolean).join('. '),
     core: named,
     repairs: ways,
   }
@@ -33,7 +33,8 @@ function nameOfLimit({ kind, index }: Limit, { hosts, units, groups }: Names): s
     .join(', ')
 }
 
-function tellCore(problem: PlacementProblem, core: Obstacle['core']): string {
+function tellCore(problem: PlacementProblem, core: Obstacle['core'], isContradictory: boolean): string {
+  if (core.length === 0 && isContradictory) return 'no placement keeps every rule, whatever is moved'
   if (core.length === 0) return 'no order of live migrations leads to a place for all, whatever is moved'
   const of = (kind: Obstacle['core'][number]['kind']) =>
     core.filter((each) => each.kind === kind).map(({ name }) => name)

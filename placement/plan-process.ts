@@ -29,7 +29,7 @@ export type PlanReport = Known & {
 
 /** Parts of the time that are kept for what comes after the plan. */
 const refineMs = 500
-const explainMs = 1_500
+const explainMs = 3_000
 const standingMs = 900
 
 for await (const line of createInterface({ input: process.stdin })) {
@@ -63,6 +63,8 @@ for await (const line of createInterface({ input: process.stdin })) {
         Math.min(endMs - standingMs * part, performance.now() + explainMs),
       )
     : null
+  // What an engine called impossible has no end places, whether or not there was time to say which limits are at odds.
+  if (impossible && known.how === 'engine') impossible.isContradictory = true
   engine.stop()
   closer.stop()
   const until = () => Math.min(endMs, performance.now() + (standingMs * part) / 2)

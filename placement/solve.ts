@@ -63,7 +63,7 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
   }
 
   const obstacle = isImpossible
-    ? obstacleOf(problem, names, last?.impossible ?? { core: [], repairs: [] }, shortage)
+    ? obstacleOf(problem, names, last?.impossible ?? { isContradictory: true, core: [], repairs: [] }, shortage)
     : null
   const stands = standingOf(problem, deaths, last)
   if (best)

@@ -11,11 +11,11 @@ export type Limit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: numb
 export type Repair = Limit & { amount: number | null; migrations: number }
 
 /**
- * `core`: limits that cannot all hold; found by leaving out one after the other, so that none of them can be spared. Empty when
- * the end places exist and only no order leads there, or when the time did not do. `repairs`: changes of one limit after which a
- * plan was found.
+ * `isContradictory`: there are no end places that keep every rule; else there may be, and only no order leads there. `core`: limits
+ * that cannot all hold, found by leaving out one after the other, so that none of them can be spared; empty when the time did not
+ * do. `repairs`: changes of one limit after which a plan was found.
  */
-export type Impossible = { core: Limit[]; repairs: Repair[] }
+export type Impossible = { isContradictory: boolean; core: Limit[]; repairs: Repair[] }
 
 const columnsAtMost = 3_000
 const repairsAtMost = 8
@@ -37,7 +37,7 @@ export async function explain(
       ? ('whole' as const)
       : null
   const core = told ? await coreOf(told) : []
-  return { core, repairs: repairsOf() }
+  return { isContradictory: told !== null, core, repairs: repairsOf() }
 
   /** The engine says that not even end places exist. Anything else is no. */
   async function isContradictory(one: Instance, vms: 'whole' | 'parts'): Promise<boolean> {
