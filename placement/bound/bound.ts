@@ -1,5 +1,5 @@
 import type { Kinds } from '../cluster/kinds.ts'
-import { bestPackings } from './knapsack.ts'
+import { bestPacking, bestPackings, type Item } from './knapsack.ts'
 
 /** What becomes of one host: who leaves it, by kind, who comes, and what that costs in migrations. */
 export type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }
@@ -26,7 +26,7 @@ const maxWays = 400_000
  * identities are left out, which only lowers it. Stops at `upTo`, the migrations of a plan that is known.
  */
 export async function lowerBound(kinds: Kinds, master: Master, upTo: number, deadlineMs: number): Promise<Bound> {
-  const still: Pattern[] = kinds.has.map((_, host) => patternOf(kinds, host, [], null))
+  const still: Pattern[] = kinds.has.map((_, host) => patternOf(kinds, host, [], []))
   const bound: Bound = { atLeast: 0, proof: null, patterns: still, shares: [] }
   for (let k = 0; k < upTo && performance.now() < deadlineMs; k += 1) {
     if (waysOf(kinds, k) > maxWays) break
@@ -61,7 +61,8 @@ async function proveMoreThan(
 }
 
 /** The bound at these prices, and for each host the pattern that the master program is missing. */
-function priced({ kinds, has, room }: Kinds, prices: Prices, k: number, deadlineMs: number) {
+function priced(all: Kinds, prices: Prices, k: number, deadlineMs: number) {
+  const { kinds, has, room } = all
   const price = prices.kind
   const largest = (resource: 'ram' | 'cpu') =>
     Math.max(...has.map((own, host) => room[host]![resource] + largestLeaving(kinds, own, k, resource)))
@@ -96,61 +97,21 @@ function priced({ kinds, has, room }: Kinds, prices: Prices, k: number, deadline
     value += least - stays
     const reduced = least - stays - prices.host[host]!
     if (reduced < -1e-7 && performance.now() < deadlineMs) {
-      better.push(patternOf({ kinds, has, room } as Kinds, host, leaving, { best, width, items }))
+      better.push(patternOf(all, host, leaving, items))
     }
   }
   return { value, better }
 }
 
-type Table = { best: Float64Array; width: number; items: { ram: number; cpu: number; copies: number; worth: number }[] }
-
-/** The pattern in which these kinds leave and whatever pays best comes. */
-function patternOf({ kinds, room }: Kinds, host: number, leaving: number[], table: Table | null): Pattern {
+/** The pattern in which these kinds leave and, where there are prices, whatever pays best comes. */
+function patternOf({ kinds, room }: Kinds, host: number, leaving: number[], items: readonly Item[]): Pattern {
   const leaves = new Int32Array(kinds.length)
-  const comes = new Int32Array(kinds.length)
   for (const kind of leaving) leaves[kind]! += 1
-  if (table) {
-    const ram = room[host]!.ram + leaving.reduce((sum, kind) => sum + kinds[kind]!.ramUp, 0)
-    const cpu = room[host]!.cpu + leaving.reduce((sum, kind) => sum + kinds[kind]!.cpuUp, 0)
-    fill(table, comes, ram, cpu)
-  }
+  const ram = room[host]!.ram + leaving.reduce((sum, kind) => sum + kinds[kind]!.ramUp, 0)
+  const cpu = room[host]!.cpu + leaving.reduce((sum, kind) => sum + kinds[kind]!.cpuUp, 0)
+  const comes = new Int32Array(kinds.length)
+  for (const [kind, count] of bestPacking(items, ram, cpu).entries()) comes[kind] = count
   return { host, leaves, comes, cost: leaving.length }
-}
-
-/** Who makes up the best packing of this room: packed again for this room alone, where every choice is remembered. */
-function fill({ items }: Table, comes: Int32Array, ram: number, cpu: number): void {
-  const width = cpu + 1
-  const best = new Float64Array((ram + 1) * width)
-  const bundles: { kind: number; count: number; taken: Uint8Array }[] = []
-  for (const [kind, item] of items.entries()) {
-    if (item.worth <= 0) continue
-    let left = Math.min(
-      item.copies,
-      item.ram > 0 ? Math.floor(ram / item.ram) : item.copies,
-      item.cpu > 0 ? Math.floor(cpu / item.cpu) : item.copies,
-    )
-    for (let bundle = 1; left > 0; bundle *= 2) {
-      const count = Math.min(bundle, left)
-      left -= count
-      const taken = new Uint8Array(best.length)
-      const [dr, dc, worth] = [item.ram * count, item.cpu * count, item.worth * count]
-      for (let r = ram; r >= dr; r -= 1) {
-        for (let c = cpu; c >= dc; c -= 1) {
-          const value = best[(r - dr) * width + c - dc]! + worth
-          if (value <= best[r * width + c]!) continue
-          best[r * width + c] = value
-          taken[r * width + c] = 1
-        }
-      }
-      bundles.push({ kind, count, taken })
-    }
-  }
-  for (const { kind, count, taken } of bundles.reverse()) {
-    if (!taken[ram * width + cpu]) continue
-    comes[kind]! += count
-    ram -= items[kind]!.ram * count
-    cpu -= items[kind]!.cpu * count
-  }
 }
 
 function largestLeaving(kinds: Kinds['kinds'], own: Int32Array, k: number, resource: 'ram' | 'cpu'): number {
