@@ -6,10 +6,11 @@ import { eventByStepKey } from '../db/events.ts'
 import { proposalById } from '../db/proposals.ts'
 import { withAdvisoryLock } from '../db/queue.ts'
 import { planOfEffect } from '../db/steps.ts'
+import { isDeviceTool } from '../mesh/registry.ts'
 import type { ApiDeps } from './deps.ts'
 import { type EffectEnding, effectLock } from './effect.ts'
 import { executePlan } from './execute-plan.ts'
-import { isDeviceTool, settleDeviceCall } from './mesh/settle.ts'
+import { settleDeviceCall } from './mesh/settle.ts'
 import { type Ending, endingOf } from './platform-ending.ts'
 
 type KnownEffect = Effect & { actionDigest: string; tool: string }

@@ -25,6 +25,11 @@ export function specNamed(name: string): MeshSpec | null {
   )
 }
 
+/** Is this the name of a tool on devices, exactly as the model uses it? */
+export function isDeviceTool(name: string): boolean {
+  return byName.has(name)
+}
+
 export function specOf(capability: Capability): MeshSpec {
   const spec = meshSpecs.find((each) => each.capability === capability)
   if (!spec) throw new Error(`no tool for ${capability}`)

@@ -31,10 +31,6 @@ export function deviceToolsOf(devices: readonly Offering[]): Set<string> {
   return new Set(devices.flatMap((device) => toolsOf(device).map((spec) => spec.name)))
 }
 
-export function isDeviceTool(name: string): boolean {
-  return meshSpecs.some((spec) => spec.name === name)
-}
-
 function toolOf(spec: MeshSpec): Tool {
   const asking = spec.effect === 'read' ? {} : { reason: spec.command ? reason.optional() : reason }
   return defineTool<Input, z.infer<typeof output>>({

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { Tool, ToolFacts } from '../domain/tool.ts'
 import type { Offering } from '../mesh/registry.ts'
-import { deviceTools, deviceToolsOf, isDeviceTool } from './device.ts'
+import { isDeviceTool } from '../mesh/registry.ts'
+import { deviceTools, deviceToolsOf } from './device.ts'
 import {
   addIncidentEvent,
   escalateIncident,

@@ -11,11 +11,6 @@ import { mapCall, readInput } from './call.ts'
 import { requireExecutor } from './executor.ts'
 import { endingOf } from './perform.ts'
 
-/** Is this an effect on a device? */
-export function isDeviceTool(tool: string): boolean {
-  return specNamed(tool)?.name === tool
-}
-
 /**
  * What became of a write whose sender is gone: the device is asked again under the same key, request and grant. Its journal answers
  * what it did; a grant that has ended says that it never began. Null while the device cannot be asked.
