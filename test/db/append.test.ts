@@ -5,6 +5,7 @@ import { bodyText, storeBody } from '../../db/bodies.ts'
 import { eventsOf, streamAfter, streamEnd, verifyChain } from '../../db/events.ts'
 import type { NewEvent } from '../../domain/event.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 
 const database = useDatabase()
 
@@ -109,12 +110,13 @@ test('a listener that reads the stream in small steps beside fifty writers misse
     return rows.length
   }
   const writing = Promise.all(Array.from({ length: 50 }, (_, index) => write(id, 1, comment(`n${index}`))))
-  let done = false
-  writing.then(() => {
-    done = true
+  // A row shows itself once nothing that began before it is still writing anywhere in this PostgreSQL, other tests included.
+  await eventually('fifty rows', async () => {
+    while ((await read()) > 0);
+    return seen.length >= 50
   })
-  while (!done) await read()
-  while ((await read()) > 0);
+  await writing
+  await read()
   const rows = (await eventsOf(database.db, id)).filter((event) => event.kind === 'commented')
   expect(new Set(seen).size).toBe(seen.length)
   expect(seen.sort()).toEqual(rows.map((row) => row.hash).sort())
