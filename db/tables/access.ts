@@ -1,0 +1,59 @@
+import type { ColumnType, Generated } from 'kysely'
+import type { Deadline, Json, NullableTime, Time } from './column.ts'
+
+/** Who may do what, how they show who they are, and what they did. */
+export type AccessTables = {
+  operator: {
+    id: string
+    name: string
+    role: 'viewer' | 'operator' | 'approver' | 'admin'
+    createdAt: Time
+    /** The riskiest action this person decides about. */
+    maxRisk: Generated<'none' | 'low' | 'medium' | 'high' | 'critical'>
+    /** Null: incidents of all types. */
+    incidentTypes: ColumnType<string[] | null, string | null | undefined, string | null>
+    disabledAt: NullableTime
+    /** Whom a provider vouches for, and as whom; null for people who were made here. */
+    issuer: ColumnType<string | null, string | null | undefined, never>
+    subject: ColumnType<string | null, string | null | undefined, never>
+    slackUserId: string | null
+  }
+  apiToken: {
+    id: string
+    name: string
+    prefix: string
+    /** `sign_in`: made for sessions, held by nobody. */
+    kind: Generated<'token' | 'sign_in'>
+    sha256: string
+    role: 'viewer' | 'operator' | 'approver' | 'admin' | 'agent' | 'ingest'
+    operatorId: string | null
+    scopes: Json<string[]>
+    createdAt: Time
+    expiresAt: NullableTime
+    lastUsedAt: NullableTime
+    revokedAt: NullableTime
+  }
+  session: {
+    sha256: string
+    tokenId: string
+    createdAt: Time
+    expiresAt: Deadline
+  }
+  signInCode: {
+    sha256: string
+    tokenId: string
+    createdAt: Time
+    expiresAt: Deadline
+    usedAt: NullableTime
+  }
+  attempt: { subject: string; count: number; resetsAt: Deadline }
+  audit: {
+    id: Generated<number>
+    at: Time
+    who: string
+    what: string
+    subject: string
+    detail: string
+    address: string | null
+  }
+}

@@ -1,0 +1,70 @@
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { Deadline, Json, NullableTime, Time } from './column.ts'
+
+type ApprovalTable = {
+  id: string
+  incidentId: string
+  attempt: number
+  callId: string
+  tool: string
+  args: Json<Record<string, unknown>>
+  targets: Json<{ kind: string; id: string }[]>
+  reason: string
+  actionDigest: string
+  stateFingerprint: string
+  risk: string
+  reversible: boolean
+  required: number
+  dryRun: JSONColumnType<{ possible: boolean; summary: string; details: Record<string, unknown> }>
+  status: Generated<'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'>
+  requestedAt: Time
+  expiresAt: Deadline
+  decidedAt: NullableTime
+  useBy: NullableTime
+  /** When the workflow last read a decision: one unread for a minute is woken again. */
+  readAt: NullableTime
+  /** What a person made of the arguments before approving: the call is judged and asked anew with them. */
+  edited: ColumnType<Record<string, unknown> | null, unknown, unknown>
+  editedBy: string | null
+  /** Reminders that went out: at half its life, at nine tenths. */
+  reminded: Generated<number>
+}
+
+/** What people are asked, what they said, and what they allowed beforehand. */
+export type ApprovalTables = {
+  approval: ApprovalTable
+  approvalDecision: {
+    approvalId: string
+    operatorId: string
+    decision: 'approve' | 'deny'
+    reason: string | null
+    category: 'wrong_target' | 'too_risky' | 'wrong_time' | 'need_evidence' | 'other' | null
+    via: string
+    at: Time
+  }
+  standingGrant: {
+    id: string
+    approvalId: string
+    tool: string
+    actionDigest: string
+    stateFingerprint: string
+    targets: Json<{ kind: string; id: string }[]>
+    uses: number
+    usesLeft: number
+    grantedBy: string
+    grantedAt: Time
+    expiresAt: Deadline
+    revokedAt: NullableTime
+  }
+  decisionToken: {
+    sha256: string
+    approvalId: string
+    operatorId: string
+    createdAt: Time
+    expiresAt: Deadline
+    usedAt: NullableTime
+    usedFor: string | null
+  }
+}
+
+export type ApprovalRow = Selectable<ApprovalTable>
