@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { port, url } from './field.ts'
+
+/** Where the processes listen, what they connect to, and how much they take on. */
+export const processes = z.object({
+  BOOTSTRAP_ADMIN_TOKEN: z.string().min(24, 'must have at least 24 characters').optional(),
+  BOOTSTRAP_INGEST_TOKEN: z.string().min(24, 'must have at least 24 characters').optional(),
+  CORE_API_URL: url.default('http://127.0.0.1:8080'),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'is not a postgresql:// URL')
+    .optional(),
+  TEMPORAL_ADDRESS: z.string().min(1).default('127.0.0.1:7233'),
+  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  TEMPORAL_UI_URL: url.optional(),
+  QUEUE_INTERVAL_SECONDS: z.coerce.number().int().min(1).max(3_600).default(60),
+  WATCHDOG_INTERVAL_SECONDS: z.coerce.number().min(0.2).max(3_600).default(30),
+  PORT: port.default(8080),
+  WORKER_PORT: port.default(8081),
+  // See "What waiting costs" in docs/operations.md.
+  WORKER_CACHED_WORKFLOWS: z.coerce.number().int().min(0).max(10_000).default(100),
+  WORKER_WORKFLOW_THREADS: z.coerce.number().int().min(1).max(16).default(1),
+  WORKER_ACTIVITY_SLOTS: z.coerce.number().int().min(1).max(500).default(50),
+  HOST: z.string().default('127.0.0.1'),
+  PUBLIC_URL: url.optional(),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+})
