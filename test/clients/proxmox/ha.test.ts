@@ -1,34 +1,21 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { closeConnections } from '../../../clients/http.ts'
-import type { PlatformClient } from '../../../clients/platform.ts'
-import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
+import { beforeEach, expect, test } from '@jest/globals'
 import type { EffectAnswer } from '../../../domain/platform.ts'
-import { memoryJournal } from './journal.ts'
-import { aGuest, pathsSeen, type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
+import { client, journal, migrated, move, pve, useCluster } from './cluster.ts'
+import { aGuest, pathsSeen, type ScriptedProxmox } from './scripted-proxmox.ts'
 
-let pve: ScriptedProxmox
-let journal: ReturnType<typeof memoryJournal>
-let client: PlatformClient
+useCluster()
 
-beforeEach(async () => {
-  pve = await startScriptedProxmox()
-  journal = memoryJournal()
-  client = createProxmoxClient({ urls: [pve.server.url], token, allow: 'loopback', journal })
+beforeEach(() => {
   pve.ha.resources = [{ sid: 'vm:101', type: 'vm', state: 'started' }]
   service({ node: 'pve1', state: 'started', running: 1 })
   // The task is over when the order is given; what becomes of it is in the manager's hands.
   pve.course = { looks: 1, end: 'OK' }
   pve.onTask = () => {}
 })
-afterEach(async () => {
-  await closeConnections()
-  await pve.close()
-})
 
 function service(to: ScriptedProxmox['ha']['services'][string]) {
   pve.ha.services['vm:101'] = to
 }
-const migrated = () => client.migrateVm('vm-101', { from: 'pve1', to: 'pve2' }, 'k1')
 const now = async (key = 'k1') => (await client.effect(key)) as EffectAnswer
 
 test('an HA-managed guest is asked of the manager by the call that needs no more than VM.Migrate, and followed there', async () => {
@@ -74,7 +61,7 @@ test('where else the manager brought it, and that it gave up, is said', async ()
   expect(await now()).toMatchObject({ status: 'failed', detail: 'the HA manager brought vm-101 to pve3, not to pve2' })
   pve.guest(101).node = 'pve1'
   service({ node: 'pve1', state: 'error' })
-  const refused = await client.migrateVm('vm-101', { from: 'pve1', to: 'pve2' }, 'k2')
+  const refused = await client.migrateVm('vm-101', move, 'k2')
   expect(refused).toMatchObject({
     status: 'failed',
     detail: expect.stringContaining('ha-manager set vm:101 --state disabled'),

@@ -1,35 +1,7 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { closeConnections } from '../../../clients/http.ts'
-import type { PlatformClient } from '../../../clients/platform.ts'
-import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
-import type { EffectAnswer } from '../../../domain/platform.ts'
-import { memoryJournal } from './journal.ts'
-import { type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
+import { expect, test } from '@jest/globals'
+import { anotherClient, client, followed, journal, migrated, move, pve, useCluster } from './cluster.ts'
 
-let pve: ScriptedProxmox
-let journal: ReturnType<typeof memoryJournal>
-let client: PlatformClient
-const fresh = () => createProxmoxClient({ urls: [pve.server.url], token, allow: 'loopback', journal })
-
-beforeEach(async () => {
-  pve = await startScriptedProxmox()
-  journal = memoryJournal()
-  client = fresh()
-})
-afterEach(async () => {
-  await closeConnections()
-  await pve.close()
-})
-
-const move = { from: 'pve1', to: 'pve2' }
-const migrated = () => client.migrateVm('vm-101', move, 'k1')
-
-async function followed(answer: EffectAnswer): Promise<EffectAnswer> {
-  let last: EffectAnswer | null = answer
-  for (let look = 0; last?.status === 'running' && look < 20; look += 1) last = await client.effect(answer.key)
-  if (!last) throw new Error('its key is not known')
-  return last
-}
+useCluster()
 
 test('when the answer is lost after the task began, the task is found and no second one is begun', async () => {
   pve.startTask('qmigrate', 'pve1', 101).end = 'OK'
@@ -68,11 +40,11 @@ test('after our process died between request and task, the task that was not the
   pve.startTask('qmigrate', 'pve1', 101, 'root@pam').end = 'OK'
   pve.startTask('qmsnapshot', 'pve1', 101).end = 'OK'
   pve.startTask('qmigrate', 'pve1', 102).end = 'OK'
-  await expect(fresh().effect('k2')).rejects.toMatchObject({ status: 503 })
+  await expect(anotherClient().effect('k2')).rejects.toMatchObject({ status: 503 })
   const own = pve.startTask('qmigrate', 'pve1', 101)
-  expect(await fresh().effect('k2')).toMatchObject({ status: 'running', result: { task: own.upid } })
+  expect(await anotherClient().effect('k2')).toMatchObject({ status: 'running', result: { task: own.upid } })
   own.end = 'OK'
-  expect(await fresh().migrateVm('vm-101', move, 'k2')).toMatchObject({ status: 'done' })
+  expect(await anotherClient().migrateVm('vm-101', move, 'k2')).toMatchObject({ status: 'done' })
   expect(pve.begun).toEqual([])
 })
 

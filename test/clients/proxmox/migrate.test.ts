@@ -1,34 +1,8 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { closeConnections } from '../../../clients/http.ts'
-import type { PlatformClient } from '../../../clients/platform.ts'
-import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
-import type { EffectAnswer } from '../../../domain/platform.ts'
-import { memoryJournal } from './journal.ts'
-import { aGuest, pathsSeen, type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
+import { expect, test } from '@jest/globals'
+import { client, followed, migrated, move, pve, useCluster } from './cluster.ts'
+import { aGuest, pathsSeen } from './scripted-proxmox.ts'
 
-let pve: ScriptedProxmox
-let journal: ReturnType<typeof memoryJournal>
-let client: PlatformClient
-
-beforeEach(async () => {
-  pve = await startScriptedProxmox()
-  journal = memoryJournal()
-  client = createProxmoxClient({ urls: [pve.server.url], token, allow: 'loopback', journal })
-})
-afterEach(async () => {
-  await closeConnections()
-  await pve.close()
-})
-
-const move = { from: 'pve1', to: 'pve2' }
-const migrated = () => client.migrateVm('vm-101', move, 'k1')
-
-async function followed(answer: EffectAnswer): Promise<EffectAnswer> {
-  let last: EffectAnswer | null = answer
-  for (let look = 0; last?.status === 'running' && look < 20; look += 1) last = await client.effect(answer.key)
-  if (!last) throw new Error('its key is not known')
-  return last
-}
+useCluster()
 
 test('a migration is sent once, and followed by its task to where the guest then runs', async () => {
   const answer = await migrated()

@@ -1,0 +1,43 @@
+import { afterEach, beforeEach } from '@jest/globals'
+import { closeConnections } from '../../../clients/http.ts'
+import type { PlatformClient } from '../../../clients/platform.ts'
+import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
+import type { EffectAnswer } from '../../../domain/platform.ts'
+import { memoryJournal } from './journal.ts'
+import { type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
+
+/** The cluster of the test that runs, what is journalled of it, and a client of both: others for every test. */
+export let pve: ScriptedProxmox
+export let journal: ReturnType<typeof memoryJournal>
+export let client: PlatformClient
+
+/** Gives every test of the file a cluster. */
+export function useCluster(): void {
+  beforeEach(async () => {
+    pve = await startScriptedProxmox()
+    journal = memoryJournal()
+    client = anotherClient()
+  })
+  afterEach(async () => {
+    await closeConnections()
+    await pve.close()
+  })
+}
+
+/** One that remembers nothing but what the journal holds, as after a restart. */
+export function anotherClient(): PlatformClient {
+  return createProxmoxClient({ urls: [pve.server.url], token, allow: 'loopback', journal })
+}
+
+export const move = { from: 'pve1', to: 'pve2' }
+
+/** Asks for the migration that most tests are about. */
+export const migrated = () => client.migrateVm('vm-101', move, 'k1')
+
+/** Looks until it is over. */
+export async function followed(answer: EffectAnswer): Promise<EffectAnswer> {
+  let last: EffectAnswer | null = answer
+  for (let look = 0; last?.status === 'running' && look < 20; look += 1) last = await client.effect(answer.key)
+  if (!last) throw new Error('its key is not known')
+  return last
+}
