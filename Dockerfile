@@ -1,4 +1,5 @@
 # One image for every process of Nightshift; compose and charts choose by the command: api/main.ts, worker/main.ts.
+# The agent of a device is another, since it needs the device's programs: docker build --target agent (docs/mesh.md).
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -16,6 +17,26 @@ COPY domain ./domain
 COPY start ./start
 COPY web ./web
 RUN node start/build-web.ts
+
+# The agent of a device: its programs, and a user of its own whose number nobody else on the device is likely to have.
+FROM node:24-bookworm-slim AS agent
+# Without apt: packages of the container are not those of the device, and so pkg.* says that it has none.
+RUN apt-get update \
+  && apt-get install --yes --no-install-recommends \
+    bash bubblewrap ca-certificates git iproute2 openssh-client procps util-linux \
+  && rm -rf /var/lib/apt/lists/* /usr/bin/apt /usr/bin/apt-get /usr/bin/apt-cache \
+  && useradd --system --uid 7474 --user-group --home-dir /var/lib/nightshift-agent --create-home nightshift-agent \
+  && chmod 0700 /var/lib/nightshift-agent
+ENV NODE_ENV=production MESH_LISTEN=127.0.0.1:7474
+WORKDIR /app
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY . .
+USER nightshift-agent
+# The journal: who starts the agent without the one before has lost it.
+VOLUME /var/lib/nightshift-agent
+HEALTHCHECK --interval=30s --timeout=10s --start-period=30s CMD ["node", "mesh/agent/ready.ts"]
+# Node itself, and not bin/nightshift.js, which would stay as a second process and cost as much memory as the agent.
+ENTRYPOINT ["node", "--disable-warning=ExperimentalWarning", "cli/main.ts", "mesh", "agent"]
 
 FROM node:24-bookworm-slim
 # The Temporal client's native part and every https call need the certificates.

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { readAddress } from '../../mesh/agent/address.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
 import { CommandFailed } from '../exit-code.ts'
@@ -26,7 +26,11 @@ export function runAgent(parent: Command): void {
       '--manifest <file>',
       'what this device may be asked, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
     )
-    .option('--listen <address>', 'loopback or an address of WireGuard; anything else needs TLS', '127.0.0.1:7474')
+    .addOption(
+      new Option('--listen <address>', 'loopback or an address of WireGuard; anything else needs TLS')
+        .default('127.0.0.1:7474')
+        .env('MESH_LISTEN'),
+    )
     .option('--state <dir>', 'journal, nonces and the name of this device', '/var/lib/nightshift-agent')
     .option('--root-key <file>', 'the public key that signs manifests (default: root-key in the state directory)')
     .option('--tls-cert <file>', 'certificate, as PEM')

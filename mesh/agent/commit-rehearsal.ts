@@ -1,4 +1,4 @@
-import { copyFile, lstat, mkdir } from 'node:fs/promises'
+import { copyFile, lstat, mkdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CapabilityContext, Outcome } from './capability.ts'
 import { whyNotDone } from './programs.ts'
@@ -41,7 +41,7 @@ export function rehearseCommit(
       await ours('read-tree', head)
       await ours('add', '--all', '--', ...named)
     } else {
-      await copyFile(join(path, '.git', 'index'), env.GIT_INDEX_FILE)
+      await copyIndex(join(path, '.git', 'index'), env.GIT_INDEX_FILE)
       await ours('add', '--update', '--', '.')
     }
     const trees = { path, head, tree: (await ours('write-tree')).trim() }
@@ -63,6 +63,13 @@ export function rehearseCommit(
     const result = { diff, checks, would_change: files.length > 0, path, files }
     return { ok: true, result, truncated }
   })
+}
+
+/** With its time: to git a file that is younger than the index may have changed, though its size and time say nothing of it. */
+async function copyIndex(from: string, to: string): Promise<void> {
+  const { mtimeMs } = await stat(from)
+  await copyFile(from, to)
+  await utimes(to, new Date(), new Date(Math.floor(mtimeMs)))
 }
 
 async function diffOf({ path, head, tree }: Trees, files: readonly string[], context: CapabilityContext, env: Env) {

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { readPublicKey } from '../sign.ts'
 import { type Address, whyTls } from './address.ts'
 import { openAgent } from './agent.ts'
@@ -30,7 +30,9 @@ const rehearsalSeconds = 7_200
 
 /** Starts the agent and resolves when it listens. Throws, in words for a person, when it may not start like that. */
 export async function startAgent(options: AgentOptions, journalOptions: JournalOptions = {}) {
-  const { state, address, tls } = options
+  const { address, tls } = options
+  // Once, here: commands and rehearsals run in other directories than the one it was written for.
+  const state = resolve(options.state)
   const refusal = tls ? null : whyTls(address)
   if (refusal) throw new Error(refusal)
   mkdirSync(state, { recursive: true, mode: 0o700 })
