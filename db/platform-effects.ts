@@ -1,22 +1,13 @@
 import { sql } from 'kysely'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../domain/platform-effect.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db } from './connect.ts'
 
-type Entry = {
-  key: string
-  action: 'start' | 'migrate' | 'await'
-  vmId: string
-  node: string
-  target: string
-  tasksBefore: string[]
-}
-type Ending = { status: 'done' | 'failed'; detail: string }
-
 /** Journals a write before it is sent. True for exactly one caller: that one, and nobody else, may send it. */
-export async function beginPlatformEffect(db: Db, entry: Entry): Promise<boolean> {
+export async function beginPlatformEffect(db: Db, effect: PlatformEffect): Promise<boolean> {
   const row = await db
     .insertInto('platformEffect')
-    .values({ ...entry, tasksBefore: JSON.stringify(entry.tasksBefore) })
+    .values({ ...effect, tasksBefore: JSON.stringify(effect.tasksBefore) })
     .onConflict((conflict) => conflict.column('key').doNothing())
     .returning('key')
     .executeTakeFirst()
@@ -29,7 +20,7 @@ export async function notePlatformTask(db: Db, key: string, task: string): Promi
 }
 
 /** Writes how it ended. The first ending stays. */
-export async function endPlatformEffect(db: Db, key: string, { status, detail }: Ending): Promise<void> {
+export async function endPlatformEffect(db: Db, key: string, { status, detail }: PlatformEffectEnding): Promise<void> {
   await db
     .updateTable('platformEffect')
     .set({ status, detail: cleanse(detail) })
@@ -38,10 +29,8 @@ export async function endPlatformEffect(db: Db, key: string, { status, detail }:
     .execute()
 }
 
-export async function platformEffectByKey(
-  db: Db,
-  key: string,
-): Promise<(Entry & { task: string | null; ageSeconds: number; ending: Ending | null }) | null> {
+/** What is known of a write; null where none was begun under that key. */
+export async function platformEffectByKey(db: Db, key: string): Promise<PlatformEffectRow | null> {
   const row = await db
     .selectFrom('platformEffect')
     .select(['key', 'action', 'vmId', 'node', 'target', 'tasksBefore', 'task', 'status', 'detail'])

@@ -1,9 +1,10 @@
 import type { EffectAnswer } from '../../domain/platform.ts'
+import type { PlatformEffectRow } from '../../domain/platform-effect.ts'
 import { PlatformError } from '../platform.ts'
 import type { ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { errorRemedy } from './errand.ts'
-import type { Journal, JournalRow } from './journal.ts'
+import type { Journal } from './journal.ts'
 import { numberOf } from './name.ts'
 import { askTask, isSilence, isWell, lastWords, type Task, tasksOf, typeOf } from './task.ts'
 
@@ -20,14 +21,14 @@ const broughtWithinSeconds = 600
  * What became of a write: by its task, and where there is none or it is gone, by where the guest is. Throws PlatformError 503
  * when it cannot be told (yet): never `running` and never `failed` for what nobody knows.
  */
-export async function became(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<EffectAnswer> {
+export async function became(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<EffectAnswer> {
   const told = row.ending ?? (await find(api, journal, row))
   if (told.status !== 'running' && !row.ending) await journal.end(row.key, { status: told.status, detail: told.detail })
   const { key, vmId, node, target } = row
   return { key, ...told, result: { vm: vmId, from: node, to: target, ...(row.task && { task: row.task }) } }
 }
 
-async function find(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<Told> {
+async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<Told> {
   if (row.action === 'await') return await awaited(api, row)
   row.task ??= await taskFromList(api, journal, row)
   if (row.task === null) return await withoutTask(api, row)
@@ -51,7 +52,7 @@ async function failedTask(api: ProxmoxApi, node: string, task: string, end: stri
 }
 
 /** A row without a task: our process died, or the answer was lost. The task of our own that was not there before is it. */
-export async function taskFromList(api: ProxmoxApi, journal: Journal, row: JournalRow): Promise<string | null> {
+export async function taskFromList(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<string | null> {
   let tasks: Task[]
   try {
     tasks = await tasksOf(api, row.node, numberOf(row.vmId) ?? 0)
@@ -70,7 +71,7 @@ export async function taskFromList(api: ProxmoxApi, journal: Journal, row: Journ
   return first.upid
 }
 
-async function withoutTask(api: ProxmoxApi, row: JournalRow): Promise<Told> {
+async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Told> {
   if (await isThere(api, row)) return there(row, '')
   if (row.ageSeconds < lostAfterSeconds) throw untold('the request was sent, and no task of it is to be seen yet')
   return {
@@ -80,7 +81,7 @@ async function withoutTask(api: ProxmoxApi, row: JournalRow): Promise<Told> {
 }
 
 /** The task only left an order with the HA manager. Its own task, as root, does the work. */
-async function byHaManager(api: ProxmoxApi, row: JournalRow): Promise<Told> {
+async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Told> {
   const { guest } = await guestOf(api, row)
   const { ha } = guest
   const isOver = row.ageSeconds > (row.action === 'migrate' ? orderedWithinSeconds : broughtWithinSeconds)
@@ -107,7 +108,7 @@ async function byHaManager(api: ProxmoxApi, row: JournalRow): Promise<Told> {
  * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes of its own choice, or brings a guest along
  * with the one it belongs to.
  */
-async function awaited(api: ProxmoxApi, row: JournalRow): Promise<Told> {
+async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<Told> {
   const { guest } = await guestOf(api, row)
   if (isUp(guest) && guest.node === row.target) return there(row, ', by the HA manager')
   if (isUp(guest) && guest.node !== row.node) {
@@ -125,7 +126,7 @@ async function awaited(api: ProxmoxApi, row: JournalRow): Promise<Told> {
   return { status: 'running', detail: `the HA manager is at it (${state})` }
 }
 
-async function guestOf(api: ProxmoxApi, row: JournalRow): Promise<{ cluster: Cluster; guest: Guest }> {
+async function guestOf(api: ProxmoxApi, row: PlatformEffectRow): Promise<{ cluster: Cluster; guest: Guest }> {
   const cluster = await readCluster(api)
   if (!cluster.isQuorate) throw untold('the cluster has no quorum')
   const guest = cluster.guests.get(numberOf(row.vmId) ?? 0)
@@ -135,7 +136,7 @@ async function guestOf(api: ProxmoxApi, row: JournalRow): Promise<{ cluster: Clu
   return { cluster, guest: isOnline ? guest : { ...guest, status: 'unknown' } }
 }
 
-async function isThere(api: ProxmoxApi, row: JournalRow): Promise<boolean> {
+async function isThere(api: ProxmoxApi, row: PlatformEffectRow): Promise<boolean> {
   const { guest } = await guestOf(api, row)
   return guest.node === row.target && isUp(guest)
 }
@@ -145,7 +146,7 @@ function isUp({ status, ha }: Guest): boolean {
   return ha === null ? status === 'running' : ha.state === 'started' && ha.isRunning
 }
 
-function there({ vmId, action, target }: JournalRow, how: string): Told {
+function there({ vmId, action, target }: PlatformEffectRow, how: string): Told {
   return { status: 'done', detail: `${vmId} ${action === 'start' ? 'was started on' : 'runs on'} ${target}${how}` }
 }
 

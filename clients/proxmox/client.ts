@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { EffectAnswer } from '../../domain/platform.ts'
+import type { PlatformEffect } from '../../domain/platform-effect.ts'
 import { HttpError } from '../http.ts'
 import { type PlatformClient, PlatformError } from '../platform.ts'
 import { createProxmoxApi, type ProxmoxApi, type ProxmoxApiOptions } from './api.ts'
@@ -9,7 +10,7 @@ import { readCluster } from './cluster.ts'
 import { type Errand, migration, starting } from './errand.ts'
 import { guestFacts } from './facts.ts'
 import { inventoryOf } from './inventory.ts'
-import type { Journal, JournalEntry } from './journal.ts'
+import type { Journal } from './journal.ts'
 import { readRules } from './rules.ts'
 import { isSilence, upid } from './task.ts'
 
@@ -32,7 +33,7 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   /** Sends an errand once, whoever asks for its key how often. */
   async function once(
     key: string,
-    wanted: Pick<JournalEntry, 'vmId' | 'target'>,
+    wanted: Pick<PlatformEffect, 'vmId' | 'target'>,
     prepare: () => Promise<Errand>,
   ): Promise<EffectAnswer> {
     const known = await journal.get(key)

@@ -1,17 +1,17 @@
 import { z } from 'zod'
+import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform-effect.ts'
 import { PlatformError } from '../platform.ts'
 import type { Form, Path, ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { pathOf, readConfig, readStatus } from './facts.ts'
-import type { JournalEntry } from './journal.ts'
 import { numberOf } from './name.ts'
 import { tasksOf } from './task.ts'
 import { keptBy, reachOf } from './ties.ts'
 
 /** Something to send, or an ending that is known without: the wanted state holds, or Proxmox would say no. */
 export type Errand =
-  | { ending: { status: 'done' | 'failed'; detail: string } }
-  | { entry: Omit<JournalEntry, 'key'>; send: { path: Path; form: Form } | null }
+  | { ending: PlatformEffectEnding }
+  | { entry: Omit<PlatformEffect, 'key'>; send: { path: Path; form: Form } | null }
 
 const done = (detail: string): Errand => ({ ending: { status: 'done', detail } })
 const no = (detail: string): Errand => ({ ending: { status: 'failed', detail } })

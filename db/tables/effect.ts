@@ -1,4 +1,5 @@
 import type { Generated } from 'kysely'
+import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform-effect.ts'
 import type { Json, NullableTime, Time } from './column.ts'
 
 /** Writes that must happen once: under their key, and one at a time on a target. */
@@ -16,13 +17,13 @@ export type EffectTables = {
   }
   platformEffect: {
     key: string
-    action: 'start' | 'migrate' | 'await'
+    action: PlatformEffect['action']
     vmId: string
     node: string
     target: string
     tasksBefore: Json<string[]>
     task: string | null
-    status: 'done' | 'failed' | null
+    status: PlatformEffectEnding['status'] | null
     detail: string | null
     begunAt: Time
   }

@@ -1,8 +1,9 @@
-import type { Journal, JournalRow } from '../../../clients/proxmox/journal.ts'
+import type { Journal } from '../../../clients/proxmox/journal.ts'
+import type { PlatformEffectRow } from '../../../domain/platform-effect.ts'
 
 /** A journal in memory whose clock the test moves. The one that survives is tested in test/db. */
 export function memoryJournal() {
-  const rows = new Map<string, JournalRow>()
+  const rows = new Map<string, PlatformEffectRow>()
   const journal: Journal & { rows: typeof rows; ageSeconds: number } = {
     rows,
     ageSeconds: 0,
@@ -16,10 +17,10 @@ export function memoryJournal() {
       return true
     },
     async noteTask(key, task) {
-      Object.assign(rows.get(key) as JournalRow, { task })
+      Object.assign(rows.get(key) as PlatformEffectRow, { task })
     },
     async end(key, ending) {
-      const row = rows.get(key) as JournalRow
+      const row = rows.get(key) as PlatformEffectRow
       row.ending ??= ending
     },
   }
