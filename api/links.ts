@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { hosts, links } from '../db/platform.ts'
-import { linkState } from '../domain/platform.ts'
+import { type LinkStatus, linkState, linkStatus, type Reachability, reachability } from '../domain/platform.ts'
 import { cheapestPath } from './cheapest-path.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
@@ -9,7 +9,7 @@ import { notFound, Problem } from './problem.ts'
 
 const tag = 'platform'
 const hostId = z.string().min(1).max(100)
-const onlyFresh = 'Has no word for "unknown": 503 while the platform cannot be reached.'
+const onlyFresh = '`unknown` where the platform tells no links; 503 while it cannot be reached.'
 
 export function linkRoutes(router: Router, deps: ApiDeps): void {
   const { db, state } = deps
@@ -17,7 +17,14 @@ export function linkRoutes(router: Router, deps: ApiDeps): void {
     await state.requireFresh()
     const all = await hosts(db)
     const live = new Set(all.filter((host) => host.state === 'live').map((host) => host.id))
-    return { links: await links(db), live, known: new Set(all.map((host) => host.id)) }
+    const told = await links(db)
+    return {
+      links: told,
+      live,
+      known: new Set(all.map((host) => host.id)),
+      /** Without a live host at each end there is no way, over whatever links there are. */
+      areUntold: (a: string, b: string) => told.length === 0 && live.has(a) && live.has(b),
+    }
   }
   const requireHosts = (known: ReadonlySet<string>, ...ids: string[]) => {
     for (const id of ids) if (!known.has(id)) throw notFound(`host ${id}`)
@@ -32,19 +39,26 @@ export function linkRoutes(router: Router, deps: ApiDeps): void {
     description: `With \`a\` and \`b\`: live only if the cable is up and both ends are live. ${onlyFresh}`,
     query: z.object({ a: hostId.optional(), b: hostId.optional() }),
     answer: z.union([
-      z.object({ a: z.string(), b: z.string(), live: z.boolean(), cost: z.number().nullable() }),
+      z.object({
+        a: z.string(),
+        b: z.string(),
+        status: linkStatus,
+        live: z.boolean().nullable(),
+        cost: z.number().nullable(),
+      }),
       pageOf(linkState),
     ]),
-    example: { a: 'host-osl-1', b: 'host-osl-2', live: true, cost: 10 },
+    example: { a: 'host-osl-1', b: 'host-osl-2', status: 'live', live: true, cost: 10 },
     problems: [404],
     async run({ query: { a, b } }) {
-      const { links, live, known } = await network()
+      const { links, live, known, areUntold } = await network()
       if (a === undefined && b === undefined) return { items: links, nextCursor: null }
       if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or none')
       requireHosts(known, a, b)
       const link = links.find((one) => (one.a === a && one.b === b) || (one.a === b && one.b === a))
       const isLive = link?.up === true && live.has(a) && live.has(b)
-      return { a, b, live: isLive, cost: isLive ? link.cost : null }
+      const status: LinkStatus = isLive ? 'live' : areUntold(a, b) ? 'unknown' : 'down'
+      return { a, b, status, live: status === 'unknown' ? null : isLive, cost: isLive ? link.cost : null }
     },
   })
 
@@ -59,17 +73,23 @@ export function linkRoutes(router: Router, deps: ApiDeps): void {
     answer: z.object({
       from: z.string(),
       to: z.string(),
-      reachable: z.boolean(),
+      status: reachability,
+      reachable: z.boolean().nullable(),
       cost: z.number().nullable(),
       path: z.array(z.string()),
     }),
-    example: { from: 'host-osl-1', to: 'host-ams-1', reachable: true, cost: 30, path: ['host-osl-1', 'host-ams-1'] },
+    example: {
+      ...{ from: 'host-osl-1', to: 'host-ams-1', status: 'reachable', reachable: true, cost: 30 },
+      path: ['host-osl-1', 'host-ams-1'],
+    },
     problems: [404],
     async run({ query: { from, to } }) {
-      const { links, live, known } = await network()
+      const { links, live, known, areUntold } = await network()
       requireHosts(known, from, to)
       const found = cheapestPath(links, live, from, to)
-      return { from, to, reachable: found !== null, cost: found?.cost ?? null, path: found?.path ?? [] }
+      const status: Reachability = found ? 'reachable' : areUntold(from, to) ? 'unknown' : 'unreachable'
+      const reachable = status === 'unknown' ? null : found !== null
+      return { from, to, status, reachable, cost: found?.cost ?? null, path: found?.path ?? [] }
     },
   })
 }

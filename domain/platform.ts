@@ -77,6 +77,12 @@ export const vmState = z.object({
 /** An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy. */
 export const linkState = z.object({ a: z.string(), b: z.string(), cost: z.number().int(), up: z.boolean() })
 
+/** What is told of a link, and of a way over links. `unknown`: both ends are live, and the platform tells no links. */
+export const linkStatus = z.enum(['live', 'down', 'unknown'])
+export type LinkStatus = z.infer<typeof linkStatus>
+export const reachability = z.enum(['reachable', 'unreachable', 'unknown'])
+export type Reachability = z.infer<typeof reachability>
+
 export const inventory = z.object({
   regions: z.array(regionState),
   shards: z.array(shardState),
@@ -84,6 +90,7 @@ export const inventory = z.object({
   tenants: z.array(tenantState),
   hosts: z.array(hostState),
   vms: z.array(vmState),
+  /** A link that is down is told as down. No link at all: the platform does not know them. */
   links: z.array(linkState),
 })
 export type Inventory = z.infer<typeof inventory>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { health } from '../domain/platform.ts'
+import { health, linkStatus, reachability } from '../domain/platform.ts'
 import { defineTool, discovered, resourceId } from './define.ts'
 
 /** The five read-only predicates of seed 000, section 32.1.2. */
@@ -19,9 +19,10 @@ export const nodeHealth = defineTool({
 
 export const liveLink = defineTool({
   name: 'live_link',
-  description: 'Cost of the link between two hosts; only if both ends are healthy.',
+  description:
+    'Cost of the link between two hosts; only if both ends are healthy; unknown where the platform tells no links.',
   input: z.strictObject({ a: resourceId, b: resourceId }),
-  output: z.looseObject({ live: z.boolean(), cost: z.number().nullable() }),
+  output: z.looseObject({ status: linkStatus, live: z.boolean().nullable(), cost: z.number().nullable() }),
   effect: 'read',
   risk: 'none',
   reversible: true,
@@ -32,9 +33,9 @@ export const liveLink = defineTool({
 
 export const canReach = defineTool({
   name: 'can_reach',
-  description: 'Is there a healthy path between two hosts now?',
+  description: 'Is there a healthy path between two hosts now? Unknown where the platform tells no links.',
   input: z.strictObject({ from: resourceId, to: resourceId }),
-  output: z.looseObject({ reachable: z.boolean(), cost: z.number().nullable() }),
+  output: z.looseObject({ status: reachability, reachable: z.boolean().nullable(), cost: z.number().nullable() }),
   effect: 'read',
   risk: 'none',
   reversible: true,

@@ -54,12 +54,31 @@ test('health is told of nodes and of hosts', async () => {
 
 test('a link lives only with both its ends, and a path only over live links', async () => {
   const link = async (a: string, b: string) => (await api.get(`/links?a=${a}&b=${b}`)).body
-  expect(await link('host-osl-3', 'host-osl-1')).toMatchObject({ live: true, cost: 10 })
-  expect(await link('host-osl-1', 'host-osl-2')).toMatchObject({ live: false, cost: null })
+  expect(await link('host-osl-3', 'host-osl-1')).toMatchObject({ status: 'live', live: true, cost: 10 })
+  expect(await link('host-osl-1', 'host-osl-2')).toMatchObject({ status: 'down', live: false, cost: null })
   const reach = async (from: string, to: string) => (await api.get(`/reachability?from=${from}&to=${to}`)).body
-  expect(await reach('host-osl-1', 'host-osl-3')).toMatchObject({ reachable: true, cost: 10 })
-  expect(await reach('host-osl-1', 'host-osl-4')).toMatchObject({ reachable: false, cost: null })
+  expect(await reach('host-osl-1', 'host-osl-3')).toMatchObject({ status: 'reachable', reachable: true, cost: 10 })
+  expect(await reach('host-osl-1', 'host-osl-4')).toMatchObject({
+    ...{ status: 'unreachable', reachable: false, cost: null, path: [] },
+  })
   expect((await api.get('/links?a=host-osl-1&b=nowhere')).status).toBe(404)
+})
+
+test('where the platform tells no links, links and paths between live hosts are unknown, and neither there nor missing', async () => {
+  const { links } = platform.inventoryState
+  platform.inventoryState.links = []
+  api.api.deps.state.forget()
+  const told = async (path: string) => (await api.get(path)).body
+  expect(await told('/links?a=host-osl-1&b=host-osl-3')).toMatchObject({ status: 'unknown', live: null, cost: null })
+  expect(await told('/reachability?from=host-osl-1&to=host-osl-3')).toMatchObject({
+    ...{ status: 'unknown', reachable: null, cost: null, path: [] },
+  })
+  // What follows from the hosts alone is known all the same.
+  expect(await told('/reachability?from=host-osl-1&to=host-osl-1')).toMatchObject({ status: 'reachable', cost: 0 })
+  expect(await told('/reachability?from=host-osl-1&to=host-osl-2')).toMatchObject({ status: 'unreachable' })
+  expect(await told('/links?a=host-osl-1&b=host-osl-2')).toMatchObject({ status: 'down', live: false })
+  platform.inventoryState.links = links
+  api.api.deps.state.forget()
 })
 
 test('resources are found by a part of their name', async () => {

@@ -64,6 +64,11 @@ test('the core API plans how to empty a node of a cluster, and does it', async (
   expect((await api.get('/vms/vm-101')).body).not.toMatchObject({ host: 'pve1' })
 })
 
+test('nobody is told that a node is out of reach, for Proxmox VE tells no links', async () => {
+  expect((await api.get('/reachability?from=pve1&to=pve2')).body).toMatchObject({ status: 'unknown', reachable: null })
+  expect((await api.get('/links?a=pve1&b=pve2')).body).toMatchObject({ status: 'unknown', live: null })
+})
+
 test('what cannot leave its node is never planned to', async () => {
   const plan = await proposed(['vm-104'])
   expect(plan.state).not.toBe('planned')
