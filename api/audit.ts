@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { listAudit } from '../db/audit.ts'
+import { auditRow } from '../domain/audit.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
@@ -27,18 +28,7 @@ export function auditRoutes(router: Router, deps: ApiDeps): void {
       limit: pageQuery.limit,
       cursor: place.optional(),
     }),
-    answer: pageOf(
-      z.object({
-        id: z.string(),
-        at: z.string(),
-        who: z.string(),
-        what: z.string(),
-        subject: z.string(),
-        detail: z.string(),
-        incidentId: z.string().nullable(),
-        address: z.string().nullable(),
-      }),
-    ),
+    answer: pageOf(auditRow),
     example: {
       items: [
         {

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { AuditRow } from '../domain/audit.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db } from './connect.ts'
 
@@ -18,18 +19,6 @@ export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
     .insertInto('audit')
     .values({ who: cleanse(who), what, subject: cleanse(subject), detail: cleanse(detail).slice(0, 2000), address })
     .execute()
-}
-
-export type AuditRow = {
-  /** Also the cursor of what comes after it: time, table, number. */
-  id: string
-  at: string
-  who: string
-  what: string
-  subject: string
-  detail: string
-  incidentId: string | null
-  address: string | null
 }
 
 const own = sql`

@@ -27,7 +27,7 @@ export function listAudit(parent: Command): void {
       .option('--who <name>', 'of this person alone')
       .option(
         '--what <word>',
-        'as token.revoked, or its first part: approval, config, incident, operator, security, sign_in, token',
+        'as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
       )
       .option('--since <time>', 'from then on, as 2026-11-21 or 2026-11-21T01:00:00Z', time)
       .option('--limit <n>', 'how many at most', whole, 50),

@@ -1,5 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import type { AuditRow } from '../../domain/audit.ts'
 import { ask, type Page } from '../api.ts'
 import { Heading } from '../heading.tsx'
 import { Inert } from '../inert.tsx'
@@ -9,19 +10,8 @@ import { missing, useSession } from '../session.ts'
 import { Failed, Loading, Nothing } from '../states.tsx'
 import { moment } from '../time.ts'
 
-type Entry = {
-  id: string
-  at: string
-  who: string
-  what: string
-  subject: string
-  detail: string
-  incidentId: string | null
-  address: string | null
-}
-
 /** First parts of the words: the rest is in the row. */
-const kinds = ['approval', 'grant', 'incident', 'config', 'token', 'operator', 'sign_in', 'security']
+const kinds = ['approval', 'grant', 'incident', 'config', 'device', 'token', 'operator', 'sign_in', 'security']
 
 /** Who did what, and when. */
 export function AuditPage() {
@@ -49,7 +39,7 @@ function Entries() {
   const audit = useQuery({
     queryKey: ['audit', asked.toString()],
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<Page<Entry>>(`/audit?${asked}`, { signal }),
+    queryFn: ({ signal }) => ask<Page<AuditRow>>(`/audit?${asked}`, { signal }),
   })
   const [isOld, setIsOld] = useState(false)
   useLive(({ actor, kind }) => {
@@ -129,7 +119,7 @@ function Filters({ place }: { place: Place }) {
   )
 }
 
-function Table({ items, place }: { items: Entry[]; place: Place }) {
+function Table({ items, place }: { items: AuditRow[]; place: Place }) {
   return (
     <table>
       <caption className="visually-hidden">Who did what, newest first</caption>
@@ -170,7 +160,7 @@ function Table({ items, place }: { items: Entry[]; place: Place }) {
 }
 
 /** What it was done to, as a link where it has a page. */
-function Subject({ entry: { what, subject, incidentId } }: { entry: Entry }) {
+function Subject({ entry: { what, subject, incidentId } }: { entry: AuditRow }) {
   const href = subject.startsWith('apr_')
     ? `/approvals/${encodeURIComponent(subject)}`
     : incidentId
