@@ -16,7 +16,7 @@ import { tools } from '../tools/registry.ts'
 import type { Act, Interruption } from '../workflows/outcome.ts'
 import { endEarly } from './end-early.ts'
 import { RetryLater } from './failure.ts'
-import { startHeartbeat } from './heartbeat.ts'
+import { beating } from './heartbeat.ts'
 import { assertOwnRun } from './own-run.ts'
 import { type EffectiveCall, rule } from './rule.ts'
 import { send } from './send.ts'
@@ -35,49 +35,46 @@ export function actActivities(deps: ActDeps) {
      */
     async act(place: CallPlace & { approvalId: string | null }): Promise<Act> {
       const signal = cancellationSignal()
-      const stopHeartbeat = startHeartbeat()
-      try {
-        await assertOwnRun(deps.db, place)
-        return await actOnce(deps, place, signal)
-      } catch (error) {
-        if (error instanceof StaleRunError) return { kind: 'fenced' }
-        if (error instanceof HttpError) throw new RetryLater(`CORE_API_${error.code.toUpperCase()}`)
-        throw error
-      } finally {
-        stopHeartbeat()
-      }
+      return await beating(async () => {
+        try {
+          await assertOwnRun(deps.db, place)
+          return await actOnce(deps, place, signal)
+        } catch (error) {
+          if (error instanceof StaleRunError) return { kind: 'fenced' }
+          if (error instanceof HttpError) throw new RetryLater(`CORE_API_${error.code.toUpperCase()}`)
+          throw error
+        }
+      })
     },
 
     /** Waits for what a write promised to become true, and records `held`, `not_held`, or `open` where it could not be read. */
     async verify(place: CallPlace): Promise<Act> {
       const signal = cancellationSignal()
-      const stopHeartbeat = startHeartbeat()
-      try {
-        await assertOwnRun(deps.db, place)
-        await verifyWrite(deps, place, signal)
-        const finished = await eventByStepKey(deps.db, stepKey(place, place.turn, 'tool_finished', place.call))
-        const lost = finished?.kind === 'tool_finished' && finished.metadata.outcome === 'indeterminate'
-        return { kind: lost ? 'indeterminate' : 'next' }
-      } catch (error) {
-        if (error instanceof StaleRunError) return { kind: 'fenced' }
-        throw error
-      } finally {
-        stopHeartbeat()
-      }
+      return await beating(async () => {
+        try {
+          await assertOwnRun(deps.db, place)
+          await verifyWrite(deps, place, signal)
+          const finished = await eventByStepKey(deps.db, stepKey(place, place.turn, 'tool_finished', place.call))
+          const lost = finished?.kind === 'tool_finished' && finished.metadata.outcome === 'indeterminate'
+          return { kind: lost ? 'indeterminate' : 'next' }
+        } catch (error) {
+          if (error instanceof StaleRunError) return { kind: 'fenced' }
+          throw error
+        }
+      })
     },
 
     /** The alerts ended, or a person stopped the run: true when the incident is closed now and the run is to end. */
     async endEarly(input: { incidentId: string; attempt: number; turn: number; why: Interruption }): Promise<boolean> {
-      const stopHeartbeat = startHeartbeat()
-      try {
-        if ((await assertOwnRun(deps.db, input)) === 'closed') return true
-        return await endEarly(deps, input)
-      } catch (error) {
-        if (error instanceof StaleRunError) return true
-        throw error
-      } finally {
-        stopHeartbeat()
-      }
+      return await beating(async () => {
+        try {
+          if ((await assertOwnRun(deps.db, input)) === 'closed') return true
+          return await endEarly(deps, input)
+        } catch (error) {
+          if (error instanceof StaleRunError) return true
+          throw error
+        }
+      })
     },
   }
 }

@@ -17,6 +17,7 @@ import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
 import { describedTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 import { GiveUp } from './failure.ts'
+import { beating } from './heartbeat.ts'
 import { outlast } from './outlast.ts'
 import { assertOwnRun, ownWorkflowId } from './own-run.ts'
 import { escalationReason } from './reason.ts'
@@ -125,7 +126,7 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
      * that a deploy in between changes nothing. Each part that cannot be had is left out and named.
      */
     async assembleContext(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
-      return await outlast(() => assemble(incidentId, attempt))
+      return await beating(() => outlast(() => assemble(incidentId, attempt)))
     },
 
     /** Hands the incident to a person because code ended the run: the reason says which limit, and what was last known. */

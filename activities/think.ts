@@ -18,7 +18,7 @@ import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
 import { conclude } from './conclude.ts'
 import { GiveUp, RetryLater } from './failure.ts'
-import { startHeartbeat } from './heartbeat.ts'
+import { beating } from './heartbeat.ts'
 import { assertOwnRun } from './own-run.ts'
 import { callId, stepKey, type Turn } from './step-key.ts'
 
@@ -43,28 +43,27 @@ export function thinkActivities(deps: ThinkDeps) {
      */
     async think(turn: Turn): Promise<Thought> {
       const signal = cancellationSignal()
-      const stopHeartbeat = startHeartbeat()
-      try {
-        if ((await assertOwnRun(db, turn)) === 'closed') return { kind: 'closed' }
-        const stored = await eventByStepKey(db, stepKey(turn, turn.turn, 'model_answered', 0))
-        if (stored?.kind === 'model_answered') return await conclude(db, turn, stored)
-        const events = await eventsOf(db, turn.incidentId)
-        const state = fold(events, turn.attempt)
-        const opening = contextOf(events, turn.attempt)
-        const budgets = budgetsOf(events, turn.attempt, opening)
-        const spent = spentBudget(state, budgets)
-        if (spent) return { kind: 'over_budget', budget: spent }
-        const warning = nearBudget(state, turn.turn, budgets)
-        const told = warning ? [...events, await warn(db, turn, warning)] : events
-        const answer = await ask(deps, turn, told, opening, signal)
-        const answered = await write(db, turn, opening.protocol, answer)
-        return await conclude(db, turn, answered)
-      } catch (error) {
-        if (error instanceof StaleRunError) return { kind: 'fenced' }
-        throw error
-      } finally {
-        stopHeartbeat()
-      }
+      return await beating(async () => {
+        try {
+          if ((await assertOwnRun(db, turn)) === 'closed') return { kind: 'closed' }
+          const stored = await eventByStepKey(db, stepKey(turn, turn.turn, 'model_answered', 0))
+          if (stored?.kind === 'model_answered') return await conclude(db, turn, stored)
+          const events = await eventsOf(db, turn.incidentId)
+          const state = fold(events, turn.attempt)
+          const opening = contextOf(events, turn.attempt)
+          const budgets = budgetsOf(events, turn.attempt, opening)
+          const spent = spentBudget(state, budgets)
+          if (spent) return { kind: 'over_budget', budget: spent }
+          const warning = nearBudget(state, turn.turn, budgets)
+          const told = warning ? [...events, await warn(db, turn, warning)] : events
+          const answer = await ask(deps, turn, told, opening, signal)
+          const answered = await write(db, turn, opening.protocol, answer)
+          return await conclude(db, turn, answered)
+        } catch (error) {
+          if (error instanceof StaleRunError) return { kind: 'fenced' }
+          throw error
+        }
+      })
     },
   }
 }

@@ -54,6 +54,7 @@ const rows = proxyActivities<ContextActivities & ApprovalActivities>({
 })
 const context = proxyActivities<ContextActivities>({
   startToCloseTimeout: '30s',
+  heartbeatTimeout: '10s',
   retry: { initialInterval: '1s', maximumAttempts: 3 },
 })
 const world = proxyActivities<ActActivities>({
