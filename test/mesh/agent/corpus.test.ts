@@ -139,12 +139,10 @@ mount -t tmpfs -o mode=755 tmpfs "$root/dev"
 for device in null zero full random urandom; do : > "$root/dev/$device"; mount --bind "/dev/$device" "$root/dev/$device"; done
 exec chroot "$root" setpriv --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all -- "$@"`
 
-const play = `while IFS= read -r -d '' text; do
-  timeout -k 1 2 bash --noprofile --norc -c "$text" < /dev/null > /dev/null 2>&1
-  echo $?
-done`
+// Several at a time: some wait for what never comes until their two seconds have passed.
+const play = `xargs -0 -n 1 -P 6 bash -c 'timeout -k 1 2 bash --noprofile --norc -c "$0" < /dev/null > /dev/null 2>&1; echo $?'`
 
-/** Runs each text in there, one after another, and answers their exit codes. */
+/** Runs each text in there and answers their exit codes, in no order. */
 function runIn(root: string, uid: number, texts: readonly string[]): number[] {
   const asUser =
     process.getuid?.() === 0 ? ['--reuid', String(uid), '--regid', String(uid), '--clear-groups', '--'] : ['--']
