@@ -9,16 +9,19 @@ import type { Gate } from './world.ts'
 
 const run = promisify(execFile)
 
+/** As many as a run of all tests has time for; `npm run simulate -- --seeds 1000000` lives more. */
+const seeds = 3_000
+
 beforeAll(loadSql)
 
-test('ten thousand lives with hostile models, lost answers, crashes and races break no invariant', async () => {
+test('thousands of lives with hostile models, lost answers, crashes and races break no invariant', async () => {
   // In a process of its own, as `npm run simulate` does it: a test runner's sandbox makes it three times as slow.
   const entry = fileURLToPath(new URL('./main.ts', import.meta.url))
-  const { stdout } = await run(process.execPath, [entry, '--seeds', '10000'])
+  const { stdout } = await run(process.execPath, [entry, '--seeds', String(seeds)])
   const { simulate } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
-  expect(simulate).toMatchObject({ seeds: 10_000, broken: 0 })
+  expect(simulate).toMatchObject({ seeds, broken: 0 })
   // Lives in which nothing happens would prove nothing.
-  expect(simulate.effects).toBeGreaterThan(5_000)
+  expect(simulate.effects).toBeGreaterThan(seeds / 2)
 }, 300_000)
 
 test('an honest model that is left in peace is never refused, corrected or asked about a look', async () => {
