@@ -10,6 +10,7 @@ export default {
   },
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  testSequencer: '<rootDir>/test/support/longest-first.js',
   reporters: ['default', '<rootDir>/test/support/summary-reporter.js'],
   // Recording is a command of its own, not a test: see test/replay/record.test.ts.
   // A real browser drives those: npm run test:browser.
