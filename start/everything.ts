@@ -1,13 +1,22 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, mkdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { readConfig } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { ensureFirstRunTokens } from '../db/tokens.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
+import {
+  basics,
+  type Environment,
+  meshOf,
+  replacement,
+  setting,
+  withoutFiles,
+  withoutMesh,
+  withoutTemporal,
+} from './environment.ts'
 import { openLedger, stopLeftovers } from './ledger.ts'
 import { takeLock } from './lock.ts'
-import { ensureMeshKeys } from './mesh-keys.ts'
 import { pageAddress } from './page.ts'
 import { openParts, type Report } from './parts.ts'
 import { freePort, isFree } from './port.ts'
@@ -20,7 +29,7 @@ import { ensureWeb } from './web.ts'
 export interface StartOptions {
   rootDir: string
   /** The environment of the user; it replaces parts and passes settings on. */
-  env: Record<string, string | undefined>
+  env: Environment
   /** Aborting it during the start stops what was started. */
   signal?: AbortSignal
   /** Where the state is kept; `.nightshift/` of the checkout when absent. */
@@ -237,8 +246,8 @@ export async function startEverything(options: StartOptions, report: Report): Pr
 }
 
 /** Throws ConfigError with every problem of the settings, as the parts would find them once the start has filled in its own. */
-function checkSettings(env: StartOptions['env']): void {
-  const filledIn: Record<string, string | undefined> = { ...env, AGENT_ENABLED: env.AGENT_ENABLED || 'true' }
+function checkSettings(env: Environment): void {
+  const filledIn: Environment = { ...env, AGENT_ENABLED: env.AGENT_ENABLED || 'true' }
   const ownApi = setting(env, 'CORE_API_URL') === undefined
   if (!env.LLM_BASE_URL) filledIn.LLM_BASE_URL = 'http://127.0.0.1:1'
   if (ownApi && !env.AGENT_API_KEY && !env.AGENT_API_KEY_FILE) filledIn.AGENT_API_KEY = notSet
@@ -252,7 +261,7 @@ function alreadyRuns(stateDir: string, pid: number): string {
 }
 
 /** All ports are chosen before anything starts, because the lab needs the API's and the API the lab's. */
-async function choosePorts(env: StartOptions['env']) {
+async function choosePorts(env: Environment) {
   const choose = async (name: string, from: number) => {
     const asked = env[name] ? Number(env[name]) : undefined
     if (asked === undefined || asked === 0) return freePort(from)
@@ -267,46 +276,6 @@ async function choosePorts(env: StartOptions['env']) {
     lab: await choose('LAB_PORT', 8090),
     runbook: await choose('RUNBOOK_PORT', 8100),
   }
-}
-
-/** A setting or the contents of the file that `<NAME>_FILE` names; undefined when empty. */
-function setting(env: StartOptions['env'], name: string): string | undefined {
-  const file = env[`${name}_FILE`]
-  return env[name] || (file ? readFileSync(file, 'utf8').trim() : undefined) || undefined
-}
-
-function replacement<T>(env: StartOptions['env'], name: string, make: (value: string) => T): T | undefined {
-  const value = setting(env, name)
-  return value === undefined ? undefined : make(value)
-}
-
-/** What any program needs; the lab gets no more, since the agent's commands run in it and it must know no secret of ours. */
-function basics(env: StartOptions['env']): StartOptions['env'] {
-  const names = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'LOG_LEVEL']
-  return Object.fromEntries(names.map((name) => [name, env[name]]))
-}
-
-const isMeshSetting = (name: string) => name.startsWith('MESH_') || name.endsWith('_DEVICE_MESH_URL')
-
-/** Of the mesh only the API knows anything: whoever takes the worker over can sign nothing. */
-function withoutMesh(env: StartOptions['env']): StartOptions['env'] {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !isMeshSetting(name)))
-}
-
-/** The user's own keys and settings, else keys of this start's own. */
-function meshOf(env: StartOptions['env'], stateDir: string): StartOptions['env'] {
-  const given = Object.fromEntries(Object.entries(env).filter(([name]) => isMeshSetting(name)))
-  return setting(env, 'MESH_ROOT_KEY_FILE') === undefined ? { ...given, ...ensureMeshKeys(stateDir) } : given
-}
-
-/** TLS and keys of the user's own Temporal would keep the client away from the embedded one. */
-function withoutTemporal(env: StartOptions['env'], embedded: boolean): StartOptions['env'] {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !(embedded && name.startsWith('TEMPORAL_'))))
-}
-
-/** The values are passed on; a file beside a value would be a contradiction. */
-function withoutFiles(env: StartOptions['env'], names: string[]): StartOptions['env'] {
-  return Object.fromEntries(names.filter((name) => env[`${name}_FILE`]).map((name) => [`${name}_FILE`, undefined]))
 }
 
 function withoutPassword(databaseUrl: string): string {
