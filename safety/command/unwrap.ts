@@ -1,7 +1,7 @@
 import type { Word } from './parse.ts'
+import { inputRunners, shells } from './shells.ts'
 import { argv, asks, empty, script, type Unwrapped } from './unwrapped.ts'
 import { compile, table, unwrapByTable } from './wrapper.ts'
-import { inputRunners, shells } from './wrappers.ts'
 
 /** Finds the commands that a command runs. */
 

@@ -1,0 +1,123 @@
+import type { Wrapper } from './wrappers.ts'
+
+const containerExec: Wrapper = {
+  flags: '-i -d --interactive --detach --privileged -T --no-TTY -l --latest --sync -s',
+  values: '-u -w -e --user --workdir --env --env-file --detach-keys --index --preserve-fds --cidfile',
+  tty: '-t -i --tty --interactive',
+  alters: '-d --detach --privileged -l --latest -e --env --env-file -w --workdir -u --user',
+  before: 1,
+  rest: 'argv',
+  adds: 'place',
+  place: 'name',
+}
+
+const containerRun: Wrapper = {
+  flags: `-d -i -t -P --rm --detach --interactive --tty --privileged --init --read-only --publish-all --no-healthcheck
+    --oom-kill-disable --quiet -q --replace --service-ports`,
+  values: `-v --volume --mount -e --env --env-file --name -p --publish --network --net --network-alias --pid --ipc --uts -u --user
+    -w --workdir --entrypoint -h --hostname --cap-add --cap-drop --security-opt --device -m --memory --memory-swap --cpus -c
+    --cpu-shares --cpuset-cpus --restart -l --label --label-file --add-host --dns --dns-search --gpus --ulimit --tmpfs --userns
+    --cgroupns --cgroup-parent --platform --pull --log-driver --log-opt --shm-size --volumes-from --ip --mac-address --runtime
+    --stop-signal --stop-timeout --sysctl --isolation --group-add --cidfile --annotation --attach -a --link --expose`,
+  before: 1,
+  rest: 'argv',
+}
+
+const compose: Wrapper = {
+  values: '-f --file -p --project-name --profile --project-directory --env-file --ansi --parallel --progress',
+  flags: '--compatibility --dry-run --all-resources',
+  commands: { exec: containerExec, run: containerRun },
+}
+
+const docker: Wrapper = {
+  flags: '-D --debug --tls --tlsverify --remote -r --syslog',
+  values: '-c --context --config -H --host -l --log-level --url --identity --connection --namespace -n --address -a',
+  alters: '-c --context --config -H --host --url --connection --remote -r --address -a',
+  commands: {
+    exec: containerExec,
+    run: containerRun,
+    create: containerRun,
+    container: { commands: { exec: containerExec, run: containerRun, create: containerRun } },
+    compose,
+  },
+}
+
+const kubectlExec: Wrapper = {
+  flags: '-i -q --stdin --quiet',
+  values: '-c --container -f --filename --pod-running-timeout --image --target --profile --copy-to --share-processes',
+  tty: '-t -i --tty --stdin',
+  alters: '-f --filename --image --copy-to',
+  before: 1,
+  interspersed: true,
+  rest: 'argv',
+  adds: 'place',
+  place: 'name',
+}
+
+const kubectl: Wrapper = {
+  flags: '--insecure-skip-tls-verify --warnings-as-errors --match-server-version',
+  values: `-n --namespace --context --cluster --kubeconfig --user --as --as-group --request-timeout -s --server --token -v
+    --certificate-authority --client-certificate --client-key --cache-dir --tls-server-name`,
+  alters: '--kubeconfig --as --as-group -s --server --token --cache-dir --insecure-skip-tls-verify',
+  commands: { exec: kubectlExec, debug: { ...kubectlExec, adds: undefined }, run: { ...kubectlExec, adds: undefined } },
+}
+
+const ssh: Wrapper = {
+  flags: '-4 -6 -C -n -q -T -x -a -A -f -g -G -k -K -M -N -s -t -tt -v -V -X -Y -y',
+  values: '-p -l -o -i -F -J -L -R -D -W -b -B -c -E -e -I -m -O -P -Q -S -w',
+  alters: '-l -A -f -g -k -K -M -N -s -X -Y -o -i -F -J -L -R -D -W -b -B -E -I -O -S -w',
+  tty: '-t -tt',
+  before: 1,
+  interspersed: true,
+  rest: 'shell',
+  adds: 'place',
+  place: 'host',
+}
+
+const nameThenArgv: Wrapper = {
+  flags: '-T --force-noninteractive --force-interactive --pass-stdin --clear-env --keep-env -i -t -s -q',
+  values:
+    '-n --name --cwd --env --mode --user --group --timeout --synchronous -u -e --exec-id --keep-var --set-var -v -P --rcfile',
+  before: 1,
+  interspersed: true,
+  rest: 'argv',
+}
+
+/** What runs a command in a container or a guest, or on another host. */
+export const elsewhere: Readonly<Record<string, Wrapper>> = {
+  ssh,
+  rsh: { ...ssh, adds: undefined },
+  mosh: { ...ssh, adds: undefined },
+  sshpass: { flags: '-e -v', values: '-p -f -d -P', rest: 'argv' },
+  pdsh: { flags: '-S -N -b', values: '-w -x -l -f -u -R -g', rest: 'shell' },
+  clush: { flags: '-a -b -B -q -S', values: '-w -x -g -l -f -u', rest: 'shell' },
+  salt: { flags: '-v -b', values: '-t -b --out', before: 2, rest: 'shell' },
+  ansible: {
+    flags: '-b --become -K -k -v -C',
+    values: '-m -i -u -f -e -l --become-user',
+    scripts: '-a --args',
+    before: 1,
+    interspersed: true,
+    rest: 'none',
+  },
+  docker,
+  podman: docker,
+  nerdctl: docker,
+  'docker-compose': compose,
+  'podman-compose': compose,
+  kubectl,
+  oc: kubectl,
+  k3s: { commands: { kubectl } },
+  microk8s: { commands: { kubectl } },
+  crictl: { values: '-r -i -c -t', commands: { exec: containerExec } },
+  lxc: { commands: { exec: nameThenArgv } },
+  incus: { commands: { exec: nameThenArgv } },
+  'lxc-attach': { ...nameThenArgv, before: 0 },
+  pct: { commands: { exec: nameThenArgv } },
+  qm: { commands: { guest: { commands: { exec: nameThenArgv } } } },
+  ctr: {
+    values: '-n -a --namespace',
+    commands: { task: { commands: { exec: nameThenArgv } }, tasks: { commands: { exec: nameThenArgv } } },
+  },
+  machinectl: { values: '-M --uid --setenv', commands: { shell: { before: 1, rest: 'argv' } } },
+}
