@@ -4,7 +4,7 @@ import type { CapabilityAnswer, CapabilityRequest, MeshErrorCode, MeshHealth } f
 import { argsDigest } from '../sign.ts'
 import { act, answerOf, refusalOf } from './act.ts'
 import { type Available, availableOf } from './available.ts'
-import { capabilitiesOn } from './capabilities.ts'
+import { capabilitiesOn, type Elsewhere } from './capabilities.ts'
 import type { Confinement } from './confine.ts'
 import { admitCall, admitCancel, type Doorstep, type Refused } from './door.ts'
 import { rule } from './guard.ts'
@@ -25,10 +25,8 @@ export type World = {
   journal: Journal
   nonces: Nonces
   confinement: Confinement
-  /** Where the container engine listens, as DOCKER_HOST writes it; without it where every engine does. */
-  dockerHost?: string
   nowMs(): number
-}
+} & Elsewhere
 
 /** An answer with what a client of HTTP looks at first. */
 export type Reply = { answer: CapabilityAnswer; code: MeshErrorCode | null }
@@ -57,7 +55,7 @@ export async function openAgent(world: World) {
       refusing = read.reason
       return
     }
-    const found = await availableOf(capabilitiesOn(world.dockerHost), read.trusted.manifest)
+    const found = await availableOf(capabilitiesOn(world), read.trusted.manifest)
     // A later reading overtakes; and all at once: whoever asks meanwhile is answered by the manifest before.
     if (turn !== readings) return
     device ??= read.trusted.manifest.device

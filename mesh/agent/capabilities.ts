@@ -8,16 +8,21 @@ import { fsWrite } from './capabilities/fs-write.ts'
 import { gitClone } from './capabilities/git-clone.ts'
 import { gitCommit } from './capabilities/git-commit.ts'
 import { gitPush } from './capabilities/git-push.ts'
-import { pkgInstall, pkgSearch } from './capabilities/pkg.ts'
+import { pkgWith } from './capabilities/pkg.ts'
 import { procKill } from './capabilities/proc-kill.ts'
 import { procList } from './capabilities/proc-list.ts'
 import type { DeviceCapability } from './capability.ts'
 
-/**
- * Everything that an agent can do, with the container engine where DOCKER_HOST would say it is. What the device lacks for it is found
- * out at the start.
- */
-export const capabilitiesOn = (dockerHost: string | undefined): readonly DeviceCapability[] => [
+/** Where what an agent uses is not where every machine has it. */
+export type Elsewhere = {
+  /** Where the container engine listens, as DOCKER_HOST writes it; without it where every engine does. */
+  dockerHost?: string
+  /** Given to each call of apt (`-o`, `Dir=/elsewhere`): its packages are then not the machine's, and an agent that is not root may install. */
+  aptOptions?: readonly string[]
+}
+
+/** Everything that an agent can do. What the device lacks for it is found out at the start. */
+export const capabilitiesOn = ({ dockerHost, aptOptions = [] }: Elsewhere): readonly DeviceCapability[] => [
   exec,
   evaluate,
   fsRead,
@@ -29,9 +34,8 @@ export const capabilitiesOn = (dockerHost: string | undefined): readonly DeviceC
   gitPush,
   procList,
   procKill,
-  pkgInstall,
-  pkgSearch,
+  ...Object.values(pkgWith(aptOptions)),
   ...Object.values(dockerOn(dockerHost)),
 ]
 
-export const allCapabilities = capabilitiesOn(undefined)
+export const allCapabilities = capabilitiesOn({})

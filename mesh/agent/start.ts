@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { readPublicKey } from '../sign.ts'
 import { type Address, whyTls } from './address.ts'
 import { openAgent } from './agent.ts'
+import type { Elsewhere } from './capabilities.ts'
 import { findConfinement } from './confine.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { lock } from './lock.ts'
@@ -19,9 +20,8 @@ export type AgentOptions = {
   rootKeyFile: string
   tls: { cert: string; key: string } | null
   acceptLostJournal: boolean
-  dockerHost?: string
   version: string
-}
+} & Elsewhere
 
 /** How often entries of reads get to the disk; a write waits for its own. */
 const syncMs = 1_000
@@ -61,6 +61,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     nonces,
     confinement,
     dockerHost: options.dockerHost,
+    aptOptions: options.aptOptions,
     nowMs: Date.now,
   })
   pinName(state, agent.deviceName())

@@ -23,7 +23,7 @@ export const pkgInstall = defineSpec({
   about: 'Install packages of the operating system on a device.',
   input: z.strictObject({ packages: z.array(packageName).min(1).max(20) }),
   ...{ effect: 'write', risk: 'high', reversible: false, inside: true },
-  ...{ privileged: true, asked: true, streams: true },
+  ...{ privileged: true, asked: true, streams: true, rehearses: true },
   toArgs: present,
   toOutput: same,
   summary: ({ packages }: { packages: string[] }) => `Install ${packages.join(', ')}`,

@@ -34,5 +34,10 @@ export const installWith = (manager: PackageManager): DeviceCapability<z.infer<t
   rehearse: ({ packages }, context) => answered(context.signal, () => manager.simulate(packages, context)),
 })
 
-export const pkgSearch = searchWith(apt())
-export const pkgInstall = installWith(apt())
+/** Both, with options for apt's every call: none where it is about this machine itself. */
+export const pkgWith = (aptOptions: readonly string[]) => ({
+  install: installWith(apt(aptOptions)),
+  search: searchWith(apt(aptOptions)),
+})
+
+export const { search: pkgSearch, install: pkgInstall } = pkgWith([])
