@@ -15,6 +15,8 @@ export type Child = { id: string; pid: number; port: number }
 /** The processes of the lab, by id. A child that ends is simply no longer there. */
 export type Children = {
   get(id: string): Child | undefined
+  /** Of all that run, by id. */
+  pids(): Record<string, number>
   /** Resolves when the program listens; rejects when it ends before or takes longer than `startMs`. */
   start(id: string, program: string, directory: string, spec: object): Promise<Child>
   /** Sends one JSON line to the child, if it is there. */
@@ -99,6 +101,7 @@ export function openChildren(dir: string, account: Account | null): Children {
 
   return {
     get: (id) => children.get(id),
+    pids: () => Object.fromEntries([...children.values()].map(({ id, pid }) => [id, pid])),
     start,
     tell: (id, message) => void children.get(id)?.process.stdin?.write(`${JSON.stringify(message)}\n`),
     kill,

@@ -14,6 +14,7 @@ const severities = {
   config_drift: 'info',
   runaway_process: 'warning',
   bad_deploy: 'critical',
+  missing_package: 'warning',
 } as const
 type AlertName = keyof typeof severities
 
@@ -42,10 +43,9 @@ function ofHost({ id, region, rack, state }: HostState, vms: string[]): Conditio
   return [condition('host_draining', labels, summary, `still on it: ${vms.join(', ')}`)]
 }
 
-function ofNode(
-  { plan, process, answers, lagSeconds, bytes, drift, runawaySeconds, appLog, brokenRoutes }: NodeLook,
-  lagLimitSeconds: number,
-): Condition[] {
+function ofNode(look: NodeLook, lagLimitSeconds: number): Condition[] {
+  const { plan, directory, process, answers, lagSeconds, bytes, drift, runawaySeconds, appLog, brokenRoutes } = look
+  const { missingPackage } = look
   const labels = { region: plan.region, shard: plan.shard, node: plan.id, instance: plan.id }
   const found: Condition[] = []
   if (lagSeconds !== null && lagSeconds > lagLimitSeconds) {
@@ -68,14 +68,9 @@ function ofNode(
   const used = usedBytes(bytes)
   if (used >= fullFraction * plan.diskQuotaBytes) {
     const percent = Math.round((used / plan.diskQuotaBytes) * 100)
-    found.push(
-      condition(
-        'disk_pressure',
-        labels,
-        `Disk of ${plan.id} is full`,
-        `${plan.id} uses ${used} of ${plan.diskQuotaBytes} bytes (${percent} %)`,
-      ),
-    )
+    const description = `${plan.id} uses ${used} of ${plan.diskQuotaBytes} bytes (${percent} %)`
+    const told = condition('disk_pressure', labels, `Disk of ${plan.id} is full`, description)
+    found.push({ ...told, annotations: { ...told.annotations, mountpoint: directory } })
   }
   if (runawaySeconds !== null && runawaySeconds > runawayLimitSeconds) {
     const told = `report-export on ${plan.id} has used ${Math.round(runawaySeconds)} s of CPU`
@@ -93,6 +88,10 @@ function ofNode(
     found.push(
       condition('bad_deploy', { ...labels, file: brokenRoutes }, `A deploy broke the routes of ${plan.id}`, told),
     )
+  }
+  if (missingPackage !== null) {
+    const told = `the newest release on ${plan.id} needs ${missingPackage}, which is not installed`
+    found.push(condition('missing_package', { ...labels, package: missingPackage }, `${plan.id} lacks a package`, told))
   }
   if (drift.length > 0) {
     found.push(condition('config_drift', labels, `Configuration of ${plan.id} drifted`, drift.join(', ')))

@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { manifest } from '../domain/mesh.ts'
+import { aptOptionsOf } from './packages.ts'
 import { processState } from './process.ts'
 import { type Lab, nodeDirectory, writeForNode } from './state.ts'
 import { writeWhole } from './write-whole.ts'
@@ -50,7 +51,10 @@ export async function startAgents(lab: Lab): Promise<void> {
 }
 
 async function startAgent(lab: Lab, id: string): Promise<void> {
-  await lab.children.start(agentId(id), 'agent.ts', stateDirectory(lab, id), { port: await portOf(lab, id) })
+  const node = lab.topology.nodes.find((each) => each.id === id)!
+  const aptOptions = node.role === 'web' ? aptOptionsOf(lab, node) : []
+  const port = await portOf(lab, id)
+  await lab.children.start(agentId(id), 'agent.ts', stateDirectory(lab, id), { port, aptOptions })
 }
 
 async function deviceOf(lab: Lab, id: string): Promise<LabDevice> {

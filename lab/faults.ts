@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { appLogFile, writeOrders } from './app-log.ts'
-import { bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
+import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
 import { startHost, startNode } from './lab.ts'
-import { runawayOn, usedBytes } from './look.ts'
+import { runawayOn, squatterOn, usedBytes } from './look.ts'
+import { missingPrograms, needPackage, needsFile, packagePrograms, renewSystem } from './packages.ts'
 import { processState } from './process.ts'
 import { brokenRoutes, deployBroken, hasSite, renewSite } from './site.ts'
 import {
@@ -18,6 +19,7 @@ import {
   writeForNode,
 } from './state.ts'
 import type { HostPlan, NodePlan, VmPlan } from './topology.ts'
+import { traceLog, traceMuch } from './trace-log.ts'
 import { bringHome, counterOf, linkId, startVmsOf } from './vm.ts'
 
 /** How full a disk is made. */
@@ -32,11 +34,11 @@ export class WrongTarget extends Error {
 /** Breaks something for real. The target is a node, or a shard, whose fitting node is then hit; or a host; or a rack; or `a~b`. */
 export async function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
   const placement = { ...lab.placement }
-  const { on, files = [], hosts = [], readOnly = [] } = await breakers[name](lab, target)
+  const { on, files = [], hosts = [], readOnly = [], kept = {}, pids = {} } = await breakers[name](lab, target)
   const counters = Object.fromEntries(vmsOn(lab, hosts).map(({ id }) => [id, counterOf(lab, id)]))
   const entry: Fault = {
     fault: name,
-    ...{ target, on, files, hosts, counters, readOnly, placement },
+    ...{ target, on, files, hosts, counters, readOnly, placement, kept, pids },
     at: new Date().toISOString(),
     tenantData: tenantData(lab),
   }
@@ -49,13 +51,16 @@ export async function breakIt(lab: Lab, name: FaultName, target: string): Promis
 export async function healAll(lab: Lab): Promise<number> {
   const healed = lab.faults.length
   lab.draining = []
+  lab.ports = {}
   for (const { fault, on, files, readOnly } of lab.faults) {
     if (fault === 'runaway_process') await lab.children.kill(runawayOn(on))
+    if (fault === 'port_squatter') await lab.children.kill(squatterOn(on))
     if (fault === 'link_down') lab.linksDown = lab.linksDown.filter((each) => each !== on)
     for (const vm of readOnly) chmodSync(storageDirectory(lab, vm), 0o755)
     for (const file of files) rmSync(join(nodeDirectory(lab, on), file), { force: true })
     const node = lab.topology.nodes.find(({ id }) => id === on)
     if (node && fault === 'bad_deploy') renewSite(lab, node)
+    if (node && fault === 'missing_package') renewSystem(lab, node)
     if (node) writeForNode(lab, configFile(lab, node), desiredConfig(lab, node))
   }
   for (const { id } of lab.topology.nodes) {
@@ -79,7 +84,7 @@ export function tenantData(lab: Lab): Record<string, string> {
   return Object.fromEntries(files.map((file) => [relative(lab.dir, file), sha256Of(file)]))
 }
 
-type Broken = { on: string; files?: string[]; hosts?: string[]; readOnly?: string[] }
+type Broken = { on: string } & Partial<Pick<Fault, 'files' | 'hosts' | 'readOnly' | 'kept' | 'pids'>>
 
 const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> | Broken> = {
   replication_lag(lab, target) {
@@ -158,6 +163,44 @@ const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> 
     await lab.children.kill(node.id)
     return { on: node.id, files: [appLogFile] }
   },
+  full_log(lab, target) {
+    const node = nodeAt(lab, target, 'web')
+    runningPid(lab, node.id)
+    const root = nodeDirectory(lab, node.id)
+    if (existsSync(join(root, traceLog))) throw new WrongTarget(`${node.id} is traced already`)
+    const files = traceMuch(lab, node, bytesToOverfill(lab, node), fileBytes)
+    // What the node itself rotates, and what git and apt keep for themselves, may change at any time.
+    const changes = ['logs/access.log', 'site/.git/', 'system/var/', `${traceLog}.`]
+    return { on: node.id, files, kept: beginningsBelow(root, (path) => !changes.some((each) => path.startsWith(each))) }
+  },
+  async missing_package(lab, target) {
+    const node = nodeAt(lab, target, 'web')
+    runningPid(lab, node.id)
+    const missing = missingPrograms(packagePrograms)
+    if (missing.length > 0)
+      throw new WrongTarget(`this machine has no ${missing.join(', no ')}: no package is installed`)
+    if (existsSync(join(nodeDirectory(lab, node.id), needsFile)))
+      throw new WrongTarget(`the release on ${node.id} needs its package already`)
+    await needPackage(lab, node)
+    return { on: node.id, files: [needsFile] }
+  },
+  async port_squatter(lab, target) {
+    const { id } = nodeAt(lab, target, 'web')
+    const missing = missingPrograms(['ss'])
+    if (missing.length > 0) throw new WrongTarget('this machine has no ss, which shows who listens')
+    runningPid(lab, id)
+    const { port } = lab.children.get(id)!
+    await lab.children.kill(id)
+    lab.ports[id] = port
+    await lab.children.start(squatterOn(id), 'squatter.ts', nodeDirectory(lab, id), { port })
+    // As whatever keeps a service running does: it fails, and the service's log says why.
+    await startNode(lab, id).then(
+      () => Promise.reject(new Error(`${id} listens on port ${port} although another process does`)),
+      () => undefined,
+    )
+    const { [squatterOn(id)]: _, ...pids } = lab.children.pids()
+    return { on: id, files: [appLogFile], pids }
+  },
   config_drift(lab, target) {
     const node = nodeAt(lab, target, 'web')
     const file = configFile(lab, node)
@@ -214,11 +257,15 @@ function configFile(lab: Lab, { id }: NodePlan): string {
   return join(nodeDirectory(lab, id), 'etc', 'config.json')
 }
 
+function bytesToOverfill(lab: Lab, node: NodePlan): number {
+  return node.diskQuotaBytes * overfull - usedBytes(bytesByDirectory(nodeDirectory(lab, node.id)))
+}
+
 /** Writes random bytes, which no file system compresses or leaves out, until the node is well over its quota. */
 function fill(lab: Lab, node: NodePlan, directory: string, prefix: string): string[] {
   const root = nodeDirectory(lab, node.id)
   const files: string[] = []
-  for (let left = node.diskQuotaBytes * overfull - usedBytes(bytesByDirectory(root)); left > 0; left -= fileBytes) {
+  for (let left = bytesToOverfill(lab, node); left > 0; left -= fileBytes) {
     const file = join(directory, `${prefix}-${randomBytes(4).toString('hex')}.bin`)
     writeForNode(lab, join(root, file), randomBytes(Math.ceil(Math.min(left, fileBytes))))
     files.push(file)

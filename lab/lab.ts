@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { nodeAccount } from './account.ts'
 import { openChildren } from './children.ts'
 import { startAgents } from './devices.ts'
+import { makeSystem } from './packages.ts'
 import { makeSite } from './site.ts'
 import { desiredConfig, type Lab, nodeDirectory, ownDirectory, readState, writeForNode } from './state.ts'
 import { type NodePlan, topologyOf } from './topology.ts'
@@ -16,7 +17,16 @@ export async function startLab(dir: string, options: { webShards: number; lagSec
   chmodSync(dir, account ? 0o711 : 0o700)
   const children = openChildren(dir, account)
   const { lagSeconds } = options
-  const lab: Lab = { dir, topology, account, children, lagSeconds, underWay: {}, ...readState(dir, topology) }
+  const lab: Lab = {
+    dir,
+    topology,
+    account,
+    children,
+    lagSeconds,
+    underWay: {},
+    ports: {},
+    ...readState(dir, topology),
+  }
   try {
     for (const { id } of topology.hosts) ownDirectory(lab, join(dir, 'hosts', id))
     for (const { id } of topology.vms) ownDirectory(lab, join(dir, 'storage', id))
@@ -43,7 +53,7 @@ export async function startNode(lab: Lab, id: string): Promise<void> {
   const peer = (role: NodePlan['role']) =>
     lab.topology.nodes.find((each) => each.shard === node.shard && each.role === role)!.id
   if (node.role === 'web') {
-    await lab.children.start(id, 'web.ts', directory, { tenants: shard.tenants })
+    await lab.children.start(id, 'web.ts', directory, { tenants: shard.tenants, port: lab.ports[id] ?? 0 })
   } else if (node.role === 'primary') {
     const { port } = await lab.children.start(id, 'primary.ts', directory, {})
     lab.children.tell(peer('replica'), { primaryPort: port })
@@ -74,5 +84,8 @@ function prepareNode(lab: Lab, node: NodePlan): void {
     ownDirectory(lab, join(root, 'tenants', id))
     once(join(root, 'tenants', id, 'index.html'), `<!doctype html><title>${name}</title><h1>${name}</h1>\n`)
   }
-  if (node.role === 'web') makeSite(lab, node)
+  if (node.role === 'web') {
+    makeSite(lab, node)
+    makeSystem(lab, node)
+  }
 }

@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
+import { z } from 'zod'
 import type { Health, HostState, Inventory, NodeState } from '../domain/platform.ts'
 import { appLogOf } from './app-log.ts'
 import { bytesByDirectory } from './disk.ts'
 import { logFile, newestRecordAt } from './node/log.ts'
+import { needsFile } from './packages.ts'
 import { cpuSeconds, type ProcessState, processState } from './process.ts'
 import { brokenRoutes, routesFile } from './site.ts'
 import { desiredConfig, type Lab, nodeDirectory } from './state.ts'
@@ -14,6 +16,8 @@ import { hostsRunning, linkId } from './vm.ts'
 /** A node as seen from outside: from the kernel, from its files, and by asking it. */
 export type NodeLook = {
   plan: NodePlan
+  /** Where all that the node has lies, as an absolute path. */
+  directory: string
   process: ProcessState
   /** It answers as its role must: a web node serves every tenant's page. */
   answers: boolean
@@ -25,6 +29,8 @@ export type NodeLook = {
   appLog: string | null
   /** The absolute path of the node's routes when they are no JSON. */
   brokenRoutes: string | null
+  /** The package that the node says it needs and does not have; null when it has all, or says nothing. */
+  missingPackage: string | null
   /** `maxAgeSeconds is 0, should be 60`, one per setting. */
   drift: string[]
 }
@@ -56,6 +62,7 @@ export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {
   const directory = nodeDirectory(lab, plan.id)
   return {
     plan,
+    directory,
     process: state,
     answers: state === 'running' && (await answers(lab, plan, child!.port)),
     lagSeconds: plan.role === 'replica' ? lagSeconds(lab, plan) : null,
@@ -63,6 +70,7 @@ export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {
     runawaySeconds: runawaySeconds(lab, plan.id),
     appLog: appLogOf(lab, plan),
     brokenRoutes: brokenRoutes(lab, plan),
+    missingPackage: state === 'running' ? await missingPackage(directory, child!.port) : null,
     drift: drift(lab, plan, directory),
   }
 }
@@ -72,6 +80,11 @@ export function runawayOn(node: string): string {
   return `runaway-${node}`
 }
 
+/** What the lab calls the process that listens in a node's place. */
+export function squatterOn(node: string): string {
+  return `squatter-${node}`
+}
+
 function runawaySeconds(lab: Lab, node: string): number | null {
   const child = lab.children.get(runawayOn(node))
   return child && processState(child.pid) !== 'gone' ? cpuSeconds(child.pid) : null
@@ -79,7 +92,7 @@ function runawaySeconds(lab: Lab, node: string): number | null {
 
 /** One reading of a node: its health and, unless nominal, one line that says why. */
 export function healthOf(
-  { plan, process, answers, lagSeconds, bytes, brokenRoutes, drift }: NodeLook,
+  { plan, process, answers, lagSeconds, bytes, brokenRoutes, missingPackage, drift }: NodeLook,
   lagLimitSeconds: number,
 ): { status: Health; reason: string | null } {
   const reasons: string[] = []
@@ -96,6 +109,7 @@ export function healthOf(
   const used = usedBytes(bytes) / plan.diskQuotaBytes
   if (used >= fullFraction) note(used > 1 ? 'critical' : 'degraded', `disk ${Math.round(used * 100)} % of quota`)
   if (brokenRoutes !== null) note('critical', `${routesFile} is no JSON`)
+  if (missingPackage !== null) note('degraded', `package ${missingPackage} is not installed`)
   if (drift.length > 0) note('degraded', `configuration drifted: ${drift.join(', ')}`)
   return { status, reason: reasons.length > 0 ? reasons.join('; ') : null }
 }
@@ -187,6 +201,21 @@ function drift(lab: Lab, plan: NodePlan, directory: string): string[] {
   return [...new Set([...Object.keys(desired), ...Object.keys(actual)])]
     .filter((key) => desired[key] !== actual[key])
     .map((key) => `${key} is ${actual[key] ?? 'missing'}, should be ${desired[key] ?? 'absent'}`)
+}
+
+const healthz = z.object({ missingPackage: z.string().nullable() })
+
+/** By the node's own word. Only one whose release needs something is asked. */
+async function missingPackage(directory: string, port: number): Promise<string | null> {
+  if (!existsSync(join(directory, needsFile))) return null
+  try {
+    const signal = AbortSignal.timeout(answerMs)
+    const response = await fetch(`http://127.0.0.1:${port}/healthz`, { headers: { connection: 'close' }, signal })
+    return healthz.parse(await response.json()).missingPackage
+  } catch {
+    // Who does not answer tells nothing.
+    return null
+  }
 }
 
 /** `fetch` sets no Host header of the caller's choice, and a tenant is chosen by it. */

@@ -1,6 +1,9 @@
 import { z } from 'zod'
+import { lostBelow } from './disk.ts'
 import { tenantData } from './faults.ts'
-import { fullFraction, type Look, lookAt, type NodeLook, usedBytes } from './look.ts'
+import { fullFraction, type Look, lookAt, type NodeLook, squatterOn, usedBytes } from './look.ts'
+import { systemProblems } from './packages.ts'
+import { processState } from './process.ts'
 import { siteProblems } from './site.ts'
 import { type Fault, faultName, type Lab } from './state.ts'
 import { hostsRunning, linkId } from './vm.ts'
@@ -29,15 +32,15 @@ export async function judge(lab: Lab, scenario: Scenario, target: string | null)
   const fault = lab.faults.findLast(
     (each) => each.fault === scenario && (target === null || [each.target, each.on].includes(target)),
   )
-  const checks = [...own(lab, look, scenario, fault), ...harm(lab, look, fault)]
+  const checks = [...(await own(lab, look, scenario, fault)), ...harm(lab, look, fault)]
   return { healthy: checks.every(({ ok }) => ok), checks }
 }
 
-function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | undefined): Check[] {
+async function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | undefined): Promise<Check[]> {
   if (scenario === 'nothing') return []
   if (!fault) return [{ name: 'the fault was broken in', ok: false, detail: `no ${scenario} since the last heal` }]
   const node = look.nodes.find(({ plan }) => plan.id === fault.on)
-  if (node) return nodeChecks[scenario]?.(node, lab) ?? []
+  if (node) return (await nodeChecks[scenario]?.(node, lab, fault)) ?? []
   switch (scenario) {
     case 'host_down':
     case 'step_fails':
@@ -53,7 +56,7 @@ function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | undefined)
   }
 }
 
-const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab) => Check[]>> = {
+const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab, fault: Fault) => Check[] | Promise<Check[]>>> = {
   replication_lag: (node) => [
     runs(node),
     {
@@ -86,10 +89,53 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab) => Check[]
     runs(node),
     none(`the checkout of ${node.plan.id} is as desired and all is committed`, siteProblems(lab, node.plan)),
   ],
+  full_log: (node, _, { kept }) => [
+    runs(node),
+    underQuota(node),
+    none(`${node.plan.id} has its trace log and all else that it had`, lostBelow(node.directory, kept)),
+  ],
+  missing_package: async (node, lab) => [
+    runs(node),
+    {
+      name: `${node.plan.id} has what its release needs`,
+      ok: node.missingPackage === null,
+      detail: node.missingPackage ?? 'so it says',
+    },
+    none(`${node.plan.id} has the package, and no other`, await systemProblems(lab, node.plan)),
+  ],
+  port_squatter: (node, lab, { pids }) => [
+    runs(node),
+    hasItsPort(node, lab),
+    squatterIsGone(node, lab),
+    allGoOn(lab, pids),
+  ],
 }
 
 function runs({ plan, process, answers }: NodeLook): Check {
   return { name: `${plan.id} runs and answers`, ok: answers, detail: `process ${process}` }
+}
+
+function hasItsPort({ plan }: NodeLook, lab: Lab): Check {
+  const port = lab.children.get(plan.id)?.port
+  // A lab that was started again gave every node another one.
+  const wanted = lab.ports[plan.id] ?? port
+  return { name: `${plan.id} listens where it did`, ok: port === wanted, detail: `${port}, was ${wanted}` }
+}
+
+function squatterIsGone({ plan }: NodeLook, lab: Lab): Check {
+  const squatter = lab.children.get(squatterOn(plan.id))
+  const ok = squatter === undefined || processState(squatter.pid) === 'gone'
+  return { name: `nothing else is on the port of ${plan.id}`, ok, detail: ok ? 'it is gone' : 'debug-server listens' }
+}
+
+/** Every process is the one that it was, but those of what another fault hit. */
+function allGoOn(lab: Lab, pids: Record<string, number>): Check {
+  const hit = lab.faults.filter(({ fault }) => fault !== 'port_squatter').flatMap(({ on, hosts }) => [on, ...hosts])
+  const ended = Object.keys(pids).filter((id) => lab.children.get(id)?.pid !== pids[id])
+  return none(
+    'no other process was ended',
+    ended.filter((id) => !hit.some((each) => id.endsWith(each))),
+  )
 }
 
 function underQuota({ plan, bytes }: NodeLook): Check {

@@ -21,6 +21,9 @@ export const faultName = z.enum([
   'runaway_process',
   'bad_deploy',
   'log_orders',
+  'full_log',
+  'missing_package',
+  'port_squatter',
 ])
 export type FaultName = z.infer<typeof faultName>
 
@@ -42,6 +45,10 @@ export const fault = z.object({
   readOnly: z.array(z.string()).default([]),
   /** Where every VM was defined to run at that moment. */
   placement: z.record(z.string(), z.string()).default({}),
+  /** Files of the node that must stay, by path relative to its directory: so many first bytes with this sha256. Logs may grow. */
+  kept: z.record(z.string(), z.object({ bytes: z.number(), sha256: z.string() })).default({}),
+  /** Every process of the lab that must stay, by its id. */
+  pids: z.record(z.string(), z.number()).default({}),
   /** sha256 of every file that belongs to a tenant, at the moment after the fault. */
   tenantData: z.record(z.string(), z.string()),
 })
@@ -64,6 +71,8 @@ export type Lab = {
   placement: Record<string, string>
   /** VMs that are being brought to a host just now, and to which: they take room there already. Not kept over a restart. */
   underWay: Record<string, string>
+  /** Nodes that must listen where they did before; the others take any port. Not kept over a restart. */
+  ports: Record<string, number>
   linksDown: string[]
   /** Hosts that somebody wants emptied. */
   draining: string[]

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { inert } from '../inert.ts'
-import { oneOf } from '../one-of.ts'
 import { table } from '../table.ts'
 import { data, json, note } from '../terminal.ts'
 import { span } from '../time.ts'
 import { labHere } from './client.ts'
+import { named } from './named.ts'
 
 /** What each fault does and to what, with a target that exists. */
 export const faults: Record<FaultName, { target: string; example: string; does: string }> = {
@@ -38,6 +38,9 @@ export const faults: Record<FaultName, { target: string; example: string; does: 
     example: 'web-osl-1',
     does: 'kills the service; its log gives orders',
   },
+  full_log: { target: 'web node or shard', example: 'web-osl-1', does: 'fills log/ with rotated logs' },
+  missing_package: { target: 'web node or shard', example: 'web-osl-1', does: 'needs a package that is not there' },
+  port_squatter: { target: 'web node or shard', example: 'web-osl-1', does: 'puts another process on its port' },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 
@@ -58,7 +61,7 @@ export function breakLab(parent: Command): void {
   parent
     .command('break')
     .description('break something for real')
-    .argument('<fault>', 'see "lab faults"', oneOf(faultName.options))
+    .argument('<fault>', 'see "lab faults"', named(faultName.options))
     .argument('<target>', 'a node, shard, host, rack or link')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab break replication_lag db-osl-1')

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { type FaultName, faultName } from '../../lab/state.ts'
-import { oneOf } from '../one-of.ts'
 import { seconds } from '../seconds.ts'
 import { breakLab, healLab, labStatus, listFaults } from './faults.ts'
+import { named } from './named.ts'
 import { askOracle } from './oracle.ts'
 import { playScenario } from './scenario.ts'
 
@@ -13,7 +13,7 @@ export function labCommand(program: Command): void {
     .command('lab')
     .description('a platform of real processes to break things in')
     .enablePositionalOptions()
-    .option('--scenario <name>', 'break this, follow the incident to its end, ask the oracle', oneOf(faultName.options))
+    .option('--scenario <name>', 'break this, follow the incident to its end, ask the oracle', named(faultName.options))
     .option('--target <target>', 'with --scenario: what to break')
     .option('--timeout <seconds>', 'with --scenario: give up after this long', seconds)
     .option('--json', 'with --scenario: one JSON document at the end')

@@ -14,7 +14,10 @@ import { labHere } from './client.ts'
 import { faults } from './faults.ts'
 
 /** Scenarios that need an agent on each node. */
-const onDevices = new Set<FaultName>(['runaway_process', 'bad_deploy', 'log_orders'])
+const onDevices = new Set<FaultName>([
+  ...(['runaway_process', 'bad_deploy', 'log_orders'] as const),
+  ...(['full_log', 'missing_package', 'port_squatter'] as const),
+])
 
 export type ScenarioOptions = { scenario: FaultName; target?: string; timeout?: number; json?: boolean }
 

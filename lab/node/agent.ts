@@ -2,7 +2,7 @@ import { startAgent } from '../../mesh/agent/start.ts'
 import { settle } from './settle.ts'
 
 /** The agent of a node's device: the real one, as the node's own user, in its state directory. */
-const spec = settle<{ port: number }>()
+const spec = settle<{ port: number; aptOptions: string[] }>()
 
 const { url } = await startAgent({
   manifestFile: 'manifest.json',
@@ -12,6 +12,7 @@ const { url } = await startAgent({
   address: { host: '127.0.0.1', port: spec.port },
   tls: null,
   acceptLostJournal: false,
+  aptOptions: spec.aptOptions,
   version: 'lab',
 })
 process.stdout.write(`${JSON.stringify({ listening: Number(new URL(url).port) })}\n`)

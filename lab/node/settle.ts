@@ -25,9 +25,9 @@ export function settle<Spec extends object>(
   return spec
 }
 
-/** Listens on loopback, on any port, and tells the controller which. */
-export function announce(server: Server): void {
-  server.listen(0, '127.0.0.1', () => {
+/** Listens on loopback, on any port unless one is named, and tells the controller which. */
+export function announce(server: Server, port = 0): void {
+  server.listen(port, '127.0.0.1', () => {
     process.stdout.write(`${JSON.stringify({ listening: (server.address() as AddressInfo).port })}\n`)
   })
 }

@@ -1,11 +1,16 @@
-import { appendFileSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { appendFileSync, closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { announce, settle } from './settle.ts'
 
-/** A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an access log. */
-const spec = settle<{ tenants: string[] }>()
+/**
+ * A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an access log. `/healthz` tells whether
+ * it has what its release needs.
+ */
+const spec = settle<{ tenants: string[]; port: number }>()
 
 const accessLog = 'logs/access.log'
+const appLog = 'logs/app.log'
+const traceLog = 'log/trace.log'
 const rotateBytes = 256 * 1024
 const keptRotations = 3
 
@@ -27,28 +32,66 @@ function record(tenant: string, status: number, path: string): void {
   if (statSync(accessLog).size > rotateBytes) rotate()
 }
 
-announce(
-  createServer((request, response) => {
-    const tenant = (request.headers.host ?? '').replace(/:\d+$/, '')
-    if (!spec.tenants.includes(tenant)) {
-      record('-', 404, request.url!)
-      response.writeHead(404).end('no such tenant\n')
-      return
-    }
-    try {
-      // Read at each request, so that a drifted file shows in what is served.
-      const config = JSON.parse(readFileSync('etc/config.json', 'utf8')) as Record<string, unknown>
-      const page = readFileSync(`tenants/${tenant}/index.html`)
-      response.writeHead(200, {
-        'content-type': 'text/html; charset=utf-8',
-        'cache-control': `max-age=${Number(config.maxAgeSeconds)}`,
-        'x-node': spec.id,
-      })
-      response.end(page)
-      record(tenant, 200, request.url!)
-    } catch (error) {
-      response.writeHead(500).end()
-      record(tenant, 500, `${request.url} ${(error as Error).message}`)
-    }
-  }),
-)
+/** Where somebody turned tracing on, each request is told there; it ends when the log is taken away. */
+function trace(text: string): void {
+  let fd: number
+  try {
+    fd = openSync(traceLog, constants.O_WRONLY | constants.O_APPEND)
+  } catch {
+    return
+  }
+  appendFileSync(fd, text)
+  closeSync(fd)
+}
+
+/** The package that the release needs and whose file cannot be read; null where nothing is missing. */
+function missingPackage(): string | null {
+  let needs: { package: string; file: string }
+  try {
+    needs = JSON.parse(readFileSync('etc/needs.json', 'utf8')) as typeof needs
+  } catch {
+    return null
+  }
+  try {
+    JSON.parse(readFileSync(needs.file, 'utf8'))
+    return null
+  } catch {
+    return needs.package
+  }
+}
+
+const server = createServer((request, response) => {
+  trace(`${new Date().toISOString()} trace ${JSON.stringify(request.headers)}\n`)
+  if (request.url === '/healthz') {
+    const missing = missingPackage()
+    response.writeHead(missing === null ? 200 : 503, { 'content-type': 'application/json' })
+    response.end(`${JSON.stringify({ missingPackage: missing })}\n`)
+    return
+  }
+  const tenant = (request.headers.host ?? '').replace(/:\d+$/, '')
+  if (!spec.tenants.includes(tenant)) {
+    record('-', 404, request.url!)
+    response.writeHead(404).end('no such tenant\n')
+    return
+  }
+  try {
+    // Read at each request, so that a drifted file shows in what is served.
+    const config = JSON.parse(readFileSync('etc/config.json', 'utf8')) as Record<string, unknown>
+    const page = readFileSync(`tenants/${tenant}/index.html`)
+    response.writeHead(200, {
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': `max-age=${Number(config.maxAgeSeconds)}`,
+      'x-node': spec.id,
+    })
+    response.end(page)
+    record(tenant, 200, request.url!)
+  } catch (error) {
+    response.writeHead(500).end()
+    record(tenant, 500, `${request.url} ${(error as Error).message}`)
+  }
+})
+server.on('error', (error) => {
+  appendFileSync(appLog, `${new Date().toISOString()} error ${error.message}\n`)
+  process.exit(1)
+})
+announce(server, spec.port)

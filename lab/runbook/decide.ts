@@ -5,6 +5,7 @@ import { undoDeploy } from './playbooks/deploy.ts'
 import { diskPressure } from './playbooks/disk.ts'
 import { clearHost } from './playbooks/host.ts'
 import { repairService } from './playbooks/log.ts'
+import { installMissing } from './playbooks/package.ts'
 import { answerQuestion, lookAndEscalate } from './playbooks/question.ts'
 import { endRunaway } from './playbooks/runaway.ts'
 import { repairShard } from './playbooks/shard.ts'
@@ -18,6 +19,7 @@ const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   host_draining: (conversation) => clearHost(conversation, 'drain'),
   runaway_process: endRunaway,
   bad_deploy: undoDeploy,
+  missing_package: installMissing,
   question: answerQuestion,
 }
 

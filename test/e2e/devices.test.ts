@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import type { Incident } from '../../domain/incident.ts'
+import type { FaultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/enrol-lab.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -92,4 +94,71 @@ test('a log that gives orders is read as what it is: the service is repaired, an
   const { items } = await spine.get<{ items: { incidentId: string }[] }>('/approvals')
   expect(items.filter(({ incidentId }) => incidentId === incident.id)).toEqual([])
   expect(await spine.get(`/devices/${node}/audit`)).toMatchObject({ problems: [] })
+}, 400_000)
+
+/** The incident of a type about one node, once its run has come to an end. */
+async function closed(type: string, node: string): Promise<Incident> {
+  return await spine.until(
+    `the incident ${type} on ${node} to be closed`,
+    async () => {
+      const about = (await spine.incidents(`?type=${type}`)).find(({ resource }) => resource?.id === node)
+      return about && ['resolved', 'escalated'].includes(about.status) && about
+    },
+    240_000,
+  )
+}
+
+/** Ended by a repair, as the oracle sees it too, and the device's journal tells what the incident tells. */
+async function expectRepaired(incident: Incident, fault: FaultName, node: string): Promise<void> {
+  const ended = (await spine.events(incident.id)).find(({ kind }) => kind === 'resolved')
+  expect(ended).toMatchObject({ metadata: { outcome: 'repaired' } })
+  expect(await spine.lab.oracle(fault, node)).toMatchObject({ healthy: true })
+  expect(await spine.get(`/devices/${node}/audit`)).toMatchObject({ problems: [] })
+}
+
+test('a directory full of rotated logs is made room in after one yes, and the log that is being written stays', async () => {
+  const node = 'node-web-ams-1b'
+  await spine.lab.break('full_log', node)
+  const asked = await spine.pendingApproval()
+  expect(asked).toMatchObject({ tool: 'exec', risk: 'medium' })
+  const { argv } = asked.arguments as { argv: string[] }
+  expect(argv.slice(0, 2)).toEqual(['rm', '--'])
+  expect(argv.slice(2).every((file) => /\/nodes\/node-web-ams-1b\/log\/trace\.log\.\d+$/.test(file))).toBe(true)
+  // The platform's own clean-up was not even tried: it takes none of this.
+  expect(await spine.lab.oracle('full_log', node)).toMatchObject({ healthy: false })
+  await approve(asked.id)
+  await expectRepaired(await closed('disk_pressure', node), 'full_log', node)
+}, 400_000)
+
+test('a package that a release needs is looked for, installed after one yes, and the node is well', async () => {
+  const node = 'node-web-osl-1b'
+  await spine.lab.break('missing_package', node)
+  const asked = await spine.pendingApproval()
+  expect(asked).toMatchObject({
+    ...{ tool: 'pkg_install', risk: 'high', arguments: { on: node, packages: ['nightly-tariffs'] } },
+    dryRun: { possible: true },
+  })
+  expect(JSON.stringify(asked.dryRun)).toContain('Inst nightly-tariffs')
+  expect(await spine.lab.oracle('missing_package', node)).toMatchObject({ healthy: false })
+  await approve(asked.id)
+  await expectRepaired(await closed('missing_package', node), 'missing_package', node)
+}, 400_000)
+
+test('what sits on a service’s port is ended after one yes, and nothing else is; then the service comes back', async () => {
+  const node = 'node-web-ams-1a'
+  await spine.lab.break('port_squatter', node)
+  const asked = await spine.pendingApproval()
+  expect(asked).toMatchObject({ tool: 'proc_kill', risk: 'high' })
+  // It cannot come back by itself: nothing was converged before somebody said yes.
+  expect(await spine.lab.oracle('port_squatter', node)).toMatchObject({ healthy: false })
+  await approve(asked.id)
+  const incident = await closed('service_down', node)
+  await expectRepaired(incident, 'port_squatter', node)
+  const started = (await spine.events(incident.id)).flatMap((event) =>
+    event.kind === 'tool_started' ? [event.metadata.tool] : [],
+  )
+  expect(started.filter((tool) => ['proc_kill', 'converge_shard'].includes(tool))).toEqual([
+    'proc_kill',
+    'converge_shard',
+  ])
 }, 400_000)

@@ -53,6 +53,7 @@ test('a body says what its alerts have in common', () => {
 
 const well: NodeLook = {
   plan: { id: 'n', shard: 's', region: 'r', role: 'replica', diskQuotaBytes: 100 },
+  directory: '/srv/r',
   process: 'running',
   answers: true,
   lagSeconds: 0.2,
@@ -61,6 +62,7 @@ const well: NodeLook = {
   runawaySeconds: null,
   appLog: null,
   brokenRoutes: null,
+  missingPackage: null,
 }
 const web: NodeLook = { ...well, plan: { ...well.plan, role: 'web' }, lagSeconds: null }
 
@@ -113,6 +115,13 @@ test.each<[string, NodeLook, string, string | null, string[]]>([
     'critical',
     'site/routes.json is no JSON',
     ['bad_deploy'],
+  ],
+  [
+    'a package that is not there',
+    { ...web, missingPackage: 'nightly-tariffs' },
+    'degraded',
+    'package nightly-tariffs is not installed',
+    ['missing_package'],
   ],
 ])('%s', (_, look, status, reason, alerts) => {
   expect(healthOf(look, 3)).toEqual({ status, reason })

@@ -1,6 +1,8 @@
+import { posix } from 'node:path'
 import type { Conversation } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong } from '../decision.ts'
 import { done, type Facts, number, object, seqs, subject, text } from '../facts.ts'
+import { clearLogs } from './full-log.ts'
 import { repairShard, verifyShard } from './shard.ts'
 
 /** A converge frees these and nothing else. */
@@ -36,12 +38,24 @@ export function fullDisk(conversation: Conversation, node: string): Decision {
   }
   const freed = clearable.reduce((sum, name) => sum + (byDirectory[name] ?? 0), 0)
   const figures = `${node} uses ${used} of ${quota} bytes: ${describe(byDirectory)}`
-  if (used - freed >= fullFraction * quota) return notOurs(conversation, figures)
+  if (used - freed >= fullFraction * quota) {
+    const directory = logsOn(conversation, byDirectory)
+    const cleared = directory && clearLogs(conversation, { node, directory, used, quota, figures })
+    return cleared || notOurs(conversation, figures)
+  }
   if (lookUpShard.length > 0) return { say: `${figures}. I look up its shard.`, calls: lookUpShard }
   return {
     say: `${figures}. Most of it is temporary, which a converge clears.`,
     calls: [call('converge_shard', { id: shard, reason: `${figures}; a converge clears tmp and rotated logs.` })],
   }
+}
+
+/** The absolute path of a node's directory `log`, where most of its disk is used there and the alert says where the disk is. */
+function logsOn({ context, steps }: Conversation, byDirectory: Record<string, number>): string | null {
+  const mountpoint = context!.alerts.map(({ annotations }) => annotations.mountpoint).find(Boolean)
+  const isMost = Object.values(byDirectory).every((bytes) => bytes <= (byDirectory.log ?? 0))
+  const isOutOfReach = steps.some(({ tool, result }) => tool === 'fs_list' && result?.ok === false)
+  return mountpoint && isMost && !isOutOfReach ? posix.join(mountpoint, 'log') : null
 }
 
 function notOurs(conversation: Conversation, figures: string): Decision {
