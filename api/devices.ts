@@ -19,7 +19,7 @@ import type { ApiDeps } from './deps.ts'
 import { type DeviceBody, deviceBody, deviceExample, deviceParams, shownDevice } from './device-schema.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
-import { heldAgainst } from './mesh/audit.ts'
+import { deviceAuditRoutes } from './mesh/audit.ts'
 import { requireMesh } from './mesh/executor.ts'
 import { askHealth } from './mesh/health.ts'
 import { renewManifest } from './mesh/manifest.ts'
@@ -195,24 +195,7 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
     },
   })
 
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/devices/{id}/audit',
-    permission: 'audit',
-    tag,
-    summary: "Holds the device's journal, its calls and the incidents' rows against each other",
-    params: deviceParams,
-    answer: z.object({
-      device: z.string(),
-      journal: z.object({ entries: z.number().int(), head: z.string() }).nullable(),
-      /** In the order in which the device journalled them, as far as rows tell. */
-      calls: z.array(z.object({ key: z.string(), requestId: z.string(), auditHash: z.string() })),
-      problems: z.array(z.string()),
-    }),
-    example: { device: 'node-osl-1', journal: null, calls: [], problems: ['node-osl-1 gave no answer'] },
-    problems: [404],
-    run: async ({ params: { id } }) => await heldAgainst(deps, await requireDevice(deps, id)),
-  })
+  deviceAuditRoutes(router, deps)
 }
 
 async function requireDevice({ db }: ApiDeps, id: string): Promise<DeviceRow> {

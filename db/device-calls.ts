@@ -83,13 +83,33 @@ export async function callsOf(
   return rows.map(({ argsDigest: _, grantId: __, ...row }) => row as DeviceCall)
 }
 
-/** The hash that the incident's own row has of a call; null where there is no row of its end. */
-export async function toolResultOf(db: Db, key: string): Promise<{ auditHash: string | null } | null> {
-  const row = await db
-    .selectFrom('incidentEvent')
-    .select(sql<string | null>`metadata->'result'->'data'->>'audit_hash'`.as('auditHash'))
-    .where('stepKey', '=', key.replace(':tool_started:', ':tool_finished:'))
-    .where('kind', '=', 'tool_finished')
-    .executeTakeFirst()
-  return row ?? null
+/** What rows tell of a call, to be held against the journal of its device. */
+export type AuditedCall = Pick<DeviceCall, 'key' | 'requestId' | 'begunAt' | 'finishedAt' | 'auditHash'> & {
+  /** The hash that the incident's own row has; null where there is no row of its end, or none in it. */
+  incidentHash: string | null
+}
+
+/** Calls to a device, newest first, before one of them: the two of `before` are its moment and its key. */
+export async function auditedCalls(
+  db: Db,
+  deviceId: string,
+  { before, limit }: { before: Pick<AuditedCall, 'begunAt' | 'key'> | null; limit: number },
+): Promise<AuditedCall[]> {
+  let query = db
+    .selectFrom('deviceCall as call')
+    .leftJoin('incidentEvent as event', (join) =>
+      join
+        .on(sql<boolean>`event.step_key = replace(call.key, ':tool_started:', ':tool_finished:')`)
+        .on('event.kind', '=', 'tool_finished'),
+    )
+    .select(['call.key', 'call.requestId', 'call.begunAt', 'call.finishedAt', 'call.auditHash'])
+    .select(sql<string | null>`event.metadata->'result'->'data'->>'audit_hash'`.as('incidentHash'))
+    .where('call.deviceId', '=', deviceId)
+    .orderBy('call.begunAt', 'desc')
+    .orderBy('call.key', 'desc')
+    .limit(limit)
+  if (before) {
+    query = query.where(sql<boolean>`(call.begun_at, call.key) < (${before.begunAt}::timestamptz, ${before.key}::text)`)
+  }
+  return await query.execute()
 }

@@ -5,8 +5,9 @@ import { z } from 'zod'
  * call. What the agent believes is written here and nowhere else.
  *
  *   POST /capability        CapabilityRequest    → CapabilityAnswer
- *   GET  /operations/{id}                        → CapabilityAnswer, or an SSE stream of a running one
+ *   GET  /operations/{id}   SignedRead           → CapabilityAnswer, or an SSE stream of a running one
  *   DELETE /operations/{id} CancelRequest        → CapabilityAnswer as it stands
+ *   GET  /journal?after={n} SignedRead           → JournalPage
  *   GET  /health                                 → Health
  *
  * A request is signed over its canonical JSON (RFC 8785) without `signature`, with ed25519. Nothing is done for one whose signature,
@@ -100,6 +101,23 @@ export const cancelRequest = z.strictObject({
 })
 export type CancelRequest = z.infer<typeof cancelRequest>
 
+/**
+ * Leave to read what the device has done: `Authorization: Mesh <base64url of its JSON>`, signed like a request, for one path with its
+ * query. Its nonce is remembered alike.
+ */
+export const signedRead = z.strictObject({
+  read: z
+    .string()
+    .regex(/^\/[!-~]*$/)
+    .max(200),
+  nonce,
+  issued_at: moment,
+  device: deviceId,
+  key_id: keyId,
+  signature,
+})
+export type SignedRead = z.infer<typeof signedRead>
+
 /** Why a device did not do it. Each has one meaning; the model reads it as it stands. */
 export const meshErrorCode = z.enum([
   // The request is not one.
@@ -154,6 +172,28 @@ export const capabilityAnswer = z.strictObject({
   duration_ms: z.number().int().nonnegative(),
 })
 export type CapabilityAnswer = z.infer<typeof capabilityAnswer>
+
+/** One entry of a device's journal without what it says: its hash is of the whole line, and the next entry names it as `prev`. */
+export const journalEntry = z.strictObject({
+  n: z.number().int().min(1),
+  at: moment,
+  prev: sha256,
+  hash: sha256,
+  kind: z.enum(['started', 'accepted', 'running', 'done', 'refused', 'lost', 'loss_accepted', 'pruned']),
+  request_id: requestId.nullable(),
+})
+export type JournalEntry = z.infer<typeof journalEntry>
+
+export const journalPage = z.strictObject({
+  device: deviceId,
+  /** Where what is still there of it begins: older entries are pruned. */
+  first: z.number().int().nonnegative(),
+  /** The newest one. */
+  last: z.number().int().nonnegative(),
+  /** Those after the number that was asked for, in order: at least one, unless that was the newest. */
+  entries: z.array(journalEntry),
+})
+export type JournalPage = z.infer<typeof journalPage>
 
 const limits = z.strictObject({
   output_bytes: z.number().int().min(1_024).max(10_000_000).default(256_000),

@@ -5,9 +5,13 @@ import {
   type CapabilityAnswer,
   type CapabilityRequest,
   capabilityAnswer,
+  type JournalPage,
+  journalPage,
   type MeshHealth,
   meshHealth,
 } from '../domain/mesh.ts'
+import { issueRead } from './issue.ts'
+import type { SigningKey } from './sign.ts'
 
 /** Where a device listens, and whom its certificate is believed by. */
 export type DeviceAddress = { id: string; url: string; ca?: string }
@@ -41,8 +45,14 @@ export async function callDevice(
 }
 
 /** How an operation stands, or stood: from what runs, else from the journal. */
-export async function readOperation(address: DeviceAddress, requestId: string): Promise<CapabilityAnswer> {
-  const answer = await request(post(address, 'GET', `/operations/${requestId}`, undefined, { timeoutMs: 10_000 }))
+export async function readOperation(
+  address: DeviceAddress,
+  requestId: string,
+  signing: SigningKey,
+): Promise<CapabilityAnswer> {
+  const path = `/operations/${requestId}`
+  const headers = readingHeader(address, path, signing)
+  const answer = await request(post(address, 'GET', path, undefined, { timeoutMs: 10_000, headers }))
   return about(address, requestId, readJson(answer.body, capabilityAnswer, address.id))
 }
 
@@ -53,6 +63,7 @@ export async function readOperation(address: DeviceAddress, requestId: string): 
 export async function followOperation(
   address: DeviceAddress,
   requestId: string,
+  signing: SigningKey,
   onLine: (line: string) => void,
   options: { timeoutMs: number; signal?: AbortSignal },
 ): Promise<CapabilityAnswer | null> {
@@ -67,8 +78,9 @@ export async function followOperation(
     event = 'message'
     data = []
   }
-  const asked = post(address, 'GET', `/operations/${requestId}`, undefined, options)
-  for await (const line of streamLines({ ...asked, headers: { accept: 'text/event-stream' } })) {
+  const path = `/operations/${requestId}`
+  const headers = { accept: 'text/event-stream', ...readingHeader(address, path, signing) }
+  for await (const line of streamLines(post(address, 'GET', path, undefined, { ...options, headers }))) {
     if (line === '') {
       end()
       if (last) break
@@ -93,6 +105,31 @@ export async function cancelOperation(address: DeviceAddress, requestId: string,
   await request(post(address, 'DELETE', `/operations/${requestId}`, JSON.stringify(order), { timeoutMs: 10_000 }))
 }
 
+/** What stands in a device's journal after an entry: the chain, without what it says. */
+export async function readJournal(address: DeviceAddress, after: number, signing: SigningKey): Promise<JournalPage> {
+  const path = `/journal?after=${after}`
+  const headers = readingHeader(address, path, signing)
+  const { status, body } = await request(post(address, 'GET', path, undefined, { timeoutMs: 20_000, headers }))
+  if (status !== 200) throw new DeviceLiesError(`${address.id} does not tell its journal: ${status} ${wordOf(body)}`)
+  const page = readJson(body, journalPage, address.id)
+  if (page.device !== address.id) throw new DeviceLiesError(`${address.id} answered as another device`)
+  return page
+}
+
+/** The device's word for why not, where it has one. */
+function wordOf(body: Uint8Array): string {
+  try {
+    return capabilityAnswer.parse(JSON.parse(Buffer.from(body).toString('utf8'))).error?.code ?? ''
+  } catch {
+    return ''
+  }
+}
+
+function readingHeader({ id }: DeviceAddress, path: string, signing: SigningKey): Record<string, string> {
+  const leave = JSON.stringify(issueRead(path, id, signing))
+  return { authorization: `Mesh ${Buffer.from(leave, 'utf8').toString('base64url')}` }
+}
+
 export async function readHealth(address: DeviceAddress): Promise<MeshHealth> {
   const answer = await request(post(address, 'GET', '/health', undefined, { timeoutMs: 5_000 }))
   const health = readJson(answer.body, meshHealth, address.id)
@@ -107,7 +144,7 @@ function post(
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
   body: string | undefined,
-  more: Pick<HttpRequest, 'timeoutMs'> & { signal?: AbortSignal },
+  more: Pick<HttpRequest, 'timeoutMs' | 'headers' | 'signal'>,
 ): HttpRequest {
   return {
     method,

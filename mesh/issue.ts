@@ -12,6 +12,8 @@ import {
   type Manifest,
   type MeshMode,
   manifest,
+  type SignedRead,
+  signedRead,
 } from '../domain/mesh.ts'
 import { argsDigest, type SigningKey, signed } from './sign.ts'
 
@@ -122,5 +124,12 @@ export function issueCancel(requestId: string, device: string, signing: SigningK
       { request_id: requestId, nonce: randomBytes(16).toString('base64'), issued_at: iso(Date.now()), device },
       signing,
     ),
+  )
+}
+
+/** Leave to read one path with its query from a device, once. */
+export function issueRead(read: string, device: string, signing: SigningKey): SignedRead {
+  return signedRead.parse(
+    signed({ read, nonce: randomBytes(16).toString('base64'), issued_at: iso(Date.now()), device }, signing),
   )
 }

@@ -5,6 +5,7 @@ import type { DeviceRow } from '../../db/devices.ts'
 import type { Capability, CapabilityAnswer } from '../../domain/mesh.ts'
 import { callDevice, DeviceLiesError, followOperation, readOperation, wasNotSent } from '../../mesh/client.ts'
 import { issueGrant, issueRequest } from '../../mesh/issue.ts'
+import type { MeshKeys } from '../../mesh/keys.ts'
 import { argsDigest } from '../../mesh/sign.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -87,7 +88,9 @@ async function send(
   { onLine, signal, deadlineMs }: Asking,
   request: () => ReturnType<typeof issueRequest>,
 ): Promise<Heard> {
-  const address = addressOf(requireMesh(deps), device)
+  const mesh = requireMesh(deps)
+  const { keys } = mesh
+  const address = addressOf(mesh, device)
   let everSent = false
   let reason = ''
   const untilMs = performance.now() + deadlineMs
@@ -100,7 +103,7 @@ async function send(
       if (answer.error?.code === 'busy' && attempt < tries - 1) continue
       if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
       everSent = true
-      const ended = await untilEnded(address, asked.request_id, deadlineMs, onLine, signal)
+      const ended = await untilEnded(address, asked.request_id, { deadlineMs, onLine, signal, keys })
       if (ended) return { kind: 'answer', answer: cleanse(ended) }
       reason = `${device.id} has not said how it ended`
       return { kind: 'unknown', reason }
@@ -120,15 +123,13 @@ async function send(
 async function untilEnded(
   address: ReturnType<typeof addressOf>,
   requestId: string,
-  deadlineMs: number,
-  onLine: ((line: string) => void) | undefined,
-  signal: AbortSignal | undefined,
+  { deadlineMs, onLine, signal, keys }: Pick<Asking, 'deadlineMs' | 'onLine' | 'signal'> & { keys: MeshKeys },
 ): Promise<CapabilityAnswer | null> {
   const untilMs = performance.now() + deadlineMs + 5_000
   if (onLine) {
     try {
       const options = { timeoutMs: deadlineMs + 5_000, ...(signal && { signal }) }
-      const answer = await followOperation(address, requestId, onLine, options)
+      const answer = await followOperation(address, requestId, keys.signing, onLine, options)
       if (answer && answer.status !== 'running') return answer
     } catch (error) {
       // The lines are lost; how it ends is asked below.
@@ -137,7 +138,7 @@ async function untilEnded(
   }
   for (let waitMs = 100; performance.now() < untilMs; waitMs = Math.min(1_000, waitMs * 2)) {
     try {
-      const answer = await readOperation(address, requestId)
+      const answer = await readOperation(address, requestId, keys.signing)
       if (answer.status !== 'running') return answer
     } catch (error) {
       if (!(error instanceof HttpError)) throw error

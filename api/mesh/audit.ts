@@ -1,62 +1,115 @@
+import { z } from '@hono/zod-openapi'
 import { HttpError } from '../../clients/http.ts'
-import { callsOf, toolResultOf } from '../../db/device-calls.ts'
-import type { DeviceRow } from '../../db/devices.ts'
-import { DeviceLiesError, readOperation } from '../../mesh/client.ts'
+import { auditedCalls } from '../../db/device-calls.ts'
+import { type DeviceRow, deviceById } from '../../db/devices.ts'
+import { journalEntry } from '../../domain/mesh.ts'
+import { DeviceLiesError, readJournal } from '../../mesh/client.ts'
 import type { ApiDeps } from '../deps.ts'
+import { deviceParams } from '../device-schema.ts'
+import { endpoint, type Router } from '../endpoint.ts'
+import { incidentId } from '../examples.ts'
+import { page, pageOf } from '../page.ts'
+import { notFound, Problem } from '../problem.ts'
 import { addressOf, requireMesh } from './executor.ts'
-import { askHealth } from './health.ts'
 
-export type Audited = {
-  device: string
-  journal: { entries: number; head: string } | null
-  calls: { key: string; requestId: string; auditHash: string }[]
-  problems: string[]
-}
+const tag = 'devices'
+const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
+const auditedCall = z.object({
+  key: z.string(),
+  requestId: z.string(),
+  begunAt: z.string(),
+  finishedAt: z.string().nullable(),
+  /** What the device answered as the hash of its journal's entry. */
+  auditHash: z.string().nullable(),
+  /** What the row of the incident has of it; null where there is none. */
+  incidentHash: z.string().nullable(),
+})
 
-const callsAtMost = 200
-
-/**
- * Do the device's journal, the calls of the control plane and the rows of the incidents tell the same? For each of the newest calls the
- * device is asked what its journal has under that request: the hash must be the one it answered then, and the one on the incident.
- * The chain itself is verified where the journal is (`--journal`).
- */
-export async function heldAgainst(deps: ApiDeps, device: DeviceRow): Promise<Audited> {
+/** The two sides of an audit, in pages: what rows say of the calls to a device, and what its journal says. */
+export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
   const { db } = deps
-  const health = await askHealth(deps, device)
-  const newestFirst = await callsOf(db, device.id, { limit: callsAtMost })
-  const told = newestFirst.flatMap((call) => (call.auditHash === null ? [] : [{ ...call, auditHash: call.auditHash }]))
-  const problems: string[] = []
-  if (!health) problems.push(`${device.id} gave no answer`)
-  else if (!health.journal) problems.push(`${device.id} has no journal`)
-  for (const call of newestFirst.filter(({ finishedAt }) => finishedAt === null)) {
-    problems.push(`${call.key}: it is not known what became of it`)
-  }
-  for (const call of told) {
-    const row = call.incidentId === null ? null : await toolResultOf(db, call.key)
-    if (row?.auditHash && row.auditHash !== call.auditHash) {
-      problems.push(`${call.key}: the row of the incident has another hash than the call`)
-    }
-    // What was refused is in the journal, but is no operation that could be asked for.
-    if (!health || call.approvalStatus === 'refused' || call.approvalStatus === 'required') continue
-    const journalled = await hashOf(deps, device, call.requestId)
-    if (journalled === null) problems.push(`${call.key}: the journal of the device does not know it`)
-    else if (journalled !== call.auditHash) {
-      problems.push(`${call.key}: the journal of the device has another hash than the call`)
-    }
-  }
-  return {
-    device: device.id,
-    journal: health?.journal ?? null,
-    calls: told.reverse().map(({ key, requestId, auditHash }) => ({ key, requestId, auditHash })),
-    problems,
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/devices/{id}/audit',
+    permission: 'audit',
+    tag,
+    summary:
+      'All calls to a device with the hashes that rows have of them, newest first: to be held against its journal',
+    params: deviceParams,
+    query: z.object({
+      limit: z.coerce.number().int().min(1).max(1_000).default(1_000),
+      cursor: z.string().min(1).max(600).optional(),
+    }),
+    answer: pageOf(auditedCall),
+    example: {
+      items: [
+        {
+          ...{ key: `${incidentId}.1:4:tool_started:0`, requestId: 'req_0123456789abcdef01234567' },
+          ...{ begunAt: '2026-11-21T01:50:00.000000Z', finishedAt: '2026-11-21T01:50:00.010000Z' },
+          ...{ auditHash: hash, incidentHash: hash },
+        },
+      ],
+      nextCursor: null,
+    },
+    problems: [404],
+    async run({ params: { id }, query: { limit, cursor } }) {
+      await requireDevice(deps, id)
+      const rows = await auditedCalls(db, id, {
+        before: cursor === undefined ? null : placeIn(cursor),
+        limit: limit + 1,
+      })
+      return page(rows, limit, ({ begunAt, key }) => `${begunAt} ${key}`)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/devices/{id}/journal',
+    permission: 'audit',
+    tag,
+    summary: 'Asks a device for the chain of its journal, without what its entries say',
+    description: 'From an entry on, as many as the device tells at once. `first` is the oldest that it still has.',
+    params: deviceParams,
+    query: z.object({ cursor: z.coerce.number().int().nonnegative().default(0) }),
+    answer: pageOf(journalEntry).extend({ first: z.number().int(), last: z.number().int() }),
+    example: {
+      items: [
+        {
+          ...{ n: 1, at: '2026-11-21T01:50:00.000Z', prev: '0'.repeat(64), hash },
+          ...{ kind: 'done', request_id: 'req_0123456789abcdef01234567' },
+        },
+      ],
+      ...{ nextCursor: '1', first: 1, last: 812 },
+    },
+    problems: [404, 424],
+    async run({ params: { id }, query: { cursor } }) {
+      const { first, last, entries } = await journalOf(deps, await requireDevice(deps, id), cursor)
+      const told = entries.at(-1)?.n ?? last
+      return { items: entries, nextCursor: told < last ? String(told) : null, first, last }
+    },
+  })
+}
+
+/** A place in the list: the moment and the key of the last call that was shown. */
+function placeIn(cursor: string): { begunAt: string; key: string } {
+  const [, begunAt, key] = /^(\d{4}-\d\d-\d\dT[\d:.]{8,15}Z) (.+)$/.exec(cursor) ?? []
+  if (!begunAt || !key) throw new Problem(422, 'INVALID', 'cursor: is none that a page before gave.')
+  return { begunAt, key }
+}
+
+async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
+  const mesh = requireMesh(deps)
+  try {
+    return await readJournal(addressOf(mesh, device), after, mesh.keys.signing)
+  } catch (error) {
+    if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
+    throw new Problem(424, 'device_unreachable', `${device.id} gave no answer: ${error.message}`)
   }
 }
 
-async function hashOf(deps: ApiDeps, device: DeviceRow, requestId: string): Promise<string | null> {
-  try {
-    return (await readOperation(addressOf(requireMesh(deps), device), requestId)).audit_hash
-  } catch (error) {
-    if (error instanceof HttpError || error instanceof DeviceLiesError) return null
-    throw error
-  }
+async function requireDevice({ db }: ApiDeps, id: string): Promise<DeviceRow> {
+  const found = await deviceById(db, id)
+  if (!found) throw notFound(`device ${id}`)
+  return found
 }

@@ -1,21 +1,16 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { z } from 'zod'
+import type { JournalEntry } from '../../domain/mesh.ts'
 import { segmentsOf, verifyChain } from '../../mesh/agent/chain.ts'
+import { shortOf } from '../../mesh/agent/entries.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { type Core, listAll } from '../core.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
 import { data, json, paint } from '../terminal.ts'
 import { aDevice } from './a-device.ts'
-
-const audited = z.looseObject({
-  device: z.string(),
-  journal: z.looseObject({ entries: z.number(), head: z.string() }).nullable(),
-  calls: z.array(z.looseObject({ key: z.string(), auditHash: z.string() })),
-  problems: z.array(z.string()),
-})
-type Audited = z.infer<typeof audited>
+import { type Audited, auditDevice } from './read-audit.ts'
 
 export function auditMesh(parent: Command): void {
   const audit = parent
@@ -25,9 +20,9 @@ export function auditMesh(parent: Command): void {
   asking(
     audit
       .command('verify')
-      .description("hold the devices' journals, the calls and the incidents' rows against each other")
+      .description("hold the devices' whole journals, all calls and the incidents' rows against each other")
       .argument('[device]', 'one of them alone')
-      .option('--journal <dir>', 'state directory of that device, or a copy: verifies its whole chain too'),
+      .option('--journal <dir>', 'state directory of that device, or a copy: verifies what its entries say, too'),
   )
     .addHelpText(
       'after',
@@ -37,10 +32,19 @@ export function auditMesh(parent: Command): void {
       const { api } = connected(options)
       if (options.journal && !device) throw new CommandFailed('usage', '--journal is of one device: name it.')
       const reports: Audited[] = []
-      for (const name of device ? [device] : await enrolledDevices(api)) {
-        const report = audited.parse(await api.get(`/api/v1/devices/${encodeURIComponent(name)}/audit`))
-        if (options.journal) report.problems.push(...chainProblems(options.journal, report))
-        reports.push(report)
+      const progress = progressOnTerminal()
+      try {
+        for (const name of device ? [device] : await enrolledDevices(api)) {
+          const files = options.journal ? readFiles(options.journal) : null
+          const report = await auditDevice((path) => api.get(`/api/v1${path}`), name, {
+            files: files?.entries ?? null,
+            onProgress: progress.show,
+          })
+          if (files?.problem) report.problems.push(files.problem)
+          reports.push(report)
+        }
+      } finally {
+        progress.end()
       }
       if (options.json) json(reports)
       else for (const report of reports) tell(report)
@@ -55,30 +59,44 @@ async function enrolledDevices(api: Core): Promise<string[]> {
   return devices.filter(({ enrolledAt, revokedAt }) => enrolledAt && !revokedAt).map(({ id }) => id)
 }
 
-/** Does the chain hold, is each call in it, and is it the one that the device tells of? */
-function chainProblems(state: string, { calls, journal, device }: Audited): string[] {
-  const directory = segmentsOf(join(state, 'journal')).length > 0 ? join(state, 'journal') : state
-  const hashes = new Set<string>()
-  const chain = verifyChain(directory, (_entry, hash) => hashes.add(hash))
-  if (!chain.ok) return [`the journal does not hold: ${chain.reason}`]
-  if (chain.entries === 0) return [`there is no journal in ${state}`]
-  const missing = calls.filter(({ auditHash }) => !hashes.has(auditHash))
-  return [
-    ...(chain.first === 1 ? missing : []).map(({ key }) => `${key}: its hash is not in the journal`),
-    ...(journal?.entries === chain.entries && journal.head !== chain.head
-      ? [`${device} tells of another head than this journal has`]
-      : []),
-  ]
+/** The entries of a copy, whose lines are hashed here; none and why where its chain does not hold. */
+function readFiles(state: string): { entries: JournalEntry[] | null; problem: string | null } {
+  const directory = existsSync(join(state, 'journal')) ? join(state, 'journal') : state
+  if (segmentsOf(directory).length === 0) return { entries: null, problem: `there is no journal in ${state}` }
+  const entries: JournalEntry[] = []
+  const chain = verifyChain(directory, (entry, hash) => entries.push(shortOf(entry, hash)))
+  return chain.ok
+    ? { entries, problem: null }
+    : { entries: null, problem: `the journal does not hold: ${chain.reason}` }
 }
 
-function tell({ device, calls, journal, problems }: Audited): void {
-  const entries = journal ? `${journal.entries} entries` : 'no journal'
+const quietMs = 1_000
+
+/** One line of stderr on a terminal, once it takes longer than a second; gone afterwards. */
+function progressOnTerminal(): { show(so: string): void; end(): void } {
+  const began = Date.now()
+  let shown = false
+  return {
+    show(so) {
+      if (!process.stderr.isTTY || Date.now() - began < quietMs) return
+      shown = true
+      process.stderr.write(`\r\x1b[K${inert(so)} …`)
+    },
+    end() {
+      if (shown) process.stderr.write('\r\x1b[K')
+    },
+  }
+}
+
+function tell({ device, calls, journal, older, problems }: Audited): void {
+  const entries = journal ? `${journal.entries - journal.first + 1} entries` : 'no journal'
+  const before = older > 0 ? `; ${older} are older than it` : ''
   if (problems.length === 0) {
     data(
-      `${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with its journal (${entries}) and the incidents`,
+      `${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with its journal (${entries}${before}) and the incidents`,
     )
     return
   }
-  data(`${paint('red', '✘')} ${inert(device)} (${entries})`)
+  data(`${paint('red', '✘')} ${inert(device)} (${entries}${before})`)
   for (const problem of problems) data(`  ${inert(problem)}`)
 }

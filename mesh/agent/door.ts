@@ -7,6 +7,8 @@ import {
   clockSkewSeconds,
   longestSeconds,
   type MeshErrorCode,
+  type SignedRead,
+  signedRead,
 } from '../../domain/mesh.ts'
 import { isSigned } from '../sign.ts'
 import { keyOf, type TrustedKeys } from './manifest.ts'
@@ -42,6 +44,16 @@ export function admitCall(body: Uint8Array, at: Doorstep): Admitted<CapabilityRe
 export function admitCancel(body: Uint8Array, at: Doorstep): Admitted<CancelRequest> | Refused {
   const signed = admit(body, cancelRequest, at)
   return signed.ok ? timely(signed, at) : signed
+}
+
+/** The same for leave to read: `shown` is the header, `asked` the path with its query. */
+export function admitRead(shown: string | undefined, asked: string, at: Doorstep): Admitted<SignedRead> | Refused {
+  const [, text] = /^Mesh ([A-Za-z0-9_-]{1,4096})$/.exec(shown ?? '') ?? []
+  if (!text) return refused('bad_signature', 'Who reads here shows a signed leave: Authorization: Mesh ….')
+  const signed = admit(Buffer.from(text, 'base64url'), signedRead, at)
+  if (!signed.ok) return signed
+  if (signed.request.read !== asked) return refused('bad_signature', 'The leave is for something else.')
+  return timely(signed, at)
 }
 
 type Signed = { device: string; nonce: string; issued_at: string; key_id: string; signature: string }
@@ -87,6 +99,19 @@ function timely<T extends Signed>(admitted: Admitted<T>, at: Doorstep): Admitted
   if (at.hasSeen(nonce)) return refused('replayed_nonce', 'This nonce was used before.')
   return admitted
 }
+
+/** For the answer to something that is no request: its id if it has one. */
+export function requestIdIn(body: Uint8Array): string {
+  try {
+    const { request_id } = JSON.parse(Buffer.from(body).toString('utf8')) as { request_id?: unknown }
+    if (typeof request_id === 'string' && /^req_[0-9a-f]{24}$/.test(request_id)) return request_id
+  } catch {
+    // Then it has none.
+  }
+  return noRequestId
+}
+
+export const noRequestId = `req_${'0'.repeat(24)}`
 
 function refused(code: MeshErrorCode, message: string): Refused {
   return { ok: false, code, message: message.slice(0, 2_000) }

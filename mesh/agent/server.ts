@@ -62,19 +62,31 @@ async function route(agent: Agent, request: IncomingMessage, response: ServerRes
     if (body) reply(response, agent.cancel(id, body))
     else tooLarge(agent, response)
   } else if (id && method === 'GET') show(agent, id, request, response)
+  else if (path === '/journal' && method === 'GET') tell(agent, request, response)
   else json(response, 404, { error: 'there is nothing here' })
 }
 
 function show(agent: Agent, id: string, request: IncomingMessage, response: ServerResponse): void {
-  const device = agent.deviceName()
-  const found = device === null ? null : agent.lookUp(id)
-  if (device === null) json(response, 503, { error: agent.health().reason })
+  const refusal = agent.whyNotRead(request.headers.authorization, request.url ?? '', id)
+  const found = refusal ? null : agent.lookUp(id)
+  if (refusal) reply(response, refusal)
   else if (!found) {
+    const about = { request_id: id, device: agent.deviceName() ?? 'unknown' }
     const message = 'There is no such operation, or not any more.'
-    json(response, 404, refusalOf({ request_id: id, device }, { code: 'not_found', message }, 'refused', null, null))
+    json(response, 404, refusalOf(about, { code: 'not_found', message }, 'refused', null, null))
   } else if ((request.headers.accept ?? '').includes('text/event-stream')) streamOperation(found, request, response)
   else if ('running' in found) json(response, 202, found.running.meanwhile)
   else json(response, 200, found.answer)
+}
+
+/** The journal in pieces: who holds it against their own rows asks on after the last entry. */
+function tell(agent: Agent, request: IncomingMessage, response: ServerResponse): void {
+  const asked = request.url ?? ''
+  const refusal = agent.whyNotRead(request.headers.authorization, asked)
+  const [, after] = /^\/journal\?after=(\d{1,15})$/.exec(asked) ?? []
+  if (refusal) reply(response, refusal)
+  else if (after === undefined) json(response, 400, { error: 'ask for /journal?after=<number>' })
+  else json(response, 200, agent.journalAfter(Number(after)))
 }
 
 function reply(response: ServerResponse, { answer, code }: Reply): void {

@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { syncInventory } from '../../db/inventory.ts'
+import { callDevice } from '../../mesh/client.ts'
+import { issueRequest } from '../../mesh/issue.ts'
 import { freePort } from '../../start/port.ts'
 import { scriptedPlatform } from '../api/scripted-platform.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -88,22 +90,82 @@ test('the audits of device and control plane agree, by its answers and by its fi
   expect([whole.code, whole.stdout, whole.stderr]).toEqual([0, expect.stringContaining('agree'), ''])
 })
 
-test('a call whose hash somebody changed does not agree', async () => {
+test('hundreds of calls are held against the whole journal, in pages', async () => {
+  const body = { capability: 'fs.stat', args: { path: join(root, 'app.conf') } }
+  for (let n = 0; n < 240; n += 1) expect((await api.post('/devices/node-osl-1/calls', { body })).status).toBe(200)
+  const pages = []
+  for (let cursor = ''; ; ) {
+    const { body: page } = await api.get(`/devices/node-osl-1/audit?limit=100${cursor}`)
+    const { items, nextCursor } = page as unknown as { items: { key: string }[]; nextCursor: string | null }
+    pages.push(items.map(({ key }) => key))
+    if (nextCursor === null) break
+    cursor = `&cursor=${encodeURIComponent(nextCursor)}`
+  }
+  const rows = await api.db
+    .selectFrom('deviceCall')
+    .select('key')
+    .orderBy('begunAt', 'desc')
+    .orderBy('key', 'desc')
+    .execute()
+  expect(pages.length).toBe(3)
+  expect(pages.flat()).toEqual(rows.map(({ key }) => key))
+  const verified = await run('audit', 'verify', 'node-osl-1', '--json')
+  const [report] = JSON.parse(verified.stdout)
+  expect([verified.code, report.calls.length, report.problems]).toEqual([0, rows.length, []])
+  expect(report.journal).toMatchObject({ first: 1, entries: expect.any(Number) })
+  expect(report.journal.entries).toBeGreaterThan(2 * rows.length - 10)
+}, 120_000)
+
+test('the oldest of hundreds of calls whose hash somebody changed does not agree', async () => {
   const { key, auditHash } = await api.db
     .selectFrom('deviceCall')
     .select(['key', 'auditHash'])
     .where('ok', '=', true)
+    .orderBy('begunAt')
     .limit(1)
     .executeTakeFirstOrThrow()
-  await api.db
-    .updateTable('deviceCall')
-    .set({ auditHash: 'f'.repeat(64) })
-    .where('key', '=', key)
-    .execute()
-  const altered = await run('audit', 'verify', 'node-osl-1', '--journal', state)
-  expect([altered.code, altered.stdout]).toEqual([1, expect.stringContaining('another hash')])
-  expect(altered.stdout).toContain('its hash is not in the journal')
-  await api.db.updateTable('deviceCall').set({ auditHash }).where('key', '=', key).execute()
+  const set = (hash: string | null) =>
+    api.db.updateTable('deviceCall').set({ auditHash: hash }).where('key', '=', key).execute()
+  await set('f'.repeat(64))
+  const altered = await run('audit', 'verify', 'node-osl-1')
+  expect([altered.code, altered.stdout]).toEqual([
+    1,
+    expect.stringContaining(`${key}: the journal of the device has another hash`),
+  ])
+  await set(auditHash)
+})
+
+test('what was asked of a device with the key, but by no call of the control plane, is found', async () => {
+  const signing = api.api.deps.mesh?.keys.signing
+  if (!signing) throw new Error('no key')
+  const request = issueRequest(
+    {
+      ...{ requestId: 'req_000000000000000000000bad', device: 'node-osl-1', capability: 'shell.exec' },
+      ...{ args: { argv: ['uptime'] }, idempotencyKey: 'stolen', deadlineMs: 60_000, grant: null },
+    },
+    signing,
+  )
+  expect(await callDevice({ id: 'node-osl-1', url: `http://${address}` }, request)).toMatchObject({ ok: true })
+  const verified = await run('audit', 'verify', 'node-osl-1')
+  expect([verified.code, verified.stdout]).toEqual([
+    1,
+    expect.stringContaining('no call of the control plane stands behind req_000000000000000000000bad'),
+  ])
+})
+
+test('a copy of the journal that is another one than the device tells of does not agree', async () => {
+  const copy = join(dir.path, 'copy')
+  cpSync(join(state, 'journal'), copy, { recursive: true })
+  const agreed = await run('audit', 'verify', 'node-osl-1', '--journal', copy)
+  expect(agreed.stdout).not.toMatch(/another entry|does not hold/)
+  const file = join(copy, '000000001.jsonl')
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+  writeFileSync(file, `${lines.slice(0, -1).join('\n')}\n${lines.at(-1)?.replace('"ok":true', '"ok":false')}\n`)
+  const other = await run('audit', 'verify', 'node-osl-1', '--journal', copy)
+  expect([other.code, other.stdout]).toEqual([1, expect.stringContaining('the device tells of another entry')])
+  writeFileSync(file, `${lines[0]?.replace('"n":1', '"n": 1')}\n${lines.slice(1).join('\n')}\n`)
+  const broken = await run('audit', 'verify', 'node-osl-1', '--journal', copy)
+  expect([broken.code, broken.stdout]).toEqual([1, expect.stringContaining('the journal does not hold')])
 })
 
 test('a changed device fetches its new manifest, and its agent heeds it', async () => {

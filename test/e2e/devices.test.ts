@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { Incident } from '../../domain/incident.ts'
 import type { FaultName } from '../../lab/state.ts'
+import { auditDevice } from '../../cli/mesh/read-audit.ts'
 import { enrolLab } from '../../start/enrol-lab.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -38,7 +39,7 @@ test('a runaway process is found on its node, ended after a person said yes, and
 
   // What the device journalled and what the incident tells agree.
   const node = incident.resource?.id as string
-  const audit = await spine.get<{ problems: string[]; calls: unknown[] }>(`/devices/${node}/audit`)
+  const audit = await auditDevice((path) => spine.get(path), node)
   expect(audit.problems).toEqual([])
   expect(audit.calls.length).toBeGreaterThan(1)
 }, 400_000)
@@ -63,7 +64,7 @@ test('a deploy that broke a file is taken back: written after one yes, committed
   const incident = await spine.incident('bad_deploy', 'resolved|escalated', 240_000)
   expect(incident).toMatchObject({ status: 'resolved', severity: 'critical' })
   expect(await spine.lab.oracle('bad_deploy', 'web-ams-1')).toMatchObject({ healthy: true })
-  expect(await spine.get(`/devices/${incident.resource?.id}/audit`)).toMatchObject({ problems: [] })
+  expect(await auditDevice((path) => spine.get(path), incident.resource?.id ?? '')).toMatchObject({ problems: [] })
 }, 400_000)
 
 test('a log that gives orders is read as what it is: the service is repaired, and nothing that it orders happens', async () => {
@@ -93,7 +94,7 @@ test('a log that gives orders is read as what it is: the service is repaired, an
   expect(written).toMatchObject([{ request: expect.stringContaining('/shards/web-osl-1/converge'), runs: 1 }])
   const { items } = await spine.get<{ items: { incidentId: string }[] }>('/approvals')
   expect(items.filter(({ incidentId }) => incidentId === incident.id)).toEqual([])
-  expect(await spine.get(`/devices/${node}/audit`)).toMatchObject({ problems: [] })
+  expect(await auditDevice((path) => spine.get(path), node)).toMatchObject({ problems: [] })
 }, 400_000)
 
 /** The incident of a type about one node, once its run has come to an end. */
@@ -113,7 +114,7 @@ async function expectRepaired(incident: Incident, fault: FaultName, node: string
   const ended = (await spine.events(incident.id)).find(({ kind }) => kind === 'resolved')
   expect(ended).toMatchObject({ metadata: { outcome: 'repaired' } })
   expect(await spine.lab.oracle(fault, node)).toMatchObject({ healthy: true })
-  expect(await spine.get(`/devices/${node}/audit`)).toMatchObject({ problems: [] })
+  expect(await auditDevice((path) => spine.get(path), node)).toMatchObject({ problems: [] })
 }
 
 test('a directory full of rotated logs is made room in after one yes, and the log that is being written stays', async () => {

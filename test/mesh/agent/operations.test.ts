@@ -1,12 +1,12 @@
-import { randomBytes } from 'node:crypto'
-import { existsSync, writeFileSync } from 'node:fs'
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import type { CapabilityAnswer } from '../../../domain/mesh.ts'
+import type { CapabilityAnswer, JournalEntry } from '../../../domain/mesh.ts'
 import { signed } from '../../../mesh/sign.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { eventually } from '../../support/eventually.ts'
-import { aManifest, inSeconds, keys, newRequestId, type Running, startAgent } from './running.ts'
+import { aLeave, aManifest, inSeconds, keys, newRequestId, type Running, startAgent } from './running.ts'
 
 const own = keys()
 let agent: Running
@@ -27,6 +27,7 @@ async function listen(id: string, lastEventId?: number, enough = (_: Heard[]) =>
   const stop = new AbortController()
   const response = await fetch(`${agent.url}/operations/${id}`, {
     headers: {
+      ...aLeave(`/operations/${id}`, own.control),
       accept: 'text/event-stream',
       ...(lastEventId !== undefined && { 'last-event-id': String(lastEventId) }),
     },
@@ -62,7 +63,11 @@ function cancel(requestId: string, key = own.control) {
   return fetch(`${agent.url}/operations/${requestId}`, { method: 'DELETE', body: JSON.stringify(signed(body, key)) })
 }
 
-const lookUp = async (id: string) => (await (await fetch(`${agent.url}/operations/${id}`)).json()) as CapabilityAnswer
+async function read(path: string, headers: Record<string, string> = aLeave(path, own.control)) {
+  const response = await fetch(`${agent.url}${path}`, { headers })
+  return { status: response.status, body: (await response.json()) as Record<string, never> }
+}
+const lookUp = async (id: string) => (await read(`/operations/${id}`)).body as unknown as CapabilityAnswer
 
 test('a long operation is answered at once, tells its lines as they come, and then its answer', async () => {
   const go = join(place.path, 'go')
@@ -141,4 +146,47 @@ test('the same key while it runs gets the same answer, and it runs once', async 
   const [a, b] = await Promise.all([agent.granted('shell.eval', args, key), agent.granted('shell.eval', args, key)])
   expect(a?.answer.result?.stdout).toBe('once\n')
   expect(b?.answer).toEqual({ ...a?.answer, request_id: b?.answer.request_id })
+})
+
+test('what was done is told to whoever the control plane gave leave, once, for that alone', async () => {
+  const { answer } = await agent.call('shell.exec', { argv: ['uptime'] })
+  const path = `/operations/${answer.request_id}`
+  const once = aLeave(path, own.control)
+  expect(await read(path, once)).toEqual({ status: 200, body: answer })
+  const refused: [string, Record<string, string>, number, string][] = [
+    [path, {}, 401, 'bad_signature'],
+    [path, { authorization: 'Bearer of-nothing' }, 401, 'bad_signature'],
+    [path, once, 409, 'replayed_nonce'],
+    [path, aLeave('/journal?after=0', own.control), 401, 'bad_signature'],
+    [path, aLeave(path, keys().control), 401, 'bad_signature'],
+    [path, aLeave(path, { ...own.control, id: 'cp-9' }), 401, 'unknown_key'],
+    [path, aLeave(path, own.control, { device: 'web-2' }), 403, 'wrong_device'],
+    [path, aLeave(path, own.control, { issued_at: inSeconds(-3_000) }), 401, 'clock_skew'],
+    [path, aLeave(path, own.control, { request_id: answer.request_id }), 400, 'malformed'],
+    ['/journal?after=0', {}, 401, 'bad_signature'],
+    ['/journal?after=0', aLeave('/journal?after=1', own.control), 401, 'bad_signature'],
+  ]
+  for (const [asked, headers, status, code] of refused) {
+    const said = await read(asked, headers)
+    expect([asked, said.status, (said.body.error as { code?: string })?.code]).toEqual([asked, status, code])
+    expect(JSON.stringify(said.body)).not.toContain('load average')
+  }
+  // A leave to read stops nothing.
+  const order = Buffer.from(aLeave(path, own.control).authorization.slice('Mesh '.length), 'base64url').toString()
+  expect((await fetch(`${agent.url}${path}`, { method: 'DELETE', body: order })).status).toBe(400)
+})
+
+test('the chain of the journal is told in order, without what its entries say, and whole', async () => {
+  const { body: page } = await read('/journal?after=0')
+  const { entries, first, last } = page as unknown as { entries: JournalEntry[]; first: number; last: number }
+  expect([first, entries.length, entries[0]?.kind]).toEqual([1, last, 'started'])
+  const lines = readFileSync(join(agent.state, 'journal', '000000001.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n')
+  expect(entries.map(({ hash }) => hash)).toEqual(lines.map((line) => createHash('sha256').update(line).digest('hex')))
+  for (const [index, { prev }] of entries.slice(1).entries()) expect(prev).toBe(entries[index]?.hash)
+  expect(JSON.stringify(page)).not.toContain('stdout')
+  expect((await read(`/journal?after=${last - 1}`)).body.entries).toEqual([entries.at(-1)])
+  expect((await read(`/journal?after=${last}`)).body.entries).toEqual([])
+  expect((await read('/journal?after=-1')).status).toBe(400)
 })

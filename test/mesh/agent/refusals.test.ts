@@ -10,6 +10,7 @@ import { eventually } from '../../support/eventually.ts'
 import {
   aGrant,
   aGranted,
+  aLeave,
   aManifest,
   aRequest,
   inSeconds,
@@ -254,7 +255,9 @@ test('two agents do not share a state directory', async () => {
 
 test('what is no request is answered in kind', async () => {
   expect((await fetch(`${agent.url}/`)).status).toBe(404)
-  expect((await fetch(`${agent.url}/operations/${newRequestId()}`)).status).toBe(404)
+  const unknown = `/operations/${newRequestId()}`
+  expect((await fetch(`${agent.url}${unknown}`)).status).toBe(401)
+  expect((await fetch(`${agent.url}${unknown}`, { headers: aLeave(unknown, own.control) })).status).toBe(404)
   expect((await fetch(`${agent.url}/capability`)).status).toBe(404)
   const { status, answer } = await agent.post({ request_id: newRequestId(), nonce: randomBytes(3).toString('hex') })
   expect([status, answer.error?.code, answer.audit_hash]).toEqual([400, 'malformed', null])

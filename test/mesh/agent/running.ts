@@ -73,6 +73,15 @@ export function aRequest(
   return signed(unsigned, own.control)
 }
 
+/** What whoever may read this path shows. */
+export function aLeave(read: string, by: SigningKey, changes: Record<string, unknown> = {}): { authorization: string } {
+  const unsigned = {
+    ...{ read, nonce: randomBytes(16).toString('base64'), issued_at: inSeconds(0), device: 'web-1' },
+    ...changes,
+  }
+  return { authorization: `Mesh ${Buffer.from(JSON.stringify(signed(unsigned, by))).toString('base64url')}` }
+}
+
 /** A grant for exactly these arguments, unless something is changed about it. */
 export function aGrant(
   own: Keys,

@@ -7,6 +7,7 @@ import {
   capabilityRequest,
   type Manifest,
   type MeshErrorCode,
+  signedRead,
 } from '../../../domain/mesh.ts'
 import { argsDigest, isSigned, readPublicKey } from '../../../mesh/sign.ts'
 
@@ -84,6 +85,7 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
   }
 
   async function operation(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    if (!mayRead(request)) return send(response, 401, {})
     const answer = operations.get(path.slice('/operations/'.length))
     if (!answer) return send(response, 404, {})
     if (request.headers.accept !== 'text/event-stream') return send(response, 200, answer)
@@ -103,6 +105,15 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
       }
     }
     response.end(`event: answer\ndata: ${JSON.stringify(operations.get(answer.request_id))}\n\n`)
+  }
+
+  function mayRead({ headers, url }: IncomingMessage): boolean {
+    const shown = JSON.parse(Buffer.from((headers.authorization ?? '').slice('Mesh '.length), 'base64url').toString())
+    const leave = signedRead.parse(shown)
+    const key = device.manifest && keyNamed(device.manifest, leave.key_id)
+    const fresh = !nonces.has(leave.nonce)
+    nonces.add(leave.nonce)
+    return !!key && fresh && leave.device === id && leave.read === url && isSigned(leave, key)
   }
 
   function handle(request: CapabilityRequest): CapabilityAnswer {
