@@ -1,12 +1,13 @@
 import type { KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { CapabilityAnswer, CapabilityRequest, MeshErrorCode, MeshHealth } from '../../domain/mesh.ts'
+import type { CapabilityAnswer, CapabilityRequest, JournalPage, MeshErrorCode, MeshHealth } from '../../domain/mesh.ts'
 import { argsDigest } from '../sign.ts'
 import { act, answerOf, refusalOf } from './act.ts'
 import { type Available, availableOf } from './available.ts'
 import { capabilitiesOn, type Elsewhere } from './capabilities.ts'
 import type { Confinement } from './confine.ts'
-import { admitCall, admitCancel, type Doorstep, type Refused } from './door.ts'
+import { admitCall, admitCancel, admitRead, type Doorstep, noRequestId, type Refused, requestIdIn } from './door.ts'
+import { entriesAfter } from './entries.ts'
 import { rule } from './guard.ts'
 import type { Journal } from './journal.ts'
 import type { Known } from './known.ts'
@@ -89,9 +90,9 @@ export async function openAgent(world: World) {
 
   async function call(body: Uint8Array): Promise<Reply> {
     const here = current()
-    if (!here) return closed(body)
+    if (!here) return closed(requestIdIn(body))
     const admitted = admitCall(body, doorstep(here))
-    if (!admitted.ok) return turnedAway(admitted, body, here.manifest.device)
+    if (!admitted.ok) return turnedAway(admitted, requestIdIn(body), here.manifest.device)
     const { request } = admitted
     // Before anything is awaited: two copies of one request must not both pass the door.
     nonces.remember(request.nonce, Date.parse(request.issued_at), nowMs())
@@ -190,16 +191,31 @@ export async function openAgent(world: World) {
     return { answer, code }
   }
 
-  function turnedAway({ code, message }: Refused, body: Uint8Array, device: string): Reply {
-    return {
-      answer: refusalOf({ request_id: requestIdIn(body), device }, { code, message }, 'refused', null, null),
-      code,
-    }
+  function turnedAway({ code, message }: Refused, request_id: string, device: string): Reply {
+    return { answer: refusalOf({ request_id, device }, { code, message }, 'refused', null, null), code }
   }
 
-  function closed(body: Uint8Array): Reply {
+  function closed(requestId: string): Reply {
     const message = `This agent does nothing: ${refusing}.`
-    return turnedAway({ ok: false, code: 'manifest_invalid', message }, body, device ?? 'unknown')
+    return turnedAway({ ok: false, code: 'manifest_invalid', message }, requestId, device ?? 'unknown')
+  }
+
+  /** Why whoever shows this may not read what is asked for, a path with its query; null when they may, this once. */
+  function whyNotRead(shown: string | undefined, asked: string, requestId = noRequestId): Reply | null {
+    const here = current()
+    if (!here) return closed(requestId)
+    const admitted = admitRead(shown, asked, doorstep(here))
+    if (!admitted.ok) return turnedAway(admitted, requestId, here.manifest.device)
+    nonces.remember(admitted.request.nonce, Date.parse(admitted.request.issued_at), nowMs())
+    return null
+  }
+
+  function journalAfter(after: number): JournalPage {
+    return {
+      device: device ?? 'unknown',
+      ...entriesAfter(world.state, after),
+      last: journal.entries(),
+    }
   }
 
   /** What there is of an operation: it runs, the journal knows its answer, or nobody can tell. */
@@ -217,9 +233,9 @@ export async function openAgent(world: World) {
 
   function cancel(requestId: string, body: Uint8Array): Reply {
     const here = current()
-    if (!here) return closed(body)
+    if (!here) return closed(requestIdIn(body))
     const admitted = admitCancel(body, doorstep(here))
-    if (!admitted.ok) return turnedAway(admitted, body, here.manifest.device)
+    if (!admitted.ok) return turnedAway(admitted, requestIdIn(body), here.manifest.device)
     nonces.remember(admitted.request.nonce, Date.parse(admitted.request.issued_at), nowMs())
     const about = { request_id: admitted.request.request_id, device: here.manifest.device }
     if (about.request_id !== requestId) {
@@ -273,7 +289,8 @@ export async function openAgent(world: World) {
   }
 
   await reload()
-  return { call, cancel, lookUp, health, reload, close, deviceName: () => current()?.manifest.device ?? null }
+  const deviceName = () => current()?.manifest.device ?? null
+  return { call, cancel, whyNotRead, lookUp, journalAfter, health, reload, close, deviceName }
 }
 
 const interrupted = 'The agent ended while it was being done: nobody can tell how far it came.'
@@ -281,15 +298,4 @@ const interrupted = 'The agent ended while it was being done: nobody can tell ho
 /** What a key stands for: the same thing asked again has the same digest, whatever its time, nonce and grant. */
 function digestOf({ device, capability, args, rehearse }: CapabilityRequest): string {
   return argsDigest({ device, capability, args, rehearse })
-}
-
-/** For the answer to something that is no request: its id if it has one. */
-function requestIdIn(body: Uint8Array): string {
-  try {
-    const { request_id } = JSON.parse(Buffer.from(body).toString('utf8')) as { request_id?: unknown }
-    if (typeof request_id === 'string' && /^req_[0-9a-f]{24}$/.test(request_id)) return request_id
-  } catch {
-    // Then it has none.
-  }
-  return `req_${'0'.repeat(24)}`
 }

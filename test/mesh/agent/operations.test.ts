@@ -168,7 +168,11 @@ test('what was done is told to whoever the control plane gave leave, once, for t
   ]
   for (const [asked, headers, status, code] of refused) {
     const said = await read(asked, headers)
-    expect([asked, said.status, (said.body.error as { code?: string })?.code]).toEqual([asked, status, code])
+    expect([asked, said.status, (said.body as { error?: { code?: string } }).error?.code]).toEqual([
+      asked,
+      status,
+      code,
+    ])
     expect(JSON.stringify(said.body)).not.toContain('load average')
   }
   // A leave to read stops nothing.
