@@ -24,7 +24,7 @@ import { type CallPlace, stepKey } from './step-key.ts'
 import { toolContext } from './tool-context.ts'
 import { verifyWrite } from './verify.ts'
 
-export type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
+type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
 
 export function actActivities(deps: ActDeps) {
   return {

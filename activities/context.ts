@@ -24,7 +24,7 @@ import { assertOwnRun, ownWorkflowId } from './own-run.ts'
 import { escalationReason } from './reason.ts'
 import { stepKey } from './step-key.ts'
 
-export type ContextDeps = {
+type ContextDeps = {
   db: Db
   prompts: Prompts
   protocol: 'native' | 'json'

@@ -28,7 +28,7 @@ export class GiveUp extends Error {
  * The only way an error leaves an activity: a closed code. Messages, causes and stacks stay in the process's own log, because
  * workflow history is kept for long, shown to many, and may quote an alert or a secret.
  */
-export function toFailure(error: unknown): Error {
+function toFailure(error: unknown): Error {
   if (error instanceof CancelledFailure) return error
   const failure = ApplicationFailure.create({
     message: codeOf(error),
@@ -47,7 +47,7 @@ function codeOf(error: unknown): string {
   return 'UNKNOWN'
 }
 
-export type Log = { warn(fields: object, message: string): void; info(fields: object, message: string): void }
+type Log = { warn(fields: object, message: string): void; info(fields: object, message: string): void }
 
 /** Wraps activities so that whatever they throw is logged here and leaves as a closed code. */
 export function sealed<T extends Record<string, (...args: never[]) => Promise<unknown>>>(activities: T, log: Log): T {

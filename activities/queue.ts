@@ -5,7 +5,7 @@ import { groupState, stampQueue } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { decided, wake } from '../workflows/messages.ts'
 
-export type QueueDeps = {
+type QueueDeps = {
   db: Db
   client: Client
   taskQueue: string

@@ -22,7 +22,7 @@ import { beating } from './heartbeat.ts'
 import { assertOwnRun } from './own-run.ts'
 import { callId, stepKey, type Turn } from './step-key.ts'
 
-export type ThinkDeps = {
+type ThinkDeps = {
   db: Db
   model: ModelClient
   temperature: number

@@ -10,7 +10,7 @@ import { Problem } from './problem.ts'
 /** Enough for a person with the wrong clipboard and for a worker with an old token until somebody looks. */
 export const failedAuthentications: Limit = { attempts: 20, seconds: 300 }
 /** A decision takes two. Short, because an approval that waits ten minutes must not be missed for a limit. */
-export const decisionAttempts: Limit = { attempts: 20, seconds: 60 }
+const decisionAttempts: Limit = { attempts: 20, seconds: 60 }
 
 /**
  * Counts a token or a code that was no good, and answers what to say when there were too many from this network. Good ones

@@ -8,7 +8,7 @@ import type { Ending } from './platform-ending.ts'
 import { Problem } from './problem.ts'
 import { settleEffect } from './settle-effect.ts'
 
-export type EffectRequest = {
+type EffectRequest = {
   principal: Principal
   key: string | null
   judged: IncidentEvent<'tool_started'> | null
@@ -24,7 +24,7 @@ export type EffectEnding = Omit<Ending, 'status'> & { status: Ending['status'] |
 const answerWithinMs = 25_000
 
 /** The key of a write: an agent's step key, or one of the person's own. */
-export function effectKeyOf({ principal, key, judged }: Pick<EffectRequest, 'principal' | 'key' | 'judged'>): string {
+function effectKeyOf({ principal, key, judged }: Pick<EffectRequest, 'principal' | 'key' | 'judged'>): string {
   return judged?.stepKey ?? `api:${principal.tokenId}:${key ?? randomUUID()}`
 }
 

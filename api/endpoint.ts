@@ -27,7 +27,7 @@ type Asked<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
   c: Context
 }
 
-export type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A extends z.ZodType> = {
+type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A extends z.ZodType> = {
   method: 'get' | 'post' | 'put'
   /** Below `/api/v1`. */
   path: string

@@ -12,7 +12,7 @@ import { type Ending, endingOf, platformEnding } from './platform-ending.ts'
 import { noteFinished, noteStarted } from './step-rows.ts'
 
 /** SKIPPED: never begun, for what it needs did not come about, the world has changed, or somebody said stop. */
-export type StepStatus = 'OK' | 'FAILED' | 'SKIPPED'
+type StepStatus = 'OK' | 'FAILED' | 'SKIPPED'
 export type StepOutcome = { step: number; vm: string; to: string; status: StepStatus; detail: string }
 
 export type Executor = { key: string; actor: string; judged: IncidentEvent<'tool_started'> | null }
@@ -201,7 +201,7 @@ async function send(platform: PlatformClient, { action, vm, from, to }: PlanStep
   return await platformEnding(platform, key, () => platform.migrateVm(vm, { from, to }, key))
 }
 
-export function planEnding(outcomes: StepOutcome[], nextProposalId: string | null = null): Ending {
+function planEnding(outcomes: StepOutcome[], nextProposalId: string | null = null): Ending {
   const steps = outcomes.sort((a, b) => a.step - b.step)
   const count = (status: StepStatus) => steps.filter((step) => step.status === status).length
   const [ok, failed, skipped] = [count('OK'), count('FAILED'), count('SKIPPED')]

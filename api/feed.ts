@@ -12,7 +12,7 @@ const keptCharacters = 8_000_000
 export type Entry = { position: StreamPosition; incidentId: string; message: string }
 
 /** The newest rows of the log, read once for everybody who listens, and only while somebody does. */
-export type Feed = {
+type Feed = {
   /** Takes part until the answer is called. */
   join(): () => void
   /** The place just before the first row that is kept; null until it is known. */

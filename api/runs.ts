@@ -24,7 +24,7 @@ export type Runs = {
   queue?(withinMs: number): Promise<QueueState | null>
 }
 
-export type QueueState = {
+type QueueState = {
   paused: boolean
   note: string | null
   everySeconds: number | null

@@ -6,7 +6,7 @@ import { sha256 } from '../domain/digest.ts'
 import type { Context, Env } from './hono.ts'
 
 /** Nothing from elsewhere, nothing inline: text that slipped into a page could load and run nothing. */
-export const pagePolicy = [
+const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",

@@ -7,7 +7,7 @@ import { freePort } from '../start/port.ts'
 
 const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
-export type ApiProcess = { url: string; residentMb(): number; stop(): Promise<void> }
+type ApiProcess = { url: string; residentMb(): number; stop(): Promise<void> }
 
 /** The core API as it is deployed, a process of its own, once it takes requests. */
 export async function startApi(options: { databaseUrl: string; dir: string }): Promise<ApiProcess> {

@@ -1,8 +1,5 @@
 import pg from 'pg'
 
-/** The one long incident that the bench reads as a timeline. */
-export const longIncident = { id: 'inc_zzzzzzzzzzlongtimelineofload', events: 1_000 }
-
 const incidentsPerStatement = 2_000
 const days = 180
 

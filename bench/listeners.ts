@@ -4,7 +4,7 @@ import { isBefore } from '../api/feed.ts'
 import type { StreamPosition } from '../db/events.ts'
 
 export type Heard = { received: number; missing: number; duplicates: number; outOfOrder: number }
-export type Listeners = {
+type Listeners = {
   /** Settles when everybody has a place in the stream, so that whatever is written from now on is theirs. */
   ready: Promise<void>
   /** What has become of these rows at every listener so far. */

@@ -4,7 +4,7 @@ import type { Connection } from '@temporalio/client'
 /** Who does not answer by then is not well. */
 const patienceMs = 3_000
 
-export type Reached = { ok: boolean; detail: string }
+type Reached = { ok: boolean; detail: string }
 
 /** Does somebody answer this with a success? */
 export async function answersHttp(url: URL, headers: Record<string, string> = {}): Promise<Reached> {

@@ -8,7 +8,7 @@ import { ApiProblem } from './problem.ts'
 /** Between a lost stream and the next try. */
 const reconnectMs = 500
 
-export type StreamOptions = {
+type StreamOptions = {
   incidentId?: string
   signal?: AbortSignal
   onLost?: (why: string) => void

@@ -6,7 +6,7 @@ import { BlockList, isIP } from 'node:net'
  */
 export type AddressPolicy = 'loopback' | 'private' | 'any'
 
-export type AddressKind = 'loopback' | 'private' | 'public' | 'denied'
+type AddressKind = 'loopback' | 'private' | 'public' | 'denied'
 
 const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')

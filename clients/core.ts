@@ -3,7 +3,7 @@ import type { CoreAnswer, CorePort } from '../domain/tool.ts'
 import type { AddressPolicy } from './address.ts'
 import { HttpError, type HttpRequest, request } from './http.ts'
 
-export type CoreOptions = {
+type CoreOptions = {
   /** Where the core API lives; paths bring their own `/api/v1`. */
   baseUrl: string
   apiKey: string

@@ -3,7 +3,7 @@ import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { Agent, buildConnector, errors, request as send } from 'undici'
 import { type AddressPolicy, allows } from './address.ts'
 
-export type HttpErrorCode = 'timeout' | 'connect' | 'too_large' | 'refused_address' | 'aborted' | 'protocol'
+type HttpErrorCode = 'timeout' | 'connect' | 'too_large' | 'refused_address' | 'aborted' | 'protocol'
 
 /**
  * Why no answer came. `retryable`: may the same request succeed later? The message names the origin, never the path, the
@@ -37,7 +37,7 @@ export type HttpRequest = {
   signal?: AbortSignal
 }
 
-export type HttpAnswer = {
+type HttpAnswer = {
   status: number
   /** The words behind the status, where some servers put their reason. */
   statusText: string

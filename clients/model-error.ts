@@ -1,4 +1,4 @@
-export type ModelErrorCode =
+type ModelErrorCode =
   | 'rate_limited'
   | 'unavailable'
   | 'timeout'

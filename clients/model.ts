@@ -6,7 +6,7 @@ import { HttpError, request } from './http.ts'
 import { ModelError } from './model-error.ts'
 import { retryAfterMs } from './retry-after.ts'
 
-export type ModelOptions = {
+type ModelOptions = {
   /** Any chat-completions server, with or without a trailing `/v1`. */
   baseUrl: string
   /** May be empty: then no credential is sent. */

@@ -35,7 +35,7 @@ export type Oidc = {
 const answerWithinSeconds = 5
 /** Keys are fetched anew when an unknown one appears; what else a provider says about itself changes rarely. */
 const rediscoverAfterMs = 3_600_000
-export const callbackPath = '/auth/oidc/callback'
+const callbackPath = '/auth/oidc/callback'
 
 /** Code flow with PKCE. Discovered when first asked, so that this server starts while the provider is down. */
 export function createOidc(settings: OidcSettings): Oidc {

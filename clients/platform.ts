@@ -3,7 +3,7 @@ import { type EffectAnswer, effectAnswer, type Inventory, inventory } from '../d
 import type { AddressPolicy } from './address.ts'
 import { HttpError, request } from './http.ts'
 
-export type PlatformOptions = { baseUrl: string; token: string; timeoutMs?: number; allow?: AddressPolicy }
+type PlatformOptions = { baseUrl: string; token: string; timeoutMs?: number; allow?: AddressPolicy }
 
 /** The platform answered, and the answer is no: unknown thing, key used for another body, or a fault of its own. */
 export class PlatformError extends Error {

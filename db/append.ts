@@ -22,7 +22,7 @@ export class IncidentNotFoundError extends Error {
   }
 }
 
-export type Appended<K extends EventKind = EventKind> = { event: IncidentEvent<K>; inserted: boolean }
+type Appended<K extends EventKind = EventKind> = { event: IncidentEvent<K>; inserted: boolean }
 
 /**
  * Adds one row to an incident's log: the only way a row gets there. Takes the next number under the incident's row lock, so

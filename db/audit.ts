@@ -3,7 +3,7 @@ import type { AuditRow } from '../domain/audit.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db } from './connect.ts'
 
-export type AuditEntry = {
+type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
   who: string
   what: `${'token' | 'operator' | 'grant' | 'device' | 'sign_in' | 'security'}.${string}`
@@ -54,7 +54,7 @@ const incidents = sql`
     and (kind in ('security_event', 'approval_decided', 'approval_withdrawn', 'resolved', 'escalated', 'cancelled')
       or kind = 'commented' and metadata->>'action' in ('opened', 'investigate_requested', 'cancel_requested'))`
 
-export type AuditFilter = { who?: string; what?: string; since?: string }
+type AuditFilter = { who?: string; what?: string; since?: string }
 
 /** Who did what, newest first, out of every table that knows. `what` is a word or the part before its dot. */
 export async function listAudit(

@@ -9,7 +9,7 @@ const timestamptz = 1184
 const int8 = 20
 
 /** `2026-11-21 01:02:03.45+00` as `2026-11-21T01:02:03.450000Z`: the one spelling of a time in rows, hashes and answers. */
-export function rfc3339(text: string): string {
+function rfc3339(text: string): string {
   const match = /^(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?\+00(?::?00)?$/.exec(text)
   if (!match) return text
   return `${match[1]}T${match[2]}.${(match[3] ?? '').padEnd(6, '0')}Z`

@@ -134,7 +134,7 @@ export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
 }
 
 /** Enrolment is done by hand, at once: a token that lies about is worth nothing. */
-export const enrolmentSeconds = 900
+const enrolmentSeconds = 900
 
 /** Mints the one token that enrols this device, in plain, once; those minted before are void. */
 export async function mintEnrolment(

@@ -71,7 +71,7 @@ export async function streamEnd(db: Db): Promise<StreamPosition> {
   return { tx: String(BigInt(rows[0]?.tx ?? '1') - 1n), id: Number.MAX_SAFE_INTEGER }
 }
 
-export type ChainReport = {
+type ChainReport = {
   ok: boolean
   events: number
   headHash: string

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
 
-export type CapabilityGap = {
+type CapabilityGap = {
   id: string
   incidentId: string
   category: 'investigation' | 'remediation' | 'notification'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
 
-export type IdempotencyKey = { tokenId: string; route: string; key: string }
+type IdempotencyKey = { tokenId: string; route: string; key: string }
 export type Stored = { status: number; response: unknown }
 
 /**

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from './connect.ts'
 
-export type MeshKeyRow = { id: string; publicKey: string; notAfter: string | null }
+type MeshKeyRow = { id: string; publicKey: string; notAfter: string | null }
 
 /**
  * Writes down with which key requests are signed from now on, and which one comes next. Any other ends now, one that was named as the

@@ -53,7 +53,7 @@ export async function listOperators(db: Db, page: { after: string | null; limit:
   return await query.execute()
 }
 
-export type OperatorChange = {
+type OperatorChange = {
   name: string
   role: PersonRole
   maxRisk: Risk

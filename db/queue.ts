@@ -93,9 +93,9 @@ async function currentGroup(db: Db | Trx, type: string): Promise<string | null> 
   return row?.groupId ?? null
 }
 
-export type GroupMember = { incidentId: string; attempt: number }
+type GroupMember = { incidentId: string; attempt: number }
 
-export type GroupState = {
+type GroupState = {
   groupId: string
   /** Open and unassigned, the most urgent and oldest first. */
   members: GroupMember[]

@@ -5,7 +5,7 @@ import type { Trx } from './connect.ts'
 import { incidentById, type NewIncident, openIncident, reopenIncident } from './incidents.ts'
 
 /** Who asks: the name for the timeline, and the person who then may not approve the run's critical actions. */
-export type Requester = { actor: string; operatorId: string | null }
+type Requester = { actor: string; operatorId: string | null }
 
 /** Opens an incident for a person, with their words as its first row. */
 export async function openByHand(

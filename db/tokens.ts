@@ -42,7 +42,7 @@ export async function ensureOperator(db: Db, name: string, role: PersonRole): Pr
   return row.id
 }
 
-export type NewToken = {
+type NewToken = {
   name: string
   role: Role
   operatorId: string | null

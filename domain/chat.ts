@@ -9,7 +9,7 @@ export type ChatMessage =
   | { role: 'tool'; tool_call_id: string; content: string }
 
 /** A call in an answer. `arguments` is text as the model wrote it: JSON if all went well. */
-export type ChatToolCall = { id: string; name: string; arguments: string }
+type ChatToolCall = { id: string; name: string; arguments: string }
 
 export type ChatTool = {
   type: 'function'

@@ -135,7 +135,7 @@ export function parseSetting(key: string, text: string): { ok: true; value: unkn
   return { ok: false, reason: parsed.error.issues.map((issue) => issue.message).join('; ') }
 }
 
-export type SettingSource = 'type' | 'global' | 'environment' | 'default'
+type SettingSource = 'type' | 'global' | 'environment' | 'default'
 export type EffectiveSetting = { key: string; value: unknown; source: SettingSource; problem: string | null }
 
 /**

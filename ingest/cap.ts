@@ -4,7 +4,7 @@ export const maxNameChars = 200
 export const maxTitleChars = 300
 export const maxLabelBytes = 1_024
 export const maxAnnotationBytes = 4_096
-export const maxFields = 64
+const maxFields = 64
 export const maxAlerts = 1_000
 
 /** Routing reads these after the cap, so a crowd of other labels must not push them out. */
@@ -45,7 +45,7 @@ export function capChars(text: string, maxChars: number): string {
 }
 
 /** At most `maxBytes` bytes of UTF-8, never half a code point; what was cut ends in `…`. */
-export function capBytes(text: string, maxBytes: number): string {
+function capBytes(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text
   const room = maxBytes - Buffer.byteLength('…')
   let bytes = 0
@@ -73,7 +73,7 @@ export function textOf(value: unknown): string | null {
 }
 
 /** Text that says something, or null. */
-export function spokenText(value: unknown): string | null {
+function spokenText(value: unknown): string | null {
   const text = textOf(value)
   return text !== null && text.trim() !== '' ? text : null
 }

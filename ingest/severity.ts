@@ -1,7 +1,7 @@
 import type { Severity } from '../domain/incident.ts'
 import { capChars } from './cap.ts'
 
-export type SeverityTable = ReadonlyMap<string, Severity>
+type SeverityTable = ReadonlyMap<string, Severity>
 
 /** A table from `{ critical: ['error', …] }`. */
 export function severityTable(words: Record<Severity, string[]>): SeverityTable {
@@ -10,7 +10,7 @@ export function severityTable(words: Record<Severity, string[]>): SeverityTable 
   return table
 }
 
-export type JudgedSeverity = { severity: Severity; severitySource: 'alert' | 'default'; severityWord: string | null }
+type JudgedSeverity = { severity: Severity; severitySource: 'alert' | 'default'; severityWord: string | null }
 
 /**
  * What a sender's word means. A word we do not know is a warning that says so: taking it for `info`, as others do, loses

@@ -1,6 +1,6 @@
 import type { ChatTool } from '../domain/chat.ts'
 
-export type ToolDescription = {
+type ToolDescription = {
   name: string
   description: string
   /** JSON schema of the parameters, an object. */
@@ -28,7 +28,7 @@ export function describeToolsAsText(tools: ToolDescription[]): string {
 const noise = new Set(['$schema', '$id', 'additionalProperties', 'title'])
 
 /** A schema with what helps a model and nothing else. */
-export function compactSchema(schema: unknown): unknown {
+function compactSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(compactSchema)
   if (schema === null || typeof schema !== 'object') return schema
   const compact: Record<string, unknown> = {}

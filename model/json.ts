@@ -1,6 +1,6 @@
 import { cleanJson } from '../domain/digest.ts'
 
-export type ReadJson = { ok: true; value: unknown } | { ok: false; problem: string }
+type ReadJson = { ok: true; value: unknown } | { ok: false; problem: string }
 
 const maxDepth = 20
 

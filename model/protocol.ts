@@ -3,9 +3,9 @@ import { type Block, findBlocks } from './blocks.ts'
 import { isObject, readJson } from './json.ts'
 import { quote } from './quote.ts'
 
-export type Protocol = 'native' | 'json'
+type Protocol = 'native' | 'json'
 
-export type ParseLimits = {
+type ParseLimits = {
   /** Most calls in one answer. */
   maxCalls: number
   /** Most characters of one call's arguments, or of one JSON block. */
@@ -25,12 +25,12 @@ export type ProposedCall = {
   problem: string | null
 }
 
-export type Confidence = 'high' | 'medium' | 'low'
+type Confidence = 'high' | 'medium' | 'low'
 
 /** What an answer says and the numbers of the rows that show it. */
 export type Claim = { text: string; evidence: number[] }
 
-export type CorrectionCode =
+type CorrectionCode =
   | 'empty_answer'
   | 'no_block'
   | 'malformed_json'

@@ -6,7 +6,7 @@ import { renderGeneric } from './generic/render.ts'
 import type { Render, Rendered } from './render.ts'
 import { renderSlack } from './slack/render.ts'
 
-export type DeliverOptions = {
+type DeliverOptions = {
   /** The same for every attempt of one delivery. */
   deliveryId: string
   now: Date
@@ -15,7 +15,7 @@ export type DeliverOptions = {
 }
 
 /** `responseSnippet`: what the receiver said, for the delivery log; empty when it said nothing. */
-export type Delivery = DeliveryOutcome & { responseSnippet: string }
+type Delivery = DeliveryOutcome & { responseSnippet: string }
 
 const templates: Record<Destination['template'], Render> = { generic: renderGeneric, slack: renderSlack }
 

@@ -11,7 +11,7 @@ export type Reason =
   | { kind: 'region'; region: string }
 
 /** Empty `reasons`: it could start there. */
-export type HostReasons = { host: string; reasons: Reason[] }
+type HostReasons = { host: string; reasons: Reason[] }
 
 /**
  * Why a VM that has no place cannot start on each host once these steps are done, everything that is in its way named; the host

@@ -12,7 +12,7 @@ import { verifyPlan } from './verify.ts'
 
 export type Progress = { migrations: number | null; lowerBound: number; unplaced: number }
 
-export type SolveOptions = {
+type SolveOptions = {
   timeoutMs?: number
   signal?: AbortSignal
   engine?: EngineName

@@ -1,7 +1,7 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../domain/placement.ts'
 import { badInterleaving } from './interleave.ts'
 
-export type Verification = { ok: true } | { ok: false; step: number; reason: string }
+type Verification = { ok: true } | { ok: false; step: number; reason: string }
 
 type World = {
   problem: PlacementProblem

@@ -5,7 +5,7 @@ export const byteBudget = 32 * 1024 * 1024
 
 export type Budgets = { turns: number; tokens: number; seconds: number }
 
-export type Budget = 'turns' | 'tokens' | 'time' | 'bytes'
+type Budget = 'turns' | 'tokens' | 'time' | 'bytes'
 
 /** The budget that is used up, if one is. Turns and time are the loop's own to count. */
 export function spentBudget(state: State, budgets: Budgets): 'tokens' | 'bytes' | null {

@@ -160,7 +160,7 @@ function apply(state: State, event: IncidentEvent): void {
 }
 
 /** A word that a limit is near asks for nothing to be said again, so it is no correction. */
-export function isWarning(code: string): boolean {
+function isWarning(code: string): boolean {
   return code.startsWith('budget_')
 }
 

@@ -1,5 +1,5 @@
-export type PhantomCategory = 'metrics' | 'state' | 'fake_call' | 'action'
-export type Phantom = { category: PhantomCategory; phrase: string }
+type PhantomCategory = 'metrics' | 'state' | 'fake_call' | 'action'
+type Phantom = { category: PhantomCategory; phrase: string }
 
 /** What this attempt's log shows to have been done. */
 export type Done = { writes: number; reads: number }

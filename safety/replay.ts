@@ -14,7 +14,7 @@ export type Difference = {
   is: { verdict: Verdict; code: string; reason: string }
 }
 
-export type Replay = {
+type Replay = {
   /** Rulings that were repeated with everything they rested on. */
   judged: number
   differences: Difference[]

@@ -12,7 +12,7 @@ export const resolvedForMs = 45 * 60_000
 /** More names than an investigation can need; the one looked up longest ago is forgotten first, the pinned one never. */
 export const resolvedLimit = 500
 
-export type ResolvedEntry = {
+type ResolvedEntry = {
   ref: ResourceRef
   /** `{kind}:{host}:{uid}` for what runs on a host, else `{kind}:{uid}`. */
   canonical: string
@@ -83,7 +83,7 @@ export function isFresh(atMs: number, nowMs: number): boolean {
   return nowMs - atMs <= resolvedForMs
 }
 
-export type Meant =
+type Meant =
   | { kind: 'known'; entry: ResolvedEntry }
   | { kind: 'ambiguous'; candidates: ResolvedEntry[] }
   | { kind: 'unknown' }

@@ -30,7 +30,7 @@ export const safetyLabels: Record<SafetyCounter, readonly string[]> = {
   security_events: ['code'],
 }
 
-export type Increment = { counter: SafetyCounter; labels: Record<string, string> }
+type Increment = { counter: SafetyCounter; labels: Record<string, string> }
 
 /** What is pending recovery: by incident, attempt and tool. Folding goes on where it stopped. */
 export type Recovering = Map<string, string>

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-export type MeshKeyFiles = { MESH_ROOT_KEY_FILE: string; MESH_SIGNING_KEY_FILE: string }
+type MeshKeyFiles = { MESH_ROOT_KEY_FILE: string; MESH_SIGNING_KEY_FILE: string }
 
 /** The keys of an embedded mesh, made at the first start and kept: devices have pinned the root key. Only their owner reads them. */
 export function ensureMeshKeys(stateDir: string): MeshKeyFiles {

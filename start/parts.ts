@@ -20,12 +20,12 @@ export type PartEvent =
 export type Report = (event: PartEvent) => void
 
 /** What can be stopped: a process, or a server around one. */
-export interface Stoppable {
+interface Stoppable {
   process: RunningProcess
   stop(graceMs?: number): Promise<void>
 }
 
-export interface PartsOptions {
+interface PartsOptions {
   rootDir: string
   logDir: string
   ledger: Ledger

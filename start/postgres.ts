@@ -12,7 +12,7 @@ import { groupMembers, identityOf, isRunning, sendSignal, workingDirectoryOf } f
 
 const database = 'nightshift'
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** Holds the data and the password. */
   dir: string
   /** Where to look for a free port from; any free port when absent. */

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Ledger } from './ledger.ts'
 import { groupMembers, sendSignal } from './process-table.ts'
 
-export interface ProcessOptions {
+interface ProcessOptions {
   /** Names the process in messages and in the ledger. */
   name: string
   command: string

@@ -9,7 +9,7 @@ import { endedEarly, logTail, type RunningProcess, startProcess } from './proces
 /** The search attributes the workflows set; all are keywords. */
 export const searchAttributes = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']
 
-export interface TemporalOptions {
+interface TemporalOptions {
   /** Path of the Temporal CLI. */
   cli: string
   /** Where workflows are kept; null keeps them in memory. */

@@ -16,7 +16,7 @@ import { readPrompts } from '../prompts/render.ts'
 import { ensureSchedule } from './schedule.ts'
 import { ensureSearchAttributes } from './search-attributes.ts'
 
-export const defaultTaskQueue = 'nightshift'
+const defaultTaskQueue = 'nightshift'
 
 export type Workers = {
   /** Temporal's own words: INITIALIZED, RUNNING, STOPPING, … */
@@ -35,7 +35,7 @@ export async function bundleWorkflows(): Promise<{ code: string }> {
   })
 }
 
-export type WorkerOptions = {
+type WorkerOptions = {
   taskQueue?: string
   bundle?: { code: string }
   /** What `platform_config` falls back to; by default what the process was given. */

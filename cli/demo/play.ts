@@ -19,7 +19,7 @@ export type Audience = {
   event(event: IncidentEvent, sinceIso: string): void | Promise<void>
 }
 
-export type Played = { incident: AnIncident; verdict: Verdict; sinceIso: string }
+type Played = { incident: AnIncident; verdict: Verdict; sinceIso: string }
 
 /** The prober looks every second and wants to see a fault twice; a replica must first fall behind. */
 const alertWithinMs = 60_000

@@ -3,7 +3,7 @@ import type { ProxmoxApi } from './api.ts'
 import { flag, type Kind, nodeName, sidOf, vmid } from './name.ts'
 
 /** A guest in the HA manager's hands. `state` and `isRunning` are the manager's, null when it has not looked at it yet. */
-export type HaGuest = {
+type HaGuest = {
   sid: string
   /** What it is asked to keep it at. */
   wanted: string

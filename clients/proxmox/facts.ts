@@ -22,7 +22,7 @@ const current = z.object({
   cpus: z.coerce.number().nonnegative().optional(),
 })
 
-export type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number, GuestFacts>>
+type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number, GuestFacts>>
 
 /**
  * What is known of guests, and remembered while their node is dead and cannot be asked. Costs one request per guest the first

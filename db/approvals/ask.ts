@@ -8,7 +8,7 @@ import { append } from '../append.ts'
 import type { Db, Trx } from '../connect.ts'
 import { enqueueNotification } from '../deliveries.ts'
 
-export type ApprovalRequest = {
+type ApprovalRequest = {
   incidentId: string
   attempt: number
   turn: number
@@ -82,7 +82,7 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
 }
 
 /** Puts the question, or a reminder of it, into the outbox. */
-export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['reminder']): Promise<void> {
+async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['reminder']): Promise<void> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
   const incident = await trx
     .selectFrom('incident')

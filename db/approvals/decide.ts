@@ -12,7 +12,7 @@ import { recordSecurityEvent } from '../security-events.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { expirePending } from './settle.ts'
 
-export type DecisionRequest = {
+type DecisionRequest = {
   /** Null when the door names none: then the token alone says which. */
   approvalId: string | null
   /** The incident the door belongs to, so that an attempt with a false token leaves its trace there. */

@@ -6,7 +6,7 @@ import type { Db } from '../connect.ts'
 import { typeOfApproval } from '../incident-type.ts'
 import { refusalToDecide } from '../operators.ts'
 
-export type MintOutcome =
+type MintOutcome =
   | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; expiresAt: string }
   | { outcome: 'not_found' | 'forbidden' | 'gone'; message: string }
 

@@ -5,7 +5,7 @@ import type { Db, Trx } from '../connect.ts'
 import { incidentById } from '../incidents.ts'
 
 /** Where Slack keeps one of our messages. */
-export type SlackPlace = { channel: string; ts: string }
+type SlackPlace = { channel: string; ts: string }
 
 export type SlackView = {
   incident: Incident

@@ -10,7 +10,7 @@ import { renderRoot } from './root.ts'
 type Place = { channel: string; ts: string }
 
 /** What a delivery finds when it is its turn. */
-export type SlackSituation = {
+type SlackSituation = {
   incident: Incident
   approvals: readonly Approval[]
   thread: { posted: boolean; place: Place | null }

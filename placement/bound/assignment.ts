@@ -5,7 +5,7 @@ import type { LinearModel, Row, Term } from './linear-model.ts'
 /** Where VMs end up: of every wanted one and of those that were allowed to move. */
 export type Assignment = Map<number, number>
 
-export type AssignmentModel = { model: LinearModel; columns: [vm: number, host: number][] }
+type AssignmentModel = { model: LinearModel; columns: [vm: number, host: number][] }
 
 /**
  * End places as a program: every wanted VM on exactly one host, every mover too, within RAM and CPU, no two of a group in one

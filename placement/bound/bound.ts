@@ -2,7 +2,7 @@ import type { Kinds } from '../cluster/kinds.ts'
 import { bestPacking, bestPackings, type Item } from './knapsack.ts'
 
 /** What becomes of one host: who leaves it, by kind, who comes, and what that costs in migrations. */
-export type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }
+type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }
 
 /** The master program's answer: how much of each pattern, what one more VM of a kind would cost, and what a host is worth. */
 export type Prices = { kind: number[]; host: number[]; shares: number[] }

@@ -3,7 +3,7 @@ import { roomOf } from '../cluster/room.ts'
 import type { Move } from './search.ts'
 
 /** `fewest`: no plan of any kind needs fewer migrations. `none`: there is no plan at all. `unknown`: too many states. */
-export type Exhausted = { kind: 'fewest'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
+type Exhausted = { kind: 'fewest'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
 
 /** Clusters in which all orders can be looked at within seconds. */
 export function isSmall({ targets, movable, wanted }: Instance): boolean {

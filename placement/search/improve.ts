@@ -12,7 +12,7 @@ import { exhaust, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 import { sequenceOf } from './sequence.ts'
 
-export type ImproveOptions = {
+type ImproveOptions = {
   deadlineMs: number
   random: () => number
   /** A sum has shown already that not all can have a place. */

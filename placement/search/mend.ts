@@ -8,7 +8,7 @@ import { type Move, search } from './search.ts'
 const hotFraction = 0.9
 const runsAtMost = 200
 
-export type MendOptions = { deadlineMs: number; random: () => number; report: (known: Known) => void }
+type MendOptions = { deadlineMs: number; random: () => number; report: (known: Known) => void }
 
 /**
  * Rebalancing: broken rules are mended with few migrations, and hosts that are over nine tenths full are relieved where that can

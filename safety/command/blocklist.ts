@@ -6,7 +6,7 @@ import { leadsTo, leadsToDisk, normalise, type PathList, pathList } from './path
  * What is never done, and no approval lifts it: it ends the host, or destroys more than any incident could be worth. Held against
  * words, never against text. A firewall flush, a deleted volume or a dropped table are not here: a person may be right about them.
  */
-export type Forbidden = { reason: string; token: string }
+type Forbidden = { reason: string; token: string }
 
 const systemTrees = pathList(
   `/ /bin /boot /dev /etc /home /lib /lib32 /lib64 /libx32 /proc /root /run /sbin /sys /usr /var /usr/bin /usr/lib /usr/lib64

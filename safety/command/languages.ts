@@ -5,7 +5,7 @@ import { inspectJq } from './jq.ts'
 import { inspectSed } from './sed.ts'
 
 /** Why a text in a small language does more than look; null when it only looks. */
-export type Inspect = (text: string) => string | null
+type Inspect = (text: string) => string | null
 
 const sql =
   (dialect: 'postgres' | 'mysql' | 'sqlite'): Inspect =>

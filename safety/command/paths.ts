@@ -78,7 +78,7 @@ export function leadsTo(word: Word, list: PathList, directories: readonly string
 
 export const leadsToDisk = (word: Word, directories: readonly string[]): boolean => leadsTo(word, disks, directories)
 
-export type PathFinding = 'endless' | 'secret' | 'holds secrets'
+type PathFinding = 'endless' | 'secret' | 'holds secrets'
 
 /** What is wrong with printing the content of a path; with `tree`, of everything below it. */
 export function pathFinding(word: Word, directories: readonly string[], tree: boolean): PathFinding | null {

@@ -42,7 +42,7 @@ export type Place = {
 }
 
 /** Judges a text for a shell: handed in, since scripts hold commands and commands hold scripts. */
-export type JudgeScript = (text: string, docket: Docket, place: Place) => Ending
+type JudgeScript = (text: string, docket: Docket, place: Place) => Ending
 
 /** `ends`: nothing to do. Else the text in a form that ends; null when there is none, empty when it is best left out. */
 export type Ending = { ends: true } | { ends: false; text: string | null }

@@ -1,8 +1,8 @@
 import type { Word } from './parse.ts'
 
 export type Inner = ArgvInner | ScriptInner
-export type ArgvInner = { kind: 'argv'; words: Word[]; before: Word[]; after: Word[] }
-export type ScriptInner = { kind: 'script'; text: string; before: Word[]; after: Word[] }
+type ArgvInner = { kind: 'argv'; words: Word[]; before: Word[]; after: Word[] }
+type ScriptInner = { kind: 'script'; text: string; before: Word[]; after: Word[] }
 
 export type Unwrapped = {
   inner: Inner[]

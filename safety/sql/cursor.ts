@@ -1,7 +1,7 @@
 import { Problem, type Token } from './tokens.ts'
 
 /** What a dialect allows inside a SELECT; the grammar itself is common. Words are upper case, names lower case. */
-export type SelectWords = {
+type SelectWords = {
   /** Words that are no name unless quoted. */
   reserved: ReadonlySet<string>
   functions: ReadonlySet<string>

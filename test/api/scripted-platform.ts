@@ -2,7 +2,7 @@ import { HttpError } from '../../clients/http.ts'
 import { type PlatformClient, PlatformError } from '../../clients/platform.ts'
 import type { EffectAnswer, Inventory } from '../../domain/platform.ts'
 
-export type ScriptedPlatform = PlatformClient & {
+type ScriptedPlatform = PlatformClient & {
   inventoryState: Inventory
   /** Every write that was truly begun, by its key. */
   begun: string[]

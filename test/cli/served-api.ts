@@ -7,7 +7,7 @@ import type { Role } from '../../domain/operator.ts'
 import { type TestApi, useApi } from '../api/api.ts'
 import { tokenFile, until } from './run-cli.ts'
 
-export type ServedApi = TestApi & {
+type ServedApi = TestApi & {
   /** Where the API listens; `url` is its database. */
   apiUrl: string
   /** What a command is told about where to ask, and as whom. */

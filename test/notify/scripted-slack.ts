@@ -17,11 +17,11 @@ type Body = {
   blocks?: Block[]
 } & Record<string, unknown>
 
-export type SlackCall = { method: string; body: Body; answer: string }
-export type PostedMessage = { ts: string; body: Body; edits: number }
+type SlackCall = { method: string; body: Body; answer: string }
+type PostedMessage = { ts: string; body: Body; edits: number }
 
 /** What Slack does with the next call (`method`: of this method) instead of what it is asked. `after`: it does it, and then tells nobody. */
-export type Trouble = { method?: string; status?: number; error?: string; retryAfter?: number; after?: boolean }
+type Trouble = { method?: string; status?: number; error?: string; retryAfter?: number; after?: boolean }
 
 export type ScriptedSlack = {
   settings: SlackSettings

@@ -18,9 +18,9 @@ export const tokenBudget = 60_000
 const turnsPerLife = 20_000
 const triesPerActivity = 60
 
-export type Life = { seed: number; world: World; violations: Violation[]; ended: boolean }
+type Life = { seed: number; world: World; violations: Violation[]; ended: boolean }
 
-export type LifeOptions = {
+type LifeOptions = {
   without?: Gate | null
   faults?: number
   /** One honest investigation, nobody else, nothing lost and no time lost: what must not be nagged. */

@@ -6,7 +6,7 @@ import { findTemporalCli } from '../../start/temporal-cli.ts'
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 const portOf = (address: string) => Number(address.slice(address.lastIndexOf(':') + 1))
 
-export type OwnTemporal = {
+type OwnTemporal = {
   current: Temporal
   /** Starts it anew from its file and at its ports, after it was stopped or killed. */
   again(): Promise<void>

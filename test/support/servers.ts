@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 
 /** URL of the test run's PostgreSQL, as the owner of everything. The server starts when it is first asked for. */
-export function postgresUrl(): Promise<string> {
+function postgresUrl(): Promise<string> {
   return ask('postgres')
 }
 

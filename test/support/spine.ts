@@ -23,7 +23,7 @@ const once = { connection: 'close' }
 
 export type PartName = 'lab' | 'runbook' | 'api' | 'api2' | 'worker' | 'worker2'
 
-export type SpineOptions = {
+type SpineOptions = {
   /** Parts to start; the others can be started later. */
   parts: PartName[]
   /** Servers of the test's own, where it is going to kill them. */

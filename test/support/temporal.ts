@@ -13,7 +13,7 @@ import { temporalAddress, timeSkippingServerPath } from './servers.ts'
 
 export type Activities = Record<string, (...args: never[]) => Promise<unknown>>
 
-export type TestTemporal = {
+type TestTemporal = {
   client: Client
   /** Runs the workflows and these activities, on task queues of their own, for as long as the work takes. */
   working<T>(activities: Activities, work: (taskQueue: string) => Promise<T>, taskQueue?: string): Promise<T>
@@ -26,7 +26,7 @@ export function newTaskQueue(): string {
   return `test-${randomBytes(4).toString('hex')}`
 }
 
-export type TestTemporalOptions = {
+type TestTemporalOptions = {
   /** Skips ahead while a result is awaited. One clock for all: tests of a file run one after the other. */
   timeSkipping?: boolean
   /** A server of its own that asks runs to continue as new after this many events. */

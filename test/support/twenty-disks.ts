@@ -2,7 +2,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Spine } from './spine.ts'
 
-export type TwentyDisks = { odd: string; incidents: Incident[]; logs: IncidentEvent[][] }
+type TwentyDisks = { odd: string; incidents: Incident[]; logs: IncidentEvent[][] }
 
 /**
  * Fills one disk on each of twenty web shards, one of them with a tenant's data, which no convergence mends; then lets a

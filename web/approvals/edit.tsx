@@ -6,7 +6,7 @@ import { type Change, changes } from './changes.ts'
 import { mustType } from './must-type.ts'
 import { SecondPress } from './second-press.tsx'
 
-export type Edited = { args: Record<string, unknown>; reason: string }
+type Edited = { args: Record<string, unknown>; reason: string }
 
 /** Approves with other arguments: exactly what changes is shown while one types, and again before the second press. */
 export function Edit({

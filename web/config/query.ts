@@ -20,7 +20,7 @@ export type Known = {
   environment: string | null
   secret: boolean
 }
-export type Effective = {
+type Effective = {
   name: string
   key: string
   value: unknown

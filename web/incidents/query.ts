@@ -6,7 +6,7 @@ import { ask, type Page } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { queryClient } from '../query-client.ts'
 
-export type LastEvent = Pick<IncidentEvent, 'kind' | 'detail' | 'at' | 'seq'>
+type LastEvent = Pick<IncidentEvent, 'kind' | 'detail' | 'at' | 'seq'>
 export type ListedIncident = Incident & { lastEvent: LastEvent | null }
 
 /** Rows of one incident come in bursts: they are read once. */

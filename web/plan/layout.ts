@@ -7,7 +7,7 @@ import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep, Proposal }
 export type Look = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
 export type Block = Piece & { x: number; width: number }
 /** Free room in MiB and thousandths of a CPU; below nothing where there is too much already. */
-export type Bar = { blocks: Block[]; freeRamMib: number; freeCpuMc: number }
+type Bar = { blocks: Block[]; freeRamMib: number; freeCpuMc: number }
 export type HostRow = {
   name: string
   rack: string | null

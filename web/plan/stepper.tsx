@@ -88,7 +88,7 @@ export function Stepper({ steps, position, go }: Props) {
 }
 
 /** `Step 2 of 5, wave 1: migrate vm-3 from a to b`. */
-export function sayPosition(steps: PlanStep[], position: number): string {
+function sayPosition(steps: PlanStep[], position: number): string {
   const step = steps[position - 1]
   if (!step)
     return position === 0
