@@ -8,7 +8,7 @@ import { CommandFailed } from './exit-code.ts'
 import { inert } from './inert.ts'
 import { data, jsonLine, paint } from './terminal.ts'
 
-type Options = { json?: boolean; host: string[] }
+type Options = { json?: boolean; host: string[]; directory?: string }
 
 export function judgeCommand(program: Command): void {
   program
@@ -16,6 +16,7 @@ export function judgeCommand(program: Command): void {
     .description('what would become of commands and calls: run, ask or refuse; nothing is run')
     .argument('[command...]', 'one command; without it, lines of stdin')
     .option('--host <name>', 'a host that was looked up, so that a command may name it; repeatable', collect, [])
+    .option('--directory <path>', 'where the commands would run, as on a device; otherwise nobody knows')
     .option('--json', 'one JSON line for each line read, in the same order')
     .addHelpText(
       'after',
@@ -28,8 +29,7 @@ Example:
     )
     .action(async (words: string[], options: Options) => {
       await loadSql()
-      if (words.length > 0)
-        return print(suppose({ command: words.join(' '), hosts: options.host }, toolFacts, Date.now()), options)
+      if (words.length > 0) return print(suppose(aCommand(words.join(' '), options), toolFacts, Date.now()), options)
       let line = 0
       for await (const text of createInterface({
         input: createReadStream('', { fd: 0 }),
@@ -46,8 +46,8 @@ function collect(value: string, before: string[]): string[] {
 }
 
 /** A line that begins as JSON must be one of the known shapes: guessing would judge something else than was meant. */
-function read(text: string, line: number, { host }: Options): Supposition {
-  if (!text.startsWith('{"')) return { command: text, hosts: host }
+function read(text: string, line: number, options: Options): Supposition {
+  if (!text.startsWith('{"')) return aCommand(text, options)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -58,7 +58,12 @@ function read(text: string, line: number, { host }: Options): Supposition {
   if (!parsed.success) {
     throw new CommandFailed('usage', `Line ${line} is neither {"command"} nor {"tool", "args", "state"?}.`)
   }
-  return 'command' in parsed.data ? { hosts: host, ...parsed.data } : parsed.data
+  return 'command' in parsed.data ? { ...aCommand(parsed.data.command, options), ...parsed.data } : parsed.data
+}
+
+function aCommand(command: string, { host, directory }: Options): Supposition {
+  if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory is a path from the root.')
+  return { command, hosts: host, ...(directory && { directory }) }
 }
 
 const colours = { run: 'green', ask: 'yellow', refuse: 'red' } as const

@@ -37,8 +37,15 @@ export type Envelope = {
 /** A thing that a look-up made known: writes may name it from now on. `host` is what it runs on, where it runs on something. */
 export type Discovered = ResourceRef & { name: string; aliases: string[]; host?: string | null }
 
-/** Where a command-carrying call holds what it would execute: words for no shell at all, or a text for bash. */
-export type CommandField = { field: string; form: 'argv' | 'bash' }
+/**
+ * Where a command-carrying call holds what it would execute: words for no shell at all, or a text for bash. With `directory`, which
+ * field says where it runs, and where it does when that says nothing.
+ */
+export type CommandField = {
+  field: string
+  form: 'argv' | 'bash'
+  directory?: { field: string; otherwise: string }
+}
 
 /** Fields of a tool's input that name resources, with the kinds each may be of. */
 export type NamedFields = Readonly<Record<string, ResourceKind | readonly ResourceKind[]>>

@@ -1,6 +1,7 @@
 import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
 import type { CommandField, NamedFields, ToolFacts } from '../domain/tool.ts'
-import { type CommandVerdict, judgeArgv, judgeCommand } from './command/judge.ts'
+import { judgeField } from './command/field.ts'
+import type { CommandVerdict } from './command/judge.ts'
 import type { State } from './fold.ts'
 import { guestsMeantOn, knownHosts, meantBy } from './resolved.ts'
 import { type Corrected, quote, type Rule, refuse } from './ruling.ts'
@@ -94,21 +95,20 @@ function route(names: NamedFields, args: Record<string, unknown>, state: State, 
 }
 
 function bound(
-  { field, form }: CommandField,
+  command: CommandField,
   args: Record<string, unknown>,
   hosts: ReadonlySet<string>,
 ): Step & { command: CommandVerdict | null } {
-  const context = { knownHosts: hosts }
-  const value = args[field]
-  const words = Array.isArray(value) ? value.map(String) : null
-  const judged = form === 'argv' ? judgeArgv(words ?? [], context) : judgeCommand(String(value), context)
+  const { field, form } = command
+  const judged = judgeField(command, args, hosts)
   if (judged.code !== 'UNBOUNDED' || judged.rewrite === null) return { ...unchanged(args), command: judged }
   const to = form === 'argv' ? ['bash', '-c', judged.rewrite] : judged.rewrite
-  const again = form === 'argv' ? judgeArgv(to as string[], context) : judgeCommand(judged.rewrite, context)
+  const rewritten = { ...args, [field]: to }
+  const again = judgeField(command, rewritten, hosts)
   // Tried once: a bounded form that may not run either leaves the call as it was.
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
-  const corrected: Corrected = { code: 'UNBOUNDED_COMMAND', field, from: value, to }
-  return { arguments: { ...args, [field]: to }, corrected: [corrected], problem: null, command: again }
+  const corrected: Corrected = { code: 'UNBOUNDED_COMMAND', field, from: args[field], to }
+  return { arguments: rewritten, corrected: [corrected], problem: null, command: again }
 }
 
 function listOf(kinds: ResourceKind | readonly ResourceKind[]): readonly ResourceKind[] {

@@ -31,7 +31,11 @@ export const supposedState = z.strictObject({
 })
 
 export const supposition = z.union([
-  z.strictObject({ command: z.string().max(64_000), hosts: z.array(z.string()).max(500).optional() }),
+  z.strictObject({
+    command: z.string().max(64_000),
+    hosts: z.array(z.string()).max(500).optional(),
+    directory: z.string().startsWith('/').optional(),
+  }),
   z.strictObject({
     tool: z.string(),
     args: z.record(z.string(), z.unknown()),
@@ -48,7 +52,7 @@ export type Supposed =
 export function suppose(input: Supposition, tools: ReadonlyMap<string, ToolFacts>, nowMs: number): Supposed {
   if ('command' in input) {
     const knownHosts = new Set((input.hosts ?? []).map((host) => host.toLowerCase()))
-    return { command: input.command, ...judgeCommand(input.command, { knownHosts }) }
+    return { command: input.command, ...judgeCommand(input.command, { knownHosts, directory: input.directory }) }
   }
   const given = supposedState.parse(input.state ?? {})
   const state = stateOf(given, nowMs)

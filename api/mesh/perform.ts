@@ -3,7 +3,7 @@ import { cancelAsked } from '../../db/steps.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { cancelOperation } from '../../mesh/client.ts'
 import { issueCancel } from '../../mesh/issue.ts'
-import { judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
+import { judgeField } from '../../safety/command/field.ts'
 import type { ApiDeps } from '../deps.ts'
 import type { EffectEnding } from '../effect.ts'
 import { outputOf, traces, wordsOf } from './answers.ts'
@@ -84,10 +84,7 @@ function failed(detail: string, error: string): EffectEnding {
 /** Judged once more where the grant would be minted: what is forbidden gets none, whoever approved it. */
 function forbiddenCommand({ spec, input }: Mapped): string | null {
   if (!spec.command) return null
-  const { field, form } = spec.command
-  const context = { knownHosts: new Set<string>() }
-  const value = input[field]
-  const verdict = form === 'argv' ? judgeArgv(value as string[], context) : judgeCommand(String(value), context)
+  const verdict = judgeField(spec.command, input, new Set())
   return verdict.verdict === 'refuse' ? verdict.reason : null
 }
 

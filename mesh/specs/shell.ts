@@ -16,7 +16,7 @@ export const exec = defineSpec({
   about: 'Run one program with its arguments on a device, without a shell: no pipes, redirects or globs.',
   input: z.strictObject({ argv, cwd: path.optional() }),
   ...{ effect: 'write', risk: 'medium', reversible: false, inside: true },
-  command: { field: 'argv', form: 'argv' },
+  command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { argv: string[]; cwd?: string }) =>
     input.cwd === undefined ? inGuest(guest, by, input.argv) : null,
   toArgs: ({ argv, cwd }) => present({ argv, cwd }),
@@ -31,7 +31,7 @@ export const shellEval = defineSpec({
     'Run a bash text on a device: pipes, redirects, here-documents. Only where exec and the other device tools do not do.',
   input: z.strictObject({ command: z.string().min(1).max(32_000), cwd: path.optional() }),
   ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, streams: true },
-  command: { field: 'command', form: 'bash' },
+  command: { field: 'command', form: 'bash', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { command: string; cwd?: string }) =>
     input.cwd === undefined ? inGuest(guest, by, ['/bin/bash', '--noprofile', '--norc', '-c', input.command]) : null,
   toArgs: ({ command, cwd }) => present({ text: command, cwd }),

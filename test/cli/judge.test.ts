@@ -19,6 +19,13 @@ test('commands of stdin are judged one JSON line each, in their order, with noth
   for (const answer of answers) expect(answer.reason).toMatch(/\w/)
 })
 
+test('what would run at a known place is judged for that place', async () => {
+  const verdictOf = async (...more: string[]) =>
+    JSON.parse((await runCli(['judge', '--json', ...more, 'rm -rf .'])).stdout).verdict
+  expect([await verdictOf(), await verdictOf('--directory', '/')]).toEqual(['ask', 'refuse'])
+  expect(await runCli(['judge', '--directory', 'srv', 'rm -rf .'])).toMatchObject({ code: 2 })
+})
+
 test('a call is judged in a state that is supposed', async () => {
   const asked = { tool: 'converge_shard', args: { id: 'db-osl-1', reason: 'it lags' } }
   const resource = { kind: 'shard', id: 'db-osl-1' }

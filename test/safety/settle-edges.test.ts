@@ -139,6 +139,16 @@ describe('a command', () => {
     expect(command).toMatchObject({ verdict: 'run', effect: 'read' })
   })
 
+  test('is judged for the directory it will run in, where the tool knows it', () => {
+    const onDevice = facts({
+      command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
+    })
+    const removeAll = ['rm', '-rf', '.']
+    expect(settled(onDevice, { argv: removeAll }).command).toMatchObject({ verdict: 'refuse', code: 'FORBIDDEN' })
+    expect(settled(onDevice, { argv: removeAll, cwd: '/srv/app/cache' }).command).toMatchObject({ verdict: 'ask' })
+    expect(settled(argv, { argv: removeAll }).command).toMatchObject({ verdict: 'ask' })
+  })
+
   test('without a bounded form that may run stays as it was', () => {
     for (const command of ['vim', 'less /etc/shadow', 'frobnicate; journalctl -f']) {
       expect([command, settled(bash, { command })]).toMatchObject([command, { arguments: { command }, corrected: [] }])

@@ -22,14 +22,15 @@ import { temporaryDirectory } from '../../support/directory.ts'
 import { aManifest, aRequest, keys, startAgent } from './running.ts'
 
 const own = keys()
+/** Our own, and whatever else is named: `COMMANDS='a.json b.json' npm test -- test/mesh/agent/corpus`, each `[{ "command": … }]`. */
+const corpora = [
+  ...['reads', 'writes', 'holes'].map((name) => new URL(`../../data/commands/${name}.json`, import.meta.url)),
+  ...(process.env.COMMANDS?.split(' ') ?? []),
+]
 const commands = [
   ...new Set(
-    ['reads', 'writes', 'holes'].flatMap((name) =>
-      (
-        JSON.parse(readFileSync(new URL(`../../data/commands/${name}.json`, import.meta.url), 'utf8')) as {
-          command: string
-        }[]
-      ).map(({ command }) => command),
+    corpora.flatMap((file) =>
+      (JSON.parse(readFileSync(file, 'utf8')) as { command: string }[]).map(({ command }) => command),
     ),
   ),
 ]
@@ -55,7 +56,7 @@ afterAll(() => place.remove())
 test('the device decides about every command of the corpus as the kernel does', () => {
   const different: string[] = []
   for (const text of commands) {
-    const { verdict, code } = judgeCommand(text, { knownHosts: new Set() })
+    const { verdict, code } = judgeCommand(text, { knownHosts: new Set(), directory: '/' })
     const ruling = ruled(text)
     const word = ruling.ok ? 'run' : ruling.code === 'approval_required' ? 'ask' : 'refuse'
     // An endless read is not asked about: nobody could wait for it.
