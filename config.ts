@@ -28,8 +28,11 @@ const problemsOf = [agentProblems, oidcProblems, slackProblems, platformProblems
 
 export type Config = z.infer<typeof schema>
 
+/** Every setting, as docs/configuration.md tells of it. */
+export const settingNames = Object.keys(schema.shape) as (keyof Config)[]
+
 /** Settings whose value may come from a file named by `<NAME>_FILE`, as orchestrators mount secrets. */
-const secrets = [
+export const secrets = [
   'AGENT_API_KEY',
   'BOOTSTRAP_ADMIN_TOKEN',
   'BOOTSTRAP_INGEST_TOKEN',
@@ -63,7 +66,7 @@ export function readConfig(
 ): Config {
   const problems: string[] = []
   const given: Given = {}
-  for (const name of Object.keys(schema.shape)) {
+  for (const name of settingNames) {
     const value = environment[name]
     if (value !== undefined && value !== '') given[name] = value
   }

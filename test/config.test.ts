@@ -1,8 +1,16 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { type ConfigError, oidcSettings, proxmoxSettings, readConfig, slackSettings } from '../config.ts'
+import {
+  type ConfigError,
+  oidcSettings,
+  proxmoxSettings,
+  readConfig,
+  secrets,
+  settingNames,
+  slackSettings,
+} from '../config.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
   try {
@@ -43,16 +51,21 @@ test('the agent is off by default and needs a model and a key only when it is on
   expect(problems({ AGENT_ENABLED: 'true', LLM_BASE_URL: 'http://dgx:8000', AGENT_API_KEY: 'k' })).toEqual([])
 })
 
-test('the defaults are those the documentation promises', () => {
-  expect(readConfig({})).toMatchObject({
-    AGENT_MAX_CONCURRENT: 3,
-    AGENT_FOLLOWER_CONCURRENT: 5,
-    LLM_MODEL: 'Qwen/Qwen2.5-72B-Instruct',
-    LLM_MAX_TURNS: 10,
-    LLM_PROTOCOL: 'native',
-    LLM_TEMPERATURE: 0.1,
-    QUEUE_INTERVAL_SECONDS: 60,
-  })
+test('the documentation has every setting with its default, and says which are secrets', () => {
+  const text = readFileSync('docs/configuration.md', 'utf8')
+  const table = text.slice(text.indexOf('## Environment'), text.indexOf('## `platform_config`'))
+  const rows = [...table.matchAll(/^\| `([A-Z_]+)` \| (.*?) \| ?(.*) \|$/gm)]
+  // The C library reads that one, not we.
+  const told = rows.filter(([, name]) => name !== 'MALLOC_ARENA_MAX')
+  expect(told.map(([, name]) => name).toSorted()).toEqual([...settingNames].toSorted())
+  const defaults = Object.entries(readConfig({})).filter(([, value]) => value !== undefined && value !== '')
+  const toldDefaults = told.filter(([, , text]) => text).map(([, name, text]) => [name, text?.replaceAll('`', '')])
+  expect(Object.fromEntries(toldDefaults)).toEqual(
+    Object.fromEntries(defaults.map(([name, value]) => [name, String(value)])),
+  )
+  const toldSecrets = told.filter(([, , , meaning]) => meaning?.includes('(secret)'))
+  expect(toldSecrets.map(([, name]) => name).toSorted()).toEqual([...secrets].toSorted())
+  for (const name of secrets) expect(text).toContain(`\`${name}_FILE\``)
 })
 
 test('a secret may come from a file, but not from two places', () => {
