@@ -104,7 +104,8 @@ test('a listener that reads the stream in small steps beside fifty writers misse
   const read = async () => {
     const rows = await streamAfter(database.db, position, { incidentId: id, limit: 7 })
     for (const row of rows) {
-      seen.push(row.hash)
+      // Where another test's transaction was open as this began, the incident's own first row comes too.
+      if (row.kind === 'commented') seen.push(row.hash)
       position = row.position
     }
     return rows.length
