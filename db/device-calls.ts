@@ -4,7 +4,7 @@ import type { DeviceCall } from '../domain/device.ts'
 import type { CapabilityAnswer } from '../domain/mesh.ts'
 import type { Db } from './connect.ts'
 
-export type CallSubject = {
+type CallSubject = {
   key: string
   deviceId: string
   incidentId: string | null
@@ -16,7 +16,7 @@ export type CallSubject = {
   authority: string | null
 }
 
-export type OpenedCall = CallSubject & { requestId: string; grantId: string | null; begunAt: string }
+type OpenedCall = CallSubject & { requestId: string; grantId: string | null; begunAt: string }
 
 const hex = () => randomBytes(12).toString('hex')
 
@@ -84,7 +84,7 @@ export async function callsOf(
 }
 
 /** What rows tell of a call, to be held against the journal of its device. */
-export type AuditedCall = Pick<DeviceCall, 'key' | 'requestId' | 'begunAt' | 'finishedAt' | 'auditHash'> & {
+type AuditedCall = Pick<DeviceCall, 'key' | 'requestId' | 'begunAt' | 'finishedAt' | 'auditHash'> & {
   /** The hash that the incident's own row has; null where there is no row of its end, or none in it. */
   incidentHash: string | null
 }

@@ -14,7 +14,7 @@ export type Risk = (typeof risks)[number]
 /** How many distinct people must approve a call of this class when it is asked. */
 export const requiredApprovals: Record<Risk, number> = { none: 0, low: 1, medium: 1, high: 1, critical: 2 }
 
-export type ToolError = {
+type ToolError = {
   code: string
   message: string
   /** True when policy stopped it, so that nothing was tried. */
