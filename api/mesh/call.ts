@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Capability } from '../../domain/mesh.ts'
 import { lacking, type MeshSpec, specOf } from '../../mesh/registry.ts'
 import { Problem } from '../problem.ts'
-import { type Executor, Unavailable } from './executor.ts'
+import { type Executor, remedy, Unavailable } from './executor.ts'
 
 /** A device's request, as the spec maps what was asked: by the resource's own agent, or by its host's. */
 export type Mapped = {
@@ -28,10 +28,12 @@ export function mapCall(
 ): Mapped {
   const own = { spec, input, capability: spec.capability, args: spec.toArgs(input) }
   if (through === null) return checked(device.id, own, lacking(spec, device))
-  const asked = spec.throughHost?.(resource.id, through, input)
-  if (!asked) {
-    const what = `${resource.kind} ${resource.id} has no agent of its own, and ${spec.name} cannot go through its host's`
-    throw new Unavailable(`capability unavailable: ${what}.`)
+  const asked = spec.throughHost?.(resource.id, through, input) ?? 'that takes an agent on the guest itself'
+  if (typeof asked === 'string') {
+    const what = `${resource.kind} ${resource.id} has no agent of its own, and through the one of its host (${device.id})`
+    throw new Unavailable(
+      `capability unavailable: ${what} ${spec.name} does not work: ${asked}. ${remedy(resource.id)}`,
+    )
   }
   return checked(device.id, { ...own, ...asked }, lacking(spec, device) ?? lacking(specOf(asked.capability), device))
 }

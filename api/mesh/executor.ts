@@ -30,6 +30,11 @@ export class Unavailable extends Problem {
   }
 }
 
+/** What a person may do where nothing executes for a resource. */
+export function remedy(id: string): string {
+  return `A person may enrol an agent on it: nightshift mesh enroll ${id}`
+}
+
 export function requireMesh({ mesh }: Pick<ApiDeps, 'mesh'>): Mesh {
   if (mesh) return mesh
   throw new Problem(422, 'NO_MESH', 'No keys of the mesh are configured (MESH_ROOT_KEY_FILE, MESH_SIGNING_KEY_FILE).')
@@ -52,7 +57,7 @@ export async function requireExecutor(db: Db, id: string): Promise<Executor> {
   const around = host === null ? null : await deviceOf(db, { kind: 'host', id: host })
   if (around?.guests) return usable({ resource: { kind, id }, device: around, through: around.guests })
   const why = host === null ? '' : `, nor does the one of its host ${host} reach into it`
-  throw new Unavailable(`capability unavailable: ${kind} ${id} has no agent${why}.`)
+  throw new Unavailable(`capability unavailable: ${kind} ${id} has no agent${why}. ${remedy(id)}`)
 }
 
 function usable(executor: Executor): Executor {

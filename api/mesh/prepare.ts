@@ -9,6 +9,7 @@ import type { ApiDeps } from '../deps.ts'
 import { notFound, Problem } from '../problem.ts'
 import { deviceProblem, unreachable } from './answers.ts'
 import { askDevice } from './ask-device.ts'
+import { whyAsked } from './asked.ts'
 import { deadlineMs, lookKey, type Mapped, mapCall, readInput } from './call.ts'
 import { type Executor, requireExecutor } from './executor.ts'
 
@@ -48,16 +49,15 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
   const input = readInput(spec, given)
   const executor = await requireExecutor(deps.db, id)
   const mapped = mapCall(executor, spec, input)
-  const asks = spec.effect === 'write' || executor.device.mode === 'sudo'
-  const tried = asks ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
+  const asks = whyAsked(executor.device, mapped)
+  const tried =
+    asks || spec.effect === 'write' ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
   const { resource, device, through } = executor
   return {
     resource,
     device: device.id,
     stateFingerprint: tried.fingerprint,
-    ...(device.mode === 'sudo' && {
-      asks: { risk: 'critical', why: `${device.id} does everything as root, so everything is asked` },
-    }),
+    ...(asks && { asks }),
     dryRun: {
       possible: tried.rehearsal !== null,
       summary: `${spec.summary(input)}, on ${resource.id}`,

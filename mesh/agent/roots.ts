@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
-import { pathFinding } from '../../safety/command/paths.ts'
+import { heldAt, isInside } from '../held.ts'
 import type { Weight } from './capability.ts'
 import { Refused } from './refused.ts'
 
@@ -47,23 +47,18 @@ function wrongWith(path: string, segments: readonly string[]): string | null {
 const rootsOf = ({ roots }: Manifest) =>
   roots.length === 0 ? ', which has none' : `: ${roots.map((root) => root.path).join(', ')}`
 
-/** Is this path the directory itself or below it? Both are plain and absolute. */
-export function isInside(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`)
-}
-
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /** Is what lies there not shown unasked? Then a rehearsal, which nobody is asked about, does not show it either. */
-export const isSecret = (path: string): boolean => pathFinding(wordOf(path), [], false) !== null
+export const isSecret = (path: string): boolean => heldAt(path) !== null
 
 /** A look at a path: unasked, unless what lies there is secret by the rules that commands are judged by. */
 export function weighLook(path: string, manifest: Manifest): Weight {
   const place = placeOf(path, manifest)
   if ('code' in place) return refusedFor(place)
-  const finding = pathFinding(wordOf(place.path), [], false)
-  if (finding === 'endless') return { effect: 'refused', reason: `${place.path} does not end`, command: null }
-  if (finding) return { effect: 'write', reason: `${place.path} is not shown unasked`, command: null }
+  const held = heldAt(place.path)
+  if (held === 'endless') return { effect: 'refused', reason: `${place.path} does not end`, command: null }
+  if (held) return { effect: 'write', reason: `${place.path} is not shown unasked`, command: null }
   return { effect: 'read', reason: 'only looks', command: null }
 }
 

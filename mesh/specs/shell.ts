@@ -4,10 +4,13 @@ import { defineSpec, type Look, path, present, same } from './spec.ts'
 const argv = z.array(z.string().min(1).max(8_000)).min(1).max(200)
 
 /** The guest is reached by its name; Proxmox's containers go by their number. */
-function inGuest(guest: string, by: 'docker' | 'pct', words: string[]): Look | null {
+function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: string | undefined): Look | string {
+  if (cwd !== undefined) return 'a directory (cwd) cannot be set'
   if (by === 'docker') return { capability: 'docker.container.exec', args: { container: guest, argv: words } }
   const number = /^vm-([1-9]\d{2,8})$/.exec(guest)?.[1]
-  return number ? { capability: 'shell.exec', args: { argv: ['pct', 'exec', number, '--', ...words] } } : null
+  return number
+    ? { capability: 'shell.exec', args: { argv: ['pct', 'exec', number, '--', ...words] } }
+    : `${guest} is no guest with a number`
 }
 
 export const exec = defineSpec({
@@ -17,8 +20,7 @@ export const exec = defineSpec({
   input: z.strictObject({ argv, cwd: path.optional() }),
   ...{ effect: 'write', risk: 'medium', reversible: false, inside: true },
   command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
-  throughHost: (guest, by, input: { argv: string[]; cwd?: string }) =>
-    input.cwd === undefined ? inGuest(guest, by, input.argv) : null,
+  throughHost: (guest, by, input: { argv: string[]; cwd?: string }) => inGuest(guest, by, input.argv, input.cwd),
   toArgs: ({ argv, cwd }) => present({ argv, cwd }),
   toOutput: same,
   summary: ({ argv }) => `Run ${JSON.stringify(argv)}`,
@@ -33,7 +35,7 @@ export const shellEval = defineSpec({
   ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, streams: true },
   command: { field: 'command', form: 'bash', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { command: string; cwd?: string }) =>
-    input.cwd === undefined ? inGuest(guest, by, ['/bin/bash', '--noprofile', '--norc', '-c', input.command]) : null,
+    inGuest(guest, by, ['/bin/bash', '--noprofile', '--norc', '-c', input.command], input.cwd),
   toArgs: ({ command, cwd }) => present({ text: command, cwd }),
   toOutput: same,
   summary: ({ command }) =>

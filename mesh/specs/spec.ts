@@ -34,8 +34,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   streams?: boolean
   /** The device can try it in a throw-away copy. */
   rehearses?: boolean
-  /** Works on a guest through its host's agent. */
-  throughHost?(guest: string, by: 'docker' | 'pct', input: Input): Look | null
+  /** What the agent of its host is asked for a guest without one; why it cannot be, in words, where that is so. */
+  throughHost?(guest: string, by: 'docker' | 'pct', input: Input): Look | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
   /** One line for the card of an approval. */

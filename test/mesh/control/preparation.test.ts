@@ -6,6 +6,7 @@ import { agentActor } from '../../../domain/event.ts'
 import { announced, asked, consumed } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { enrolled, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
+import { proposed as proposedCall } from './proposed.ts'
 import type { ScriptedDevice } from './scripted-device.ts'
 
 const api = useMeshApi()
@@ -19,24 +20,8 @@ beforeAll(async () => {
   host = await enrolled(api, 'host-osl-1', { guests: 'docker' })
 })
 
-let turns = 0
-/** A call as a model proposed it: answers the place in the log where its run will announce it. */
-async function proposed(tool: string, args: Record<string, unknown>, more: { secret?: boolean } = {}): Promise<string> {
-  const id = await claimedIncident(api.db)
-  turns += 1
-  const call = { id: `c${turns}_0`, tool, arguments: args, problem: null, ...more }
-  await api.db.transaction().execute((trx) =>
-    append(trx, id, 1, {
-      ...{ kind: 'model_answered', actor: agentActor, turn: turns, detail: '' },
-      stepKey: `${id}.1:${turns}:model_answered:0`,
-      metadata: {
-        ...{ content: '', body: null, calls: [call], final: null, problem: null, model: 'm', finishReason: 'stop' },
-        ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
-      },
-    }),
-  )
-  return `${id}.1:${turns}:tool_started:0`
-}
+const proposed = (tool: string, args: Record<string, unknown>, more: { secret?: boolean } = {}) =>
+  proposedCall(api.db, tool, args, more)
 const prepare = (on: string, key: string, as = api.tokens.agent) =>
   api.get(`/devices/${on}/preparation?key=${encodeURIComponent(key)}`, { as })
 

@@ -1,0 +1,49 @@
+import type { DeviceRow } from '../../db/devices.ts'
+import type { Risk } from '../../domain/tool.ts'
+import { heldAt, isInside } from '../../mesh/held.ts'
+import type { Look } from '../../mesh/specs/spec.ts'
+import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
+import type { Mapped } from './call.ts'
+
+export type Asks = { risk: Risk; why: string }
+
+/**
+ * Why a device would not do what the judge may take for a look without a person's leave: what its guard would say, from what rows tell of
+ * it. Null for what it does unasked, for what it refuses whatever is signed, and for what is a write to the judge as well. The device
+ * decides for itself: where this is wrong, it answers `approval_required` and nothing is done.
+ */
+export function whyAsked(
+  { id, mode, terms, health }: Pick<DeviceRow, 'id' | 'mode' | 'terms' | 'health'>,
+  { spec, input, capability, args }: Mapped,
+): Asks | null {
+  if (mode === 'sudo') return { risk: 'critical', why: `${id} does everything as root, so everything is asked` }
+  const verdict = verdictOf({ capability, args })
+  if (verdict?.verdict === 'refuse') return null
+  if (verdict?.verdict === 'ask') {
+    // Who looked a host up knows it; the device does not. And it sees how a guest is reached.
+    const own = verdictOf({ capability: spec.capability, args: spec.toArgs(input) })
+    const isLook = own?.verdict === 'run' || verdict.code === 'EXFILTRATION'
+    return isLook ? { risk: 'medium', why: `${id} takes no proven look in it: ${verdict.reason}` } : null
+  }
+  if (verdict === null && spec.effect !== 'read') return null
+  const path = typeof args.path === 'string' ? args.path : null
+  if (path !== null && heldAt(path) === 'secret' && terms.roots.some((root) => isInside(path, plain(root.path)))) {
+    // A part of it the device refuses to anybody.
+    if (Number(args.offset ?? 0) > 0) return null
+    return { risk: 'high', why: `${id} holds ${path} for secret; what is not recognised as a secret is read` }
+  }
+  if (health?.sandbox === 'none') return { risk: 'medium', why: `${id} cannot confine what it reads` }
+  const unlisted = verdict?.commands.find((name) => terms.auto_approve.length > 0 && !terms.auto_approve.includes(name))
+  return unlisted === undefined
+    ? null
+    : { risk: 'medium', why: `the manifest of ${id} lets no ${unlisted} run unasked` }
+}
+
+const plain = (root: string): string => `/${root.split('/').filter(Boolean).join('/')}`
+
+/** As the device judges it, which knows no hosts; null for what is no command. */
+function verdictOf({ capability, args }: Look): CommandVerdict | null {
+  const context = { knownHosts: new Set<string>(), directory: typeof args.cwd === 'string' ? args.cwd : '/' }
+  if (typeof args.text === 'string' && capability === 'shell.eval') return judgeCommand(args.text, context)
+  return Array.isArray(args.argv) ? judgeArgv(args.argv.map(String), context) : null
+}

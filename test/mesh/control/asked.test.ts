@@ -1,0 +1,139 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { whyAsked } from '../../../api/mesh/asked.ts'
+import type { Mapped } from '../../../api/mesh/call.ts'
+import { effectByKey } from '../../../db/effects.ts'
+import { deviceTerms } from '../../../domain/device.ts'
+import type { MeshHealth, MeshMode } from '../../../domain/mesh.ts'
+import { specNamed } from '../../../mesh/registry.ts'
+import { temporaryDirectory } from '../../support/directory.ts'
+import { useMeshApi } from './mesh-api.ts'
+import { prepared, ran } from './proposed.ts'
+import { realAgent } from './real-agent.ts'
+
+const api = useMeshApi()
+const place = temporaryDirectory()
+const on = 'node-osl-1'
+const files = join(place.path, 'srv')
+const secret = join(files, 'tls/server.key')
+const key = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+beforeAll(async () => {
+  mkdirSync(join(files, 'tls'), { recursive: true })
+  writeFileSync(secret, `# of the web server\n${key}`)
+  writeFileSync(join(files, 'app.conf'), 'port = 80\n')
+  await realAgent(api, on, { terms: { capabilities: [], roots: [{ path: files, writable: false }] } })
+}, 120_000)
+afterAll(() => place.remove())
+
+test('a file that a device holds for secret is asked about before it is read, and is not read unasked', async () => {
+  const args = { on, path: secret }
+  expect(await prepared(api, 'fs_read', args)).toMatchObject({
+    asks: { risk: 'high', why: expect.stringContaining(`${on} holds ${secret} for secret`) },
+  })
+  const { answer } = await ran(api, 'fs_read', args, 'unasked')
+  expect(answer).toMatchObject({ ok: false, status: 403, problem: { code: 'approval_required' } })
+})
+
+test('after a yes it is read once, under a grant, and what is secret in it reaches neither row nor model', async () => {
+  const { answer, stepKey } = await ran(api, 'fs_read', { on, path: secret }, 'approved')
+  expect(answer).toMatchObject({ ok: true, data: { approval_status: 'granted', path: secret } })
+  const { content } = (answer as { data: { content: string } }).data
+  expect(content).toMatch(/^# of the web server\n-----BEGIN PRIVATE KEY-----\[redacted:private_key\]/)
+  const body = key.split('\n')[1] ?? ''
+  expect(body.length).toBeGreaterThan(40)
+  const stored = await effectByKey(api.db, stepKey)
+  expect(stored).toMatchObject({ status: 'done', result: { content } })
+  expect(JSON.stringify([answer, stored])).not.toContain(body)
+})
+
+test('a part of it, or what is no text, is not read even then: nobody could tell what to leave out', async () => {
+  writeFileSync(join(files, 'store.p12'), Buffer.from([0, 1, 2, 255]))
+  for (const [args, code] of [
+    [{ path: secret, offset: 40 }, 'blocked'],
+    [{ path: secret, max_bytes: 60 }, 'blocked'],
+    [{ path: join(files, 'store.p12') }, 'blocked'],
+  ] as const) {
+    const { answer } = await ran(api, 'fs_read', { on, ...args }, 'approved')
+    expect(answer).toMatchObject({
+      ok: false,
+      status: 403,
+      problem: { code, detail: expect.stringContaining('whole') },
+    })
+  }
+  expect(await prepared(api, 'fs_read', { on, path: secret, offset: 40 })).not.toHaveProperty('asks')
+})
+
+test('a file that nobody holds for secret is read unasked', async () => {
+  const args = { on, path: join(files, 'app.conf') }
+  expect(await prepared(api, 'fs_read', args)).not.toHaveProperty('asks')
+  const { answer } = await ran(api, 'fs_read', args, 'unasked')
+  expect(answer).toMatchObject({ ok: true, data: { content: 'port = 80\n', approval_status: 'auto_approved' } })
+})
+
+type Changes = { mode?: MeshMode; sandbox?: MeshHealth['sandbox']; auto_approve?: string[] }
+function asked(
+  tool: string,
+  input: Record<string, unknown>,
+  { mode = 'all', sandbox = 'bwrap', auto_approve }: Changes,
+) {
+  const spec = specNamed(tool)
+  if (!spec) throw new Error(`no ${tool}`)
+  const roots = [{ path: '/etc/', writable: false }]
+  const terms = deviceTerms.parse({ capabilities: [], roots, ...(auto_approve && { auto_approve }) })
+  const mapped: Mapped = { spec, input, capability: spec.capability, args: spec.toArgs(input) }
+  return whyAsked({ id: 'n1', mode, terms, health: { sandbox } as MeshHealth }, mapped)?.why ?? null
+}
+
+test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
+  [
+    'a list of a directory of keys',
+    'fs_list',
+    { path: '/etc/ssl/private' },
+    {},
+    'n1 holds /etc/ssl/private for secret; what is not recognised as a secret is read',
+  ],
+  ['what is outside the roots, which is refused anyway', 'fs_read', { path: '/root/.ssh/id_rsa' }, {}, null],
+  ['a look where nothing confines it', 'proc_list', {}, { sandbox: 'none' }, 'n1 cannot confine what it reads'],
+  [
+    'a command where nothing confines it',
+    'exec',
+    { argv: ['uptime'] },
+    { sandbox: 'none' },
+    'n1 cannot confine what it reads',
+  ],
+  ['a program that the manifest lists', 'exec', { argv: ['uptime'] }, { auto_approve: ['uptime'] }, null],
+  [
+    'one that it does not list',
+    'exec',
+    { argv: ['df', '-h'] },
+    { auto_approve: ['uptime'] },
+    'the manifest of n1 lets no df run unasked',
+  ],
+  [
+    'a host that the device does not know',
+    'exec',
+    { argv: ['curl', '-s', 'http://db-1/health'] },
+    {},
+    expect.stringContaining('n1') as never,
+  ],
+  ['a command that the judge asks about itself', 'exec', { argv: ['touch', '/x'] }, {}, null],
+  ['one that is never run', 'exec', { argv: ['rm', '-rf', '/'] }, {}, null],
+  [
+    'a write, which is asked anyway',
+    'fs_write',
+    { path: '/etc/ssl/private/x', content: '' },
+    { sandbox: 'none' },
+    null,
+  ],
+  [
+    'everything as root',
+    'fs_stat',
+    { path: '/etc/hosts' },
+    { mode: 'sudo' },
+    'n1 does everything as root, so everything is asked',
+  ],
+])('what a device would ask about: %s', (_, tool, input, changes, why) => {
+  expect(asked(tool, input, changes)).toEqual(why)
+})
