@@ -28,6 +28,7 @@ import {
   decide,
   decided,
   deny,
+  inBounds,
   type Pending,
   pendingApproval,
   report,
@@ -284,19 +285,6 @@ function superseded(error: unknown): boolean {
     error.cause instanceof ApplicationFailure &&
     error.cause.type === 'StaleRunError'
   )
-}
-
-/** A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input. */
-function inBounds(message: DecideMessage): DecideMessage {
-  const cut = (text: unknown, limit: number) => (typeof text === 'string' ? text.slice(0, limit) : undefined)
-  const { decision } = message
-  const [approvalId, reason] = [cut(message.approvalId, 100), cut(message.reason, 2_000)]
-  return {
-    decision,
-    token: cut(message.token, 200) ?? '',
-    ...(approvalId === undefined ? {} : { approvalId }),
-    ...(reason === undefined ? {} : { reason }),
-  }
 }
 
 const models = () =>

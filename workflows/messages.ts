@@ -28,3 +28,16 @@ export const wake = defineSignal('wake')
 /** From a child to its group: it waits for a person, works again, or has ended. */
 export type ChildReport = 'parked' | 'resumed' | 'ended'
 export const report = defineSignal<[string, ChildReport]>('report')
+
+/** A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input. */
+export function inBounds(message: DecideMessage): DecideMessage {
+  const cut = (text: unknown, limit: number) => (typeof text === 'string' ? text.slice(0, limit) : undefined)
+  const { decision } = message
+  const [approvalId, reason] = [cut(message.approvalId, 100), cut(message.reason, 2_000)]
+  return {
+    decision,
+    token: cut(message.token, 200) ?? '',
+    ...(approvalId === undefined ? {} : { approvalId }),
+    ...(reason === undefined ? {} : { reason }),
+  }
+}
