@@ -32,7 +32,13 @@ export class WrongTarget extends Error {
 }
 
 /** Breaks something for real. The target is a node, or a shard, whose fitting node is then hit; or a host; or a rack; or `a~b`. */
-export async function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
+export function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
+  const work = breakNow(lab, name, target)
+  lab.breaking = work.catch(() => undefined)
+  return work
+}
+
+async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Fault> {
   const placement = { ...lab.placement }
   const { on, files = [], hosts = [], readOnly = [], kept = {}, pids = {} } = await breakers[name](lab, target)
   const counters = Object.fromEntries(vmsOn(lab, hosts).map(({ id }) => [id, counterOf(lab, id)]))

@@ -25,6 +25,7 @@ export async function startLab(dir: string, options: { webShards: number; lagSec
     lagSeconds,
     underWay: {},
     ports: {},
+    breaking: Promise.resolve(),
     ...readState(dir, topology),
   }
   try {

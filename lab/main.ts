@@ -28,7 +28,10 @@ const app = labApi({
 const prober = startProber(
   join(lab.dir, 'alerts.json'),
   settings.LAB_PROBE_INTERVAL_MS,
-  async () => conditionsIn(await lookAt(lab), lab.lagSeconds),
+  async () => {
+    await lab.breaking
+    return conditionsIn(await lookAt(lab), lab.lagSeconds)
+  },
   postTo(settings.ALERT_URL, settings.ALERT_TOKEN),
   (error) => log.error({ err: error }, 'a round of the prober failed'),
 )

@@ -77,6 +77,8 @@ export type Lab = {
   /** Hosts that somebody wants emptied. */
   draining: string[]
   faults: Fault[]
+  /** Resolves when the fault that is being broken in just now is whole: half of one is nothing to alert about. */
+  breaking: Promise<unknown>
   /** Above this a replica counts as lagging. */
   lagSeconds: number
 }

@@ -28,13 +28,13 @@ export function freePort(conversation: Conversation, node: string, address: stri
   const sockets = text(object(listening.result.data), 'stdout') ?? ''
   // Whoever it was has gone: what is left is a service that is down.
   if (!sockets.includes(address)) return repairShard(conversation)
-  const [found, ...others] = processesIn(listed.result.data)
+  const [found, ...others] = naming(address, listed.result.data)
   const pid = found && number(found, 'pid')
   // A sandboxed look does not see whose socket it is; where it does, both must agree.
   const told = /pid=(\d+)/.exec(sockets)?.[1]
   if (!found || !pid || others.length > 0 || (told !== undefined && told !== String(pid)))
     return escalate(conversation, `Somebody listens on ${address} in place of ${node}: a person must say who.`)
-  const name = text(found, 'name') ?? 'a process'
+  const name = (text(found, 'cmdline') ?? '').split(' ')[0]!.slice(0, 60)
   return {
     say: `${name} (${pid}) listens on ${address}; I ask to end it.`,
     calls: [
@@ -52,6 +52,9 @@ function bringBack(conversation: Conversation, node: string, address: string, ki
     return escalate(conversation, `What listens on ${address} was told to end, and still runs.`)
   const next = repairShard(conversation)
   const [ending] = 'calls' in next ? next.calls : []
+  // Many turns are gone already: both looks at once.
+  if (ending?.tool === 'get_shard')
+    return { say: next.say, calls: [ending, call('list_nodes_by_shard', { shard_id: ending.args.id })] }
   if (ending?.tool !== 'resolve_incident' || ending.args.outcome !== 'repaired') return next
   const looks = [...done(steps, 'exec', node).filter(isListening), ...done(steps, 'proc_list', node)]
   return resolve(
@@ -70,6 +73,9 @@ function isListening({ args }: Step): boolean {
   return (args.argv as string[])[0] === 'ss'
 }
 
-function processesIn(data: unknown): Facts[] {
-  return rows(object(data).processes).filter((process) => text(process, 'state') !== 'Z')
+/** Those that have the address as a word of their command line. A kernel lists who has ended for a moment more. */
+function naming(address: string, data: unknown): Facts[] {
+  return rows(object(data).processes).filter(
+    (process) => text(process, 'state') !== 'Z' && text(process, 'cmdline')?.split(' ').includes(address),
+  )
 }
