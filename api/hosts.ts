@@ -3,13 +3,15 @@ import { type HostRow, hostById, hosts, vmById, vms } from '../db/platform.ts'
 import { health, hostState, vmState } from '../domain/platform.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
+import { deviceField, withDevice, withDevices } from './mesh/offered.ts'
 import { healthOfHost } from './nodes.ts'
 import { pageOf } from './page.ts'
 import { notFound } from './problem.ts'
 import { resourceParams, staleFlag, withHealth } from './resource.ts'
 
 const tag = 'platform'
-const host = hostState.extend({ status: health, ...staleFlag })
+const host = hostState.extend({ status: health, ...staleFlag, ...deviceField })
+const vm = vmState.extend(deviceField)
 const hostExample: z.input<typeof host> = {
   id: 'host-osl-2',
   region: 'osl',
@@ -18,8 +20,9 @@ const hostExample: z.input<typeof host> = {
   ramMib: 16_384,
   cpuMc: 8_000,
   status: 'critical',
+  device: null,
 }
-const vmExample: z.input<typeof vmState> = {
+const vmExample: z.input<typeof vm> = {
   id: 'vm-osl-3',
   host: 'host-osl-2',
   running: false,
@@ -27,6 +30,7 @@ const vmExample: z.input<typeof vmState> = {
   cpuMc: 1_000,
   haGroup: 'ha-web',
   tenant: 'tenant-1',
+  device: { id: 'host-osl-2', capabilities: ['shell.exec', 'shell.eval'] },
 }
 
 export function hostRoutes(router: Router, deps: ApiDeps): void {
@@ -44,7 +48,8 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
     example: { items: [hostExample], nextCursor: null },
     async run() {
       const fresh = await state.refresh()
-      return { items: (await hosts(db)).map((row) => shown(row, fresh)), nextCursor: null }
+      const items = (await hosts(db)).map((row) => shown(row, fresh))
+      return { items: await withDevices(deps, 'host', items), nextCursor: null }
     },
   })
 
@@ -62,7 +67,7 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
       const fresh = await state.refresh()
       const row = await hostById(db, id)
       if (!row) throw notFound(`host ${id}`)
-      return shown(row, fresh)
+      return await withDevice(deps, 'host', shown(row, fresh))
     },
   })
 
@@ -74,12 +79,13 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
     summary: 'All VMs and where they run',
     description: 'Whether a VM runs has no word for "unknown": 503 while the platform cannot be reached.',
     query: z.object({ host: z.string().max(100).optional() }),
-    answer: pageOf(vmState),
+    answer: pageOf(vm),
     example: { items: [vmExample], nextCursor: null },
     async run({ query }) {
       await state.requireFresh()
       const all = await vms(db)
-      return { items: query.host ? all.filter((vm) => vm.host === query.host) : all, nextCursor: null }
+      const asked = query.host ? all.filter(({ host }) => host === query.host) : all
+      return { items: await withDevices(deps, 'vm', asked), nextCursor: null }
     },
   })
 
@@ -88,16 +94,16 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
     path: '/vms/{id}',
     permission: 'read',
     tag,
-    summary: 'A VM, the host it is on, and whether it runs',
+    summary: 'A VM, the host it is on, whether it runs, and what a device can be asked for it',
     params: resourceParams,
-    answer: vmState,
+    answer: vm,
     example: vmExample,
     problems: [404],
     async run({ params: { id } }) {
       await state.requireFresh()
-      const vm = await vmById(db, id)
-      if (!vm) throw notFound(`VM ${id}`)
-      return vm
+      const row = await vmById(db, id)
+      if (!row) throw notFound(`VM ${id}`)
+      return await withDevice(deps, 'vm', row)
     },
   })
 }

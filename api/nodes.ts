@@ -4,6 +4,7 @@ import { type Health, health, nodeState } from '../domain/platform.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { nodeExample } from './examples.ts'
+import { deviceField, offeredExample, withDevice } from './mesh/offered.ts'
 import { notFound } from './problem.ts'
 import { resourceParams, staleFlag, withHealth } from './resource.ts'
 
@@ -18,16 +19,16 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
     path: '/nodes/{id}',
     permission: 'read',
     tag,
-    summary: 'A node: hostname, address, shard, role, status, what fills its disk',
+    summary: 'A node: hostname, address, shard, role, status, what fills its disk, what its device can be asked',
     params: resourceParams,
-    answer: nodeState.extend(staleFlag),
-    example: nodeExample,
+    answer: nodeState.extend({ ...staleFlag, ...deviceField }),
+    example: { ...nodeExample, device: offeredExample },
     problems: [404],
     async run({ params: { id } }) {
       const fresh = await state.refresh()
       const node = await nodeById(db, id)
       if (!node) throw notFound(`node ${id}`)
-      return withHealth(node, fresh)
+      return await withDevice(deps, 'node', withHealth(node, fresh))
     },
   })
 
@@ -36,7 +37,7 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
     path: '/nodes/{id}/health',
     permission: 'read',
     tag,
-    summary: 'How a node or a host is now',
+    summary: 'How a node or a host is now, and what its device can be asked',
     params: resourceParams,
     answer: z.object({
       node: z.string(),
@@ -44,20 +45,26 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
       status: health,
       reason: z.string().nullable(),
       ...staleFlag,
+      ...deviceField,
     }),
-    example: { node: 'node-osl-2', kind: 'node', status: 'degraded', reason: 'replica is 214 s behind' },
+    example: {
+      ...{ node: 'node-osl-2', kind: 'node', status: 'degraded', reason: 'replica is 214 s behind' },
+      device: offeredExample,
+    },
     problems: [404],
     async run({ params: { id } }) {
       const fresh = await state.refresh()
       const node = await nodeById(db, id)
       if (node) {
         const { status, reason } = node
-        return withHealth({ node: id, kind: 'node' as const, status, reason }, fresh)
+        const { device } = await withDevice(deps, 'node', node)
+        return withHealth({ node: id, kind: 'node' as const, status, reason, device }, fresh)
       }
       const host = await hostById(db, id)
       if (!host) throw notFound(`node or host ${id}`)
       const reason = host.state === 'live' ? null : `the host is ${host.state}`
-      return withHealth({ node: id, kind: 'host' as const, status: healthOfHost[host.state], reason }, fresh)
+      const { device } = await withDevice(deps, 'host', host)
+      return withHealth({ node: id, kind: 'host' as const, status: healthOfHost[host.state], reason, device }, fresh)
     },
   })
 }

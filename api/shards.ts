@@ -7,6 +7,7 @@ import type { ApiDeps } from './deps.ts'
 import { runEffect } from './effect.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { nodeExample } from './examples.ts'
+import { deviceField, offeredExample, withDevices } from './mesh/offered.ts'
 import { pageOf } from './page.ts'
 import { platformEnding } from './platform-ending.ts'
 import { notFound } from './problem.ts'
@@ -62,15 +63,16 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
     path: '/shards/{id}/nodes',
     permission: 'read',
     tag,
-    summary: 'The nodes of a shard with their health',
+    summary: 'The nodes of a shard with their health, and what their devices can be asked',
     params: resourceParams,
-    answer: pageOf(nodeState.extend(staleFlag)),
-    example: { items: [nodeExample], nextCursor: null },
+    answer: pageOf(nodeState.extend({ ...staleFlag, ...deviceField })),
+    example: { items: [{ ...nodeExample, device: offeredExample }], nextCursor: null },
     problems: [404],
     async run({ params: { id } }) {
       const fresh = await state.refresh()
       if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
-      return { items: (await nodesOfShard(db, id)).map((node) => withHealth(node, fresh)), nextCursor: null }
+      const nodes = (await nodesOfShard(db, id)).map((node) => withHealth(node, fresh))
+      return { items: await withDevices(deps, 'node', nodes), nextCursor: null }
     },
   })
 

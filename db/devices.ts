@@ -78,6 +78,19 @@ export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<
   return row ? toDevice(row) : null
 }
 
+/** The devices that stand for resources of a kind: not revoked, whether they can be asked or not. */
+export async function devicesOf(db: Db | Trx, kind: Executable['kind'], ids: string[]): Promise<DeviceRow[]> {
+  if (ids.length === 0) return []
+  const rows = await db
+    .selectFrom('device')
+    .selectAll()
+    .where('resourceKind', '=', kind)
+    .where('resourceId', 'in', ids)
+    .where('revokedAt', 'is', null)
+    .execute()
+  return rows.map(toDevice)
+}
+
 /** What of the inventory something can be executed for under this id; a VM with the host it is on. */
 export async function executableNamed(
   db: Db | Trx,

@@ -1,4 +1,4 @@
-import type { DeviceTerms } from '../domain/device.ts'
+import type { DeviceTerms, Guests } from '../domain/device.ts'
 import type { Capability, MeshHealth, MeshMode } from '../domain/mesh.ts'
 import { dockerExec, dockerList, dockerLogs } from './specs/docker.ts'
 import { fsList, fsRead, fsStat, fsWrite } from './specs/fs.ts'
@@ -80,4 +80,13 @@ export function lacking(spec: MeshSpec, device: Offering): string | null {
 /** The tools that a device has. */
 export function toolsOf(device: Offering): MeshSpec[] {
   return meshSpecs.filter((spec) => lacking(spec, device) === null)
+}
+
+/** What the device of a host is asked where something is asked of a guest on it. */
+const reachedBy: Record<Guests, Capability> = { docker: 'docker.container.exec', pct: 'shell.exec' }
+
+/** The tools that work on a guest without an agent of its own, through the device of its host. */
+export function toolsThrough(device: Offering, guests: Guests): MeshSpec[] {
+  if (lacking(specOf(reachedBy[guests]), device) !== null) return []
+  return toolsOf(device).filter((spec) => spec.throughHost !== undefined)
 }

@@ -26,7 +26,7 @@ export const getShard = defineTool({
 
 export const listNodesByShard = defineTool({
   name: 'list_nodes_by_shard',
-  description: 'List all nodes of a shard with their health.',
+  description: 'List all nodes of a shard with their health, and what the device of each can be asked.',
   input: z.strictObject({ shard_id: resourceId }),
   output: z.looseObject({ items: z.array(node) }),
   effect: 'read',
@@ -42,7 +42,8 @@ export const listNodesByShard = defineTool({
 
 export const getNode = defineTool({
   name: 'get_node',
-  description: 'Get node details: hostname, IP, shard, role, status, what fills its disk.',
+  description:
+    'Get node details: hostname, IP, shard, role, status, what fills its disk, what its device can be asked.',
   input: z.strictObject({ id: resourceId }),
   output: node,
   effect: 'read',

@@ -6,7 +6,8 @@ import { defineTool, discovered, resourceId } from './define.ts'
 
 export const nodeHealth = defineTool({
   name: 'node_health',
-  description: 'Current health of a node or host: nominal, degraded, critical or unknown, with the reason.',
+  description:
+    'Current health of a node or host: nominal, degraded, critical or unknown, with the reason; what its device can be asked.',
   input: z.strictObject({ node: resourceId }),
   output: z.looseObject({ node: z.string(), kind: z.enum(['node', 'host']), status: health }),
   effect: 'read',
@@ -59,7 +60,7 @@ export const activeAlerts = defineTool({
 
 export const currentVmHost = defineTool({
   name: 'current_vm_host',
-  description: 'The host a VM is on now, and whether it runs.',
+  description: 'The host a VM is on now, whether it runs, and what a device can be asked for it.',
   input: z.strictObject({ vm: resourceId }),
   output: z.looseObject({ id: z.string(), host: z.string().nullable(), running: z.boolean() }),
   effect: 'read',

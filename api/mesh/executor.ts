@@ -61,21 +61,21 @@ export async function requireExecutor(db: Db, id: string): Promise<Executor> {
 }
 
 function usable(executor: Executor): Executor {
-  const { device } = executor
-  const { id, enabled, enrolledAt, revokedAt, manifest } = device
-  if (revokedAt)
-    throw new Unavailable(`capability unavailable: device ${id} was revoked at ${revokedAt}.`, 'device_revoked')
-  if (!enabled) throw new Unavailable(`capability unavailable: device ${id} is switched off.`, 'device_disabled')
-  if (!enrolledAt || !manifest) {
-    throw new Unavailable(`capability unavailable: device ${id} has not enrolled yet.`, 'device_not_enrolled')
-  }
-  if (Date.parse(manifest.expires_at) <= Date.now()) {
-    throw new Unavailable(
-      `The manifest of ${id} expired at ${manifest.expires_at}: it has to fetch a new one.`,
-      'manifest_invalid',
-    )
-  }
+  const why = whyUnusable(executor.device)
+  if (why) throw why
   return executor
+}
+
+/** Why a device can be asked nothing now, as far as rows tell; null when it can. */
+export function whyUnusable({ id, enabled, enrolledAt, revokedAt, manifest }: DeviceRow): Unavailable | null {
+  if (revokedAt)
+    return new Unavailable(`capability unavailable: device ${id} was revoked at ${revokedAt}.`, 'device_revoked')
+  if (!enabled) return new Unavailable(`capability unavailable: device ${id} is switched off.`, 'device_disabled')
+  if (!enrolledAt || !manifest)
+    return new Unavailable(`capability unavailable: device ${id} has not enrolled yet.`, 'device_not_enrolled')
+  if (Date.parse(manifest.expires_at) > Date.now()) return null
+  const detail = `The manifest of ${id} expired at ${manifest.expires_at}: it has to fetch a new one.`
+  return new Unavailable(detail, 'manifest_invalid')
 }
 
 export function addressOf({ ca, variable }: Mesh, { id, url, urlEnv }: DeviceRow): DeviceAddress {

@@ -45,7 +45,7 @@ test('a shard, its nodes and its tenant are as the platform says now', async () 
 test('health is told of nodes and of hosts', async () => {
   const health = async (id: string) => (await api.get(`/nodes/${id}/health`)).body
   expect(await health('node-osl-2')).toEqual({
-    ...{ node: 'node-osl-2', kind: 'node', status: 'degraded', reason: 'replica is 42 s behind' },
+    ...{ node: 'node-osl-2', kind: 'node', status: 'degraded', reason: 'replica is 42 s behind', device: null },
   })
   expect(await health('host-osl-1')).toMatchObject({ kind: 'host', status: 'nominal' })
   expect(await health('host-osl-4')).toMatchObject({ kind: 'host', status: 'degraded' })
@@ -86,7 +86,7 @@ test('resources are found by a part of their name', async () => {
   expect(found.body.items).toEqual([{ kind: 'tenant', id: 'tenant-1', name: 'Fjord Bank', aliases: [] }])
   expect((await api.get('/vms/vm-2')).body).toEqual({
     ...{ id: 'vm-2', host: 'host-osl-2', running: false, ramMib: 1024, cpuMc: 500, haGroup: null, tenant: 'tenant-1' },
-    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], affinityGroup: null },
+    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], affinityGroup: null, device: null },
   })
 })
 
