@@ -14,7 +14,7 @@ export type FullLog = { node: string; directory: string; used: number; quota: nu
 
 /**
  * A directory of logs that no clean-up knows: look what is in it, ask to remove the largest of those that rotation put aside, and look
- * again. Null while nothing of that can help, because it holds too few of them.
+ * again. Null where all of them together would not be enough.
  */
 export function clearLogs(conversation: Conversation, full: FullLog): Decision | null {
   const { steps } = conversation
