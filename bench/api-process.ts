@@ -10,7 +10,11 @@ const rootDir = fileURLToPath(new URL('..', import.meta.url))
 type ApiProcess = { url: string; residentMb(): number; stop(): Promise<void> }
 
 /** The core API as it is deployed, a process of its own, once it takes requests. */
-export async function startApi(options: { databaseUrl: string; dir: string }): Promise<ApiProcess> {
+export async function startApi(options: {
+  databaseUrl: string
+  dir: string
+  environment?: Record<string, string>
+}): Promise<ApiProcess> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const log = openSync(join(options.dir, 'api.log'), 'a')
@@ -19,6 +23,7 @@ export async function startApi(options: { databaseUrl: string; dir: string }): P
       ...{ PATH: process.env.PATH ?? '', DATABASE_URL: options.databaseUrl, PORT: String(port), LOG_LEVEL: 'error' },
       // Nobody listens there: what is measured asks Temporal for nothing.
       TEMPORAL_ADDRESS: '127.0.0.1:9',
+      ...options.environment,
     },
     stdio: ['ignore', log, log],
   })

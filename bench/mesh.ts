@@ -3,16 +3,19 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { CapabilityAnswer } from '../domain/mesh.ts'
 import { signed, writePublicKey } from '../mesh/sign.ts'
+import { startAgent } from './mesh-agent.ts'
+import { wholePath } from './mesh-path.ts'
 import { median, percentile, report } from './report.ts'
 
-const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
 const rounds = Number(process.env.MESH_CALLS ?? 500)
 const lanes = 4
 
-/** Reads on loopback through HTTP, door, guard and journal: with a process of their own and without, against starting that process. */
+/**
+ * Reads on loopback through HTTP, door, guard and journal: with a process of their own and without, against starting that process; and the
+ * whole path of one, from the tool registry.
+ */
 export async function mesh(): Promise<void> {
   const device = await startDevice()
   try {
@@ -24,6 +27,7 @@ export async function mesh(): Promise<void> {
     const before = device.cpuSeconds()
     const perSecond = await device.perSecond(device.read, rounds * 4)
     const cpuPerCallMs = ((device.cpuSeconds() - before) * 1000) / (rounds * 4)
+    const whole = await wholePath(rounds)
     report('mesh', {
       calls: rounds,
       'uptime by itself, median (ms)': round(median(alone)),
@@ -31,6 +35,8 @@ export async function mesh(): Promise<void> {
       'shell.exec uptime, 95th (ms)': round(percentile(commands, 95)),
       'over the process itself, median (less than 15 ms)': round(median(commands) - median(alone)),
       'fs.read, median (ms)': round(median(reads)),
+      'fs.read by the tool through the core API, median (ms)': round(median(whole)),
+      'fs.read by the tool through the core API, 95th (ms)': round(percentile(whole, 95)),
       'reads a second, four at a time': Math.round(perSecond),
       'reads a second of one core of the agent (200 or more)': Math.round(1000 / cpuPerCallMs),
       'resident when idle (less than 80 MB)': round(idleMb),
@@ -63,20 +69,9 @@ async function startDevice() {
     issued_at: at(-60),
     expires_at: at(3600),
   }
-  const manifestFile = join(state, 'manifest.json')
-  writeFileSync(manifestFile, JSON.stringify(signed(manifest, { id: 'root', key: root.privateKey })))
+  writeFileSync(join(state, 'manifest.json'), JSON.stringify(signed(manifest, { id: 'root', key: root.privateKey })))
   writeFileSync(join(state, 'root-key'), writePublicKey(root.publicKey))
-  const args = ['mesh', 'agent', '--manifest', manifestFile, '--state', state, '--listen', '127.0.0.1:0']
-  const child = spawn(process.execPath, [entry, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
-  const url = await new Promise<string>((resolve, reject) => {
-    let said = ''
-    child.stderr.on('data', (chunk) => {
-      said += chunk
-      const found = /Listening on (\S+):/.exec(said)?.[1]
-      if (found) resolve(found)
-    })
-    child.once('exit', (code) => reject(new Error(`the agent ended with ${code}: ${said}`)))
-  })
+  const { child, url } = await startAgent(state, '127.0.0.1:0')
   await new Promise((resolve) => setTimeout(resolve, 1_000))
 
   async function call({ capability, args }: ReturnType<Ask>): Promise<void> {
