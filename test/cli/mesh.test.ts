@@ -203,3 +203,17 @@ test('a tool that there is not, and arguments that are none, are said before any
   expect((await run('call', 'node-osl-1', 'exec', 'uptime')).code).toBe(2)
   expect(api.requests.length).toBe(sent)
 })
+
+test('a device that gives no answer does not agree; its files alone are held against the calls', async () => {
+  agent?.kill('SIGKILL')
+  await eventually('the agent to be gone', async () => !(await fetch(`http://${address}/health`).catch(() => null)))
+  const silent = await run('audit', 'verify', 'node-osl-1')
+  expect([silent.code, silent.stdout]).toEqual([1, expect.stringContaining('node-osl-1 gave no answer')])
+  const held = await run('audit', 'verify', 'node-osl-1', '--journal', state, '--json')
+  const [{ problems }] = JSON.parse(held.stdout)
+  expect(problems).toEqual([
+    expect.stringContaining('gave no answer'),
+    // What was asked with the stolen key, above.
+    expect.stringContaining('req_000000000000000000000bad'),
+  ])
+})
