@@ -92,7 +92,7 @@ export const rules: Rule[] = [
     kind: 'private_key',
     hints: ['-----BEGIN'],
     pattern: new RegExp(
-      `(?<head>-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)(?<value>(?:${gap}*(?:[A-Z][A-Za-z-]{2,20}: [^\\n"\\\\]{0,80}|[A-Za-z0-9+/=]{20,}))+(?:${gap}*[A-Za-z0-9+/=]{1,76}(?=${gap}{0,8}-----END))?)`,
+      `(?<head>-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)(?<value>(?:${gap}*(?:[A-Z][A-Za-z-]{2,20}: [^\\n"\\\\]{0,80}|[A-Za-z0-9+/=]{20,}))+(?:${gap}*[A-Za-z0-9+/=]{1,76}(?=${gap}{0,8}(?:-----END|$)))?)`,
       'g',
     ),
     replace: behindHead('private_key'),
