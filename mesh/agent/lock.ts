@@ -13,9 +13,18 @@ export function lock(state: string): () => void {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt > 0) throw error
     }
-    const [pid, startTicks, boot] = readFileSync(file, 'utf8').trim().split(' ')
-    if (boot === bootId() && startTicksOf(Number(pid)) === startTicks)
-      throw new Error(`Another agent (process ${pid}) uses ${state}.`)
+    const holder = holderOf(state)
+    if (holder !== null) throw new Error(`Another agent (process ${holder}) uses ${state}.`)
     rmSync(file, { force: true })
+  }
+}
+
+/** The process of the agent that runs in a state directory; null when none does. */
+export function holderOf(state: string): number | null {
+  try {
+    const [pid, startTicks, boot] = readFileSync(join(state, 'agent.lock'), 'utf8').trim().split(' ')
+    return boot === bootId() && startTicksOf(Number(pid)) === startTicks ? Number(pid) : null
+  } catch {
+    return null
   }
 }

@@ -1,4 +1,5 @@
 import { flushCompileCache } from 'node:module'
+import { keepRenewed } from './renewal.ts'
 import { type AgentOptions, startAgent } from './start.ts'
 
 /**
@@ -15,18 +16,32 @@ if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execv
 }
 
 try {
-  const started = await startAgent(JSON.parse(process.argv[2] ?? '{}') as AgentOptions)
+  const options = JSON.parse(process.argv[2] ?? '{}') as AgentOptions
+  const started = await startAgent(options)
   const { status, reason, sandbox } = started.agent.health()
   console.error(
     `Listening on ${started.url}: ${status}${reason ? ` (${reason})` : ''}; reads are confined by ${sandbox}.`,
   )
-  process.on('SIGHUP', async () => {
+  const readAgain = async () => {
     await started.reload()
     const { status, reason, manifest_id } = started.agent.health()
     console.error(`Read the manifest again: ${status}, ${manifest_id ?? 'none'}${reason ? ` (${reason})` : ''}.`)
-  })
+  }
+  process.on('SIGHUP', readAgain)
+  const renewal = keepRenewed(
+    { state: options.state, manifest: options.manifestFile, rootKey: options.rootKeyFile },
+    {
+      fetched: async (manifest) => {
+        if (manifest !== started.agent.health().manifest_id) await readAgain()
+      },
+      failed: (why) => console.error(`The manifest was not fetched: ${why}`),
+    },
+  )
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => void started.stop().then(() => process.exit(0)))
+    process.once(signal, () => {
+      renewal.stop()
+      void started.stop().then(() => process.exit(0))
+    })
   }
 } catch (error) {
   console.error(`The agent does not start: ${error instanceof Error ? error.message : String(error)}`)

@@ -27,7 +27,7 @@ beforeAll(async () => {
   const key = (id: string) => ({ id, key: generateKeyPairSync('ed25519').privateKey })
   api.api.deps.mesh = { keys: { root: key('root'), signing: key('k-first'), next: null }, variable: () => undefined }
   await syncInventory(api.db, scriptedPlatform().inventoryState)
-  address = `127.0.0.1:${await freePort(17_474)}`
+  address = `127.0.0.1:${await freePort()}`
   mkdirSync(root)
   writeFileSync(join(root, 'app.conf'), 'port = 80\n')
 })
@@ -175,6 +175,29 @@ test('a changed device fetches its new manifest, and its agent heeds it', async 
   expect([fetched.code, fetched.stderr]).toEqual([0, expect.stringContaining('the agent was told')])
   const { capabilities } = JSON.parse(readFileSync(join(state, 'manifest.json'), 'utf8'))
   expect(capabilities).toEqual(['fs.read'])
+})
+
+test('an agent that starts with an old manifest fetches the newest by itself', async () => {
+  const { device } = JSON.parse(readFileSync(join(state, 'manifest.json'), 'utf8')) as { device: string }
+  const old = join(dir.path, 'old')
+  // What a device has that was switched off for long: its keys and a manifest that is not the one of today.
+  mkdirSync(old, { mode: 0o700 })
+  for (const name of ['manifest.json', 'root-key', 'refresh.json']) cpSync(join(state, name), join(old, name))
+  expect((await run('enroll', device, '--capability', 'fs.read', '--capability', 'fs.list')).code).toBe(0)
+  const started = spawn(process.execPath, [entry, 'mesh', 'agent', '--state', old, '--listen', '127.0.0.1:0'], {
+    env: { PATH: process.env.PATH },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let said = ''
+  started.stderr.on('data', (chunk) => {
+    said += chunk
+  })
+  try {
+    await eventually('the manifest to be read again', () => /Read the manifest again: ready/.test(said))
+    expect(JSON.parse(readFileSync(join(old, 'manifest.json'), 'utf8')).capabilities).toEqual(['fs.read', 'fs.list'])
+  } finally {
+    started.kill('SIGKILL')
+  }
 })
 
 test('a manifest that the pinned key did not sign changes nothing', async () => {
