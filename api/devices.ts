@@ -20,6 +20,7 @@ import { type DeviceBody, deviceBody, deviceExample, deviceParams, shownDevice }
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
 import { deviceAuditRoutes } from './mesh/audit.ts'
+import { callCursor, cursorOf, placeIn } from './mesh/call-cursor.ts'
 import { requireMesh } from './mesh/executor.ts'
 import { askHealth } from './mesh/health.ts'
 import { renewManifest } from './mesh/manifest.ts'
@@ -173,7 +174,7 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Calls to a device, newest first',
     params: deviceParams,
-    query: z.object(pageQuery),
+    query: z.object({ ...pageQuery, cursor: callCursor }),
     answer: pageOf(deviceCall),
     example: {
       items: [
@@ -190,8 +191,8 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
     problems: [404],
     async run({ params: { id }, query: { limit, cursor } }) {
       await requireDevice(deps, id)
-      const rows = await callsOf(db, id, { before: cursor ?? null, limit: limit + 1 })
-      return page(rows, limit, (last) => last.begunAt)
+      const rows = await callsOf(db, id, { before: placeIn(cursor), limit: limit + 1 })
+      return page(rows, limit, cursorOf)
     },
   })
 

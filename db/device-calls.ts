@@ -65,20 +65,23 @@ export async function closeCall(db: Db, key: string, answer: CapabilityAnswer): 
     .execute()
 }
 
+/** A call in the order of lists. */
+type CallPlace = Pick<DeviceCall, 'begunAt' | 'key'>
+type CallPage = { before?: CallPlace | null; limit: number }
+
+const isBefore = ({ begunAt, key }: CallPlace) =>
+  sql<boolean>`(device_call.begun_at, device_call.key) < (${begunAt}::timestamptz, ${key}::text)`
+
 /** Calls to a device, newest first. */
-export async function callsOf(
-  db: Db,
-  deviceId: string,
-  page: { before?: string | null; limit: number },
-): Promise<DeviceCall[]> {
+export async function callsOf(db: Db, deviceId: string, { before, limit }: CallPage): Promise<DeviceCall[]> {
   let query = db
     .selectFrom('deviceCall')
     .selectAll()
     .where('deviceId', '=', deviceId)
     .orderBy('begunAt', 'desc')
     .orderBy('key', 'desc')
-    .limit(page.limit)
-  if (page.before) query = query.where('begunAt', '<', page.before)
+    .limit(limit)
+  if (before) query = query.where(isBefore(before))
   const rows = await query.execute()
   return rows.map(({ argsDigest: _, grantId: __, ...row }) => row as DeviceCall)
 }
@@ -89,27 +92,21 @@ type AuditedCall = Pick<DeviceCall, 'key' | 'requestId' | 'begunAt' | 'finishedA
   incidentHash: string | null
 }
 
-/** Calls to a device, newest first, before one of them: the two of `before` are its moment and its key. */
-export async function auditedCalls(
-  db: Db,
-  deviceId: string,
-  { before, limit }: { before: Pick<AuditedCall, 'begunAt' | 'key'> | null; limit: number },
-): Promise<AuditedCall[]> {
+/** Calls to a device with both hashes, newest first. */
+export async function auditedCalls(db: Db, deviceId: string, { before, limit }: CallPage): Promise<AuditedCall[]> {
   let query = db
-    .selectFrom('deviceCall as call')
+    .selectFrom('deviceCall')
     .leftJoin('incidentEvent as event', (join) =>
       join
-        .on(sql<boolean>`event.step_key = replace(call.key, ':tool_started:', ':tool_finished:')`)
+        .on(sql<boolean>`event.step_key = replace(device_call.key, ':tool_started:', ':tool_finished:')`)
         .on('event.kind', '=', 'tool_finished'),
     )
-    .select(['call.key', 'call.requestId', 'call.begunAt', 'call.finishedAt', 'call.auditHash'])
+    .select(['deviceCall.key', 'requestId', 'begunAt', 'finishedAt', 'auditHash'])
     .select(sql<string | null>`event.metadata->'result'->'data'->>'audit_hash'`.as('incidentHash'))
-    .where('call.deviceId', '=', deviceId)
-    .orderBy('call.begunAt', 'desc')
-    .orderBy('call.key', 'desc')
+    .where('deviceId', '=', deviceId)
+    .orderBy('begunAt', 'desc')
+    .orderBy('deviceCall.key', 'desc')
     .limit(limit)
-  if (before) {
-    query = query.where(sql<boolean>`(call.begun_at, call.key) < (${before.begunAt}::timestamptz, ${before.key}::text)`)
-  }
+  if (before) query = query.where(isBefore(before))
   return await query.execute()
 }

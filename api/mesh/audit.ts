@@ -10,6 +10,7 @@ import { endpoint, type Router } from '../endpoint.ts'
 import { incidentId } from '../examples.ts'
 import { page, pageOf } from '../page.ts'
 import { notFound, Problem } from '../problem.ts'
+import { callCursor, cursorOf, placeIn } from './call-cursor.ts'
 import { addressOf, requireMesh } from './executor.ts'
 
 const tag = 'devices'
@@ -39,7 +40,7 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
     params: deviceParams,
     query: z.object({
       limit: z.coerce.number().int().min(1).max(1_000).default(1_000),
-      cursor: z.string().min(1).max(600).optional(),
+      cursor: callCursor,
     }),
     answer: pageOf(auditedCall),
     example: {
@@ -55,11 +56,8 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
     problems: [404],
     async run({ params: { id }, query: { limit, cursor } }) {
       await requireDevice(deps, id)
-      const rows = await auditedCalls(db, id, {
-        before: cursor === undefined ? null : placeIn(cursor),
-        limit: limit + 1,
-      })
-      return page(rows, limit, ({ begunAt, key }) => `${begunAt} ${key}`)
+      const rows = await auditedCalls(db, id, { before: placeIn(cursor), limit: limit + 1 })
+      return page(rows, limit, cursorOf)
     },
   })
 
@@ -89,13 +87,6 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
       return { items: entries, nextCursor: told < last ? String(told) : null, first, last }
     },
   })
-}
-
-/** A place in the list: the moment and the key of the last call that was shown. */
-function placeIn(cursor: string): { begunAt: string; key: string } {
-  const [, begunAt, key] = /^(\d{4}-\d\d-\d\dT[\d:.]{8,15}Z) (.+)$/.exec(cursor) ?? []
-  if (!begunAt || !key) throw new Problem(422, 'INVALID', 'cursor: is none that a page before gave.')
-  return { begunAt, key }
 }
 
 async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
