@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
@@ -66,6 +67,8 @@ const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOS
   const platformAddress = config.PLATFORM_URL ?? config.PROXMOX_URL ?? null
   log.info({ port: address.port, platform: platformAddress }, 'the API is ready')
 })
+// What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
+flushCompileCache()
 // Counting begins here, not when somebody first asks.
 void deps.metrics.register.metrics().catch(() => {})
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import pino from 'pino'
@@ -33,6 +34,8 @@ health.get('/readyz', (context) => {
 })
 const server = serve({ fetch: health.fetch, port: config.WORKER_PORT, hostname: config.HOST })
 log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker is ready')
+// What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
+flushCompileCache()
 
 const stop = async () => {
   server.close()

@@ -1,6 +1,5 @@
-import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { actActivities } from '../activities/act.ts'
 import { approvalActivities } from '../activities/approvals.ts'
@@ -13,6 +12,7 @@ import { createModelClient } from '../clients/model.ts'
 import { type Config, givenDefaults } from '../config.ts'
 import type { Db } from '../db/connect.ts'
 import { readPrompts } from '../prompts/render.ts'
+import { workflowBundle } from './bundle.ts'
 import { ensureSchedule } from './schedule.ts'
 import { ensureSearchAttributes } from './search-attributes.ts'
 
@@ -27,16 +27,9 @@ export type Workers = {
   ended: Promise<void>
 }
 
-/** The bundle of the workflows: made once per process, shared by tests. */
-export async function bundleWorkflows(): Promise<{ code: string }> {
-  return await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
-    logger: new DefaultLogger('WARN'),
-  })
-}
-
 type WorkerOptions = {
   taskQueue?: string
+  /** Other workflows than ours, for measurements. */
   bundle?: { code: string }
   /** What `platform_config` falls back to; by default what the process was given. */
   environment?: Record<string, string | undefined>
@@ -68,7 +61,7 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     connection,
     namespace: config.TEMPORAL_NAMESPACE,
     taskQueue,
-    workflowBundle: options.bundle ?? (await bundleWorkflows()),
+    workflowBundle: options.bundle ?? (await workflowBundle()),
     activities: {
       ...sealed(
         queueActivities({ db, client, taskQueue, maxConcurrent: config.AGENT_MAX_CONCURRENT, environment }),

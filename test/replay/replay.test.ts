@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { Worker } from '@temporalio/worker'
 import { DeterminismViolationError } from '@temporalio/workflow'
-import { workflowBundle } from '../support/bundle.ts'
+import { workflowBundle } from '../../worker/bundle.ts'
 import { installRuntime } from '../support/temporal.ts'
 import { scenarios } from './scenarios.ts'
 

@@ -13,6 +13,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { labClient } from '../../lab/client.ts'
 import { freePort } from '../../start/port.ts'
+import { scheduleId } from '../../worker/schedule.ts'
 import { temporaryDirectory } from './directory.ts'
 import { freshDatabase, temporalAddress } from './servers.ts'
 
@@ -122,7 +123,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
         LAB_CONTROL_TOKEN: labTokens.control,
         ALERT_URL: `${url}/api/v1/ingest/alertmanager`,
         ALERT_TOKEN: tokens.ingest,
-        LAB_PROBE_INTERVAL_MS: '300',
+        LAB_PROBE_INTERVAL_MS: '500',
         ...options.environment,
       },
     },
@@ -169,7 +170,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       const program = programs[part]
       const log = openSync(join(directory.path, `${part}.log`), 'a')
       const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(rootDir, program.entry)], {
-        env: { ...program.environment, ...environment },
+        env: { NODE_COMPILE_CACHE: join(rootDir, '.cache', 'compile'), ...program.environment, ...environment },
         stdio: ['ignore', log, log],
         detached: true,
       })
@@ -251,6 +252,11 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     printed: () =>
       [...programsStarted].map((part) => readFileSync(join(directory.path, `${part}.log`), 'utf8')).join('\n'),
     async stop() {
+      // Its ticks would go on for as long as the test server runs, and every test after this one pay for them.
+      await client.schedule
+        .getHandle(scheduleId)
+        .delete()
+        .catch(() => undefined)
       await Promise.all([...running.keys()].map((part) => spine.kill(part, part === 'lab' ? 'SIGTERM' : 'SIGKILL')))
       await connection.close()
       await db.destroy()

@@ -7,8 +7,8 @@ import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker } from '@temporalio/worker'
 import { searchAttributes } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
+import { workflowBundle } from '../../worker/bundle.ts'
 import { ensureSearchAttributes } from '../../worker/search-attributes.ts'
-import { workflowBundle } from './bundle.ts'
 import { temporalAddress, timeSkippingServerPath } from './servers.ts'
 
 export type Activities = Record<string, (...args: never[]) => Promise<unknown>>

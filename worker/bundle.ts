@@ -1,0 +1,50 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const root = new URL('../', import.meta.url)
+const workflows = new URL('workflows/', root)
+
+/**
+ * The workflows as a worker runs them. Bundling takes more than a second, so what was made is kept in `.cache` under a digest of all
+ * that it is made from. Where nothing can be written it is made at each start.
+ */
+export async function workflowBundle(): Promise<{ code: string }> {
+  const file = new URL(`.cache/workflows-${digestOfSources()}.js`, root)
+  try {
+    return { code: readFileSync(file, 'utf8') }
+  } catch {
+    const { code } = await bundle()
+    keep(file, code)
+    return { code }
+  }
+}
+
+async function bundle(): Promise<{ code: string }> {
+  // What bundles is as large as the worker itself, and needed once.
+  const { bundleWorkflowCode, DefaultLogger } = await import('@temporalio/worker')
+  return await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('index.ts', workflows)),
+    logger: new DefaultLogger('WARN'),
+  })
+}
+
+function digestOfSources(): string {
+  const hash = createHash('sha256')
+  for (const name of readdirSync(workflows).sort()) hash.update(name).update(readFileSync(new URL(name, workflows)))
+  for (const name of ['workflow', 'worker', 'common'])
+    hash.update(readFileSync(new URL(`node_modules/@temporalio/${name}/package.json`, root)))
+  return hash.digest('hex').slice(0, 16)
+}
+
+function keep(file: URL, code: string): void {
+  try {
+    mkdirSync(new URL('.', file), { recursive: true })
+    // Two may get here at once: each renames a whole file into place.
+    const own = new URL(`${file.href}.${randomBytes(4).toString('hex')}`)
+    writeFileSync(own, code, { mode: 0o644 })
+    renameSync(own, file)
+  } catch {
+    // Made anew next time.
+  }
+}
