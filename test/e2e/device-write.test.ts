@@ -51,7 +51,7 @@ beforeAll(async () => {
     const found = await spine.get<{ items: { id: string }[] }>('/resources?q=web-osl&kind=node')
     return found.items[0]?.id
   })
-  const address = `127.0.0.1:${await freePort(17_574)}`
+  const address = `127.0.0.1:${await freePort()}`
   const made = await runCli(
     ['mesh', 'enroll', node, '--address', `http://${address}`, '--mode', 'user', '--root', `${root}:rw`, '--json'],
     asAdmin(),

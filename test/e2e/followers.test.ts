@@ -9,7 +9,7 @@ let spine: Spine
 beforeAll(async () => {
   spine = await startSpine({
     parts: ['lab', 'runbook', 'api'],
-    environment: { LAB_WEB_SHARDS: '20', RUNBOOK_DELAY_MS: '60' },
+    environment: { LAB_WEB_SHARDS: '20', LAB_PROBE_INTERVAL_MS: '1500', RUNBOOK_DELAY_MS: '60' },
   })
 }, 300_000)
 afterAll(async () => {

@@ -61,9 +61,12 @@ test('killed inside a model call, the worker asks again and nothing committed is
   await spine.kill('worker')
   await spine.start('worker')
   const incident = await spine.incident('replication_lag', 'resolved', 180_000)
-  const answers = (await spine.events(incident.id)).filter((event) => event.kind === 'model_answered')
-  const { total } = (await (await fetch(`${spine.runbookUrl}/control/requests`)).json()) as { total: number }
-  expect(total).toBe(answers.length + 1)
+  // By what was asked: on a busy machine the lab may have another alert, whose questions are others.
+  const { items } = (await (await fetch(`${spine.runbookUrl}/control/requests`)).json()) as {
+    items: { digest: string }[]
+  }
+  const times = Object.values(Object.groupBy(items, ({ digest }) => digest)).map((same) => same?.length)
+  expect(times.filter((count) => count !== 1)).toEqual([2])
   await expectOneRepair(incident.id)
 }, 300_000)
 

@@ -29,7 +29,7 @@ export async function realAgent(
   const directory = temporaryDirectory()
   const state = join(directory.path, 'state')
   mkdirSync(state)
-  const address = `127.0.0.1:${await freePort(17_600)}`
+  const address = `127.0.0.1:${await freePort()}`
   const body = { url: `http://${address}`, mode: 'all', terms: { capabilities: [], roots: [] }, ...settings }
   const made = await api.put(`/devices/${id}`, { body })
   if (made.status !== 200) throw new Error(JSON.stringify(made.body))
@@ -48,7 +48,9 @@ export async function realAgent(
     `the agent of ${id}`,
     async () => {
       if (hasEnded(child)) throw new Error(`the agent of ${id} ended with ${child.exitCode}`)
-      return (await fetch(`http://${address}/health`).catch(() => null))?.ok
+      const health = await fetch(`http://${address}/health`).catch(() => null)
+      // Not somebody else's, who was faster to take the port.
+      return health?.ok && ((await health.json()) as { device: string }).device === id
     },
     60_000,
   )
