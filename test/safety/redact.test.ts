@@ -20,7 +20,7 @@ const canary = 'Canary7Zq9x'
 const leaks: [text: string, secret: string][] = [
   // Cut off in the middle of a line, as a limit of output does.
   [
-    c('-----BEGIN OPENSSH PRIV', 'ATE KEY-----') + `\n${'b3BlbnNzaC1rZXktdjEA'.repeat(3)}\nQyNTUxOQAAACC`,
+    `${c('-----BEGIN OPENSSH PRIV', 'ATE KEY-----')}\n${'b3BlbnNzaC1rZXktdjEA'.repeat(3)}\nQyNTUxOQAAACC`,
     'QyNTUxOQAAACC',
   ],
   ...[
