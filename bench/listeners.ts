@@ -39,10 +39,11 @@ export function listen(options: { url: string; token: string; count: number; dro
     // Not all at the same moment, as pages do not.
     let dropInMs = firstDropMs + 1
     while (!listener.ended) {
-      const response = await open(listener)
-      if (response.statusCode !== 200) {
+      // A connection that is not had is tried again, as a page does; after the end it is nobody's.
+      const response = await open(listener).catch(() => null)
+      if (response?.statusCode !== 200 || listener.ended) {
         counts.refused += 1
-        response.destroy()
+        response?.destroy()
         await sleep(200)
         continue
       }
