@@ -79,7 +79,7 @@ function become(options: AgentOptions): void {
     HOME: process.env.HOME ?? '/',
     MALLOC_ARENA_MAX: '2',
     UV_THREADPOOL_SIZE: '2',
-    NODE_COMPILE_CACHE: join(options.state, 'compile-cache'),
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(options.state, 'compile-cache'),
   })
 }
 

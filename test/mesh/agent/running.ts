@@ -116,6 +116,9 @@ export function aGranted(
 
 export type Answered = { status: number; answer: CapabilityAnswer }
 
+// One for all agents of a run: each would compile the same.
+const compiled = fileURLToPath(new URL('../../../.cache/compile', import.meta.url))
+
 /** An agent as a process of its own, with a client that signs. */
 export type Running = Awaited<ReturnType<typeof startAgent>>
 
@@ -153,7 +156,7 @@ export async function startAgent(
       ['--disable-warning=ExperimentalWarning', ...command, ...(options.args ?? []), ...more],
       {
         stdio: ['ignore', 'ignore', 'pipe'],
-        env: { PATH: process.env.PATH ?? '', HOME: '/tmp', NODE_COMPILE_CACHE: join(state, 'compile-cache') },
+        env: { PATH: process.env.PATH ?? '', HOME: '/tmp', NODE_COMPILE_CACHE: compiled },
         ...ownUser,
       },
     )

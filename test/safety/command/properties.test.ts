@@ -124,7 +124,7 @@ const append: readonly ((text: string) => string)[] = [
   (text) => `${text} || rm x`,
 ]
 
-const runs = { numRuns: 20_000 }
+const runs = { numRuns: 10_000 }
 
 test('wrapping a command never lowers its verdict, to any depth', () => {
   fc.assert(
@@ -257,6 +257,6 @@ test('no text makes the judge throw', () => {
       const { code, reason } = judgeCommand(text, context)
       if (code === 'INTERNAL') throw new Error(reason)
     }),
-    { numRuns: 15_000 },
+    { numRuns: 8_000 },
   )
 })
