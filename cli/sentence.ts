@@ -64,18 +64,23 @@ export function modelName(name: string): string {
   return /^runbook(-rules)?\b/.test(name) ? 'runbook-rules, a rule table, not a language model' : name
 }
 
-/** A call as one writes it: the tool and what its arguments name. */
+/** A call as one writes it: the tool and what its arguments name, then the words of a list, as far as a line has room. */
 function called({ tool, arguments: given }: { tool: string; arguments: Record<string, unknown> | null }): string {
   const named = Object.entries(given ?? {})
     .filter(([key, value]) => key !== 'reason' && ['string', 'number', 'boolean'].includes(typeof value))
     .map(([, value]) => String(value))
-  const lists = Object.values(given ?? {}).filter((value) => Array.isArray(value))
-  return [tool, ...[...lists.flat().map(asName), ...named].filter((text) => text.length <= 40)].slice(0, 4).join(' ')
+    .filter((text) => text.length <= 40)
+  const words = Object.values(given ?? {})
+    .filter((value) => Array.isArray(value))
+    .flat()
+    .filter((value) => typeof value === 'string')
+    .join(' ')
+  const call = [tool, ...named.slice(0, 3)].join(' ')
+  if (words === '') return call
+  return `${call}${named.length > 0 ? ':' : ''} ${words.length > longestList ? `${words.slice(0, longestList)}…` : words}`
 }
 
-function asName(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
+const longestList = 70
 
 /** What an answer comes down to, from the fields that answers of all tools share. */
 function gist(data: unknown): string {
@@ -100,7 +105,8 @@ function gist(data: unknown): string {
 /** The first few plain values of an answer that has none of the usual fields. */
 function plainFacts(data: object): string[] {
   return Object.entries(data)
-    .filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value) && String(value).length <= 60)
+    .filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value))
+    .filter(([, value]) => String(value).length <= 60 && !/^$|\n/.test(String(value).trim()))
     .slice(0, 3)
     .map(([key, value]) => `${key} ${value}`)
 }

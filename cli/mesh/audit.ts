@@ -89,7 +89,8 @@ function progressOnTerminal(): { show(so: string): void; end(): void } {
 }
 
 function tell({ device, calls, journal, older, problems }: Audited): void {
-  const entries = journal ? `${journal.entries - journal.first + 1} entries` : 'no journal'
+  const kept = journal ? journal.entries - journal.first + 1 : 0
+  const entries = journal ? `${kept} ${kept === 1 ? 'entry' : 'entries'}` : 'no journal'
   const before = older > 0 ? `; ${older} are older than it` : ''
   if (problems.length === 0) {
     data(
