@@ -59,20 +59,28 @@ export async function prepared(api: MeshApi, name: string, args: Record<string, 
   return await toolNamed(name).prepare?.(input as never, contextOf(api, stepKey))
 }
 
+/** An approval that a person gave for exactly this, and that its run has used up. */
+export async function usedApproval(
+  api: MeshApi,
+  incidentId: string,
+  tool: string,
+  identity: Record<string, unknown>,
+): Promise<string> {
+  const approvalId = await asked(api.db, incidentId, { tool, identity })
+  await api.db
+    .updateTable('approval')
+    .set({ status: 'approved', useBy: '2099-01-01T00:00:00Z' })
+    .where('id', '=', approvalId)
+    .execute()
+  await consumed(api.db, incidentId, approvalId)
+  return approvalId
+}
+
 /** The registry's tool, run as a look that nobody was asked about, or under an approval that a person gave for exactly this. */
 export async function ran(api: MeshApi, name: string, args: Record<string, unknown>, how: 'unasked' | 'approved') {
   const incidentId = await claimedIncident(api.db)
   const { reason: _, ...identity } = args
-  let approvalId: string | null = null
-  if (how === 'approved') {
-    approvalId = await asked(api.db, incidentId, { tool: name, identity })
-    await api.db
-      .updateTable('approval')
-      .set({ status: 'approved', useBy: '2099-01-01T00:00:00Z' })
-      .where('id', '=', approvalId)
-      .execute()
-    await consumed(api.db, incidentId, approvalId)
-  }
+  const approvalId = how === 'approved' ? await usedApproval(api, incidentId, name, identity) : null
   const effect = how === 'approved' ? 'write' : 'read'
   const stepKey = await announced(api.db, incidentId, name, identity, approvalId, effect)
   const answer = await toolNamed(name).run(toolNamed(name).input.parse(args) as never, contextOf(api, stepKey))

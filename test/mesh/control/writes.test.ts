@@ -2,10 +2,11 @@ import { expect, test } from '@jest/globals'
 import { callsOf } from '../../../db/device-calls.ts'
 import { effectByKey } from '../../../db/effects.ts'
 import { eventsOf } from '../../../db/events.ts'
-import { announced, asked, consumed } from '../../api/announced.ts'
+import { announced, asked } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 import { enrolled, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
+import { usedApproval } from './proposed.ts'
 import type { ScriptedDevice } from './scripted-device.ts'
 
 const api = useMeshApi()
@@ -23,13 +24,7 @@ async function node(): Promise<ScriptedDevice> {
 async function approved(tool: string, args: Record<string, unknown>) {
   const incidentId = await claimedIncident(api.db)
   const identity = { ...args, on }
-  const approvalId = await asked(api.db, incidentId, { tool, identity })
-  await api.db
-    .updateTable('approval')
-    .set({ status: 'approved', useBy: '2099-01-01T00:00:00Z' })
-    .where('id', '=', approvalId)
-    .execute()
-  await consumed(api.db, incidentId, approvalId)
+  const approvalId = await usedApproval(api, incidentId, tool, identity)
   const key = await announced(api.db, incidentId, tool, identity, approvalId)
   return { incidentId, approvalId, key, as: api.tokens.agent }
 }
