@@ -21,11 +21,11 @@ import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
 import { deviceAuditRoutes } from './mesh/audit.ts'
 import { callCursor, cursorOf, placeIn } from './mesh/call-cursor.ts'
-import { requireMesh } from './mesh/executor.ts'
+import { requireDevice, requireMesh } from './mesh/executor.ts'
 import { askHealth } from './mesh/health.ts'
 import { renewManifest } from './mesh/manifest.ts'
 import { page, pageOf, pageQuery } from './page.ts'
-import { notFound, Problem } from './problem.ts'
+import { Problem } from './problem.ts'
 
 const tag = 'devices'
 const shown = device.extend({ tools: z.array(z.string()) })
@@ -197,12 +197,6 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
   })
 
   deviceAuditRoutes(router, deps)
-}
-
-async function requireDevice({ db }: ApiDeps, id: string): Promise<DeviceRow> {
-  const found = await deviceById(db, id)
-  if (!found) throw notFound(`device ${id}`)
-  return found
 }
 
 /** What a new device stands for: known to the inventory, and without another device. */

@@ -12,6 +12,11 @@ export function heldAt(path: string): 'secret' | 'endless' | null {
   return finding === null || finding === 'endless' ? finding : 'secret'
 }
 
+/** A root as a manifest names it, without the slashes that say nothing. */
+export function plainRoot(root: string): string {
+  return `/${root.split('/').filter(Boolean).join('/')}`
+}
+
 /** Is this path the directory itself or below it? Both are plain and absolute. */
 export function isInside(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`)

@@ -1,6 +1,6 @@
 import type { DeviceRow } from '../../db/devices.ts'
 import type { Risk } from '../../domain/tool.ts'
-import { heldAt, isInside } from '../../mesh/held.ts'
+import { heldAt, isInside, plainRoot } from '../../mesh/held.ts'
 import type { Look } from '../../mesh/specs/spec.ts'
 import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
 import type { Mapped } from './call.ts'
@@ -27,7 +27,7 @@ export function whyAsked(
   }
   if (verdict === null && spec.effect !== 'read') return null
   const path = typeof args.path === 'string' ? args.path : null
-  if (path !== null && heldAt(path) === 'secret' && terms.roots.some((root) => isInside(path, plain(root.path)))) {
+  if (path !== null && heldAt(path) === 'secret' && terms.roots.some((root) => isInside(path, plainRoot(root.path)))) {
     // A part of it the device refuses to anybody.
     if (Number(args.offset ?? 0) > 0) return null
     return { risk: 'high', why: `${id} holds ${path} for secret; what is not recognised as a secret is read` }
@@ -38,8 +38,6 @@ export function whyAsked(
     ? null
     : { risk: 'medium', why: `the manifest of ${id} lets no ${unlisted} run unasked` }
 }
-
-const plain = (root: string): string => `/${root.split('/').filter(Boolean).join('/')}`
 
 /** As the device judges it, which knows no hosts; null for what is no command. */
 function verdictOf({ capability, args }: Look): CommandVerdict | null {

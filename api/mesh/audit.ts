@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { HttpError } from '../../clients/http.ts'
 import { auditedCalls } from '../../db/device-calls.ts'
-import { type DeviceRow, deviceById } from '../../db/devices.ts'
+import type { DeviceRow } from '../../db/devices.ts'
 import { journalEntry } from '../../domain/mesh.ts'
 import { DeviceLiesError, readJournal } from '../../mesh/client.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -9,9 +9,9 @@ import { deviceParams } from '../device-schema.ts'
 import { endpoint, type Router } from '../endpoint.ts'
 import { incidentId } from '../examples.ts'
 import { page, pageOf } from '../page.ts'
-import { notFound, Problem } from '../problem.ts'
+import { Problem } from '../problem.ts'
 import { callCursor, cursorOf, placeIn } from './call-cursor.ts'
-import { addressOf, requireMesh } from './executor.ts'
+import { addressOf, requireDevice, requireMesh } from './executor.ts'
 
 const tag = 'devices'
 const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
@@ -97,10 +97,4 @@ async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
     if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
     throw new Problem(424, 'device_unreachable', `${device.id} gave no answer: ${error.message}`)
   }
-}
-
-async function requireDevice({ db }: ApiDeps, id: string): Promise<DeviceRow> {
-  const found = await deviceById(db, id)
-  if (!found) throw notFound(`device ${id}`)
-  return found
 }

@@ -4,7 +4,7 @@ import type { Executable, Guests } from '../../domain/device.ts'
 import type { DeviceAddress } from '../../mesh/client.ts'
 import type { MeshKeys } from '../../mesh/keys.ts'
 import type { ApiDeps } from '../deps.ts'
-import { Problem } from '../problem.ts'
+import { notFound, Problem } from '../problem.ts'
 
 /** The mesh as this process holds it. */
 export type Mesh = {
@@ -38,6 +38,13 @@ export function remedy(id: string): string {
 export function requireMesh({ mesh }: Pick<ApiDeps, 'mesh'>): Mesh {
   if (mesh) return mesh
   throw new Problem(422, 'NO_MESH', 'No keys of the mesh are configured (MESH_ROOT_KEY_FILE, MESH_SIGNING_KEY_FILE).')
+}
+
+/** The device of that name, whether it can be asked or not; 404 when there is none. */
+export async function requireDevice({ db }: Pick<ApiDeps, 'db'>, id: string): Promise<DeviceRow> {
+  const found = await deviceById(db, id)
+  if (!found) throw notFound(`device ${id}`)
+  return found
 }
 
 /**

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
-import { heldAt, isInside } from '../held.ts'
+import { heldAt, isInside, plainRoot } from '../held.ts'
 import type { Weight } from './capability.ts'
 import { Refused } from './refused.ts'
 
@@ -27,7 +27,7 @@ export function placeOf(path: string, manifest: Manifest): Place | Misplaced {
   if (segments[0] === 'proc')
     return { code: 'outside_roots', message: '/proc leads anywhere: proc.list tells about processes' }
   const root = manifest.roots
-    .map((root) => ({ ...root, path: `/${root.path.split('/').filter(Boolean).join('/')}` }))
+    .map((root) => ({ ...root, path: plainRoot(root.path) }))
     .filter((root) => isInside(plain, root.path))
     .sort((a, b) => b.path.length - a.path.length)[0]
   if (!root)
