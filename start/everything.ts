@@ -15,6 +15,7 @@ import {
   withoutMesh,
   withoutTemporal,
 } from './environment.ts'
+import { labDirectory } from './lab-directory.ts'
 import { openLedger, stopLeftovers } from './ledger.ts'
 import { takeLock } from './lock.ts'
 import { pageAddress } from './page.ts'
@@ -196,8 +197,7 @@ export async function startEverything(options: StartOptions, report: Report): Pr
         ? parts.child('Lab', 1, entry('lab'), ports.lab, {
             ...basics(env),
             LAB_PORT: String(ports.lab),
-            // Beside it: what is in there holds secrets, and no device shows that unasked.
-            LAB_DIR: `${stateDir}-lab`,
+            LAB_DIR: labDirectory(stateDir),
             LAB_PLATFORM_TOKEN: platformToken,
             LAB_CONTROL_TOKEN: labControlToken,
             ALERT_URL: `${url}/api/v1/ingest/alertmanager`,

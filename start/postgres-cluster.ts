@@ -1,22 +1,20 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
-  chmodSync,
   chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Account, canEnter } from './account.ts'
+import { elsewhere } from './elsewhere.ts'
 
 const run = promisify(execFile)
 
@@ -42,7 +40,7 @@ export async function prepareCluster(
   }
 
   progress('creating the database cluster')
-  const parent = account && !canEnter(dir, account) ? elsewhere(dir) : dir
+  const parent = account && !canEnter(dir, account) ? elsewhere(dirname(dir)) : dir
   const dataDir = join(parent, 'data')
   const draft = join(parent, 'data.new')
   rmSync(draft, { recursive: true, force: true })
@@ -89,12 +87,4 @@ export async function prepareCluster(
     writeFileSync(join(dir, 'location'), `${dataDir}\n`)
   }
   return dataDir
-}
-
-/** A directory for data whose own place is closed to the user that PostgreSQL runs as. */
-function elsewhere(dir: string): string {
-  mkdirSync('/var/lib/nightshift', { recursive: true, mode: 0o755 })
-  const parent = mkdtempSync(`/var/lib/nightshift/${basename(dirname(dirname(dir))) || 'root'}-`)
-  chmodSync(parent, statSync(parent).mode | 0o011)
-  return parent
 }
