@@ -1,5 +1,9 @@
 import { startAgent } from '../../mesh/agent/start.ts'
+import { unifiedDiff } from '../../mesh/agent/unified.ts'
 import { settle } from './settle.ts'
+
+// What it loads when it first compares: read before the privileges go, since afterwards it may be out of reach.
+await unifiedDiff('/', null, Buffer.from('a line\n'))
 
 /** The agent of a node's device: the real one, as the node's own user, in its state directory. */
 const spec = settle<{ port: number; aptOptions: string[] }>()
