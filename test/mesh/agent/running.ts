@@ -11,6 +11,7 @@ import { eventually } from '../../support/eventually.ts'
 
 const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
 
+const demoted = fileURLToPath(new URL('./demoted.ts', import.meta.url))
 const mortal = fileURLToPath(new URL('./mortal.ts', import.meta.url))
 
 function optionsOf({ manifestFile, state }: { manifestFile: string; state: string }): AgentOptions {
@@ -124,11 +125,17 @@ export type Running = Awaited<ReturnType<typeof startAgent>>
 
 export async function startAgent(
   own: Keys,
-  options: { manifest?: Manifest | string; state?: string; args?: string[]; uid?: number; mortal?: boolean } = {},
+  options: {
+    manifest?: Manifest | string
+    state?: string
+    args?: string[]
+    dockerHost?: string
+    uid?: number
+    mortal?: boolean
+  } = {},
 ) {
   const directory = options.state ? null : temporaryDirectory()
   const state = options.state ?? join(directory?.path ?? '', 'state')
-  const ownUser = options.uid ? { uid: options.uid, gid: options.uid } : {}
   if (!existsSync(state)) {
     mkdirSync(state, { recursive: true })
     chmodSync(state, 0o777)
@@ -150,14 +157,25 @@ export async function startAgent(
     said = ''
     const command = options.mortal
       ? [mortal, JSON.stringify(optionsOf({ manifestFile, state }))]
-      : [entry, 'mesh', 'agent', '--manifest', manifestFile, '--state', state, '--listen', '127.0.0.1:0']
+      : options.uid
+        ? [
+            demoted,
+            JSON.stringify({ ...optionsOf({ manifestFile, state }), dockerHost: options.dockerHost }),
+            String(options.uid),
+          ]
+        : [entry, 'mesh', 'agent', '--manifest', manifestFile, '--state', state, '--listen', '127.0.0.1:0']
     child = spawn(
       process.execPath,
-      ['--disable-warning=ExperimentalWarning', ...command, ...(options.args ?? []), ...more],
+      [
+        '--disable-warning=ExperimentalWarning',
+        ...command,
+        ...(options.dockerHost && !options.uid ? ['--docker-host', options.dockerHost] : []),
+        ...(options.args ?? []),
+        ...more,
+      ],
       {
         stdio: ['ignore', 'ignore', 'pipe'],
         env: { PATH: process.env.PATH ?? '', HOME: '/tmp', NODE_COMPILE_CACHE: compiled },
-        ...ownUser,
       },
     )
     child.stderr?.on('data', (chunk) => {

@@ -28,7 +28,7 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
       checks: [{ path: `${root}/**/*.json`, argv: ['python3', '-m', 'json.tool', '{path}'] }],
     })
     give(place.path)
-    agent = await startAgent(own, { manifest, uid, args: ['--docker-host', 'unix:///nowhere/docker.sock'] })
+    agent = await startAgent(own, { manifest, uid, dockerHost: 'unix:///nowhere/docker.sock' })
   })
   afterAll(async () => {
     await agent?.stop()
@@ -117,7 +117,7 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
     expect((await kill(agent.pid)).answer.error).toMatchObject({ code: 'blocked' })
     expect((await kill(child.pid!)).answer).toMatchObject({ ok: true, result: { ended: true } })
     expect(await gone).toBe('SIGTERM')
-    const { answer } = await agent.call('proc.list', { name: 'mesh/agent/main.ts' })
+    const { answer } = await agent.call('proc.list', { name: 'mesh/agent/' })
     expect((answer.result!.processes as { pid: number }[]).map(({ pid }) => pid)).toContain(agent.pid)
   })
 })
