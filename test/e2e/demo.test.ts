@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from '@jest/globals'
+import { freePort } from '../../start/port.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
@@ -25,7 +26,10 @@ async function processesIn(directory: string): Promise<string[]> {
 
 test('npm start shows both scenes, stops for a person, takes a decision by signal, and Ctrl-C leaves nothing behind', async () => {
   const state = temporaryDirectory()
-  const environment = { ...process.env, NIGHTSHIFT_STATE_DIR: state.path, NO_COLOR: '1' }
+  // Ports that no other test's start looks for: between choosing one and listening on it pass some seconds.
+  const names = ['PORT', 'WORKER_PORT', 'LAB_PORT', 'RUNBOOK_PORT']
+  const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, String(await freePort())])))
+  const environment = { ...process.env, ...ports, NIGHTSHIFT_STATE_DIR: state.path, NO_COLOR: '1' }
   const start = spawn(process.execPath, [nightshift, 'start'], { cwd: rootDir, env: environment, detached: true })
   let output = ''
   start.stdout.on('data', (chunk) => {
