@@ -12,12 +12,13 @@ export default {
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testSequencer: '<rootDir>/test/support/longest-first.js',
   reporters: ['default', '<rootDir>/test/support/summary-reporter.js'],
-  // Recording is a command of its own, not a test: see test/replay/record.test.ts.
+  // Recording is a command of its own, not a test: see test/replay/record.test.ts and test/upgrade/record.test.ts.
   // A real browser drives those: npm run test:browser.
   testPathIgnorePatterns: [
     '/node_modules/',
     '<rootDir>/test/browser/',
-    ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/record.test.ts$']),
+    ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/replay/record.test.ts$']),
+    ...(process.env.RECORD_FIXTURE ? [] : ['/upgrade/record.test.ts$']),
   ],
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.nightshift-lab', '<rootDir>/.cache'],
   // Far beyond what any test needs: what a busy machine takes longer for is not wrong.

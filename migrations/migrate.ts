@@ -1,5 +1,5 @@
 import { Kysely, PostgresDialect } from 'kysely'
-import { type Migration, type MigrationProvider, Migrator } from 'kysely/migration'
+import { type Migration, type MigrationProvider, type MigrationResultSet, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import * as log from './0001-log.ts'
 import * as authority from './0002-authority.ts'
@@ -47,11 +47,23 @@ const provider: MigrationProvider = { getMigrations: async () => migrations }
  * advisory lock). Answers the names it applied; throws what PostgreSQL said when one fails, and then none was applied.
  */
 export async function migrateToLatest(databaseUrl: string): Promise<{ applied: string[] }> {
+  return await migrate(databaseUrl, (migrator) => migrator.migrateToLatest())
+}
+
+/** The same up to one migration: the schema of an older release, for tests that upgrade from it. */
+export async function migrateTo(databaseUrl: string, name: string): Promise<{ applied: string[] }> {
+  return await migrate(databaseUrl, (migrator) => migrator.migrateTo(name))
+}
+
+async function migrate(
+  databaseUrl: string,
+  run: (migrator: Migrator) => Promise<MigrationResultSet>,
+): Promise<{ applied: string[] }> {
   const db = new Kysely<unknown>({
     dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: databaseUrl, max: 2 }) }),
   })
   try {
-    const { error, results } = await new Migrator({ db, provider }).migrateToLatest()
+    const { error, results } = await run(new Migrator({ db, provider }))
     if (error) throw error
     return { applied: (results ?? []).map((result) => result.migrationName) }
   } finally {

@@ -18,9 +18,18 @@ export function timeSkippingServerPath(): Promise<string> {
 
 /** A database of its own for a test, migrated and empty. `drop` throws out whoever is still connected. */
 export async function freshDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  return await createDatabase('nightshift_template')
+}
+
+/** The same without a schema, for tests that migrate by themselves. */
+export async function emptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  return await createDatabase('template1')
+}
+
+async function createDatabase(template: string): Promise<{ url: string; drop(): Promise<void> }> {
   const server = await postgresUrl()
   const name = `test_${randomBytes(6).toString('hex')}`
-  await execute(server, `create database ${name} template nightshift_template`)
+  await execute(server, `create database ${name} template ${template}`)
   return {
     url: server.replace(/[^/]*$/, name),
     drop: () => execute(server, `drop database if exists ${name} with (force)`),

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { Worker } from '@temporalio/worker'
+import { type Api, createApi } from '../../api/app.ts'
+import { connect, type Db } from '../../db/connect.ts'
+import { eventsOf, verifyChain } from '../../db/events.ts'
+import { createToken, ensureOperator } from '../../db/tokens.ts'
+import type { Approval } from '../../domain/approval.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { migrateTo, migrateToLatest } from '../../migrations/migrate.ts'
+import { fold } from '../../safety/fold.ts'
+import { workflowBundle } from '../../worker/bundle.ts'
+import { moveClock } from '../support/database.ts'
+import { emptyDatabase } from '../support/servers.ts'
+import { installRuntime } from '../support/temporal.ts'
+import { fixtureVersions, readFixture, restoreRows } from './fixture.ts'
+
+/** The morning of an upgrade: this version meets the rows and the runs that a released one left behind. */
+describe.each(fixtureVersions())('what %s left behind', (version) => {
+  const fixture = readFixture(version)
+  const tokens = { admin: '', approver: '' }
+  let db: Db
+  let owner: Db
+  let api: Api
+  let drop: () => Promise<void>
+
+  beforeAll(async () => {
+    installRuntime()
+    const empty = await emptyDatabase()
+    drop = empty.drop
+    await migrateTo(empty.url, fixture.migrations.at(-1) as string)
+    await restoreRows(empty.url, fixture.rows)
+    await migrateToLatest(empty.url)
+    owner = connect(empty.url, { owner: true, max: 2 })
+    // Approvals were asked at the time of the recording: the database's clock goes on from there.
+    const passedSeconds = Math.ceil((Date.now() - Date.parse(fixture.recordedAt)) / 1000)
+    await moveClock(owner, `-${passedSeconds} seconds`)
+    db = connect(empty.url, { max: 5 })
+    for (const name of ['admin', 'approver'] as const) {
+      const operatorId = await ensureOperator(db, name, name)
+      tokens[name] = await createToken(db, { name: `${name} after the upgrade`, role: name, operatorId })
+    }
+    api = createApi({ db })
+  }, 120_000)
+  afterAll(async () => {
+    await db.destroy()
+    await owner.destroy()
+    await drop()
+  })
+
+  async function ask<T>(path: string, options: { body?: unknown; as?: string } = {}): Promise<T> {
+    const answer = await api.app.request(`/api/v1${path}`, {
+      method: options.body === undefined ? 'GET' : 'POST',
+      headers: { authorization: `Bearer ${options.as ?? tokens.admin}`, 'content-type': 'application/json' },
+      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`)
+    return JSON.parse(text) as T
+  }
+
+  const recorded = fixture.rows.incident as { id: string; status: string; attempt: number }[]
+
+  test('it holds incidents that are closed in every way, at work, and waiting for a person', () => {
+    const statuses = new Set(recorded.map(({ status }) => status))
+    expect([...statuses].sort()).toEqual(['awaiting_approval', 'cancelled', 'escalated', 'investigating', 'resolved'])
+  })
+
+  test('every incident is listed and shown with its log, and no row was altered', async () => {
+    const { items } = await ask<{ items: Incident[] }>('/incidents?limit=100')
+    expect(items.map(({ id }) => id).sort()).toEqual(recorded.map(({ id }) => id).sort())
+    for (const { id, status } of recorded) {
+      expect(await ask<Incident>(`/incidents/${id}`)).toMatchObject({ id, status })
+      expect((await ask<{ items: unknown[] }>(`/incidents/${id}/events`)).items.length).toBeGreaterThan(0)
+      await ask(`/incidents/${id}/surroundings`)
+      await ask(`/incidents/${id}/export`)
+      expect(await verifyChain(db, id)).toMatchObject({ ok: true })
+    }
+  })
+
+  test('the state of every attempt can be read from its rows', async () => {
+    for (const { id, attempt } of recorded) {
+      const events = await eventsOf(db, id)
+      expect(fold(events, attempt).lastSeq).toBe(events.at(-1)?.seq)
+    }
+  })
+
+  test('every question that waited can be shown and decided', async () => {
+    const { items } = await ask<{ items: Approval[] }>('/approvals?status=pending')
+    expect(items.map(({ tool }) => tool).sort()).toEqual(['converge_shard', 'exec', 'execute_migration', 'fs_write'])
+    for (const { id, tool } of items) {
+      await ask(`/approvals/${id}`)
+      // One of two had agreed to the migration: the second decides.
+      const as = tool === 'execute_migration' ? tokens.admin : tokens.approver
+      const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { body: {}, as })
+      const answer = await ask(`/approvals/${id}/decision`, { body: { token, decision: 'approve' }, as })
+      expect(answer).toMatchObject({ status: 'approved' })
+    }
+  })
+
+  test.each(Object.keys(fixture.histories))('the run %s goes on under this version', async (id) => {
+    await Worker.runReplayHistory({ workflowBundle: await workflowBundle() }, fixture.histories[id], 'replayed')
+  })
+})
