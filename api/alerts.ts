@@ -10,7 +10,7 @@ const alert = z.object({
   id: z.string(),
   source: z.string(),
   fingerprint: z.string(),
-  status: z.enum(['firing', 'resolved']),
+  status: z.enum(['firing', 'resolved', 'unknown']),
   name: z.string(),
   labels: words,
   annotations: words,
@@ -34,7 +34,7 @@ export function alertRoutes(router: Router, deps: ApiDeps): void {
     summary: 'Alerts as they were taken in, newest first',
     description: 'A repeated alert is one entry with its `count`; `raw` is the whole of it after cleansing.',
     query: z.object({
-      status: z.enum(['firing', 'resolved']).optional(),
+      status: z.enum(['firing', 'resolved', 'unknown']).optional(),
       source: z.string().max(100).optional(),
       q: z.string().max(200).optional(),
       ...pageQuery,

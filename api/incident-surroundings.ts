@@ -11,7 +11,7 @@ import { incidentParams, requireIncident } from './incidents.ts'
 const alert = z.object({
   id: z.string(),
   source: z.string(),
-  status: z.enum(['firing', 'resolved']),
+  status: z.enum(['firing', 'resolved', 'unknown']),
   name: z.string(),
   title: z.string(),
   count: z.number().int(),

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRoute, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
-import { type Ingested, ingestAlert } from '../db/alerts.ts'
-import { incidentById } from '../db/incidents.ts'
+import { type Ingested, ingestAlert } from '../db/take-alert.ts'
 import { ingestOutcome } from '../domain/alert.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import type { ApiDeps } from './deps.ts'
@@ -97,13 +96,10 @@ function requireContentType(c: Context, taken: string[]): void {
 
 /** Best effort: the queue ticks by itself, and a run sees in the rows that its alerts have ended. */
 async function tellRuns(deps: ApiDeps, ingested: Ingested[]): Promise<void> {
-  if (ingested.some(({ outcome }) => outcome === 'opened' || outcome === 'reopened')) deps.runs.triggerQueue()
+  if (ingested.some(({ wakesQueue }) => wakesQueue)) deps.runs.triggerQueue()
   try {
-    const ended = ingested.flatMap((each) => (each.resolvedWhileRunning && each.incidentId ? [each.incidentId] : []))
-    for (const id of new Set(ended)) {
-      const incident = await incidentById(deps.db, id)
-      if (incident) await deps.runs.tell({ incidentId: id, attempt: incident.attempt }, 'alertResolved', 2_000)
-    }
+    const over = new Map(ingested.flatMap(({ tellRun }) => (tellRun ? [[tellRun.incidentId, tellRun]] : [])))
+    for (const run of over.values()) await deps.runs.tell(run, 'alertResolved', 2_000)
   } catch (error) {
     deps.log.warn({ err: error }, 'the end of an alert was stored, but its run was not told')
   }

@@ -39,7 +39,7 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
       z.object({
         source: z.string(),
         fingerprint: z.string(),
-        status: z.enum(['firing', 'resolved']),
+        status: z.enum(['firing', 'resolved', 'unknown']),
         name: z.string(),
         labels: z.record(z.string(), z.string()),
         annotations: z.record(z.string(), z.string()),

@@ -1,6 +1,10 @@
 import { StaleRunError } from '../db/append.ts'
+import { sendDigests } from '../db/digest.ts'
 import { dropOldAnswers } from '../db/idempotency.ts'
 import { closeIncident, NotAllowedError } from '../db/incidents.ts'
+import { dueIncidents, tickIncident } from '../db/lifecycle/carry-out.ts'
+import { findStale } from '../db/mass-end.ts'
+import { findLapsedOwners } from '../db/owners.ts'
 import { type Overdue, overdueIncidents, releaseStranded, withAdvisoryLock } from '../db/queue.ts'
 import { systemActor } from '../domain/event.ts'
 import type { ApiDeps } from './deps.ts'
@@ -40,7 +44,26 @@ export async function watch({ db, locks, runs, metrics, log }: WatchdogDeps): Pr
       }
     }
     if ((await releaseStranded(db, strandedAfterSeconds)) > 0) runs.triggerQueue()
+    await followAlerts({ db, locks, runs, metrics, log })
   })
+}
+
+const tellWithinMs = 2_000
+
+/** What alerts and the passing of time mean for closed and quiet incidents: each is decided under its own lock. */
+async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
+  await findStale(db)
+  await findLapsedOwners(db)
+  for (const incidentId of await dueIncidents(db)) {
+    try {
+      const { wakesQueue, tellRun } = await tickIncident(db, incidentId)
+      if (wakesQueue) runs.triggerQueue()
+      if (tellRun) await runs.tell(tellRun, 'alertResolved', tellWithinMs)
+    } catch (error) {
+      log.error({ err: error, incidentId }, 'could not decide what the alerts of an incident mean')
+    }
+  }
+  await sendDigests(db)
 }
 
 const by = { actor: systemActor, stepKey: null, nextAttempt: true }

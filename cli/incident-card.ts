@@ -1,10 +1,16 @@
 import { resourceKey } from '../domain/resource.ts'
+import { remarks } from '../domain/status-words.ts'
 import type { AnIncident } from './core.ts'
 import { inert } from './inert.ts'
 import { paint, width } from './terminal.ts'
 import { moment, span } from './time.ts'
 import { word } from './word.ts'
 import { wrap } from './wrap.ts'
+
+function remarksOf(incident: AnIncident): string {
+  const said = remarks(incident)
+  return said.length === 0 ? '' : `, ${inert(said.join(', '))}`
+}
 
 /** What an incident is and where it stands. */
 export function incidentCard(incident: AnIncident, now = Date.now()): string {
@@ -20,7 +26,9 @@ export function incidentCard(incident: AnIncident, now = Date.now()): string {
     '',
     ...line('incident', inert(incident.id)),
     ...line('severity', word(incident.severity) + by),
-    ...line('status', word(incident.status)),
+    ...line('status', word(incident.status) + remarksOf(incident)),
+    ...line('kept', incident.keptReason ? inert(incident.keptReason) : null),
+    ...line('follows', incident.previousId ? inert(incident.previousId) : null),
     ...line('type', incident.type),
     ...line('resource', incident.resource ? inert(resourceKey(incident.resource)) : '(unknown)'),
     ...line('attempt', `${incident.attempt}${incident.role ? `, as ${incident.role}` : ''}`),

@@ -21,10 +21,14 @@ export async function enqueueNotification(
   trigger: Trigger,
   reason: string | null,
   approval: AskedApproval | null = null,
+  more: { page?: boolean; incidents?: Notification['incidents'] } = {},
 ): Promise<void> {
   const settings = await readSettings(trx)
-  const destinations = settings.value<string | null>(`webhook.${trigger}.url`) ? [`webhook.${trigger}`] : []
-  if (await isSlackOn(trx)) {
+  const url = (name: string) => settings.value<string | null>(`webhook.${name}.url`)
+  const webhook = webhooks[trigger].find(url)
+  const destinations = webhook === undefined ? [] : [`webhook.${webhook}`]
+  // Slack's thread shows a resolution by itself.
+  if (trigger !== 'resolved' && (await isSlackOn(trx))) {
     await openThread(trx, incident.id)
     destinations.push('slack.tell')
   }
@@ -41,6 +45,9 @@ export async function enqueueNotification(
     },
     reason,
     approval,
+    page: more.page ?? trigger !== 'resolved',
+    alertsFiring: await firingAlerts(trx, incident.id),
+    incidents: more.incidents ?? [],
     at: incident.updatedAt,
     headHash: incident.headHash || null,
   })
@@ -56,6 +63,31 @@ export async function enqueueNotification(
       })),
     )
     .execute()
+}
+
+/** Where each kind of message goes: the first of these that has an address. */
+const webhooks: Record<Trigger, string[]> = {
+  critical: ['critical'],
+  approval: ['approval'],
+  escalated: ['escalated'],
+  resolved: ['resolved'],
+  watch: ['resolved', 'escalated'],
+  reopened: ['escalated', 'resolved'],
+  reminder: ['escalated'],
+  digest: ['escalated'],
+  quiet: ['escalated'],
+  owner: ['escalated'],
+  notice: ['escalated', 'critical'],
+}
+
+async function firingAlerts(trx: Trx, incidentId: string): Promise<number> {
+  const { count } = await trx
+    .selectFrom('alert')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('incidentId', '=', incidentId)
+    .where('status', '=', 'firing')
+    .executeTakeFirstOrThrow()
+  return count
 }
 
 export type DueDelivery = {

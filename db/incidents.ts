@@ -1,7 +1,11 @@
 import { sql } from 'kysely'
-import type { NewEvent } from '../domain/event.ts'
+import type { EscalationReport } from '../domain/escalation.ts'
+import { reportText } from '../domain/escalation.ts'
+import { agentActor, type EventMetadata, type NewEvent, systemActor } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import {
+  type ClosedBy,
+  type EscalationCategory,
   type Incident,
   type IncidentAction,
   type IncidentRole,
@@ -10,6 +14,7 @@ import {
   type ResolveOutcome,
   type Severity,
 } from '../domain/incident.ts'
+import { cancelledSeconds } from '../domain/lifecycle.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
@@ -17,6 +22,7 @@ import { withdrawPending } from './approvals/settle.ts'
 import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { releaseLeases } from './leases.ts'
+import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
 
 /** The incident's status does not allow this; says which statuses would. */
@@ -29,7 +35,11 @@ export class NotAllowedError extends Error {
   }
 }
 
-export function toIncident(row: IncidentRow): Incident {
+/** What stands about an incident in other tables. */
+type About = { firing: number | null; unknown: number | null; ownerName: string | null }
+
+/** An incident as the rest of the code knows it. Without `about`, nothing is known of its alerts and its owner's name. */
+export function toIncident(row: IncidentRow & Partial<About>): Incident {
   return {
     id: row.id,
     type: row.type,
@@ -44,6 +54,19 @@ export function toIncident(row: IncidentRow): Incident {
     role: row.role,
     groupId: row.groupId,
     resolution: row.resolution,
+    outcome: row.outcome,
+    category: row.category,
+    closedBy: row.closedBy,
+    alerts: { firing: row.firing ?? 0, unknown: row.unknown ?? 0 },
+    reopened: row.reopened,
+    watchUntil: row.watchUntil,
+    cancelledUntil: row.cancelledUntil,
+    owner:
+      row.ownerId === null || row.ownedAt === null
+        ? null
+        : { id: row.ownerId, name: row.ownerName ?? row.ownerId, since: row.ownedAt },
+    keptReason: row.keptReason,
+    previousId: row.previousId,
     createdAt: row.createdAt,
     queuedAt: row.queuedAt,
     closedAt: row.closedAt,
@@ -60,9 +83,11 @@ export type NewIncident = {
   resource: ResourceRef | null
   /** Who asked for it, where a person did: never among those who approve its critical actions. */
   requestedBy: string | null
+  /** The incident it follows: the same alert, earlier. */
+  previousId?: string | null
 }
 
-/** Opens an incident; a critical one is also queued for the `critical` webhook, in the same transaction. */
+/** Opens an incident. Whoever opens it announces it: `announceCritical`. */
 export async function openIncident(trx: Trx, incident: NewIncident): Promise<Incident> {
   const row = await trx
     .insertInto('incident')
@@ -75,15 +100,43 @@ export async function openIncident(trx: Trx, incident: NewIncident): Promise<Inc
       resourceKind: incident.resource?.kind ?? null,
       resourceId: incident.resource?.id ?? null,
       requestedBy: incident.requestedBy,
+      previousId: incident.previousId ?? null,
     })
     .returningAll()
     .executeTakeFirstOrThrow()
-  if (row.severity === 'critical') await enqueueNotification(trx, row, 'critical', null)
   return toIncident(row)
 }
 
+/** Queues the `critical` notification of an incident that is critical, in the transaction that opened it. */
+export async function announceCritical(trx: Trx, id: string): Promise<void> {
+  const row = await lockIncident(trx, id)
+  if (row?.severity === 'critical') await enqueueNotification(trx, row, 'critical', null)
+}
+
+/** Incidents with what stands about them in other tables. */
+function selectIncidents(db: Db | Trx) {
+  return db
+    .selectFrom('incident')
+    .selectAll('incident')
+    .select((select) => [
+      select
+        .selectFrom('alert')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .whereRef('alert.incidentId', '=', 'incident.id')
+        .where('alert.status', '=', 'firing')
+        .as('firing'),
+      select
+        .selectFrom('alert')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .whereRef('alert.incidentId', '=', 'incident.id')
+        .where('alert.status', '=', 'unknown')
+        .as('unknown'),
+      select.selectFrom('operator').select('name').whereRef('operator.id', '=', 'incident.ownerId').as('ownerName'),
+    ])
+}
+
 export async function incidentById(db: Db | Trx, id: string): Promise<Incident | null> {
-  const row = await db.selectFrom('incident').selectAll().where('id', '=', id).executeTakeFirst()
+  const row = await selectIncidents(db).where('incident.id', '=', id).executeTakeFirst()
   return row ? toIncident(row) : null
 }
 
@@ -108,19 +161,21 @@ export async function listIncidents(
   filter: IncidentFilter,
   page: { before: string | null; limit: number },
 ): Promise<Incident[]> {
-  let query = db.selectFrom('incident').selectAll().orderBy('id', 'desc').limit(page.limit)
-  if (filter.status?.length) query = query.where('status', 'in', filter.status)
-  if (filter.type) query = query.where('type', '=', filter.type)
-  if (filter.severity?.length) query = query.where('severity', 'in', filter.severity)
-  if (filter.role?.length) query = query.where('role', 'in', filter.role)
-  if (filter.group) query = query.where('groupId', '=', filter.group)
+  let query = selectIncidents(db).orderBy('incident.id', 'desc').limit(page.limit)
+  if (filter.status?.length) query = query.where('incident.status', 'in', filter.status)
+  if (filter.type) query = query.where('incident.type', '=', filter.type)
+  if (filter.severity?.length) query = query.where('incident.severity', 'in', filter.severity)
+  if (filter.role?.length) query = query.where('incident.role', 'in', filter.role)
+  if (filter.group) query = query.where('incident.groupId', '=', filter.group)
   if (filter.q) {
     const patterns = patternsOf(filter.q)
     query = query.where((where) =>
-      where.or(patterns.flatMap((one) => [where('title', 'ilike', one), where('resourceId', 'ilike', one)])),
+      where.or(
+        patterns.flatMap((one) => [where('incident.title', 'ilike', one), where('incident.resourceId', 'ilike', one)]),
+      ),
     )
   }
-  if (page.before) query = query.where('id', '<', page.before)
+  if (page.before) query = query.where('incident.id', '<', page.before)
   return (await query.execute()).map(toIncident)
 }
 
@@ -186,23 +241,39 @@ export type Closing =
       status: 'resolved'
       resolution: string
       outcome: ResolveOutcome
-      claims: { text: string; evidence: number[] }[]
+      claims: EventMetadata['resolved']['claims']
       confidence: string | null
     }
-  | { status: 'escalated'; reason: string; code: string }
-  | { status: 'cancelled'; reason: string }
+  | {
+      status: 'escalated'
+      reason: string
+      code: string
+      category?: EscalationCategory
+      report?: EscalationReport
+      /** The person who has it from now on. */
+      ownerId?: string
+    }
+  | { status: 'cancelled'; reason: string; untilSeconds?: number }
+
+type By = {
+  actor: string
+  stepKey: string | null
+  /** The watchdog fences the run it closes over. */
+  nextAttempt?: boolean
+  turn?: number | null
+}
 
 /**
- * Closes an incident, once: the row, the status, what was pending for it (approvals withdrawn, leases released) and the
- * `escalated` notification, all or nothing. `attempt` fences as in `append()`; people and the watchdog pass null. Answers
- * false when it was closed already. The watchdog's `nextAttempt` fences the run it speaks over.
+ * Closes an incident, once: the row, the status, what was pending for it (approvals withdrawn, leases released), what its
+ * alerts are given from now on, and the notification, all or nothing. `attempt` fences as in `append()`; people and the
+ * watchdog pass null. Answers false when it was closed already.
  */
 export async function closeIncident(
   trx: Trx,
   id: string,
   attempt: number | null,
   closing: Closing,
-  by: { actor: string; stepKey: string | null; nextAttempt?: boolean; turn?: number | null },
+  by: By,
 ): Promise<boolean> {
   const row = await lockIncident(trx, id)
   if (!row) return false
@@ -230,29 +301,89 @@ export async function closeIncident(
       resolution: event.detail,
       closedAt: event.at,
       updatedAt: event.at,
+      closedBy: closedByActor(by.actor),
+      outcome: closing.status === 'resolved' ? closing.outcome : null,
+      category: closing.status === 'escalated' ? (closing.category ?? null) : null,
+      lookWanted: null,
+      lookWantedAt: null,
+      keptReason: null,
+      // What its alerts mean now is for the watchdog to say.
+      checkAt: event.at,
+      ...(await afterwards(trx, row, closing, event.at)),
     })
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
-  if (closing.status === 'escalated') await enqueueNotification(trx, closed, 'escalated', event.detail)
+  await announceClosing(trx, closed, closing, event.detail)
   return true
 }
 
-function closingEvent(
-  closing: Closing,
-  severity: Severity,
-  by: { actor: string; stepKey: string | null; turn?: number | null },
-): NewEvent {
+function closedByActor(actor: string): ClosedBy {
+  if (actor === agentActor) return 'agent'
+  return actor === systemActor ? 'code' : 'person'
+}
+
+/** How long its alerts are given: after a repair until it is looked at, after a cancellation until it counts no more. */
+async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
+  const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
+  if (closing.status === 'cancelled') return { cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
+  if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
+  if (closing.outcome !== 'repaired') return {}
+  const settings = await readSettings(trx)
+  const firing = await trx
+    .selectFrom('alert')
+    .select('source')
+    .distinct()
+    .where('incidentId', '=', row.id)
+    .where('status', '=', 'firing')
+    .execute()
+  // Of a sender without ends only a repeat after this shows that the alert fires on.
+  const firesOn = firing.some(({ source }) => settings.value<boolean | null>('alert.ends', source) ?? true)
+  return { watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
+}
+
+async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, detail: string): Promise<void> {
+  // Who took it knows.
+  if (closing.status === 'escalated' && !closing.ownerId) {
+    const isPage = closing.category !== 'mitigated'
+    const text = closing.report ? reportText(closing.report) : detail
+    await enqueueNotification(trx, closed, 'escalated', text, null, { page: isPage })
+  }
+  if (closing.status === 'resolved' && closing.outcome !== 'expected') {
+    await enqueueNotification(trx, closed, 'resolved', detail, null, { page: false })
+  }
+}
+
+function closingEvent(closing: Closing, severity: Severity, by: By): NewEvent {
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
     const { resolution, outcome, claims, confidence } = closing
     return { ...common, kind: 'resolved', detail: resolution, metadata: { resolution, outcome, claims, confidence } }
   }
   if (closing.status === 'escalated') {
-    const { reason, code } = closing
-    return { ...common, kind: 'escalated', detail: reason, metadata: { reason, code, severity } }
+    const { reason, code, category, report } = closing
+    const metadata = { reason, code, severity, ...(category && { category }), ...(report && { report }) }
+    return { ...common, kind: 'escalated', detail: reason, metadata }
   }
   return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
+}
+
+/** What only a closed incident has. */
+const stillOpen = {
+  outcome: null,
+  category: null,
+  closedBy: null,
+  watchUntil: null,
+  repairConfirmedAt: null,
+  cancelledUntil: null,
+  remindedAt: null,
+  ownerId: null,
+  ownedAt: null,
+  keptReason: null,
+  expectationId: null,
+  lookWanted: null,
+  lookWantedAt: null,
+  checkAt: null,
 }
 
 /** Opens a closed incident again for its next attempt; the queue takes it up like a new one. */
@@ -273,6 +404,7 @@ export async function reopenIncident(trx: Trx, id: string): Promise<void> {
       resolution: null,
       closedAt: null,
       reopened: row.reopened + 1,
+      ...stillOpen,
       updatedAt: sql`nightshift_now()`,
     })
     .where('id', '=', id)

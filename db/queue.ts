@@ -1,7 +1,12 @@
 import { sql } from 'kysely'
+import { systemActor } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import type { IncidentStatus } from '../domain/incident.ts'
+import { type InvestigateFilter, keptReasonOf } from '../domain/investigate-filter.ts'
+import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
+import { lockIncident } from './incidents.ts'
+import { readSettings } from './settings.ts'
 
 const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
 
@@ -40,6 +45,8 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
       .select('type')
       .where('status', '=', 'open')
       .where('assignedTo', 'is', null)
+      .where('keptReason', 'is', null)
+      .where(sql<boolean>`look_wanted is distinct from 'expected'`)
       .groupBy('type')
       .orderBy(sql`min(case severity when 'critical' then 0 when 'warning' then 1 else 2 end)`)
       .orderBy(sql`min(created_at)`)
@@ -58,7 +65,8 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
           partition by type order by ${urgency}, created_at
         ) as place
         from incident
-        where status = 'open' and assigned_to is null and group_id is null and type = any(${types})
+        where status = 'open' and assigned_to is null and group_id is null and kept_reason is null
+          and look_wanted is distinct from 'expected' and type = any(${types})
       ) ranked
       order by place, ${urgency}, created_at
       limit ${stampLimit}`.execute(trx)
@@ -76,6 +84,31 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
         .execute()
     }
     return types
+  })
+}
+
+/**
+ * Leaves an incident to people where `agent.investigate` does not ask for it: it stays open, says why, and a person can still
+ * have it investigated. The caller has just opened it.
+ */
+export async function keepIfNotInvestigated(
+  trx: Trx,
+  incidentId: string,
+  labels: Record<string, string>,
+): Promise<void> {
+  const row = await lockIncident(trx, incidentId)
+  if (row?.status !== 'open') return
+  const settings = await readSettings(trx)
+  const filter = settings.value<InvestigateFilter>('agent.investigate', row.type)
+  const reason = keptReasonOf(filter, { severity: row.severity, labels })
+  if (reason === null) return
+  await trx.updateTable('incident').set({ keptReason: reason }).where('id', '=', incidentId).execute()
+  const text = `Not investigated: ${reason}`
+  await append(trx, incidentId, null, {
+    kind: 'noted',
+    actor: systemActor,
+    detail: text,
+    metadata: { code: 'kept', text },
   })
 }
 
@@ -135,7 +168,7 @@ export async function groupState(db: Db, type: string): Promise<GroupState | nul
   }
 }
 
-/** The leader whose resolution a follower may start from: resolved in this group, with a repair that held. */
+/** The leader whose resolution a follower may start from: resolved in this group, by a repair that held. */
 export async function hintLeader(db: Db, groupId: string): Promise<string | null> {
   const row = await db
     .selectFrom('incident')
@@ -143,6 +176,7 @@ export async function hintLeader(db: Db, groupId: string): Promise<string | null
     .where('groupId', '=', groupId)
     .where('role', '=', 'leader')
     .where('status', '=', 'resolved')
+    .where('outcome', '=', 'repaired')
     .executeTakeFirst()
   return row?.id ?? null
 }

@@ -2,7 +2,14 @@ import { sql } from 'kysely'
 import type { Incident } from '../domain/incident.ts'
 import { append } from './append.ts'
 import type { Trx } from './connect.ts'
-import { incidentById, type NewIncident, openIncident, reopenIncident } from './incidents.ts'
+import {
+  announceCritical,
+  incidentById,
+  lockIncident,
+  type NewIncident,
+  openIncident,
+  reopenIncident,
+} from './incidents.ts'
 
 /** Who asks: the name for the timeline, and the person who then may not approve the run's critical actions. */
 type Requester = { actor: string; operatorId: string | null }
@@ -15,6 +22,7 @@ export async function openByHand(
   by: Requester,
 ): Promise<Incident> {
   const opened = await openIncident(trx, { ...incident, severitySource: 'person', requestedBy: by.operatorId })
+  await announceCritical(trx, opened.id)
   await append(trx, opened.id, null, {
     kind: 'commented',
     actor: by.actor,
@@ -24,9 +32,20 @@ export async function openByHand(
   return (await incidentById(trx, opened.id)) as Incident
 }
 
+/** What `agent.investigate` left to people goes to the queue after all. */
+async function releaseKept(trx: Trx, id: string): Promise<void> {
+  await trx
+    .updateTable('incident')
+    .set({ keptReason: null, lookWanted: null, lookWantedAt: null, expectationId: null })
+    .where('id', '=', id)
+    .execute()
+}
+
 /** Puts an incident before the agent again: whoever asks is the run's requester from now on. */
 export async function investigateAgain(trx: Trx, id: string, by: Requester): Promise<void> {
-  await reopenIncident(trx, id)
+  const row = await lockIncident(trx, id)
+  if (row?.status === 'open' && row.keptReason !== null) await releaseKept(trx, id)
+  else await reopenIncident(trx, id)
   await trx
     .updateTable('incident')
     .set({ requestedBy: by.operatorId, updatedAt: sql`nightshift_now()` })

@@ -10,7 +10,7 @@ import type { PlacementTables } from './tables/placement.ts'
 import type { SlackTables } from './tables/slack.ts'
 
 export type { ApprovalRow } from './tables/approval.ts'
-export type { AlertRow, IncidentEventRow, IncidentRow } from './tables/incident.ts'
+export type { AlertRow, ExpectationRow, IncidentEventRow, IncidentRow } from './tables/incident.ts'
 
 /** Every table by its name, a file per subject. */
 export type Database = IncidentTables &

@@ -21,6 +21,10 @@ export const alert = z.object({
   labels: z.record(z.string(), z.string()),
   annotations: z.record(z.string(), z.string()),
   startsAt: z.string(),
+  /** False: the sender gave no time that can be believed, and `startsAt` is the time of receipt. */
+  startGiven: z.boolean().optional(),
+  /** What could not be believed about its times, and what was taken instead. */
+  timeNotes: z.array(z.string()).optional(),
   endsAt: z.string().nullable(),
   links: z.object({
     generator: z.string().nullable(),
@@ -40,5 +44,14 @@ export type Alert = z.infer<typeof alert>
 export type Parsed = { ok: true; alerts: Alert[] } | { ok: false; reason: string }
 
 /** Per alert, what ingest did: told to the sender after the commit. */
-export const ingestOutcome = z.enum(['opened', 'repeated', 'resolved', 'reopened', 'orphan', 'escalated'])
+export const ingestOutcome = z.enum([
+  'opened',
+  'repeated',
+  'flapped',
+  'resolved',
+  'reopened',
+  'late_end',
+  'orphan',
+  'escalated',
+])
 export type IngestOutcome = z.infer<typeof ingestOutcome>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { IncidentRole, ResolveOutcome, Severity } from './incident.ts'
+import type { EscalationReport } from './escalation.ts'
+import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
 import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
 
@@ -11,6 +12,8 @@ import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
  */
 export const eventKind = z.enum([
   'alert_received',
+  'looked',
+  'noted',
   'claimed',
   'context_assembled',
   'model_answered',
@@ -61,6 +64,8 @@ export const recordableAction = eventAction.exclude(['resolved', 'cancelled'])
 /** The one table from what happened to the seed's word for it. Writes have their own column. */
 const actionOfKind: Record<EventKind, EventAction> = {
   alert_received: 'commented',
+  looked: 'investigated',
+  noted: 'commented',
   claimed: 'investigated',
   context_assembled: 'investigated',
   model_answered: 'commented',
@@ -99,6 +104,26 @@ export function actionOf(kind: EventKind, options: { effect?: Effect; held?: boo
 export const agentActor = 'agent:incident-investigator'
 export const systemActor = 'system:nightshift'
 
+/** What code notes about an incident besides its runs. Closed: pages and tests read the word, people read the text. */
+export type NotedCode =
+  | 'watch_started'
+  | 'watch_over'
+  | 'watch_unknown'
+  | 'repair_confirmed'
+  | 'reopened'
+  | 'reminded'
+  | 'quiet'
+  | 'crowd'
+  | 'late_end'
+  | 'ending_kept'
+  | 'kept'
+  | 'taken'
+  | 'given_back'
+  | 'owner_lapsed'
+  | 'expected_marked'
+  | 'expected_ended'
+  | 'not_as_expected'
+
 export type Verdict = 'run' | 'ask' | 'refuse'
 
 /** One call as the model proposed it; `arguments` is null where they could not be read, and `problem` says why. */
@@ -136,6 +161,17 @@ export type EventMetadata = {
     cappedFields: string[]
     outcome: string
   }
+  /** Code looked at the world without a run: after a repair, at what is expected, after a crowd of ends. */
+  looked: {
+    purpose: 'watch' | 'expected' | 'crowd'
+    verification: 'held' | 'not_held' | 'open' | 'unproven' | null
+    resource: 'nominal' | 'degraded' | 'unknown' | null
+    about: ResourceRef[]
+    observed: string
+    /** What was read of the resource, as far as a mark compares it. */
+    state: Record<string, unknown> | null
+  }
+  noted: { code: NotedCode; text: string }
   claimed: { role: IncidentRole; groupId: string; workflowId: string; config: ConfigInForce }
   context_assembled: {
     prompt: BodyRef
@@ -265,8 +301,15 @@ export type EventMetadata = {
     claims: { text: string; evidence: number[] }[]
     confidence: string | null
   }
-  escalated: { reason: string; code: string; severity: Severity }
-  cancelled: { reason: string }
+  escalated: {
+    reason: string
+    code: string
+    severity: Severity
+    category?: EscalationCategory
+    /** What a person needs before they open anything. */
+    report?: EscalationReport
+  }
+  cancelled: { reason: string; until?: string }
   capability_gap: { category: 'investigation' | 'remediation' | 'notification'; description: string }
   commented: { text: string; confidence: string | null; action: string | null }
   notified: { destination: string; trigger: string; status: string; attempts: number }

@@ -22,6 +22,7 @@ export const incidentActions = {
   escalate: ['open', 'investigating', 'awaiting_approval'],
   cancel: ['open', 'investigating', 'awaiting_approval'],
   investigate: ['open', 'resolved', 'escalated', 'cancelled'],
+  take: ['open', 'investigating', 'awaiting_approval', 'escalated'],
 } satisfies Record<string, IncidentStatus[]>
 export type IncidentAction = keyof typeof incidentActions
 
@@ -31,9 +32,28 @@ export const runningStatuses: IncidentStatus[] = ['investigating', 'awaiting_app
 export const incidentRole = z.enum(['leader', 'follower'])
 export type IncidentRole = z.infer<typeof incidentRole>
 
-/** Why an incident was closed as resolved. `repaired` needs a write and a later verification that held. */
-export const resolveOutcome = z.enum(['repaired', 'self_resolved', 'no_fault'])
+/**
+ * Why an incident was closed as resolved. `repaired` needs writes that held, `answered` ends a question, `expected` is a
+ * person's mark in force.
+ */
+export const resolveOutcome = z.enum(['repaired', 'self_resolved', 'no_fault', 'answered', 'expected'])
 export type ResolveOutcome = z.infer<typeof resolveOutcome>
+
+/** Why an incident went to people. `mitigated`: the impact is gone and the cause is left; nobody is paged for it. */
+export const escalationCategory = z.enum([
+  'no_fault_found',
+  'needs_approval',
+  'no_tool',
+  'does_not_last',
+  'alert_goes_on',
+  'mitigated',
+  'unknown',
+])
+export type EscalationCategory = z.infer<typeof escalationCategory>
+
+/** Who closed it: the agent's run, a person, or code alone. */
+export const closedBy = z.enum(['agent', 'person', 'code'])
+export type ClosedBy = z.infer<typeof closedBy>
 
 export const incidentType = z.string().regex(/^[a-z0-9_]{1,48}$/)
 
@@ -51,6 +71,24 @@ export const incident = z.object({
   role: incidentRole.nullable(),
   groupId: z.string().nullable(),
   resolution: z.string().nullable(),
+  /** How it was resolved; null unless it was. */
+  outcome: resolveOutcome.nullable(),
+  /** Why it was escalated; null unless it was. */
+  category: escalationCategory.nullable(),
+  closedBy: closedBy.nullable(),
+  /** How many of its alerts fire now, and of how many nobody knows whether they do. */
+  alerts: z.object({ firing: z.number().int(), unknown: z.number().int() }),
+  /** How often it came back after it was closed. */
+  reopened: z.number().int(),
+  /** After a repair: its firing alert has until then to end. */
+  watchUntil: z.string().nullable(),
+  cancelledUntil: z.string().nullable(),
+  /** The person who has it. */
+  owner: z.object({ id: z.string(), name: z.string(), since: z.string() }).nullable(),
+  /** Why it is not investigated unless a person asks. */
+  keptReason: z.string().nullable(),
+  /** The incident it follows: the same alert, earlier. */
+  previousId: z.string().nullable(),
   createdAt: z.string(),
   queuedAt: z.string().nullable(),
   closedAt: z.string().nullable(),

@@ -17,11 +17,25 @@ export const askedApproval = z.object({
 
 /** A thing worth telling: the triggers of the webhooks, with what a receiver needs to act. */
 export const notification = z.object({
-  trigger: z.enum(['critical', 'escalated', 'approval']),
+  trigger: z.enum([
+    ...(['critical', 'escalated', 'approval', 'resolved'] as const),
+    /** What a closed incident's alert did since: it goes on after a repair, came back, is still there, has ended. */
+    ...(['watch', 'reopened', 'reminder', 'quiet', 'owner'] as const),
+    /** About several incidents at once. */
+    ...(['digest', 'notice'] as const),
+  ]),
   incident: incident.pick({ id: true, type: true, severity: true, status: true, title: true, resource: true }),
   /** Why it was escalated, or why an approval is asked; null for `critical`. */
   reason: z.string().nullable(),
   approval: askedApproval.nullable().default(null),
+  /** Is somebody to be woken for it? */
+  page: z.boolean().default(true),
+  /** Alerts of the incident that fire at this moment. */
+  alertsFiring: z.number().int().default(0),
+  /** What a digest lists. */
+  incidents: z
+    .array(incident.pick({ id: true, title: true, severity: true, status: true }).extend({ since: z.string() }))
+    .default([]),
   /** Where a person looks: `<PUBLIC_URL>/incidents/<id>`, or the card of the approval. */
   url: z.string(),
   at: z.string(),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
+import { parseInvestigateFilter } from './investigate-filter.ts'
 
 /**
  * Every key of `platform_config`, the schema that parses its text, and its default. Keys ending in `.*` stand for a family.
@@ -7,6 +8,13 @@ import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
  */
 const whole = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum)
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true')
+const yesNo = z.enum(['yes', 'no']).transform((text) => text === 'yes')
+const investigateFilter = z.string().transform((text, context) => {
+  const parsed = parseInvestigateFilter(text)
+  if (parsed.ok) return parsed.filter
+  context.addIssue({ code: 'custom', message: parsed.reason })
+  return z.NEVER
+})
 const names = z.string().transform((text) =>
   text
     .split(',')
@@ -78,6 +86,47 @@ export const settings: Setting[] = [
     'Seconds of work per investigation; waiting for a person is not counted.',
   ),
   setting('agent.token_budget', whole(1_000, 100_000_000), '400000', 'Tokens per investigation.'),
+  setting(
+    'agent.investigate',
+    investigateFilter,
+    'all',
+    'Which incidents are investigated unasked: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab.',
+  ),
+  setting('agent.investigate.*', investigateFilter, 'all', 'The same for one incident type.'),
+  setting('alert.quiet', whole(0, 86_400), '120', 'Seconds without an alert before an incident may close as over.'),
+  setting('alert.settle', whole(1, 604_800), '900', 'Seconds a firing alert gets to end after a repair.'),
+  setting('alert.settle.*', whole(1, 604_800), '900', 'The same for one incident type.'),
+  setting(
+    'alert.settle_max',
+    whole(1, 2_592_000),
+    '14400',
+    'Seconds after a repair at which an alert that still fires is escalated.',
+  ),
+  setting('alert.settle_max.*', whole(1, 2_592_000), '14400', 'The same for one incident type.'),
+  setting(
+    'alert.stale',
+    whole(60, 2_592_000),
+    '86400',
+    'Seconds without a repeat before an alert of a sender without ends counts as unknown.',
+  ),
+  setting(
+    'alert.ends.*',
+    yesNo,
+    null,
+    'Whether this sender (alertmanager, generic) says when an alert ends: yes or no.',
+  ),
+  setting(
+    'escalation.remind',
+    whole(10, 2_592_000),
+    '14400',
+    'Seconds between two digests of what people have and still fires.',
+  ),
+  setting(
+    'owner.lapse',
+    whole(60, 2_592_000),
+    '43200',
+    'Seconds after the last act of the person who took an incident before it is given back.',
+  ),
   setting('agent.paused', flag, 'false', 'No new claims and no writes; reads go on.'),
   setting(
     'approval.expiry.*',
@@ -105,6 +154,16 @@ export const settings: Setting[] = [
   setting('webhook.approval.url', httpUrl, null, 'Where to post when a person is asked, and reminded.'),
   setting('webhook.approval.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
   setting('webhook.approval.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
+    secret: true,
+  }),
+  setting(
+    'webhook.resolved.url',
+    httpUrl,
+    null,
+    'Where to post when an incident is resolved, and what its alert did after.',
+  ),
+  setting('webhook.resolved.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
+  setting('webhook.resolved.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),
   setting('webhook.escalated.url', httpUrl, null, 'Where to post when an incident is escalated.'),

@@ -18,6 +18,7 @@ import * as size from './0014-size.ts'
 import * as placement from './0015-placement.ts'
 import * as platformEffect from './0016-platform-effect.ts'
 import * as devices from './0017-devices.ts'
+import * as lifecycle from './0018-lifecycle.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -38,6 +39,7 @@ const migrations: Record<string, Migration> = {
   '0015-placement': placement,
   '0016-platform-effect': platformEffect,
   '0017-devices': devices,
+  '0018-lifecycle': lifecycle,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

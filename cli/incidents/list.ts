@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { incidentStatus, severity } from '../../domain/incident.ts'
+import { remarks } from '../../domain/status-words.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { anIncident, listAll } from '../core.ts'
 import { inert } from '../inert.ts'
@@ -37,7 +38,7 @@ export function listIncidents(parent: Command): void {
         word(each.severity),
         word(each.status),
         span(Date.now() - Date.parse(each.createdAt)),
-        inert(each.title),
+        inert([each.title, ...remarks(each)].join(', ')),
       ])
       data(table(['ID', 'SEVERITY', 'STATUS', 'AGE', 'TITLE'], rows, 4))
     })

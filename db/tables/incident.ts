@@ -1,11 +1,13 @@
 import type { ColumnType, Generated, Selectable } from 'kysely'
+import type { ClosedBy, EscalationCategory, ResolveOutcome } from '../../domain/incident.ts'
 import type { Json, NullableTime, Time } from './column.ts'
 
 type AlertTable = {
   id: string
   source: string
   fingerprint: string
-  status: 'firing' | 'resolved'
+  /** `unknown`: nobody knows whether it goes on. */
+  status: 'firing' | 'resolved' | 'unknown'
   name: string
   labels: Json<Record<string, string>>
   annotations: Json<Record<string, string>>
@@ -18,6 +20,15 @@ type AlertTable = {
   lastSeenAt: Time
   incidentId: string | null
   raw: Json<unknown>
+  /** The sender gave `startsAt`; else it is the time of receipt. */
+  startGiven: Generated<boolean>
+  /** Bodies that carried this very start. */
+  startSeen: Generated<number>
+  startReceivedAt: Time
+  /** When the body that ended it came in. */
+  endReceivedAt: NullableTime
+  unknownSince: NullableTime
+  unknownWhy: 'crowd' | 'stale' | null
 }
 
 type IncidentTable = {
@@ -44,6 +55,43 @@ type IncidentTable = {
   reopened: Generated<number>
   nextSeq: Generated<number>
   headHash: Generated<string>
+  /** How it was resolved; null while it is open, and for what version 0.1 closed. */
+  outcome: ResolveOutcome | null
+  /** Why it was escalated, in a closed word. */
+  category: EscalationCategory | null
+  closedBy: ClosedBy | null
+  /** After a repair: until then its firing alert is given time to end. */
+  watchUntil: NullableTime
+  repairConfirmedAt: NullableTime
+  cancelledUntil: NullableTime
+  remindedAt: NullableTime
+  ownerId: string | null
+  ownedAt: NullableTime
+  /** Why it is not investigated unless a person asks. */
+  keptReason: string | null
+  previousId: string | null
+  expectationId: string | null
+  lookWanted: 'watch' | 'expected' | 'crowd' | null
+  lookWantedAt: NullableTime
+  /** When the watchdog decides about it next. */
+  checkAt: NullableTime
+}
+
+type ExpectationTable = {
+  id: string
+  subject: 'alert' | 'resource' | 'type'
+  source: string | null
+  fingerprint: string | null
+  resourceKind: string | null
+  resourceId: string | null
+  type: string | null
+  until: ColumnType<string, string, string>
+  reason: string
+  state: Json<Record<string, unknown>>
+  createdBy: string
+  createdAt: Time
+  endedBy: string | null
+  endedAt: NullableTime
 }
 
 type IncidentEventTable = {
@@ -69,9 +117,12 @@ export type IncidentTables = {
   alert: AlertTable
   incident: IncidentTable
   incidentEvent: IncidentEventTable
+  expectation: ExpectationTable
+  digest: { destination: string; sentAt: ColumnType<string, string, string> }
   resultBody: { digest: string; bytes: Buffer; createdAt: Time }
 }
 
+export type ExpectationRow = Selectable<ExpectationTable>
 export type AlertRow = Selectable<AlertTable>
 export type IncidentRow = Selectable<IncidentTable>
 export type IncidentEventRow = Selectable<IncidentEventTable>

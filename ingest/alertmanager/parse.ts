@@ -12,7 +12,7 @@ import {
 } from '../cap.ts'
 import { fingerprintOf, identityOf } from '../fingerprint.ts'
 import { linkOf } from '../link.ts'
-import { momentOf } from '../moment.ts'
+import { timesOf } from '../moment.ts'
 import { severityOf } from '../severity.ts'
 import { severities } from './severities.ts'
 
@@ -70,9 +70,7 @@ function readAlert(item: Fields, group: Fields, nowIso: string): Alert {
     title,
     labels: labels.fields,
     annotations: annotations.fields,
-    startsAt: momentOf(item.startsAt) ?? nowIso,
-    // While it fires, endsAt is year 1 or the time at which Prometheus would give up on it.
-    endsAt: status === 'resolved' ? (momentOf(item.endsAt) ?? nowIso) : null,
+    ...timesOf({ startsAt: item.startsAt, endsAt: item.endsAt }, status, nowIso),
     links: {
       generator: linkOf(item.generatorURL),
       external: linkOf(group.externalURL),

@@ -12,7 +12,7 @@ import {
 } from '../cap.ts'
 import { fingerprintOf, identityOf } from '../fingerprint.ts'
 import { linkOf } from '../link.ts'
-import { momentOf } from '../moment.ts'
+import { timesOf } from '../moment.ts'
 import { severityOf } from '../severity.ts'
 import { severities } from './severities.ts'
 
@@ -89,8 +89,7 @@ function readAlert(item: Fields, nowIso: string): Alert {
     title,
     labels: labels.fields,
     annotations: annotations.fields,
-    startsAt: momentOf(item.startsAt) ?? nowIso,
-    endsAt: status === 'resolved' ? (momentOf(item.endsAt) ?? nowIso) : null,
+    ...timesOf({ startsAt: item.startsAt, endsAt: item.endsAt }, status, nowIso),
     links: {
       generator: linkOf(item.link_to_upstream_details) ?? linkOf(item.link),
       external: null,

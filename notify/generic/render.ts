@@ -9,7 +9,7 @@ const maxReasonChars = 4_000
  * bytes that are sent; text is data here, as the incident has it.
  */
 export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): Rendered {
-  const { trigger, incident, reason, approval, url, at, headHash } = notification
+  const { trigger, incident, reason, approval, url, at, headHash, page, alertsFiring, incidents } = notification
   const { id, type, severity, status, title, resource } = incident
   const body = JSON.stringify({
     type:
@@ -23,6 +23,10 @@ export function renderGeneric(notification: Notification, { deliveryId, now, sec
       incident: { id, type, severity, status, title, resource },
       reason: reason === null ? null : reason.slice(0, maxReasonChars).toWellFormed(),
       ...(approval && { approval }),
+      // False: nobody has to be woken for this.
+      page,
+      alertsFiring,
+      ...(incidents.length > 0 && { incidents }),
       url,
       headHash,
     },

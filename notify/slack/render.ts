@@ -27,7 +27,7 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
 
 /** What there is to tell, with a button that leads to where a person looks: a message of its own, or an answer in a thread. */
 export function renderNotification(notification: Notification): SlackMessage {
-  const { incident, reason, approval, url, at } = notification
+  const { trigger, incident, reason, approval, url, at, alertsFiring } = notification
   const heading = headingOf(notification)
   const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
   return slackMessage(`${heading.slice(0, 1_000)} (${resource.slice(0, 200)})`, [
@@ -37,21 +37,50 @@ export function renderNotification(notification: Notification): SlackMessage {
       type: 'section',
       fields: [
         field(`Severity: ${incident.severity}`),
-        field(`Status: ${incident.status}`),
+        field(
+          `Status: ${incident.status}${alertsFiring > 0 && trigger !== 'critical' ? ', its alert still fires' : ''}`,
+        ),
         field(`Type: ${incident.type}`),
         field(`Resource: ${resource}`),
         ...(approval ? askedFields(approval) : []),
       ],
     },
     ...(reason?.trim() ? [section(reason)] : []),
+    ...digestLines(notification),
     ...actions(linkButton(approval ? 'Look and decide' : 'Open incident', url)),
     context(`Nightshift, ${incident.id}, ${at}`),
   ])
 }
 
+const maxListed = 20
+
+/** What a digest lists, a line each. */
+function digestLines({ incidents }: Notification): object[] {
+  if (incidents.length === 0) return []
+  const lines = incidents
+    .slice(0, maxListed)
+    .map(({ severity, title, since }) => `${severity}: ${title} (since ${since})`)
+  const rest = incidents.length - maxListed
+  return [section([...lines, ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'))]
+}
+
 function headingOf({ trigger, incident, approval }: Notification): string {
   if (approval) return `${reminders[approval.reminder] ?? 'Approval wanted'}: ${approval.summary}`
-  return `${trigger === 'critical' ? 'Critical' : 'Escalated'}: ${incident.title}`
+  return `${headings[trigger]}: ${incident.title}`
+}
+
+const headings: Record<Notification['trigger'], string> = {
+  critical: 'Critical',
+  escalated: 'Escalated',
+  approval: 'Approval wanted',
+  resolved: 'Resolved',
+  watch: 'Repaired, and its alert goes on',
+  reopened: 'It came back',
+  reminder: 'Still firing',
+  quiet: 'Quiet now',
+  owner: 'It began again',
+  digest: 'Still with people',
+  notice: 'Notice',
 }
 
 const reminders = ['Approval wanted', 'Still wanted', 'Expires soon']

@@ -2,6 +2,7 @@ import { slackLimits } from '../../clients/slack/text.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
+import { statusWords } from '../../domain/status-words.ts'
 import { actions, context, field, header, linkButton, type SlackMessage, section, slackMessage } from './render.ts'
 
 const maxApprovals = 5
@@ -12,13 +13,13 @@ const maxLineChars = 500
 export function renderRoot(incident: Incident, approvals: readonly Approval[], url: string): SlackMessage {
   const heading = `${capital(incident.severity)}: ${incident.title}`
   const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
-  return slackMessage(`${heading.slice(0, 1_000)} (${words(incident.status)})`, [
+  return slackMessage(`${heading.slice(0, 1_000)} (${statusWords(incident)})`, [
     header(heading),
     ...(heading.length > slackLimits.header ? [section(incident.title, slackLimits.section)] : []),
     {
       type: 'section',
       fields: [
-        field(`Status: ${words(incident.status)}`),
+        field(`Status: ${statusWords(incident)}`),
         field(`Severity: ${incident.severity}`),
         field(`Type: ${incident.type}`),
         field(`Resource: ${resource}`),
@@ -37,8 +38,4 @@ export function renderRoot(incident: Incident, approvals: readonly Approval[], u
 
 function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1)
-}
-
-function words(status: string): string {
-  return status.replaceAll('_', ' ')
 }

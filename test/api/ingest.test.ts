@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from '@jest/globals'
+import { sql } from 'kysely'
 import { createApi } from '../../api/app.ts'
 import { connect } from '../../db/connect.ts'
 import { eventsOf } from '../../db/events.ts'
@@ -65,7 +66,20 @@ test('a repeat of an alert only bumps its counter', async () => {
   expect(stored).toEqual([{ count: 2 }])
 })
 
+/** Without it, an incident is over only after its alerts were quiet for two minutes. */
+async function withoutQuietTime(): Promise<void> {
+  await sql`insert into platform_config (key, value) values ('alert.quiet', '0') on conflict do nothing`.execute(api.db)
+}
+
+test('the end of an alert alone closes nothing: it has to stay quiet first', async () => {
+  const body = renamed(recorded('replication-lag'), 'quiet')
+  const [opened] = await send(body)
+  await send(renamed(recorded('replication-lag-resolved'), 'quiet'))
+  expect(await incidentById(api.db, opened?.incidentId ?? '')).toMatchObject({ status: 'open' })
+})
+
 test('the end of an alert closes the incident that nobody works on', async () => {
+  await withoutQuietTime()
   await send(recorded('replication-lag'))
   const [ended] = await send(recorded('replication-lag-resolved'))
   expect(ended?.outcome).toBe('resolved')

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { ingestAlert } from '../../db/alerts.ts'
 import { openIncident } from '../../db/incidents.ts'
+import { ingestAlert } from '../../db/take-alert.ts'
 import { anAlert, claimedIncident } from '../support/database.ts'
 import { announced, asked } from './announced.ts'
 import { useApi } from './api.ts'

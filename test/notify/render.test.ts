@@ -27,6 +27,8 @@ test('a receiver can verify who signed an event', () => {
     data: {
       incident: notification().incident,
       reason: 'no one knows',
+      page: true,
+      alertsFiring: 0,
       url: 'https://nightshift.example/incidents/inc_1',
       headHash: 'a'.repeat(64),
     },

@@ -16,6 +16,8 @@ function incident(more: Partial<Incident> = {}): Incident {
   return {
     ...{ id: 'inc_1', type: 'replication_lag', severity: 'critical', severitySource: 'alert', status: 'escalated' },
     ...{ title: 'MySQL replication lag', resource: { kind: 'shard', id: 'db-osl-1' }, assignedTo: null, attempt: 1 },
+    ...{ outcome: null, category: null, closedBy: null, alerts: { firing: 1, unknown: 0 }, reopened: 0 },
+    ...{ watchUntil: null, cancelledUntil: null, owner: null, keptReason: null, previousId: null },
     ...{ role: null, groupId: null, resolution: null, queuedAt: null, closedAt: null, events: 3 },
     ...{ createdAt: '2026-11-21T01:00:00.000000Z', updatedAt: '2026-11-21T01:00:00.000000Z' },
     ...more,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from '@jest/globals'
 import { sql } from 'kysely'
-import { ingestAlert } from '../../db/alerts.ts'
 import { connect, type Db } from '../../db/connect.ts'
 import { claimIncident } from '../../db/incidents.ts'
+import { ingestAlert } from '../../db/take-alert.ts'
 import type { Alert } from '../../domain/alert.ts'
 import { freshDatabase } from './servers.ts'
 

@@ -1,0 +1,132 @@
+import { sql } from 'kysely'
+import type { Alert, IngestOutcome } from '../domain/alert.ts'
+import { newId } from '../domain/id.ts'
+import { append } from './append.ts'
+import type { Trx } from './connect.ts'
+import type { AlertRow } from './tables.ts'
+
+/** The occurrence of an alert that goes on, as far as anybody knows. At most one for each sender and fingerprint. */
+export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRow | null> {
+  const row = await trx
+    .selectFrom('alert')
+    .selectAll()
+    .where('source', '=', alert.source)
+    .where('fingerprint', '=', alert.fingerprint)
+    .where('status', 'in', ['firing', 'unknown'])
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** The newest occurrence that ended. `early`: its end came before its beginning, and carries the same start. */
+export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
+  return await trx
+    .selectFrom('alert')
+    .select(['id', 'incidentId'])
+    .select(
+      sql<boolean>`incident_id is null and start_given and starts_at = ${alert.startsAt}::timestamptz`.as('early'),
+    )
+    .where('source', '=', alert.source)
+    .where('fingerprint', '=', alert.fingerprint)
+    .where('status', '=', 'resolved')
+    .orderBy('lastSeenAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Counts a sight of an occurrence that is over, and nothing else. */
+export async function countSight(trx: Trx, alertId: string): Promise<void> {
+  await trx
+    .updateTable('alert')
+    .set((update) => ({ count: update('count', '+', 1), lastSeenAt: sql`nightshift_now()` as never }))
+    .where('id', '=', alertId)
+    .execute()
+}
+
+/** The same occurrence was seen again: it fires. A start that changes with every body is kept as the newest one. */
+export async function touch(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
+  const isSameStart = alert.startGiven === false || Date.parse(alert.startsAt) === Date.parse(current.startsAt)
+  await trx
+    .updateTable('alert')
+    .set((update) => ({
+      status: 'firing' as const,
+      unknownSince: null,
+      unknownWhy: null,
+      endReceivedAt: null,
+      count: update('count', '+', 1),
+      lastSeenAt: sql`nightshift_now()` as never,
+      ...(isSameStart
+        ? { startSeen: update('startSeen', '+', 1) }
+        : { startsAt: alert.startsAt, startSeen: 1, startReceivedAt: sql`nightshift_now()` as never }),
+    }))
+    .where('id', '=', current.id)
+    .execute()
+}
+
+/** An occurrence is over although no end came: a new one began after it was last seen. */
+export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
+  await trx
+    .updateTable('alert')
+    .set({ status: 'resolved', endsAt: current.lastSeenAt, endReceivedAt: current.lastSeenAt })
+    .where('id', '=', current.id)
+    .execute()
+}
+
+/** A row for an occurrence that begins, or for an end whose beginning never came (`incidentId` null). */
+export async function storeAlert(trx: Trx, alert: Alert, incidentId: string | null): Promise<void> {
+  await trx
+    .insertInto('alert')
+    .values({
+      id: newId('alr'),
+      source: alert.source,
+      fingerprint: alert.fingerprint,
+      status: alert.status,
+      name: alert.name,
+      labels: JSON.stringify(alert.labels),
+      annotations: JSON.stringify(alert.annotations),
+      links: JSON.stringify(alert.links),
+      groupKey: alert.groupKey,
+      startsAt: alert.startsAt,
+      startGiven: alert.startGiven !== false,
+      endsAt: alert.endsAt,
+      endReceivedAt: alert.status === 'resolved' ? (sql`nightshift_now()` as never) : null,
+      incidentId,
+      raw: JSON.stringify(alert),
+    })
+    .execute()
+}
+
+/** The row of an alert in the log of its incident: what it was, and what it did there. */
+export async function appendAlert(trx: Trx, incidentId: string, alert: Alert, outcome: IngestOutcome): Promise<void> {
+  const notes: string[] = []
+  if (alert.severitySource === 'default') {
+    notes.push(
+      `severity ${alert.severity} by default: the source said ${alert.severityWord === null ? 'nothing' : JSON.stringify(alert.severityWord)}`,
+    )
+  }
+  if (alert.truncatedAlerts > 0) notes.push(`the sender cut ${alert.truncatedAlerts} more alerts of this group`)
+  if (alert.cappedFields.length > 0) notes.push(`shortened: ${alert.cappedFields.join(', ')}`)
+  notes.push(...(alert.timeNotes ?? []))
+  const { count } = await trx
+    .selectFrom('alert')
+    .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('count'))
+    .where('incidentId', '=', incidentId)
+    .executeTakeFirstOrThrow()
+  const what = alert.status === 'firing' ? 'Alert received' : 'Alert ended'
+  await append(trx, incidentId, null, {
+    kind: 'alert_received',
+    actor: `source:${alert.source}`,
+    detail: [`${what}: ${alert.title}`, ...notes].join('; '),
+    metadata: {
+      fingerprint: alert.fingerprint,
+      source: alert.source,
+      status: alert.status,
+      count: Number(count),
+      labels: alert.labels,
+      severityWord: alert.severityWord,
+      severitySource: alert.severitySource,
+      truncatedAlerts: alert.truncatedAlerts,
+      cappedFields: alert.cappedFields,
+      outcome,
+    },
+  })
+}

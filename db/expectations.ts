@@ -1,0 +1,160 @@
+import { sql } from 'kysely'
+import type { Alert } from '../domain/alert.ts'
+import { systemActor } from '../domain/event.ts'
+import { newId } from '../domain/id.ts'
+import { append } from './append.ts'
+import type { Db, Trx } from './connect.ts'
+import { announceCritical, closeIncident, lockIncident } from './incidents.ts'
+import type { ExpectationRow } from './tables.ts'
+
+/** What a person calls expected: one alert, everything that fires on a resource, or a type of incident. */
+export type ExpectationSubject =
+  | { subject: 'alert'; source: string; fingerprint: string }
+  | { subject: 'resource'; resourceKind: string; resourceId: string }
+  | { subject: 'type'; type: string }
+
+/** Stores a mark with what was read when it was made. Answers its row. */
+export async function markExpected(
+  trx: Trx,
+  mark: ExpectationSubject & {
+    until: string
+    reason: string
+    state: Record<string, unknown>
+    createdBy: string
+  },
+): Promise<ExpectationRow> {
+  return await trx
+    .insertInto('expectation')
+    .values({
+      ...mark,
+      id: newId('exp'),
+      state: JSON.stringify(mark.state),
+    } as never)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** Marks in force first, then the newest. */
+export async function listExpectations(db: Db, limit: number): Promise<(ExpectationRow & { inForce: boolean })[]> {
+  return await db
+    .selectFrom('expectation')
+    .selectAll()
+    .select(sql<boolean>`(ended_at is null and until > nightshift_now())`.as('inForce'))
+    .orderBy('inForce', 'desc')
+    .orderBy('createdAt', 'desc')
+    .limit(limit)
+    .execute()
+}
+
+/** Takes a mark back: what fires from now on goes the normal way. Null when it is not in force. */
+export async function endExpectation(db: Db, id: string, operatorId: string): Promise<ExpectationRow | null> {
+  return await db.transaction().execute(async (trx) => {
+    const ended = await trx
+      .updateTable('expectation')
+      .set({ endedAt: sql`nightshift_now()` as never, endedBy: operatorId })
+      .where('id', '=', id)
+      .where('endedAt', 'is', null)
+      .where('until', '>', sql<string>`nightshift_now()`)
+      .returningAll()
+      .executeTakeFirst()
+    if (!ended) return null
+    await trx
+      .updateTable('incident')
+      .set({ checkAt: sql`nightshift_now()` as never })
+      .where('expectationId', '=', id)
+      .where('status', '=', 'resolved')
+      .execute()
+    return ended
+  })
+}
+
+/** The newest mark in force that covers an alert of this incident. The narrowest subject wins. */
+async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promise<ExpectationRow | null> {
+  const incident = await lockIncident(trx, incidentId)
+  if (!incident) return null
+  const row = await trx
+    .selectFrom('expectation')
+    .selectAll()
+    .where('endedAt', 'is', null)
+    .where('until', '>', sql<string>`nightshift_now()`)
+    .where((where) =>
+      where.or([
+        where.and([where('source', '=', alert.source), where('fingerprint', '=', alert.fingerprint)]),
+        where.and([where('resourceKind', '=', incident.resourceKind), where('resourceId', '=', incident.resourceId)]),
+        where('type', '=', incident.type),
+      ]),
+    )
+    .orderBy(sql`case subject when 'alert' then 0 when 'resource' then 1 else 2 end`)
+    .orderBy('createdAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** Without an answer for so long, what is expected goes the normal way. */
+const lookWithinSeconds = 120
+
+/**
+ * Holds an incident that a mark in force covers back from the queue until code has looked whether it is what was expected.
+ * Answers whether one does.
+ */
+export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Alert): Promise<boolean> {
+  const expectation = await expectationFor(trx, incidentId, alert)
+  if (!expectation) return false
+  await trx
+    .updateTable('incident')
+    .set({
+      expectationId: expectation.id,
+      lookWanted: 'expected',
+      lookWantedAt: sql`nightshift_now()` as never,
+      checkAt: sql`nightshift_now() + make_interval(secs => ${lookWithinSeconds})` as never,
+    })
+    .where('id', '=', incidentId)
+    .execute()
+  return true
+}
+
+/**
+ * Ends an incident as expected where the look shows what the mark stored; else it goes the normal way, and people hear of it
+ * as of any other. The caller holds the incident's lock. Answers whether the queue has something new.
+ */
+export async function settleExpected(
+  trx: Trx,
+  incidentId: string,
+  look: { differs: string | null; seen: string },
+): Promise<boolean> {
+  const row = await lockIncident(trx, incidentId)
+  if (row?.status !== 'open' || row.expectationId === null || row.lookWanted !== 'expected') return false
+  if (look.differs === null) {
+    const { expectationId } = row
+    await closeIncident(
+      trx,
+      incidentId,
+      null,
+      {
+        status: 'resolved',
+        outcome: 'expected',
+        resolution: `Expected (${expectationId}): ${look.seen}`,
+        claims: [],
+        confidence: null,
+      },
+      { actor: systemActor, stepKey: null },
+    )
+    await trx.updateTable('incident').set({ expectationId }).where('id', '=', incidentId).execute()
+    return false
+  }
+  await trx
+    .updateTable('incident')
+    .set({ expectationId: null, lookWanted: null, lookWantedAt: null, checkAt: null })
+    .where('id', '=', incidentId)
+    .execute()
+  const text = `Marked as expected, but it looks different: ${look.differs}`
+  await append(trx, incidentId, null, {
+    kind: 'noted',
+    actor: systemActor,
+    detail: text,
+    metadata: { code: 'not_as_expected', text },
+  })
+  await announceCritical(trx, incidentId)
+  return true
+}

@@ -1,0 +1,267 @@
+import { sql } from 'kysely'
+import type { Alert, IngestOutcome } from '../domain/alert.ts'
+import { incidentTypeOf } from '../domain/incident.ts'
+import {
+  attemptsPerDay,
+  decideLifecycle,
+  endsOccurrence,
+  type Happening,
+  isNewOccurrence,
+  type LifecycleDecision,
+  type StoredOccurrence,
+} from '../domain/lifecycle.ts'
+import { cleanse } from '../safety/cleanse.ts'
+import {
+  appendAlert,
+  countSight,
+  currentOccurrence,
+  endUnseen,
+  lastEndedOccurrence,
+  storeAlert,
+  touch,
+} from './alert-rows.ts'
+import { append } from './append.ts'
+import type { Db, Trx } from './connect.ts'
+import { enqueueNotification } from './deliveries.ts'
+import { awaitExpectedLook } from './expectations.ts'
+import { announceCritical, lockIncident, openIncident } from './incidents.ts'
+import { resourceOfLabels } from './inventory.ts'
+import {
+  carryOut,
+  escalateByTable,
+  type LifecycleEffect,
+  noEffect,
+  reopenBecause,
+  scheduleCheck,
+} from './lifecycle/carry-out.ts'
+import { attemptsToday, lifecycleRules, lifecycleView } from './lifecycle/view.ts'
+import { noteMassEnd } from './mass-end.ts'
+import { keepIfNotInvestigated } from './queue.ts'
+import { readSettings } from './settings.ts'
+import type { AlertRow, IncidentRow } from './tables.ts'
+import { databaseTime } from './time.ts'
+
+export type Ingested = {
+  fingerprint: string
+  incidentId: string | null
+  outcome: IngestOutcome
+  /** The queue has something new. */
+  wakesQueue: boolean
+  /** All alerts of this incident are over while a run works on it: that run is to be told. */
+  tellRun: { incidentId: string; attempt: number } | null
+}
+
+/**
+ * Takes one alert in, in one transaction: stored, counted, joined to or opening its incident as `domain/lifecycle.ts` says.
+ * Two deliveries of one fingerprint at once (an HA pair of senders) come one after the other. Lock order: fingerprint,
+ * incident, alert.
+ */
+export async function ingestAlert(db: Db, received: Alert): Promise<Ingested> {
+  // Whoever can raise an alert can write anything into it.
+  const alert = cleanse(received)
+  return await db.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(hashtextextended(${`${alert.source}/${alert.fingerprint}`}, 0))`.execute(trx)
+    return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
+  })
+}
+
+function done(
+  alert: Alert,
+  incidentId: string | null,
+  outcome: IngestOutcome,
+  effect: LifecycleEffect = noEffect,
+): Ingested {
+  return { fingerprint: alert.fingerprint, incidentId, outcome, ...effect }
+}
+
+async function fire(trx: Trx, alert: Alert): Promise<Ingested> {
+  const current = await currentOccurrence(trx, alert)
+  if (current) {
+    const isNew = isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
+    return isNew ? await beginAgain(trx, alert, current) : await repeat(trx, alert, current)
+  }
+  const last = await lastEndedOccurrence(trx, alert)
+  if (last?.early) {
+    // Its end overtook it: the trouble is over already, and is stored as such.
+    await countSight(trx, last.id)
+    return done(alert, last.incidentId, 'orphan')
+  }
+  if (last?.incidentId) return await occurrence(trx, alert, last.incidentId)
+  return await open(trx, alert, null)
+}
+
+async function seenAlert(trx: Trx, alert: Alert) {
+  const receivedAtMs = Date.parse(await databaseTime(trx))
+  return { startsAtMs: alert.startGiven !== false ? Date.parse(alert.startsAt) : null, receivedAtMs }
+}
+
+function storedOccurrence(row: AlertRow): StoredOccurrence {
+  return {
+    startsAtMs: Date.parse(row.startsAt),
+    isStartGiven: row.startGiven,
+    startSeen: row.startSeen,
+    startReceivedAtMs: Date.parse(row.startReceivedAt),
+    lastSeenMs: Date.parse(row.lastSeenAt),
+  }
+}
+
+/** The same occurrence came in again. Most repeats change a counter and nothing else: they take no lock on the incident. */
+async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
+  if (current.incidentId === null) {
+    await touch(trx, alert, current)
+    return done(alert, null, 'repeated')
+  }
+  if (current.status === 'firing' && (await onlyCounts(trx, current.incidentId))) {
+    await touch(trx, alert, current)
+    return done(alert, current.incidentId, 'repeated')
+  }
+  const locked = await decide(trx, current.incidentId, 'repeat')
+  if (current.status === 'unknown') await appendAlert(trx, current.incidentId, alert, 'repeated')
+  return await follow(trx, alert, locked, current)
+}
+
+/** Would a repeat only be counted? Read from the incident's row alone: what it leaves out can only make it count more. */
+async function onlyCounts(trx: Trx, incidentId: string): Promise<boolean> {
+  const row = await trx.selectFrom('incident').selectAll().where('id', '=', incidentId).executeTakeFirstOrThrow()
+  const { status, closedBy, outcome } = row
+  if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return true
+  if (status === 'escalated' || closedBy === 'person') return closedBy !== null
+  return status === 'resolved' && closedBy === 'agent' && outcome === 'repaired' && row.watchUntil !== null
+}
+
+/** The sender gave a new start without an end before it: the old occurrence is over, a new one begins. */
+async function beginAgain(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
+  if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
+  await endUnseen(trx, current)
+  return current.incidentId === null ? await open(trx, alert, null) : await occurrence(trx, alert, current.incidentId)
+}
+
+async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<Ingested> {
+  return await follow(trx, alert, await decide(trx, incidentId, 'occurrence'), null)
+}
+
+type Decided = { row: IncidentRow; decision: LifecycleDecision }
+
+async function decide(trx: Trx, incidentId: string, happening: Happening): Promise<Decided> {
+  const row = await lockIncident(trx, incidentId)
+  if (!row) throw new Error(`an alert names ${incidentId}, which is gone`)
+  const settings = await readSettings(trx)
+  const view = await lifecycleView(trx, row, settings)
+  return { row, decision: decideLifecycle(view, happening, lifecycleRules(settings, row.type)) }
+}
+
+/**
+ * Carries out what a firing alert means. `current` is the stored occurrence that this one repeats; without one the alert
+ * gets a row for the occurrence that begins.
+ */
+async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRow | null): Promise<Ingested> {
+  const { row, decision } = decided
+  if (decision.do === 'open_linked') {
+    if (current) await endUnseen(trx, current)
+    return await open(trx, alert, row.id)
+  }
+  if (current) await touch(trx, alert, current)
+  else await storeAlert(trx, alert, row.id)
+
+  switch (decision.do) {
+    case 'flap':
+    case 'flap_tell_owner':
+      await appendAlert(trx, row.id, alert, 'flapped')
+      if (decision.do === 'flap_tell_owner') await tellOwner(trx, row.id)
+      return done(alert, row.id, 'flapped')
+    case 'reopen':
+      await appendAlert(trx, row.id, alert, 'reopened')
+      await reopenBecause(trx, row, decision.why)
+      await awaitExpectedLook(trx, row.id, alert)
+      await scheduleCheck(trx, row.id)
+      return done(alert, row.id, 'reopened', { wakesQueue: true, tellRun: null })
+    case 'escalate':
+      await appendAlert(trx, row.id, alert, 'escalated')
+      await escalateByTable(trx, row, decision.code)
+      return done(alert, row.id, 'escalated')
+    default: {
+      const effect = await carryOut(trx, row, decision)
+      if (!current) await appendAlert(trx, row.id, alert, 'repeated')
+      return done(alert, row.id, 'repeated', effect)
+    }
+  }
+}
+
+/** Opens an incident for an alert; one that follows an earlier incident names it, and shares its attempts of the day. */
+async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<Ingested> {
+  const incident = await openIncident(trx, {
+    type: incidentTypeOf(alert.labels, alert.name),
+    severity: alert.severity,
+    severitySource: alert.severitySource,
+    title: alert.title,
+    resource: await resourceOfLabels(trx, alert.labels),
+    requestedBy: null,
+    previousId,
+  })
+  await storeAlert(trx, alert, incident.id)
+  await appendAlert(trx, incident.id, alert, 'opened')
+  if ((await attemptsToday(trx, incident.id)) >= attemptsPerDay) {
+    const row = await lockIncident(trx, incident.id)
+    if (row) await escalateByTable(trx, row, 'DOES_NOT_LAST')
+    return done(alert, incident.id, 'escalated')
+  }
+  const isExpected = await awaitExpectedLook(trx, incident.id, alert)
+  if (!isExpected) await announceCritical(trx, incident.id)
+  await keepIfNotInvestigated(trx, incident.id, alert.labels)
+  return done(alert, incident.id, 'opened', { wakesQueue: true, tellRun: null })
+}
+
+async function end(trx: Trx, alert: Alert): Promise<Ingested> {
+  const current = await currentOccurrence(trx, alert)
+  if (!current) {
+    const last = await lastEndedOccurrence(trx, alert)
+    if (!last) {
+      await storeAlert(trx, alert, null)
+      return done(alert, null, 'orphan')
+    }
+    await countSight(trx, last.id)
+    return done(alert, last.incidentId, last.incidentId ? 'resolved' : 'orphan')
+  }
+  const endsAtMs = alert.endsAt === null ? null : Date.parse(alert.endsAt)
+  if (!endsOccurrence({ ...(await seenAlert(trx, alert)), endsAtMs }, storedOccurrence(current))) {
+    return await recordLateEnd(trx, alert, current)
+  }
+  if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
+  await trx
+    .updateTable('alert')
+    .set({
+      status: 'resolved',
+      endsAt: alert.endsAt ?? (sql`nightshift_now()` as never),
+      lastSeenAt: sql`nightshift_now()` as never,
+      endReceivedAt: sql`nightshift_now()` as never,
+      unknownSince: null,
+      unknownWhy: null,
+    })
+    .where('id', '=', current.id)
+    .execute()
+  if (current.incidentId === null) return done(alert, null, 'resolved')
+  await appendAlert(trx, current.incidentId, alert, 'resolved')
+  await noteMassEnd(trx, alert.source)
+  const { row, decision } = await decide(trx, current.incidentId, 'end')
+  const effect = await carryOut(trx, row, decision)
+  await scheduleCheck(trx, current.incidentId)
+  return done(alert, current.incidentId, 'resolved', effect)
+}
+
+/** An end of an older occurrence, or one before its own start: recorded, and the alert fires on. */
+async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
+  if (current.incidentId === null) return done(alert, null, 'late_end')
+  const text = `An end at ${alert.endsAt ?? 'an unknown time'} came for an alert that began at ${current.startsAt}: it belongs to an older occurrence, and the alert counts as firing`
+  await append(trx, current.incidentId, null, {
+    kind: 'noted',
+    actor: `source:${alert.source}`,
+    detail: text,
+    metadata: { code: 'late_end', text },
+  })
+  return done(alert, current.incidentId, 'late_end')
+}
+
+async function tellOwner(trx: Trx, incidentId: string): Promise<void> {
+  const row = await lockIncident(trx, incidentId)
+  if (row) await enqueueNotification(trx, row, 'owner', 'Its alert began again while you have it')
+}

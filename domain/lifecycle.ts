@@ -1,0 +1,307 @@
+import type { ClosedBy, IncidentStatus, ResolveOutcome } from './incident.ts'
+
+/**
+ * What an alert, or the passing of time, means for the incident it belongs to: the one table behind ingest and the watchdog.
+ * Pure: rows and the database's clock go in, one decision comes out. What has to be read from the world was read before and
+ * is a row (`look`). Nothing that fires is dropped: every cell counts, watches, reminds, reopens or opens.
+ */
+export type LifecycleView = {
+  nowMs: number
+  status: IncidentStatus
+  /** How it was closed. Null while it is open, and on incidents that version 0.1 closed. */
+  outcome: ResolveOutcome | null
+  closedBy: ClosedBy | null
+  closedAtMs: number | null
+  /** A person took it: no reminder and no attempt while they have it. */
+  isOwned: boolean
+  alerts: AlertCounts
+  /** When the last of its alerts ended, else when one was last seen. Null without an alert. */
+  lastEndMs: number | null
+  /** When an alert last changed what is known: raised, ended, begun again. A look must be newer. */
+  lastAlertChangeMs: number | null
+  watchUntilMs: number | null
+  /** People were told that the repair held and the alert goes on. */
+  isRepairConfirmed: boolean
+  /** Looks since the watch was over that could not read what they were to read. */
+  unreadableLooks: number
+  look: Look | null
+  isReminded: boolean
+  cancelledUntilMs: number | null
+  expectedUntilMs: number | null
+  /** Attempts of the last 24 hours at the same (sender, fingerprint), over linked incidents. */
+  attemptsToday: number
+}
+
+export type AlertCounts = { total: number; firing: number; unknown: number }
+
+/** What code saw when it looked after a repair, or at what a mark calls expected. */
+export type Look = {
+  atMs: number
+  /** The postcondition of the newest write of every target, the worst of them; null where nothing was written. */
+  verification: 'held' | 'not_held' | 'open' | 'unproven' | null
+  /** The incident's own resource; without one, the targets written. Null where there is neither. */
+  resource: 'nominal' | 'degraded' | 'unknown' | null
+}
+
+export type LifecycleRules = {
+  settleSeconds: number
+  settleMaxSeconds: number
+  quietSeconds: number
+}
+
+/**
+ * `repeat`: an alert that fires already came in again. `occurrence`: it ended before, or its sender gave it a new start.
+ * `end`: an alert ended. `tick`: time passed.
+ */
+export type Happening = 'repeat' | 'occurrence' | 'end' | 'tick'
+
+export type LifecycleDecision =
+  /** The alert's counter is all that changes. */
+  | { do: 'count' }
+  /** A new occurrence that starts nothing: recorded as a flap. */
+  | { do: 'flap' }
+  | { do: 'flap_tell_owner' }
+  /** The incident goes back to the queue for its next attempt. */
+  | { do: 'reopen'; why: ReopenReason }
+  | { do: 'open_linked' }
+  | { do: 'escalate'; code: 'ALERT_GOES_ON' | 'DOES_NOT_LAST' }
+  /** All alerts have been quiet for long enough: closes without a run, tells the run where there is one. */
+  | { do: 'close_quiet' }
+  | { do: 'tell_run' }
+  | { do: 'start_watch' }
+  | { do: 'end_watch'; word: 'over' | 'unknown' }
+  | { do: 'confirm_repair' }
+  | { do: 'look' }
+  | { do: 'remind' }
+  | { do: 'mark_quiet' }
+  | { do: 'nothing' }
+
+export type ReopenReason = 'came_back' | 'did_not_last' | 'cancellation_over' | 'expectation_over'
+
+/** A new occurrence this soon after the later of closing and last end is the same trouble coming back. */
+export const sameTroubleSeconds = 30 * 60
+/** The same for an incident that people have: they look at it for a day. */
+export const sameEscalationSeconds = 24 * 3600
+/** Attempts a day at one alert, over linked incidents. More would hide the cause. */
+export const attemptsPerDay = 3
+/** Looks that may fail to read before the repair counts as one that did not last. */
+export const unreadableLookLimit = 3
+/** How long a cancellation lasts where nobody said, and on incidents that version 0.1 cancelled. */
+export const cancelledSeconds = 24 * 3600
+
+const count: LifecycleDecision = { do: 'count' }
+const nothing: LifecycleDecision = { do: 'nothing' }
+
+/** Decides one cell of the table. Total: every status, outcome and happening has an answer. */
+export function decideLifecycle(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
+  switch (view.status) {
+    case 'open':
+    case 'investigating':
+    case 'awaiting_approval':
+      return whileAtWork(view, happening, rules)
+    case 'resolved':
+      return whileResolved(view, happening, rules)
+    case 'escalated':
+      return whileEscalated(view, happening)
+    case 'cancelled':
+      return whileCancelled(view, happening)
+  }
+}
+
+function whileAtWork(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
+  if (happening === 'repeat') return count
+  if (happening === 'occurrence') return { do: 'flap' }
+  if (!isQuiet(view, rules)) return wantsMassEndLook(view, happening) ? { do: 'look' } : nothing
+  return view.status === 'open' ? { do: 'close_quiet' } : { do: 'tell_run' }
+}
+
+/** Seconds without an alert before an incident may close as over by itself; longer while a person is asked. */
+export function quietSecondsFor(status: IncidentStatus, rules: Pick<LifecycleRules, 'quietSeconds'>): number {
+  return status === 'awaiting_approval' ? rules.quietSeconds * 2.5 : rules.quietSeconds
+}
+
+/** Have all its alerts been over for long enough? An incident without an alert is never quiet. */
+export function isQuiet(view: LifecycleView, rules: LifecycleRules): boolean {
+  const { alerts, lastEndMs, nowMs, status } = view
+  if (alerts.total === 0 || alerts.firing > 0 || lastEndMs === null) return false
+  // Of alerts that ended in a crowd nobody knows whether they ended: only a nominal resource says so.
+  if (alerts.unknown > 0 && !(view.look?.resource === 'nominal' && isLookNew(view))) return false
+  return nowMs - lastEndMs >= quietSecondsFor(status, rules) * 1000
+}
+
+/** After a crowd of ends, code looks whether the incident's own resource is well. */
+function wantsMassEndLook(view: LifecycleView, happening: Happening): boolean {
+  const { alerts } = view
+  return happening === 'tick' && alerts.firing === 0 && alerts.unknown > 0 && !isLookNew(view)
+}
+
+function isLookNew({ look, lastAlertChangeMs }: LifecycleView): boolean {
+  return look !== null && look.atMs > (lastAlertChangeMs ?? 0)
+}
+
+function whileResolved(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
+  if (view.outcome === 'expected') return whileExpected(view, happening)
+  if (view.closedBy === 'person') return resolvedByPerson(view, happening, rules)
+  if (view.outcome === 'repaired') return whileWatched(view, happening, rules)
+  // Over by itself, no fault, answered, or closed by version 0.1: whatever fires now is a new occurrence.
+  if (happening === 'repeat' || happening === 'occurrence') return comesBack(view)
+  return nothing
+}
+
+function resolvedByPerson(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
+  if (happening === 'occurrence') return comesBack(view)
+  if (happening === 'repeat') return count
+  if (happening === 'end' || view.alerts.firing === 0 || view.isReminded || view.isOwned) return nothing
+  return view.nowMs - (view.closedAtMs ?? 0) >= rules.settleSeconds * 1000 ? { do: 'remind' } : nothing
+}
+
+/** Repaired, with its alert firing on: the repair is believed when a look shows that it held, and never for ever. */
+function whileWatched(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
+  if (happening === 'occurrence') return comesBack(view)
+  if (happening === 'repeat') return view.watchUntilMs === null ? { do: 'start_watch' } : count
+  if (view.watchUntilMs === null) return nothing
+  if (view.alerts.firing === 0) return { do: 'end_watch', word: view.alerts.unknown > 0 ? 'unknown' : 'over' }
+  if (happening === 'end' || view.nowMs < view.watchUntilMs) return nothing
+  if (view.isOwned) return nothing
+  if (view.nowMs >= (view.closedAtMs ?? 0) + rules.settleMaxSeconds * 1000) {
+    return { do: 'escalate', code: 'ALERT_GOES_ON' }
+  }
+  if (view.isRepairConfirmed) return nothing
+  return judgeRepair(view)
+}
+
+function judgeRepair(view: LifecycleView): LifecycleDecision {
+  const { look, watchUntilMs } = view
+  if (look === null || !isLookNew(view) || look.atMs < (watchUntilMs ?? 0)) return { do: 'look' }
+  const isReadable = look.verification !== 'open' && look.resource !== 'unknown'
+  if (!isReadable && view.unreadableLooks < unreadableLookLimit) return { do: 'look' }
+  const isHeld = look.verification === 'held' || look.verification === 'unproven'
+  if (isHeld && look.resource === 'nominal') return { do: 'confirm_repair' }
+  return again(view, 'did_not_last')
+}
+
+function whileExpected(view: LifecycleView, happening: Happening): LifecycleDecision {
+  const isInForce = view.expectedUntilMs !== null && view.nowMs < view.expectedUntilMs
+  if (happening === 'repeat') return isInForce ? count : again(view, 'expectation_over')
+  if (happening === 'occurrence') return comesBack(view)
+  if (happening === 'end' || isInForce || view.alerts.firing === 0 || view.isOwned) return nothing
+  return again(view, 'expectation_over')
+}
+
+function whileEscalated(view: LifecycleView, happening: Happening): LifecycleDecision {
+  if (happening === 'repeat') {
+    // Closed by version 0.1: nobody watches it, so its next sight is a new occurrence.
+    return view.closedBy === null ? escalatedComesBack(view) : count
+  }
+  if (happening === 'occurrence') return escalatedComesBack(view)
+  if (happening === 'end' && view.alerts.firing === 0 && view.alerts.unknown === 0) return { do: 'mark_quiet' }
+  return nothing
+}
+
+function escalatedComesBack(view: LifecycleView): LifecycleDecision {
+  if (view.isOwned) return { do: 'flap_tell_owner' }
+  if (secondsSinceEnd(view) > sameEscalationSeconds) return { do: 'open_linked' }
+  return view.attemptsToday < attemptsPerDay ? { do: 'reopen', why: 'came_back' } : { do: 'flap' }
+}
+
+function whileCancelled(view: LifecycleView, happening: Happening): LifecycleDecision {
+  const until = view.cancelledUntilMs ?? (view.closedAtMs ?? 0) + cancelledSeconds * 1000
+  if (happening === 'end') return nothing
+  if (happening === 'tick') {
+    return view.nowMs >= until && view.alerts.firing > 0 && !view.isOwned ? again(view, 'cancellation_over') : nothing
+  }
+  if (view.nowMs < until) return happening === 'repeat' ? count : { do: 'flap' }
+  return again(view, 'cancellation_over')
+}
+
+/** A new occurrence of what was closed: the same incident again while it is the same trouble, else a new one. */
+function comesBack(view: LifecycleView): LifecycleDecision {
+  if (view.isOwned) return { do: 'flap_tell_owner' }
+  if (secondsSinceEnd(view) > sameTroubleSeconds) return { do: 'open_linked' }
+  return again(view, 'came_back')
+}
+
+function again(view: LifecycleView, why: ReopenReason): LifecycleDecision {
+  if (view.isOwned) return { do: 'flap_tell_owner' }
+  if (view.attemptsToday >= attemptsPerDay) return { do: 'escalate', code: 'DOES_NOT_LAST' }
+  return { do: 'reopen', why }
+}
+
+/** Since the later of closing and the last end. */
+function secondsSinceEnd({ nowMs, closedAtMs, lastEndMs }: LifecycleView): number {
+  return (nowMs - Math.max(closedAtMs ?? 0, lastEndMs ?? 0)) / 1000
+}
+
+/** When the watchdog has to decide again although nothing came in; null: when something does. */
+export function nextCheckMs(view: LifecycleView, rules: LifecycleRules): number | null {
+  const { status, alerts, nowMs } = view
+  if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') {
+    if (alerts.total === 0 || alerts.firing > 0 || view.lastEndMs === null) return null
+    return Math.max(nowMs, view.lastEndMs + quietSecondsFor(status, rules) * 1000)
+  }
+  if (alerts.firing === 0) return null
+  if (status === 'cancelled') return view.cancelledUntilMs
+  if (status !== 'resolved') return null
+  if (view.outcome === 'expected') return view.expectedUntilMs
+  if (view.closedBy === 'person') {
+    return view.isReminded ? null : (view.closedAtMs ?? nowMs) + rules.settleSeconds * 1000
+  }
+  if (view.outcome !== 'repaired' || view.watchUntilMs === null) return null
+  if (nowMs < view.watchUntilMs) return view.watchUntilMs
+  return view.isRepairConfirmed ? (view.closedAtMs ?? nowMs) + rules.settleMaxSeconds * 1000 : nowMs
+}
+
+const fiveMinutesMs = 300_000
+/** Both stamps this close to their receipt: the sender stamps the time of sending. */
+const stampedAtSendingMs = 10_000
+
+/** What a body says of its alert's time, and what the stored occurrence knows. */
+export type SeenAlert = {
+  /** As the sender gave it; null when it gave none, or one that cannot be believed. */
+  startsAtMs: number | null
+  receivedAtMs: number
+}
+export type StoredOccurrence = {
+  startsAtMs: number
+  isStartGiven: boolean
+  /** Bodies that carried this very start. */
+  startSeen: number
+  startReceivedAtMs: number
+  lastSeenMs: number
+}
+
+/**
+ * Is a firing body a new occurrence of an alert that fires already? Only where its sender gave a start that differs from the
+ * stored one and lies after the last sight. A start that we filled in starts none, and neither does one that the sender
+ * stamps on every body.
+ */
+export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): boolean {
+  if (seen.startsAtMs === null || !stored.isStartGiven) return false
+  if (seen.startsAtMs === stored.startsAtMs || seen.startsAtMs <= stored.lastSeenMs) return false
+  const stampsSending =
+    stored.startSeen === 1 &&
+    Math.abs(stored.startReceivedAtMs - stored.startsAtMs) <= stampedAtSendingMs &&
+    Math.abs(seen.receivedAtMs - seen.startsAtMs) <= stampedAtSendingMs
+  return !stampsSending
+}
+
+/** Does an end belong to the stored occurrence? One that is older than it, or ends before its own start, ends nothing. */
+export function endsOccurrence(end: SeenAlert & { endsAtMs: number | null }, stored: StoredOccurrence): boolean {
+  const { startsAtMs, endsAtMs } = end
+  if (startsAtMs !== null && endsAtMs !== null && endsAtMs < startsAtMs) return false
+  if (!stored.isStartGiven) return true
+  if (startsAtMs !== null && startsAtMs < stored.startsAtMs) return false
+  return endsAtMs === null || endsAtMs >= stored.startsAtMs
+}
+
+/** A time of a sender that lies further ahead than its clock may be wrong. */
+export function isInFuture(timeMs: number, receivedAtMs: number): boolean {
+  return timeMs > receivedAtMs + fiveMinutesMs
+}
+
+/** More ends than this within a minute, and more than half of a sender's firing alerts: it is the sender that changed. */
+export const massEndLimit = 20
+
+export function isMassEnd(counts: { endsInMinute: number; firingBefore: number }): boolean {
+  return counts.endsInMinute > massEndLimit && counts.endsInMinute * 2 > counts.firingBefore
+}

@@ -1,0 +1,30 @@
+import type { Incident } from './incident.ts'
+
+type Standing = Pick<
+  Incident,
+  'status' | 'outcome' | 'category' | 'alerts' | 'reopened' | 'owner' | 'keptReason' | 'cancelledUntil'
+>
+
+/** Where an incident stands, as one says it aloud: its status, and what its alert and people do about it now. */
+export function statusWords(incident: Standing): string {
+  const status = incident.status.replaceAll('_', ' ')
+  return [status, ...remarks(incident)].join(', ')
+}
+
+/** What is to be known about a status besides its word. Pages show it as a mark. */
+export function remarks({ status, category, alerts, reopened, owner, keptReason, cancelledUntil }: Standing): string[] {
+  const said: string[] = []
+  if (status === 'escalated' && category === 'mitigated') said.push('the impact is gone and the cause is left')
+  if (status === 'cancelled' && cancelledUntil) said.push(`until ${minute(cancelledUntil)}`)
+  const isClosed = status === 'resolved' || status === 'escalated' || status === 'cancelled'
+  if (isClosed && alerts.firing > 0) said.push('its alert still fires')
+  else if (isClosed && alerts.unknown > 0) said.push('whether its alert fires is unknown')
+  if (reopened > 0 && !isClosed) said.push(reopened === 1 ? 'it came back' : `it came back ${reopened} times`)
+  if (owner) said.push(`${owner.name} has it`)
+  if (keptReason !== null) said.push('not investigated')
+  return said
+}
+
+function minute(time: string): string {
+  return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`
+}
