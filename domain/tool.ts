@@ -35,7 +35,15 @@ export type Envelope = {
 }
 
 /** A thing that a look-up made known: writes may name it from now on. `host` is what it runs on, where it runs on something. */
-export type Discovered = ResourceRef & { name: string; aliases: string[]; host?: string | null }
+export type Discovered = ResourceRef & {
+  name: string
+  aliases: string[]
+  host?: string | null
+  /** The answer describes this thing and does not only mention it: that is a look at it, though the call named something else. */
+  seen?: true
+  /** How it is, in the platform's word (`nominal`, `degraded`, `critical`, `unknown`, `down`), where the answer says so. */
+  health?: string
+}
 
 /**
  * Where a command-carrying call holds what it would execute: words for no shell at all, or a text for bash. With `directory`, which

@@ -5,6 +5,9 @@ import { emptyResolved, type Resolved, remember, shift } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
 
+/** The newest look at a resource. `health`: what was told last since the last write began; null where no row told any. */
+export type Look = { seq: number; atMs: number; health: string | null }
+
 export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
 
 export type State = {
@@ -24,6 +27,8 @@ export type State = {
   reads: number
   /** Resources that a successful read of this attempt looked at. */
   lookedAt: Set<string>
+  /** The newest of these looks at each. */
+  looks: Map<string, Look>
   /** The calls judged last, oldest first, to refuse their repetition. A write in between ends a pattern. */
   recent: { callId: string; tool: string; arguments: Record<string, unknown> | null }[]
   /** Actions a person denied in this attempt. */
@@ -84,6 +89,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): State {
     diagnostics: 0,
     reads: 0,
     lookedAt: new Set(),
+    looks: new Map(),
     recent: [],
     denied: new Set(),
     loops: 0,
@@ -206,9 +212,20 @@ function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
   if (!looks) return
   state.reads += 1
   const named = new Set(targets.map(resourceKey))
-  for (const key of named) state.lookedAt.add(key)
   const atMs = Date.parse(event.at)
   for (const thing of discovered) remember(state.resolved, thing, event.seq, atMs, named.has(resourceKey(thing)))
+  const seen = discovered.filter((thing) => thing.seen)
+  const told = new Map(seen.map((thing) => [resourceKey(thing), thing.health ?? null]))
+  for (const key of new Set([...named, ...told.keys()])) look(state, key, event.seq, atMs, told.get(key) ?? null)
+}
+
+/** A look that tells no health (a file, a process) leaves what was told before, unless a write has begun since. */
+function look(state: State, key: string, seq: number, atMs: number, told: string | null): void {
+  const known = state.looks.get(key)
+  const lastWriteSeq = state.writes.at(-1)?.startedSeq ?? 0
+  const health = told ?? (known && known.seq > lastWriteSeq ? known.health : null)
+  state.lookedAt.add(key)
+  state.looks.set(key, { seq, atMs, health })
 }
 
 function verify(state: State, event: IncidentEvent<'verification'>): void {

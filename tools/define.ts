@@ -27,3 +27,16 @@ export function ref(kind: ResourceKind, id: string): ResourceRef {
 export function discovered(kind: ResourceKind, id: string, name = id, aliases: string[] = []): Discovered {
   return { kind, id, name, aliases }
 }
+
+/** A thing that the answer describes: a look at it, with its health where the answer tells one. */
+export function seen(thing: Discovered, health: string | null | undefined): Discovered {
+  return { ...thing, seen: true, ...(health && { health }) }
+}
+
+const byGravity = ['critical', 'down', 'degraded', 'unknown']
+
+/** The health of what consists of parts: the gravest of theirs; null without parts. */
+export function worstHealth(parts: readonly string[]): string | null {
+  if (parts.length === 0) return null
+  return byGravity.find((word) => parts.includes(word)) ?? parts.find((word) => word !== 'nominal') ?? 'nominal'
+}
