@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
 import type { Discovered, Tool } from '../domain/tool.ts'
+import type { Proof } from '../domain/verification.ts'
 
 /**
  * Declares a tool, checking its pieces against each other: the input type of `targets`, `prepare` and `run` is that of the
@@ -32,6 +33,11 @@ export function discovered(kind: ResourceKind, id: string, name = id, aliases: s
 export function seen(thing: Discovered, health: string | null | undefined): Discovered {
   return { ...thing, seen: true, ...(health && { health }) }
 }
+
+/** A write that code looks at afterwards: this must be true then. */
+export const state = (text: string): Proof => ({ by: 'state', text })
+/** A write that only runs: where a person looks afterwards. */
+export const nothing = (text: string): Proof => ({ by: 'nothing', text })
 
 const byGravity = ['critical', 'down', 'degraded', 'unknown']
 

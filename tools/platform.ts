@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { resourceKind } from '../domain/resource.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
-import { defineTool, discovered, reason, ref, resourceId, seen, worstHealth } from './define.ts'
+import { defineTool, discovered, reason, ref, resourceId, seen, state, worstHealth } from './define.ts'
 
 const node = z.looseObject({
   id: z.string(),
@@ -87,11 +87,12 @@ export const findResource = defineTool({
     core.get(`/api/v1/resources?q=${encodeURIComponent(text)}${kind ? `&kind=${kind}` : ''}`, { signal }),
 })
 
-/** Is every node of the shard well? The core API asks the platform afresh for this answer. */
-async function shardIsNominal(core: CorePort, id: string): Promise<Observation> {
+/** Is every node of the shard well? The core API asks the platform afresh for this answer. Null: it could not. */
+async function shardIsNominal(core: CorePort, id: string): Promise<Observation | null> {
   const answer = await core.get(`/api/v1/shards/${id}/nodes`)
-  if (!answer.ok) return { holds: false, observed: `the nodes of ${id} could not be read: ${answer.problem.detail}` }
+  if (!answer.ok) return null
   const { items } = z.object({ items: z.array(node) }).parse(answer.data)
+  if (items.some((item) => item.stale === true)) return null
   const ill = items.filter((item) => item.status !== 'nominal')
   if (items.length === 0) return { holds: false, observed: `${id} has no nodes` }
   if (ill.length === 0) return { holds: true, observed: `all ${items.length} nodes of ${id} are nominal` }
@@ -128,8 +129,8 @@ export const convergeShard = defineTool({
       },
     }
   },
+  proof: state('every node of the shard is nominal'),
   postcondition: {
-    text: 'every node of the shard is nominal',
     withinSeconds: 45,
     check: ({ id }, _output, { core }) => shardIsNominal(core, id),
   },
