@@ -6,7 +6,7 @@ import { releaseLeases } from '../db/leases.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
 import { resourceKey } from '../domain/resource.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
-import type { VerificationOutcome } from '../domain/verification.ts'
+import { tellOutcome, type VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
 import { type CallPlace, type Run, stepKey } from './step-key.ts'
@@ -134,7 +134,9 @@ async function recordVerification(
       turn: started.turn,
       stepKey: stepKey(run, started.turn ?? 0, 'verification', started.seq, earlier.count),
       action: actionOf('verification', { verified: outcome }),
-      detail: `${tool}: ${observation?.observed ?? 'its target could not be read'} (${outcome})`,
+      detail: observation
+        ? `${tool}: ${observation.observed} (${tellOutcome(outcome).toLowerCase()})`
+        : `${tool}: its target could not be read`,
       metadata: {
         callId,
         tool,

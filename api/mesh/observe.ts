@@ -29,7 +29,7 @@ export async function observeCall(deps: ApiDeps, id: string, stepKey: string): P
   if (hasEnded && isLook({ spec, input })) {
     return { holds: null, observed: 'it only looks: its answer is all there is to it' }
   }
-  const failure = known && whyFailed(known, { spec, input })
+  const failure = known ? whyFailed(known, { spec, input }) : await whyNeverBegun(deps, stepKey)
   if (failure) return { holds: false, observed: `not verified: ${failure}` }
 
   const promised = promiseOf(executor, { spec, input })
@@ -47,4 +47,11 @@ function whyFailed({ status, detail, result }: Effect, mapped: Pick<Mapped, 'spe
   if (status === 'done') return whyEndedBadly(mapped, result)
   if (status !== 'failed') return null
   return result.error === 'exit_code' ? (whyEndedBadly(mapped, result) ?? detail) : detail
+}
+
+/** Its run was told no before anything was accepted; null where the run does not know yet. */
+async function whyNeverBegun({ db }: ApiDeps, stepKey: string): Promise<string | null> {
+  const finished = await eventByStepKey(db, stepKey.replace(':tool_started:', ':tool_finished:'))
+  if (finished?.kind !== 'tool_finished' || finished.metadata.outcome !== 'failed') return null
+  return finished.metadata.result.error?.message ?? 'it was refused'
 }
