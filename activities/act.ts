@@ -47,7 +47,7 @@ export function actActivities(deps: ActDeps) {
       })
     },
 
-    /** Waits for what a write promised to become true, and records `held`, `not_held`, or `open` where it could not be read. */
+    /** Waits for what a write promised to become true, and records what became of it: `domain/verification.ts`. */
     async verify(place: CallPlace): Promise<Act> {
       const signal = cancellationSignal()
       return await beating(async () => {

@@ -13,11 +13,11 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
 import { actionOf, agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
 import { editedByPerson, refusalOf } from '../domain/refusal.ts'
-import { requiredApprovals } from '../domain/tool.ts'
+import { type Preparation, requiredApprovals } from '../domain/tool.ts'
 import { fold, type State } from '../safety/fold.ts'
 import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
 import { loopLimit } from '../safety/loop.ts'
-import { toolFacts } from '../tools/registry.ts'
+import { toolFacts, tools } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { recordHint } from './hint.ts'
@@ -207,7 +207,7 @@ async function ask(trx: Trx, place: CallPlace, asking: Asking): Promise<Ruled> {
     risk: ruling.risk,
     reversible: toolFacts.get(call.tool)?.reversible ?? false,
     required: asking.required,
-    dryRun: preparation.dryRun,
+    dryRun: withProof(call.tool, preparation.dryRun),
     expirySeconds: asking.expirySeconds,
     stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
     replaces: replaced?.id ?? null,
@@ -268,4 +268,10 @@ async function start(
     },
   })
   return { kind: 'run', started: event }
+}
+
+/** What will prove that it worked is said before anybody decides: by the call itself where it knows better, else by its tool. */
+function withProof(tool: string, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
+  const proof = dryRun.proof ?? tools.get(tool)?.proof
+  return proof ? { ...dryRun, proof } : dryRun
 }

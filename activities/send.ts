@@ -120,7 +120,8 @@ async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): 
     }
     const waitMs = 'proposalId' in effect.result ? planWaitMs : effectWaitMs
     if (effect.status === 'failed') {
-      return { envelope: failedEnvelope('EFFECT_FAILED', effect.detail), outcome: 'failed' }
+      const data = Object.keys(effect.result).length > 0 ? effect.result : undefined
+      return { envelope: failedEnvelope('EFFECT_FAILED', effect.detail, data), outcome: 'failed' }
     }
     if (effect.status === 'indeterminate' || Date.now() - beganMs > waitMs) {
       return {

@@ -6,6 +6,7 @@ import { releaseLeases } from '../db/leases.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
 import { resourceKey } from '../domain/resource.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
+import { tellOutcome, type VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
 import { type CallPlace, type Run, stepKey } from './step-key.ts'
@@ -16,8 +17,9 @@ type VerifyDeps = { db: Db; core: CorePort }
 const pollEveryMs = 500
 
 /**
- * Looks at what a write promised until it holds or its time is over. `held` and `not_held` close the verification and release
- * the target; what could not be read at all stays `open`, and blocks the next write until the model has looked.
+ * Looks at what a write promised until it holds or its time is over. Every outcome but `open` closes the verification and releases the
+ * target; what could not be read at all stays `open`, and blocks the next write until the model has looked. A write that is known to have
+ * failed, and one that promised nothing, is not waited for.
  */
 export async function verifyWrite(deps: VerifyDeps, place: CallPlace, signal: AbortSignal): Promise<void> {
   const started = await eventByStepKey(deps.db, stepKey(place, place.turn, 'tool_started', place.call))
@@ -25,11 +27,12 @@ export async function verifyWrite(deps: VerifyDeps, place: CallPlace, signal: Ab
   const { postcondition } = tools.get(started.metadata.tool) ?? {}
   if (!postcondition || (await isVerified(deps.db, place, started))) return
 
+  const failure = await failureOf(deps.db, place, started)
   const deadline = Date.now() + postcondition.withinSeconds * 1000
   let last: Observation | null = null
   do {
-    last = (await observe(deps, place, started)) ?? last
-    if (last?.holds) break
+    last = (await observe(deps, place, started, failure)) ?? last
+    if (last && (last.holds !== false || failure !== null)) break
     await sleep(pollEveryMs, undefined, { signal })
   } while (Date.now() < deadline)
   await recordVerification(deps.db, place, started, last)
@@ -48,7 +51,7 @@ export async function closeByReading(
   if (!open.targets.some((target) => looked.has(resourceKey(target)))) return
   const started = events.find((event) => event.seq === open.startedSeq)
   if (started?.kind !== 'tool_started') return
-  const observation = await observe(deps, place, started)
+  const observation = await observe(deps, place, started, await failureOf(deps.db, place, started))
   if (observation) await recordVerification(deps.db, place, started, observation)
 }
 
@@ -58,31 +61,55 @@ export async function lookOnce(deps: VerifyDeps, run: Run): Promise<void> {
   const { open } = fold(events, run.attempt)
   const started = open ? events.find((event) => event.seq === open.startedSeq) : undefined
   if (started?.kind !== 'tool_started') return
-  await recordVerification(
-    deps.db,
-    run,
-    started,
-    await observe(deps, { ...run, turn: started.turn ?? 0, call: 0 }, started),
-  )
+  const place = { ...run, turn: started.turn ?? 0, call: 0 }
+  const observation = await observe(deps, place, started, await failureOf(deps.db, run, started))
+  await recordVerification(deps.db, run, started, observation)
 }
 
 async function observe(
   deps: VerifyDeps,
   place: CallPlace,
   started: IncidentEvent<'tool_started'>,
+  failure: string | null,
 ): Promise<Observation | null> {
   try {
     const { postcondition } = tools.get(started.metadata.tool) ?? {}
-    return (await postcondition?.check(started.metadata.arguments, null, toolContext(deps, place))) ?? null
+    const context = { ...toolContext(deps, place), stepKey: started.stepKey ?? '' }
+    const seen = (await postcondition?.check(started.metadata.arguments, null, context)) ?? null
+    // The state may be as wished for another reason: what failed did not bring it about.
+    return seen?.holds && failure !== null
+      ? { holds: false, observed: `it failed (${failure}); ${seen.observed}` }
+      : seen
   } catch {
     // Not readable just now is not "not held": it is asked again, and stays open if nothing else is learnt.
     return null
   }
 }
 
+/** Why the write failed, where its answer said so; null where it was done, or nobody can tell what became of it. */
+async function failureOf(db: Db, run: Run, started: IncidentEvent<'tool_started'>): Promise<string | null> {
+  const events = await eventsOf(db, run.incidentId, { attempt: run.attempt, afterSeq: started.seq })
+  const finished = events.find(
+    (event) => event.kind === 'tool_finished' && event.metadata.callId === started.metadata.callId,
+  )
+  if (finished?.kind !== 'tool_finished' || finished.metadata.outcome !== 'failed') return null
+  return finished.metadata.result.error?.message || 'it gave no reason'
+}
+
 async function isVerified(db: Db, run: Run, started: IncidentEvent<'tool_started'>): Promise<boolean> {
   const events = await eventsOf(db, run.incidentId, { attempt: run.attempt, afterSeq: started.seq })
   return events.some((event) => event.kind === 'verification' && event.metadata.callId === started.metadata.callId)
+}
+
+function outcomeOf(observation: Observation | null): VerificationOutcome {
+  if (observation === null) return 'open'
+  if (observation.holds === null) return 'unproven'
+  return observation.holds ? 'held' : 'not_held'
+}
+
+function promisedBy(tool: string): string {
+  const { proof } = tools.get(tool) ?? {}
+  return proof?.by === 'state' ? proof.text : ''
 }
 
 async function recordVerification(
@@ -92,8 +119,7 @@ async function recordVerification(
   observation: Observation | null,
 ): Promise<void> {
   const { callId, tool, targets } = started.metadata
-  const outcome = observation === null ? 'open' : observation.holds ? 'held' : 'not_held'
-  const held = observation?.holds ?? false
+  const outcome = outcomeOf(observation)
   await db.transaction().execute(async (trx) => {
     const earlier = await trx
       .selectFrom('incidentEvent')
@@ -107,15 +133,17 @@ async function recordVerification(
       actor: agentActor,
       turn: started.turn,
       stepKey: stepKey(run, started.turn ?? 0, 'verification', started.seq, earlier.count),
-      action: actionOf('verification', { held }),
-      detail: `${tool}: ${observation?.observed ?? 'its target could not be read'} (${outcome})`,
+      action: actionOf('verification', { verified: outcome }),
+      detail: observation
+        ? `${tool}: ${observation.observed} (${tellOutcome(outcome).toLowerCase()})`
+        : `${tool}: its target could not be read`,
       metadata: {
         callId,
         tool,
         targets,
         writeSeq: started.seq,
         outcome,
-        postcondition: tools.get(tool)?.postcondition?.text ?? '',
+        postcondition: outcome === 'unproven' ? '' : promisedBy(tool),
         observed: observation?.observed ?? '',
       },
     })

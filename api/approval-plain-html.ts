@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Approval, denialCategory, type Evidence, tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
+import { tellProofOfWrite } from '../domain/verification.ts'
 import { escapeHtml } from './escape-html.ts'
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}
@@ -31,7 +32,7 @@ export function plainSignIn(id: string, said: string | null): string {
   )
 }
 
-/** The card in the order of the page: what, risk, exact arguments, why, dry run, until when, and then the two ways to decide. */
+/** The card in the order of the page: what, risk, exact arguments, why, proof, dry run, until when, and then the two ways to decide. */
 export function plainApproval(
   approval: Approval & { evidence: Evidence[] },
   asked: { name: string; may: boolean; said: string | null },
@@ -51,6 +52,7 @@ export function plainApproval(
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : '<b>cannot be undone</b>'}; ${approval.approvals} of ${approval.required} approvals given</p>${downHtml(planOfDryRun(dryRun.details))}
 <h2>Exact arguments</h2><pre dir="ltr">${text(JSON.stringify(approval.arguments, null, 2))}</pre>
 <h2>Why</h2><p>${text(approval.reason)}</p>${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
+<h2>What will prove it</h2>${proofHtml(approval)}
 <h2>Dry run</h2>${dryRunHtml(approval)}
 <h2>Until</h2><p>${text(approval.expiresAt.slice(0, 19).replace('T', ' '))} UTC${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
 ${decisions.join('')}${isOpen ? (asked.may ? forms(approval) : '<p>Your role may read this, not decide it.</p>') : ''}
@@ -63,6 +65,12 @@ function evidenceHtml({ incidentId, evidence }: { incidentId: string; evidence: 
     (row) => `<li><a href="/incidents/${incidentId}#e-${row.seq}">row ${row.seq}</a> ${text(tellEvidence(row))}</li>`,
   )
   return rows.length > 0 ? `<ul>${rows.join('')}</ul>` : ''
+}
+
+/** Where nothing will, it cannot be missed. */
+function proofHtml({ dryRun: { proof } }: Approval): string {
+  const told = text(tellProofOfWrite(proof))
+  return proof?.by === 'state' ? `<p>${told}</p>` : `<div class="said"><b>${told}</b></div>`
 }
 
 function dryRunHtml({ dryRun }: Approval): string {

@@ -68,7 +68,10 @@ export const approvalExample: Approval = {
   reversible: true,
   required: 1,
   approvals: 0,
-  dryRun: { possible: true, summary: 'Start 2 and migrate 0 VMs to host-osl-3', details: {} },
+  dryRun: {
+    ...{ possible: true, summary: 'Start 2 and migrate 0 VMs to host-osl-3', details: {} },
+    proof: { by: 'state', text: 'every VM of the plan runs on the host the plan gave it' },
+  },
   actionDigest: '60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752',
   stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
   status: 'pending',

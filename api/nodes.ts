@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { hostById, nodeById } from '../db/platform.ts'
-import { type Health, health, nodeState } from '../domain/platform.ts'
+import { hostById, nodeById, vmCountOnHost } from '../db/platform.ts'
+import { type Health, health, hostState, nodeState } from '../domain/platform.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { nodeExample } from './examples.ts'
@@ -44,6 +44,9 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
       kind: z.enum(['node', 'host']),
       status: health,
       reason: z.string().nullable(),
+      /** Of a host: what it is meant for, and how many VMs are defined on it. */
+      state: hostState.shape.state.optional(),
+      vmCount: z.number().int().optional(),
       ...staleFlag,
       ...deviceField,
     }),
@@ -64,7 +67,9 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
       if (!host) throw notFound(`node or host ${id}`)
       const reason = host.state === 'live' ? null : `the host is ${host.state}`
       const { device } = await withDevice(deps, 'host', host)
-      return withHealth({ node: id, kind: 'host' as const, status: healthOfHost[host.state], reason, device }, fresh)
+      const status = healthOfHost[host.state]
+      const vmCount = await vmCountOnHost(db, id)
+      return withHealth({ node: id, kind: 'host' as const, status, reason, state: host.state, vmCount, device }, fresh)
     },
   })
 }

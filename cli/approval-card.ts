@@ -2,6 +2,7 @@ import { tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
 import { resourceKey } from '../domain/resource.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
+import { tellProofOfWrite } from '../domain/verification.ts'
 import type { AnApproval } from './core.ts'
 import { inert, inertJsonText } from './inert.ts'
 import { stepTable } from './step-table.ts'
@@ -33,6 +34,7 @@ export function approvalCard(approval: AnApproval, now = Date.now()): string {
     line('why', inert(approval.reason) || '(no reason given)'),
     ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(tellEvidence(row)))),
     line('arguments', inertJsonText(approval.arguments)),
+    line('proof', inert(tellProofOfWrite(approval.dryRun.proof))),
     line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'there is none for this action'),
     ...(plan ? planLines(plan, line) : []),
     ...(plan || Object.keys(approval.dryRun.details).length === 0

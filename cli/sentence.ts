@@ -1,4 +1,5 @@
 import type { IncidentEvent } from '../domain/event.ts'
+import { tellOutcome } from '../domain/verification.ts'
 import { inert } from './inert.ts'
 
 /** What happened, in one line without control characters. Its length is the reader's to cut. */
@@ -44,9 +45,7 @@ function told(event: IncidentEvent): string {
       return `Step ${event.metadata.step} ${event.metadata.status}: ${event.metadata.detail}`
     case 'verification': {
       const { outcome, postcondition, observed } = event.metadata
-      return outcome === 'open'
-        ? `To verify: ${postcondition}`
-        : `${outcome === 'held' ? 'Held' : 'NOT held'}: ${observed}`
+      return outcome === 'open' ? `To verify: ${postcondition}` : `${tellOutcome(outcome)}: ${observed}`
     }
     case 'resolved':
       return `Resolved (${event.metadata.outcome}): ${event.metadata.resolution}`

@@ -48,6 +48,12 @@ export async function vmById(db: Db, id: string): Promise<VmState | null> {
   return (await db.selectFrom('vm').selectAll().where('id', '=', id).executeTakeFirst()) ?? null
 }
 
+/** How many VMs are defined to run on a host, running or not. */
+export async function vmCountOnHost(db: Db, host: string): Promise<number> {
+  const counted = db.selectFrom('vm').select(({ fn }) => fn.countAll<number>().as('count'))
+  return Number((await counted.where('host', '=', host).executeTakeFirstOrThrow()).count)
+}
+
 export async function links(db: Db): Promise<LinkState[]> {
   return await db.selectFrom('link').selectAll().orderBy('a').orderBy('b').execute()
 }

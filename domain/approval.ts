@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { resourceRef } from './resource.ts'
 import { risks } from './tool.ts'
+import { proof } from './verification.ts'
 
 export const approvalStatus = z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed'])
 export type ApprovalStatus = z.infer<typeof approvalStatus>
@@ -25,7 +26,13 @@ export const approval = z.object({
   reversible: z.boolean(),
   required: z.number().int(),
   approvals: z.number().int(),
-  dryRun: z.object({ possible: z.boolean(), summary: z.string(), details: z.record(z.string(), z.unknown()) }),
+  dryRun: z.object({
+    possible: z.boolean(),
+    summary: z.string(),
+    details: z.record(z.string(), z.unknown()),
+    /** What will prove that it worked; absent where an earlier version asked. */
+    proof: proof.optional(),
+  }),
   actionDigest: z.string(),
   stateFingerprint: z.string(),
   status: approvalStatus,

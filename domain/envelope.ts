@@ -10,6 +10,7 @@ export function toEnvelope(answer: CoreAnswer): Envelope {
   const { status, problem } = answer
   return {
     ok: false,
+    ...(problem.result !== undefined && { data: problem.result }),
     error: {
       code: classOf(status),
       message: problem.detail || problem.title,
@@ -29,11 +30,12 @@ function classOf(status: number): ErrorClass {
   return 'EXECUTION_FAILED'
 }
 
-/** It was tried and did not work. */
-export function failedEnvelope(rule: string, message: string): Envelope {
+/** It was tried and did not work. `data`: what there was all the same. */
+export function failedEnvelope(rule: string, message: string, data?: unknown): Envelope {
   const details = { rule, auto_recoverable: false }
   return {
     ok: false,
+    ...(data !== undefined && { data }),
     error: { code: 'EXECUTION_FAILED', message, blocked: false, failed: true, retryable: false, details },
     meta: {},
   }

@@ -3,6 +3,7 @@ import type { EscalationReport } from './escalation.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
 import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
+import type { VerificationOutcome } from './verification.ts'
 
 /**
  * The grammar of an incident's log. An attempt opens with `claimed` and `context_assembled`. A turn is one `model_answered`
@@ -95,10 +96,21 @@ const actionOfKind: Record<EventKind, EventAction> = {
   notified: 'commented',
 }
 
-export function actionOf(kind: EventKind, options: { effect?: Effect; held?: boolean } = {}): EventAction {
+export function actionOf(
+  kind: EventKind,
+  options: { effect?: Effect; verified?: VerificationOutcome } = {},
+): EventAction {
   if (options.effect === 'write' && (kind === 'tool_started' || kind === 'tool_finished')) return 'attempted_fix'
-  if (kind === 'verification' && options.held !== undefined) return options.held ? 'fix_succeeded' : 'fix_failed'
+  if (kind === 'verification' && options.verified !== undefined) return actionOfOutcome[options.verified]
   return actionOfKind[kind]
+}
+
+/** What was never proved neither succeeded nor failed. */
+const actionOfOutcome: Record<VerificationOutcome, EventAction> = {
+  held: 'fix_succeeded',
+  not_held: 'fix_failed',
+  open: 'attempted_fix',
+  unproven: 'attempted_fix',
 }
 
 export const agentActor = 'agent:incident-investigator'
@@ -258,7 +270,8 @@ export type EventMetadata = {
     tool: string
     targets: ResourceRef[]
     writeSeq: number
-    outcome: 'open' | 'held' | 'not_held'
+    outcome: VerificationOutcome
+    /** What had to be true; empty where nothing was promised. */
     postcondition: string
     observed: string
   }

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { ResourceKind, ResourceRef } from './resource.ts'
+import type { Proof } from './verification.ts'
 
 /**
  * What a call does to the world. `resolve` finds out what a name means, `read` looks, `record` writes to the incident's own
@@ -35,7 +36,15 @@ export type Envelope = {
 }
 
 /** A thing that a look-up made known: writes may name it from now on. `host` is what it runs on, where it runs on something. */
-export type Discovered = ResourceRef & { name: string; aliases: string[]; host?: string | null }
+export type Discovered = ResourceRef & {
+  name: string
+  aliases: string[]
+  host?: string | null
+  /** The answer describes this thing and does not only mention it: that is a look at it, though the call named something else. */
+  seen?: true
+  /** How it is, in the platform's word (`nominal`, `degraded`, `critical`, `unknown`, `down`), where the answer says so. */
+  health?: string
+}
 
 /**
  * Where a command-carrying call holds what it would execute: words for no shell at all, or a text for bash. With `directory`, which
@@ -53,7 +62,12 @@ export type NamedFields = Readonly<Record<string, ResourceKind | readonly Resour
 /** The core API as tools see it. `ok: false` is an answer; a fault of the network is thrown and may be retried. */
 export type CoreAnswer =
   | { ok: true; status: number; data: unknown }
-  | { ok: false; status: number; problem: { title: string; detail: string; code?: string } }
+  | {
+      ok: false
+      status: number
+      /** `result`: what there was all the same, such as the output of a command that failed. */
+      problem: { title: string; detail: string; code?: string; result?: unknown }
+    }
 
 export type CorePort = {
   get(path: string, options?: { signal?: AbortSignal }): Promise<CoreAnswer>
@@ -85,10 +99,17 @@ export type Preparation = {
   /** Asked whatever it is, and at this risk or a higher one: where it would be done, everything is. */
   asks?: { risk: Risk; why: string }
   /** What would happen, in plain data. `possible: false` says plainly that there is no dry run. */
-  dryRun: { possible: boolean; summary: string; details: Record<string, unknown> }
+  dryRun: {
+    possible: boolean
+    summary: string
+    details: Record<string, unknown>
+    /** What will prove exactly this call, where that depends on its arguments or its place; else the tool's own `proof`. */
+    proof?: Proof
+  }
 }
 
-export type Observation = { holds: boolean; observed: string }
+/** What a look after a write showed. `holds` null: it ran, and nothing was promised that could be looked at. */
+export type Observation = { holds: boolean | null; observed: string }
 
 export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   name: string
@@ -111,11 +132,12 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
   prepare?(input: Input, context: ToolContext): Promise<Preparation>
-  /** Writes only: what must be true afterwards, and for how long code may wait for it. */
+  /** Writes only: what proves that one worked, or that nothing does. */
+  proof?: Proof
+  /** Writes only: how that is looked at, and for how long code may wait for it. Null, or thrown: it cannot be read just now. */
   postcondition?: {
-    text: string
     withinSeconds: number
-    check(input: Input, output: Output | null, context: ToolContext): Promise<Observation>
+    check(input: Input, output: Output | null, context: ToolContext): Promise<Observation | null>
   }
   run(input: Input, context: ToolContext): Promise<CoreAnswer>
 }

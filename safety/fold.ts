@@ -1,9 +1,23 @@
 import type { IncidentEvent } from '../domain/event.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import type { VerificationOutcome } from '../domain/verification.ts'
 import { emptyResolved, type Resolved, remember, shift } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
+
+/** The newest look at a resource. `health`: what was told last since the last write began; null where no row told any. */
+export type Look = { seq: number; atMs: number; health: string | null }
+
+/** A write of this attempt and what its verification said; `verifiedSeq`: the row that closed it, null while it is open. */
+export type Write = {
+  callId: string
+  tool: string
+  targets: ResourceRef[]
+  startedSeq: number
+  verified: VerificationOutcome
+  verifiedSeq: number | null
+}
 
 export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
 
@@ -15,7 +29,7 @@ export type State = {
   /** A write that was started and whose verification has not closed: nothing else may be written meanwhile. */
   open: OpenWrite | null
   /** Writes in order, with what their verification said. */
-  writes: { callId: string; tool: string; startedSeq: number; verified: 'open' | 'held' | 'not_held' }[]
+  writes: Write[]
   /** Rows that may be cited as evidence. */
   evidence: Set<number>
   /** Look-ups that were made, whether they succeeded or not: an escalation needs one, and a platform that is down is a finding. */
@@ -24,6 +38,8 @@ export type State = {
   reads: number
   /** Resources that a successful read of this attempt looked at. */
   lookedAt: Set<string>
+  /** The newest of these looks at each. */
+  looks: Map<string, Look>
   /** The calls judged last, oldest first, to refuse their repetition. A write in between ends a pattern. */
   recent: { callId: string; tool: string; arguments: Record<string, unknown> | null }[]
   /** Actions a person denied in this attempt. */
@@ -84,6 +100,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): State {
     diagnostics: 0,
     reads: 0,
     lookedAt: new Set(),
+    looks: new Map(),
     recent: [],
     denied: new Set(),
     loops: 0,
@@ -190,7 +207,7 @@ function recovering(state: State, tool: string, code: string): void {
 function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
   const { callId, tool, targets } = event.metadata
   state.open = { callId, tool, targets, startedSeq: event.seq }
-  state.writes.push({ callId, tool, startedSeq: event.seq, verified: 'open' })
+  state.writes.push({ callId, tool, targets, startedSeq: event.seq, verified: 'open', verifiedSeq: null })
   // What was read before means something else now; only the write itself must not come again at once.
   state.recent = state.recent.slice(-1)
 }
@@ -206,15 +223,29 @@ function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
   if (!looks) return
   state.reads += 1
   const named = new Set(targets.map(resourceKey))
-  for (const key of named) state.lookedAt.add(key)
   const atMs = Date.parse(event.at)
   for (const thing of discovered) remember(state.resolved, thing, event.seq, atMs, named.has(resourceKey(thing)))
+  const seen = discovered.filter((thing) => thing.seen)
+  const told = new Map(seen.map((thing) => [resourceKey(thing), thing.health ?? null]))
+  for (const key of new Set([...named, ...told.keys()])) look(state, key, event.seq, atMs, told.get(key) ?? null)
 }
 
+/** A look that tells no health (a file, a process) leaves what was told before, unless a write has begun since. */
+function look(state: State, key: string, seq: number, atMs: number, told: string | null): void {
+  const known = state.looks.get(key)
+  const lastWriteSeq = state.writes.at(-1)?.startedSeq ?? 0
+  const health = told ?? (known && known.seq > lastWriteSeq ? known.health : null)
+  state.lookedAt.add(key)
+  state.looks.set(key, { seq, atMs, health })
+}
+
+/** `unproven` closes a write like `held` and `not_held`: there is nothing more to wait for. */
 function verify(state: State, event: IncidentEvent<'verification'>): void {
   const { callId, outcome } = event.metadata
   if (outcome === 'open') return
   state.evidence.add(event.seq)
-  for (const write of state.writes) if (write.callId === callId) write.verified = outcome
+  for (const write of state.writes) {
+    if (write.callId === callId) Object.assign(write, { verified: outcome, verifiedSeq: event.seq })
+  }
   if (state.open?.callId === callId) state.open = null
 }

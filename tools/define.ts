@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
 import type { Discovered, Tool } from '../domain/tool.ts'
+import type { Proof } from '../domain/verification.ts'
 
 /**
  * Declares a tool, checking its pieces against each other: the input type of `targets`, `prepare` and `run` is that of the
@@ -26,4 +27,22 @@ export function ref(kind: ResourceKind, id: string): ResourceRef {
 
 export function discovered(kind: ResourceKind, id: string, name = id, aliases: string[] = []): Discovered {
   return { kind, id, name, aliases }
+}
+
+/** A thing that the answer describes: a look at it, with its health where the answer tells one. */
+export function seen(thing: Discovered, health: string | null | undefined): Discovered {
+  return { ...thing, seen: true, ...(health && { health }) }
+}
+
+/** A write that code looks at afterwards: this must be true then. */
+export const state = (text: string): Proof => ({ by: 'state', text })
+/** A write that only runs: where a person looks afterwards. */
+export const nothing = (text: string): Proof => ({ by: 'nothing', text })
+
+const byGravity = ['critical', 'down', 'degraded', 'unknown']
+
+/** The health of what consists of parts: the gravest of theirs; null without parts. */
+export function worstHealth(parts: readonly string[]): string | null {
+  if (parts.length === 0) return null
+  return byGravity.find((word) => parts.includes(word)) ?? parts.find((word) => word !== 'nominal') ?? 'nominal'
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { executable } from '../domain/device.ts'
 import { type CoreAnswer, risks, type Tool, type ToolContext } from '../domain/tool.ts'
+import { proof } from '../domain/verification.ts'
 import { descriptionOf, type MeshSpec, meshSpecs, type Offering, toolsOf } from '../mesh/registry.ts'
-import { defineTool, discovered, reason, resourceId } from './define.ts'
+import { defineTool, discovered, nothing, reason, resourceId, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
 /** What the call would do on the device cannot be found out: the model reads why. */
@@ -11,10 +12,15 @@ export class DevicePreparationError extends ProposalError {}
 const prepared = z.looseObject({
   resource: executable,
   stateFingerprint: z.string(),
-  dryRun: z.object({ possible: z.boolean(), summary: z.string(), details: z.record(z.string(), z.unknown()) }),
+  dryRun: z.object({
+    possible: z.boolean(),
+    summary: z.string(),
+    details: z.record(z.string(), z.unknown()),
+    proof: proof.optional(),
+  }),
   asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
 })
-const observed = z.object({ holds: z.boolean(), observed: z.string() })
+const observed = z.object({ holds: z.boolean().nullable(), observed: z.string() })
 /** The core API says what it really was that the call reached. */
 const output = z.looseObject({ on: executable })
 
@@ -50,8 +56,8 @@ function toolOf(spec: MeshSpec): Tool {
       const { resource, ...rest } = prepared.parse(await ask(context, input.on, 'preparation'))
       return { targets: [resource], identity: input, ...rest }
     },
+    proof: spec.proof.promised === null ? nothing(spec.proof.otherwise) : state(spec.proof.promised),
     postcondition: {
-      text: 'the device holds what was done, or says so itself',
       withinSeconds: 15,
       check: async ({ on }, _output, context) => observed.parse(await ask(context, on, 'observation')),
     },

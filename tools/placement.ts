@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
-import { defineTool, discovered, reason, ref, resourceId } from './define.ts'
+import { defineTool, discovered, reason, ref, resourceId, state } from './define.ts'
 
 /** Plans, never acts: sizes and current hosts come from the inventory, so that the model can invent neither. */
 export const scheduleHaProposal = defineTool({
@@ -93,21 +93,23 @@ function summaryOf({ migrations, unplaced }: Proposal, starts: number, hosts: st
   return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${down}`
 }
 
-/** Does every VM of the plan run where its last step puts it? */
-async function planHolds(core: CorePort, plan: Proposal): Promise<Observation> {
+/** Does every VM of the plan run where its last step puts it? Null: none is known to be elsewhere, and not all could be read. */
+async function planHolds(core: CorePort, plan: Proposal): Promise<Observation | null> {
   const wrong: string[] = []
+  let isUnread = false
   const final = new Map(plan.steps.map((step) => [step.vm, step.to]))
   for (const [vm, host] of final) {
     const answer = await core.get(`/api/v1/vms/${vm}`)
     const state = answer.ok
       ? z.looseObject({ host: z.string().nullable(), running: z.boolean() }).parse(answer.data)
       : null
-    if (!state) wrong.push(`${vm} could not be read`)
+    if (!state) isUnread = true
     else if (state.host !== host || !state.running) {
       wrong.push(`${vm} is ${state.running ? 'running' : 'stopped'} on ${state.host ?? 'no host'}, not on ${host}`)
     }
   }
   if (wrong.length > 0) return { holds: false, observed: wrong.join('; ') }
+  if (isUnread) return null
   return { holds: true, observed: `all ${final.size} VMs run where the plan put them` }
 }
 
@@ -128,15 +130,15 @@ export const executeMigration = defineTool({
     if (plan.state !== 'planned' && plan.state !== 'partial')
       throw new ProposalError(`proposal ${proposal_id} is ${plan.state}: there is nothing to execute`)
     // Nobody is asked about what is done already, as by another incident of the same host.
-    if ((await planHolds(core, plan)).holds)
+    if ((await planHolds(core, plan))?.holds)
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
     // Nobody is asked about a plan that cannot be carried out any more.
     if (plan.unfitBecause !== null)
       throw new ProposalError(`proposal ${proposal_id} does not fit any more (${plan.unfitBecause}): plan anew`)
     return preparation(plan)
   },
+  proof: state('every VM of the plan runs on the host the plan gave it'),
   postcondition: {
-    text: 'every VM of the plan runs on the host the plan gave it',
     withinSeconds: 30,
     check: async ({ proposal_id }, _output, { core }) => await planHolds(core, await readProposal(core, proposal_id)),
   },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { resourceKind } from '../domain/resource.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
-import { defineTool, discovered, reason, ref, resourceId } from './define.ts'
+import { defineTool, discovered, reason, ref, resourceId, seen, state, worstHealth } from './define.ts'
 
 const node = z.looseObject({
   id: z.string(),
@@ -20,7 +20,7 @@ export const getShard = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'shard' },
-  discovers: (output) => [discovered('shard', output.id)],
+  discovers: (output) => [seen(discovered('shard', output.id), output.status)],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/shards/${id}`, { signal }),
 })
 
@@ -34,8 +34,8 @@ export const listNodesByShard = defineTool({
   reversible: true,
   names: { shard_id: 'shard' },
   discovers: ({ items }, { shard_id }) => [
-    discovered('shard', shard_id as string),
-    ...items.map((item) => discovered('node', item.id, item.hostname, [item.ip])),
+    seen(discovered('shard', shard_id as string), worstHealth(items.map((item) => item.status))),
+    ...items.map((item) => seen(discovered('node', item.id, item.hostname, [item.ip]), item.status)),
   ],
   run: ({ shard_id }, { core, signal }) => core.get(`/api/v1/shards/${shard_id}/nodes`, { signal }),
 })
@@ -51,7 +51,7 @@ export const getNode = defineTool({
   reversible: true,
   names: { id: 'node' },
   discovers: (output) => [
-    discovered('node', output.id, output.hostname, [output.ip]),
+    seen(discovered('node', output.id, output.hostname, [output.ip]), output.status),
     discovered('shard', output.shard),
   ],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/nodes/${id}`, { signal }),
@@ -61,12 +61,15 @@ export const getTenant = defineTool({
   name: 'get_tenant',
   description: 'Get tenant details by ID.',
   input: z.strictObject({ id: resourceId }),
-  output: z.looseObject({ id: z.string(), name: z.string(), shard: z.string() }),
+  output: z.looseObject({ id: z.string(), name: z.string(), shard: z.string(), status: z.string().optional() }),
   effect: 'read',
   risk: 'none',
   reversible: true,
   names: { id: 'tenant' },
-  discovers: (output) => [discovered('tenant', output.id, output.name), discovered('shard', output.shard)],
+  discovers: (output) => [
+    seen(discovered('tenant', output.id, output.name), output.status),
+    discovered('shard', output.shard),
+  ],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/tenants/${id}`, { signal }),
 })
 
@@ -84,11 +87,12 @@ export const findResource = defineTool({
     core.get(`/api/v1/resources?q=${encodeURIComponent(text)}${kind ? `&kind=${kind}` : ''}`, { signal }),
 })
 
-/** Is every node of the shard well? The core API asks the platform afresh for this answer. */
-async function shardIsNominal(core: CorePort, id: string): Promise<Observation> {
+/** Is every node of the shard well? The core API asks the platform afresh for this answer. Null: it could not. */
+async function shardIsNominal(core: CorePort, id: string): Promise<Observation | null> {
   const answer = await core.get(`/api/v1/shards/${id}/nodes`)
-  if (!answer.ok) return { holds: false, observed: `the nodes of ${id} could not be read: ${answer.problem.detail}` }
+  if (!answer.ok) return null
   const { items } = z.object({ items: z.array(node) }).parse(answer.data)
+  if (items.some((item) => item.stale === true)) return null
   const ill = items.filter((item) => item.status !== 'nominal')
   if (items.length === 0) return { holds: false, observed: `${id} has no nodes` }
   if (ill.length === 0) return { holds: true, observed: `all ${items.length} nodes of ${id} are nominal` }
@@ -125,8 +129,8 @@ export const convergeShard = defineTool({
       },
     }
   },
+  proof: state('every node of the shard is nominal'),
   postcondition: {
-    text: 'every node of the shard is nominal',
     withinSeconds: 45,
     check: ({ id }, _output, { core }) => shardIsNominal(core, id),
   },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { health, linkStatus, reachability } from '../domain/platform.ts'
-import { defineTool, discovered, resourceId } from './define.ts'
+import { defineTool, discovered, resourceId, seen } from './define.ts'
 
 /** The five read-only predicates of seed 000, section 32.1.2. */
 
@@ -9,14 +9,25 @@ export const nodeHealth = defineTool({
   description:
     'Current health of a node or host: nominal, degraded, critical or unknown, with the reason; what its device can be asked.',
   input: z.strictObject({ node: resourceId }),
-  output: z.looseObject({ node: z.string(), kind: z.enum(['node', 'host']), status: health }),
+  output: z.looseObject({
+    node: z.string(),
+    kind: z.enum(['node', 'host']),
+    status: health,
+    state: z.string().optional(),
+    vmCount: z.number().optional(),
+  }),
   effect: 'read',
   risk: 'none',
   reversible: true,
   names: { node: ['node', 'host'] },
-  discovers: (output) => [discovered(output.kind, output.node)],
+  discovers: (output) => [seen(discovered(output.kind, output.node), isDrained(output) ? 'nominal' : output.status)],
   run: ({ node }, { core, signal }) => core.get(`/api/v1/nodes/${node}/health`, { signal }),
 })
+
+/** Draining is degraded while something is left to move; a host that is empty is as its operator wants it. */
+function isDrained({ state, vmCount, status }: { state?: string; vmCount?: number; status: string }): boolean {
+  return state === 'draining' && vmCount === 0 && status !== 'unknown'
+}
 
 export const liveLink = defineTool({
   name: 'live_link',
@@ -68,7 +79,7 @@ export const currentVmHost = defineTool({
   reversible: true,
   names: { vm: 'vm' },
   discovers: (output) => [
-    discovered('vm', output.id),
+    seen(discovered('vm', output.id), output.running ? 'nominal' : 'down'),
     ...(output.host === null ? [] : [discovered('host', output.host)]),
   ],
   run: ({ vm }, { core, signal }) => core.get(`/api/v1/vms/${vm}`, { signal }),

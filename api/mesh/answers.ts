@@ -29,10 +29,16 @@ export function outputOf(
   toOutput: (result: Record<string, unknown>) => unknown,
 ): Record<string, unknown> {
   const output = toOutput(answer.result ?? {})
+  const told: Record<string, unknown> =
+    output !== null && typeof output === 'object' && !Array.isArray(output) ? { ...output } : { output }
+  const { exit_code, signal, ...rest } = told
   return {
     on: resource,
     device: device.id,
-    ...(output !== null && typeof output === 'object' && !Array.isArray(output) ? output : { output }),
+    // How a command ended stands before what it printed, which may be cut.
+    ...(exit_code !== undefined && { exit_code }),
+    ...(signal !== undefined && { signal }),
+    ...rest,
     ...traces(answer),
   }
 }

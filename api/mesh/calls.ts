@@ -8,6 +8,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { capability } from '../../domain/mesh.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { risks } from '../../domain/tool.ts'
+import { proof } from '../../domain/verification.ts'
 import { specOf } from '../../mesh/registry.ts'
 import { isSecretive } from '../../safety/redact.ts'
 import { answerEffect } from '../answer-effect.ts'
@@ -92,14 +93,22 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
       resource: executable,
       device: z.string(),
       stateFingerprint: z.string(),
-      dryRun: z.object({ possible: z.boolean(), summary: z.string(), details: z.record(z.string(), z.unknown()) }),
+      dryRun: z.object({
+        possible: z.boolean(),
+        summary: z.string(),
+        details: z.record(z.string(), z.unknown()),
+        proof,
+      }),
       asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
     }),
     example: {
       resource: { kind: 'node', id: 'node-osl-1' },
       device: 'node-osl-1',
       stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-      dryRun: { possible: true, summary: 'Write 12 characters as /srv/app.conf, on node-osl-1', details: {} },
+      dryRun: {
+        ...{ possible: true, summary: 'Write 12 characters as /srv/app.conf, on node-osl-1', details: {} },
+        proof: { by: 'state', text: 'the file holds exactly what was written' },
+      },
     },
     problems: [404, 424],
     async run({ params: { id }, query: { key } }) {
@@ -114,9 +123,11 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
     permission: 'act_on_platform',
     tag,
     summary: 'Whether what an announced write promised is true now',
+    description:
+      '`holds` is null where nothing was promised: it ran, and nothing that could be looked at proves that it worked.',
     params,
     query: stepKey,
-    answer: z.object({ holds: z.boolean(), observed: z.string() }),
+    answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
     example: { holds: true, observed: 'the process is gone' },
     problems: [404, 424],
     async run({ params: { id }, query: { key } }) {

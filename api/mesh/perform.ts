@@ -9,6 +9,7 @@ import type { EffectEnding } from '../effect.ts'
 import { outputOf, traces, wordsOf } from './answers.ts'
 import { type Asking, askDevice, type Heard } from './ask-device.ts'
 import { deadlineMs, type Mapped } from './call.ts'
+import { whyEndedBadly } from './ended.ts'
 import { addressOf, type Executor, requireMesh } from './executor.ts'
 import { lineRows } from './lines.ts'
 
@@ -57,7 +58,10 @@ export async function askFollowed(
   }
 }
 
-/** The same key again: what the device's journal says of it, or null when it cannot be asked. */
+/**
+ * How a write ended by what the device's journal says of it, or null when it cannot be asked. A command that ran and ended badly failed,
+ * and keeps what it printed.
+ */
 export function endingOf({ executor, mapped }: Pick<Write, 'executor' | 'mapped'>, heard: Heard): EffectEnding | null {
   const { capability, spec } = mapped
   if (heard.kind === 'unknown') return null
@@ -66,11 +70,10 @@ export function endingOf({ executor, mapped }: Pick<Write, 'executor' | 'mapped'
   }
   const { answer } = heard
   if (answer.ok) {
-    return {
-      status: 'done',
-      detail: `${spec.name} on ${executor.resource.id} is done`,
-      result: outputOf(executor, answer, spec.toOutput),
-    }
+    const result = outputOf(executor, answer, spec.toOutput)
+    const why = whyEndedBadly(mapped, answer.result ?? {})
+    if (why === null) return { status: 'done', detail: `${spec.name} on ${executor.resource.id} is done`, result }
+    return { status: 'failed', detail: `device_mesh: ${capability}: ${why}`, result: { ...result, error: 'exit_code' } }
   }
   const detail = wordsOf(capability, answer)
   const result = { ...answer.result, error: answer.error?.code ?? 'failed', ...traces(answer) }

@@ -4,7 +4,9 @@ import { eventByStepKey } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { digestOf } from '../../domain/digest.ts'
 import type { Preparation } from '../../domain/tool.ts'
+import type { Proof } from '../../domain/verification.ts'
 import { specNamed } from '../../mesh/registry.ts'
+import type { Look } from '../../mesh/specs/spec.ts'
 import type { ApiDeps } from '../deps.ts'
 import { notFound, Problem } from '../problem.ts'
 import { deviceProblem, unreachable } from './answers.ts'
@@ -12,8 +14,10 @@ import { askDevice } from './ask-device.ts'
 import { whyAsked } from './asked.ts'
 import { deadlineMs, lookKey, type Mapped, mapCall, readInput } from './call.ts'
 import { type Executor, requireExecutor } from './executor.ts'
+import { proofOf } from './promise.ts'
 
-export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'dryRun' | 'asks'> & {
+export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks'> & {
+  dryRun: Preparation['dryRun'] & { proof: Proof }
   resource: Executor['resource']
   device: string
 }
@@ -61,6 +65,7 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
     dryRun: {
       possible: tried.rehearsal !== null,
       summary: `${spec.summary(input)}, on ${resource.id}`,
+      proof: proofOf(executor, { spec, input }),
       details: {
         on: resource,
         device: device.id,
@@ -116,7 +121,7 @@ export async function tryOut(
 export async function lookIfAllowed(
   deps: ApiDeps,
   executor: Executor,
-  look: Pick<Mapped, 'capability' | 'args'>,
+  look: Look,
   key: string,
   incidentId: string,
 ): Promise<{ result: Record<string, unknown> | null } | null> {

@@ -47,7 +47,7 @@ export function tell(event: IncidentEvent, sinceIso: string): string | null {
 }
 
 const verdictStyles: Record<Verdict, Style> = { run: 'dim', ask: ['bold', 'magenta'], refuse: 'red' }
-const outcomeStyles: Record<string, Style> = { open: 'dim', held: 'green', not_held: 'red' }
+const outcomeStyles: Record<string, Style> = { open: 'dim', held: 'green', not_held: 'red', unproven: 'yellow' }
 
 function line(event: IncidentEvent, sinceIso: string, depth: number, style: Style): string {
   const time = elapsed(sinceIso, event.at).padStart(9)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { verificationOutcomes } from '../../domain/verification.ts'
 
 /** The chat-completions request, as far as a rule table reads it. What it does not know it ignores. */
 const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
@@ -56,7 +57,7 @@ const envelope = z.object({
     .object({
       seq: z.number().optional(),
       verification: z
-        .object({ outcome: z.enum(['held', 'not_held', 'open']), seq: z.number().optional() })
+        .object({ outcome: z.enum(verificationOutcomes), seq: z.number().optional() })
         .nullish()
         .catch(null),
     })

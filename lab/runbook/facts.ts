@@ -1,3 +1,4 @@
+import type { VerificationOutcome } from '../../domain/verification.ts'
 import type { Conversation, Result, Step } from './conversation.ts'
 
 /** What tool results say, read with tolerance: a fact that is missing is null, never a guess. */
@@ -49,7 +50,7 @@ export function seqs(steps: { result: Result | null }[]): number[] {
 }
 
 /** The last thing that any result in these steps said about a verification. */
-export function lastVerification(steps: Step[]): 'held' | 'not_held' | 'open' | null {
+export function lastVerification(steps: Step[]): VerificationOutcome | null {
   return steps.findLast(({ result }) => result?.meta.verification)?.result?.meta.verification?.outcome ?? null
 }
 

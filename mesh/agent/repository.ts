@@ -51,12 +51,17 @@ export function gitEnvironment(author: string, local = false): NonNullable<RunOp
     GIT_ALLOW_PROTOCOL: local ? 'file' : 'https:ssh',
     GIT_SSH_COMMAND: 'ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ForwardAgent=no',
     GIT_OPTIONAL_LOCKS: '0',
-    GIT_AUTHOR_NAME: 'Nightshift',
-    GIT_AUTHOR_EMAIL: author,
-    GIT_COMMITTER_NAME: 'Nightshift',
-    GIT_COMMITTER_EMAIL: author,
+    ...identityOf(author),
   }
 }
+
+/** Who a commit is by: the agent has no settings of git in its home, and without a name git makes no commit. */
+export const identityOf = (author: string) => ({
+  GIT_AUTHOR_NAME: 'Nightshift',
+  GIT_AUTHOR_EMAIL: author,
+  GIT_COMMITTER_NAME: 'Nightshift',
+  GIT_COMMITTER_EMAIL: author,
+})
 
 /** Settings of a repository that only describe it. Whatever else stands there could start a program or lead elsewhere. */
 const harmless =

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineSpec, present, same } from './spec.ts'
+import { defineSpec, ofCommand, onlyLooks, present, same } from './spec.ts'
 
 const container = z
   .string()
@@ -11,7 +11,7 @@ export const dockerList = defineSpec({
   capability: 'docker.container.list',
   about: 'List containers on a device.',
   input: z.strictObject({ all: z.boolean().optional() }),
-  ...{ effect: 'read', risk: 'none', reversible: true },
+  ...{ effect: 'read', risk: 'none', reversible: true, proof: onlyLooks },
   toArgs: present,
   toOutput: same,
   summary: () => 'List containers',
@@ -26,7 +26,7 @@ export const dockerLogs = defineSpec({
     tail: z.number().int().min(1).max(2_000).optional(),
     since_seconds: z.number().int().min(1).max(604_800).optional(),
   }),
-  ...{ effect: 'read', risk: 'none', reversible: true, streams: true },
+  ...{ effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, streams: true },
   toArgs: present,
   toOutput: same,
   summary: ({ container }) => `Logs of ${container}`,
@@ -45,6 +45,7 @@ export const dockerExec = defineSpec({
       .optional(),
   }),
   ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, privileged: true },
+  proof: ofCommand,
   command: { field: 'argv', form: 'argv' },
   toArgs: present,
   toOutput: same,

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { defineSpec, path, present, same } from './spec.ts'
+import { defineSpec, onlyLooks, path, present, same } from './spec.ts'
 
 const encoding = z.enum(['utf8', 'base64'])
-const read = { effect: 'read', risk: 'none', reversible: true, inside: true } as const
+const read = { effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true } as const
 
 export const fsRead = defineSpec({
   name: 'fs_read',
@@ -76,16 +76,21 @@ export const fsWrite = defineSpec({
   summary: ({ path, content, append }: Write) =>
     `${append ? 'Append' : 'Write'} ${content.length} characters ${append ? 'to' : 'as'} ${path}`,
   state: ({ path }) => ({ capability: 'fs.stat', args: { path } }),
+  proof: {
+    promised: 'the file holds exactly what was written',
+    otherwise: 'the device shows this file only to somebody who is allowed to read it; read it yourself afterwards',
+  },
   promise(input: Write) {
-    if (input.append) return null
     const bytes = Buffer.from(input.content, input.encoding === 'base64' ? 'base64' : 'utf8')
-    const wanted = createHash('sha256').update(bytes).digest('hex')
+    const whole = createHash('sha256').update(bytes).digest('hex')
     return {
-      look: { capability: 'fs.read', args: { path: input.path, max_bytes: 1 } },
-      holds({ result }) {
-        if (result === null) return { holds: false, observed: `${input.path} is not there` }
-        if (typeof result.sha256 !== 'string') return null
-        return result.sha256 === wanted
+      look: () => ({ capability: 'fs.read', args: { path: input.path, max_bytes: 1 } }),
+      holds({ result: seen }, result) {
+        if (seen === null) return { holds: false, observed: `${input.path} is not there` }
+        // Of what was appended to, only the device knows what it left.
+        const wanted = input.append ? result?.sha256 : whole
+        if (typeof seen.sha256 !== 'string' || typeof wanted !== 'string') return null
+        return seen.sha256 === wanted
           ? { holds: true, observed: 'the file holds what was written' }
           : { holds: false, observed: `${input.path} holds something else` }
       },

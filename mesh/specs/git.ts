@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineSpec, path, present, same, word } from './spec.ts'
+import { type DeviceArgs, defineSpec, path, present, same, type Told, word } from './spec.ts'
 
 export const gitClone = defineSpec({
   name: 'git_clone',
@@ -17,14 +17,33 @@ export const gitClone = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ url, path }) => `Clone ${url} into ${path}`,
+  proof: {
+    promised: 'the checkout stands at the commit that was cloned',
+    otherwise: 'git cannot be asked about the checkout there; look at it yourself afterwards',
+  },
   promise: ({ path }: { path: string }) => ({
-    look: { capability: 'fs.stat', args: { path } },
-    holds: ({ result }) => ({
-      holds: result !== null,
-      observed: result === null ? `${path} is not there` : 'the clone is there',
-    }),
+    look: (result) => (commitIn(result) === null ? { capability: 'fs.stat', args: { path } } : head(path)),
+    holds({ result: seen }, result) {
+      if (seen === null) return { holds: false, observed: `${path} is not there` }
+      return isAt(path, seen, commitIn(result))
+    },
   }),
 })
+
+/** The commit that the device says it made or fetched. */
+function commitIn(result: DeviceArgs | null): string | null {
+  const commit = result?.commit
+  return typeof commit === 'string' && /^[0-9a-f]{7,64}$/.test(commit) ? commit : null
+}
+
+/** Null: a repository that git will not open for us tells nothing about its HEAD. */
+function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Told {
+  if (commit === null || seen?.exit_code !== 0 || typeof seen.stdout !== 'string') return null
+  const now = seen.stdout.trim()
+  return now.startsWith(commit)
+    ? { holds: true, observed: `HEAD of ${path} is ${commit.slice(0, 12)}` }
+    : { holds: false, observed: `HEAD of ${path} is ${now.slice(0, 64)}, not ${commit.slice(0, 12)}` }
+}
 
 export const gitCommit = defineSpec({
   name: 'git_commit',
@@ -41,21 +60,14 @@ export const gitCommit = defineSpec({
   toOutput: same,
   summary: ({ path, message }) => `Commit in ${path}: ${message}`,
   state: ({ path }: { path: string }) => head(path),
-  promise({ path }: { path: string }, result) {
-    const commit = result?.commit
-    if (typeof commit !== 'string') return null
-    return {
-      look: head(path),
-      holds({ result: seen }) {
-        // A repository that git will not open for us tells nothing about its HEAD.
-        if (seen?.exit_code !== 0 || typeof seen.stdout !== 'string') return null
-        const now = seen.stdout.trim()
-        return now.startsWith(commit)
-          ? { holds: true, observed: 'HEAD is the commit that was made' }
-          : { holds: false, observed: `HEAD of ${path} is ${now}` }
-      },
-    }
+  proof: {
+    promised: 'HEAD of the repository is the commit that was made',
+    otherwise: 'git cannot be asked about the repository there; look at its log yourself afterwards',
   },
+  promise: ({ path }: { path: string }) => ({
+    look: () => head(path),
+    holds: ({ result: seen }, result) => isAt(path, seen, commitIn(result)),
+  }),
 })
 
 const head = (path: string) => ({
@@ -73,4 +85,5 @@ export const gitPush = defineSpec({
   toOutput: same,
   summary: ({ path, remote, branch }) => `Push ${branch ?? 'the branch'} of ${path} to ${remote ?? 'its remote'}`,
   state: ({ path }: { path: string }) => head(path),
+  proof: { promised: null, otherwise: 'the remote is not asked; look at its branch yourself afterwards' },
 })

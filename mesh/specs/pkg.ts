@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineSpec, present, same, word } from './spec.ts'
+import { defineSpec, onlyLooks, present, same, word } from './spec.ts'
 
 const packageName = z
   .string()
@@ -11,7 +11,7 @@ export const pkgSearch = defineSpec({
   capability: 'pkg.search',
   about: 'Search the packages that a device could install.',
   input: z.strictObject({ text: word }),
-  ...{ effect: 'read', risk: 'none', reversible: true, inside: true },
+  ...{ effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true },
   toArgs: present,
   toOutput: same,
   summary: ({ text }) => `Search packages for ${text}`,
@@ -27,4 +27,18 @@ export const pkgInstall = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ packages }: { packages: string[] }) => `Install ${packages.join(', ')}`,
+  proof: {
+    promised: 'the packages are installed: installing them again would change nothing',
+    otherwise: 'the package manager cannot be asked there; look at the installed versions yourself afterwards',
+  },
+  promise: ({ packages }: { packages: string[] }) => ({
+    look: () => ({ capability: 'pkg.install', args: { packages }, rehearse: true }),
+    holds({ result }) {
+      if (result === null) return { holds: false, observed: `no package ${packages.join(', ')} is known there` }
+      if (typeof result.would_change !== 'boolean') return null
+      return result.would_change
+        ? { holds: false, observed: `${packages.join(', ')} would still have to be installed` }
+        : { holds: true, observed: `installing ${packages.join(', ')} again would change nothing` }
+    },
+  }),
 })

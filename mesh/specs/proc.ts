@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { defineSpec, present, same, word } from './spec.ts'
+import { defineSpec, onlyLooks, present, same, word } from './spec.ts'
 
 export const procList = defineSpec({
   name: 'proc_list',
   capability: 'proc.list',
   about: 'List processes on a device: pid, start_time, user, name, command line, memory, CPU.',
   input: z.strictObject({ name: word.optional(), limit: z.number().int().min(1).max(1_000).optional() }),
-  ...{ effect: 'read', risk: 'none', reversible: true, inside: true },
+  ...{ effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true },
   toArgs: present,
   toOutput: same,
   summary: () => 'List processes',
@@ -32,10 +32,15 @@ export const procKill = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ pid, start_time, signal }: Kill) => `Send ${signal} to process ${pid} (started at ${start_time})`,
+  proof: {
+    promised: 'the process is gone',
+    otherwise:
+      'the signal asks for something that no list of processes shows; look at what the process does yourself afterwards',
+  },
   promise({ pid, start_time, signal }) {
     if (signal === 'HUP') return null
     return {
-      look: { capability: 'proc.list', args: { limit: 1_000 } },
+      look: () => ({ capability: 'proc.list', args: { limit: 1_000 } }),
       holds({ result }) {
         const found = processes.safeParse(result)
         if (!found.success) return null

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineSpec, type Look, path, present, same } from './spec.ts'
+import { defineSpec, type Look, ofCommand, path, present, same } from './spec.ts'
 
 const argv = z.array(z.string().min(1).max(8_000)).min(1).max(200)
 
@@ -19,6 +19,7 @@ export const exec = defineSpec({
   about: 'Run one program with its arguments on a device, without a shell: no pipes, redirects or globs.',
   input: z.strictObject({ argv, cwd: path.optional() }),
   ...{ effect: 'write', risk: 'medium', reversible: false, inside: true },
+  proof: ofCommand,
   command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { argv: string[]; cwd?: string }) => inGuest(guest, by, input.argv, input.cwd),
   toArgs: ({ argv, cwd }) => present({ argv, cwd }),
@@ -33,6 +34,7 @@ export const shellEval = defineSpec({
     'Run a bash text on a device: pipes, redirects, here-documents. Only where exec and the other device tools do not do.',
   input: z.strictObject({ command: z.string().min(1).max(32_000), cwd: path.optional() }),
   ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, streams: true },
+  proof: ofCommand,
   command: { field: 'command', form: 'bash', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { command: string; cwd?: string }) =>
     inGuest(guest, by, ['/bin/bash', '--noprofile', '--norc', '-c', input.command], input.cwd),

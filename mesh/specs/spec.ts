@@ -3,12 +3,14 @@ import type { Capability } from '../../domain/mesh.ts'
 import type { CommandField, Risk } from '../../domain/tool.ts'
 
 export type DeviceArgs = Record<string, unknown>
-/** A look at a device that settles a question about it. */
-export type Look = { capability: Capability; args: DeviceArgs }
+/** A look at a device that settles a question about it. `rehearse`: what the capability would do now, in a throw-away copy. */
+export type Look = { capability: Capability; args: DeviceArgs; rehearse?: true }
 /** What a look came to; `result` null where the device says that there is no such thing. */
 export type Seen = { result: DeviceArgs | null }
-/** What that tells about a promise; null: nothing, and the device's own word has to do. */
+/** What that tells about a promise; null: nothing. */
 export type Told = { holds: boolean; observed: string } | null
+/** Something that must be true after a write. `result` is what the device answered, null where that is not known. */
+export type Promised = { look(result: DeviceArgs | null): Look; holds(seen: Seen, result: DeviceArgs | null): Told }
 
 /**
  * One tool on a device, as data and pure functions (seed 003): what the model may say, what the device is asked, what the model
@@ -42,9 +44,24 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   summary(input: Input): string
   /** What of the device the action rests on: looked at for the dry run and again just before. */
   state?(input: Input): Look
-  /** What must be true afterwards; absent, or null for these arguments: the device's own word has to do. */
-  promise?(input: Input, result: DeviceArgs | null): { look: Look; holds(seen: Seen): Told } | null
+  /**
+   * What shows afterwards that it worked. `promised`: what `promise` looks at, in words; null: it promises nothing. `otherwise`: what a
+   * person has to do wherever nothing is promised.
+   */
+  proof: { promised: string | null; otherwise: string }
+  /** What must be true afterwards; absent, or null for these arguments: nothing is promised. */
+  promise?(input: Input): Promised | null
 }
+
+/** Of a command: an exit code other than 0 shows that it failed, and 0 shows nothing. */
+export const ofCommand = {
+  promised: null,
+  otherwise:
+    'it is a command, and an exit code of 0 promises nothing; look at what it was to change yourself afterwards',
+} as const
+
+/** Of what only looks: its answer is all there is to it, though a person may have to allow it. */
+export const onlyLooks = { promised: null, otherwise: 'it only looks, and its answer is all there is to it' } as const
 
 export function defineSpec<Input extends DeviceArgs>(spec: MeshSpec<Input>): MeshSpec {
   return spec as unknown as MeshSpec

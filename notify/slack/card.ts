@@ -5,11 +5,13 @@ import type { Incident } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
 import { names, tellDown } from '../../domain/told-plan.ts'
+import { tellProofOfWrite } from '../../domain/verification.ts'
 import { actions, context, header, linkButton, type SlackMessage, section, slackMessage } from './render.ts'
 
 const maxArgumentChars = 2_900
 const maxReasonChars = 1_500
 const maxDryRunChars = 800
+const maxProofChars = 500
 const maxTargets = 6
 
 const headings: Record<ApprovalStatus, string> = {
@@ -35,6 +37,7 @@ export function renderCard(approval: Approval, incident: Incident, url: string, 
     section('Arguments, exactly:'),
     section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
     section(`Why: ${approval.reason.trim() || '(no reason given)'}`, maxReasonChars),
+    section(tellProofOfWrite(approval.dryRun.proof), maxProofChars),
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...staysDown(approval),
     ...(isPending ? [section(whoMay(approval, incident)), section(`Expires: ${minuteOf(approval.expiresAt)}`)] : []),

@@ -48,8 +48,8 @@ test('health is told of nodes and of hosts', async () => {
     ...{ node: 'node-osl-2', kind: 'node', status: 'degraded', reason: 'replica is 42 s behind', device: null },
   })
   expect(await health('host-osl-1')).toMatchObject({ kind: 'host', status: 'nominal' })
-  expect(await health('host-osl-4')).toMatchObject({ kind: 'host', status: 'degraded' })
-  expect(await health('host-osl-2')).toMatchObject({ kind: 'host', status: 'critical' })
+  expect(await health('host-osl-4')).toMatchObject({ status: 'degraded', state: 'draining', vmCount: 0 })
+  expect(await health('host-osl-2')).toMatchObject({ status: 'critical', state: 'dead', vmCount: 2 })
 })
 
 test('a link lives only with both its ends, and a path only over live links', async () => {

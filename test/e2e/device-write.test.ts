@@ -38,7 +38,9 @@ const lines = (on: string) => [
 beforeAll(async () => {
   mkdirSync(root)
   writeFileSync(config, 'port = 8O\n')
-  writeFileSync(script, `#!/bin/sh\necho done >> ${marks}\nsleep 4\necho finished\n`, { mode: 0o755 })
+  writeFileSync(script, `#!/bin/sh\necho done >> ${marks}\nsleep 4\necho finished\necho nothing to do >&2\nexit 7\n`, {
+    mode: 0o755,
+  })
   model = await scriptedModel((turn) => {
     const line = lines(node)[turn - 1]
     return line ? [line] : 'It is repaired.'
@@ -101,6 +103,7 @@ test('a model reads a file on a device unasked, and is asked about with a rehear
   const approval = await spine.pendingApproval(120_000)
   expect(approval).toMatchObject({ tool: 'fs_write', risk: 'medium', required: 1 })
   expect(approval.dryRun).toMatchObject({ possible: true, summary: expect.stringContaining(config) })
+  expect(approval.dryRun.proof).toEqual({ by: 'state', text: 'the file holds exactly what was written' })
   expect(JSON.stringify(approval.dryRun.details)).toContain('-port = 8O')
   expect(readFileSync(config, 'utf8')).toBe('port = 8O\n')
   expect(await results('fs_read')).toMatchObject([{ ok: true, data: { content: 'port = 8O\n' } }])
@@ -125,7 +128,7 @@ test('approved, it is written once, verified on the device, and both audits agre
   ])
 }, 300_000)
 
-test('an approved command is followed line by line, is done once, and the device says that it was', async () => {
+test('an approved command is followed line by line and done once, and that it ended with 0 proves nothing', async () => {
   await approve('shell_eval')
   const [result] = await spine.until('the result', async () => {
     const found = await results('shell_eval')
@@ -138,24 +141,28 @@ test('an approved command is followed line by line, is done once, and the device
   )
   expect(shown).toEqual(['step 1', 'step 2', 'step 3', 'step 4'])
   expect(await verification('shell_eval')).toMatchObject({
-    outcome: 'held',
-    observed: expect.stringContaining('the device says'),
+    ...{ outcome: 'unproven', postcondition: '' },
+    observed: expect.stringContaining('nothing proves that it worked'),
   })
   const audit = await runCli(['mesh', 'audit', 'verify', node, '--journal', state], asAdmin())
   expect([audit.code, audit.stdout]).toEqual([0, expect.stringContaining('agree')])
 }, 300_000)
 
-test('the API is killed while a device works: its successor asks the device, and nothing is done twice', async () => {
+test('the API is killed while a device works: its successor asks the device, nothing is done twice, and a failure is one', async () => {
   await approve('exec')
   await spine.until('it to begin', async () => existsSync(marks))
   await spine.kill('api')
   await spine.start('api')
   const done = await spine.until(
     'the result',
-    async () => (await results('exec')).find((result) => result.ok && JSON.stringify(result.data).includes('finished')),
+    async () => (await results('exec')).find((result) => JSON.stringify(result.data ?? null).includes('finished')),
     120_000,
   )
-  expect(done).toMatchObject({ meta: { lookedUp: true }, data: { approval_status: 'granted', exit_code: 0 } })
+  expect(done).toMatchObject({ ok: false, data: { approval_status: 'granted', exit_code: 7, stdout: 'finished\n' } })
+  expect(await verification('exec')).toMatchObject({
+    outcome: 'not_held',
+    observed: 'not verified: exit code 7: nothing to do',
+  })
   expect(readFileSync(marks, 'utf8')).toBe('done\n')
 }, 300_000)
 

@@ -41,6 +41,11 @@ describe('the phase', () => {
       'READING',
     ],
     [
+      'is reading again when nothing could prove it',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'unproven')],
+      'READING',
+    ],
+    [
       'is reading again when it did not',
       [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'not_held')],
       'READING',
@@ -68,6 +73,15 @@ describe('the phase', () => {
     })
     expect(phaseOf(fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), failed), 1))).toBe('VERIFYING')
   })
+})
+
+test('each write is known with its targets and with the row that closed it', () => {
+  const rows = [wrote('c2_0', [shard]), verified('c2_0', 'open'), verified('c2_0', 'unproven'), wrote('c3_0', [shard])]
+  const write = { tool: 'converge_shard', targets: [shard] }
+  expect(fold(logOf(...rows), 1).writes).toEqual([
+    { ...write, callId: 'c2_0', startedSeq: 1, verified: 'unproven', verifiedSeq: 3 },
+    { ...write, callId: 'c3_0', startedSeq: 4, verified: 'open', verifiedSeq: null },
+  ])
 })
 
 test('an error that the same tool got past is counted as recovered, one it did not stays pending', () => {

@@ -1,5 +1,6 @@
 import { actionOf, agentActor, type EventKind, type EventMetadata, type IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
+import type { VerificationOutcome } from '../../domain/verification.ts'
 
 /** Builds a log by hand, one row after the other, for the pure functions that fold it. */
 export function logOf(...rows: IncidentEvent[]): IncidentEvent[] {
@@ -67,7 +68,7 @@ export function wrote(callId: string, targets: ResourceRef[], more: { atSeconds?
   )
 }
 
-export function verified(callId: string, outcome: 'open' | 'held' | 'not_held') {
+export function verified(callId: string, outcome: VerificationOutcome) {
   return row('verification', {
     callId,
     tool: 'converge_shard',

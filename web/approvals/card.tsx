@@ -1,4 +1,5 @@
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
+import { tellProofOfWrite } from '../../domain/verification.ts'
 import { Heading } from '../heading.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { useNow } from '../now.ts'
@@ -70,6 +71,13 @@ export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
           <Inert text={approval.reason || 'The agent gave no reason.'} />
         </p>
         <Evidence approval={approval} />
+      </section>
+
+      <section className="stack tight">
+        <h2>What will prove it</h2>
+        <p className={`wraps ${dryRun.proof?.by === 'state' ? '' : 'said wrong'}`}>
+          <Inert text={tellProofOfWrite(dryRun.proof)} />
+        </p>
       </section>
 
       <section className="stack tight">

@@ -1,5 +1,6 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Envelope } from '../../domain/tool.ts'
+import { tellOutcome } from '../../domain/verification.ts'
 import { briefly } from './briefly.ts'
 
 /** The few numbers of a row that are worth a glance. */
@@ -25,7 +26,7 @@ export function asideOf(event: IncidentEvent): string[] {
     case 'approval_decided':
       return [`via ${event.metadata.via}`]
     case 'verification':
-      return [event.metadata.outcome.replace('_', ' '), event.metadata.observed].filter(Boolean)
+      return [tellOutcome(event.metadata.outcome), event.metadata.observed].filter(Boolean)
     case 'budget_ended':
       return [`${event.metadata.used} of ${event.metadata.limit} ${event.metadata.budget}`]
     case 'notified':

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
 import { find } from '../confine.ts'
+import { authorOf, identityOf } from '../repository.ts'
 import { defaultDirectory, seenBy, textVerdict, weightOf } from '../verdict.ts'
 import { outcomeOf } from './ended.ts'
 import { directory } from './exec.ts'
@@ -28,7 +29,7 @@ export const evaluate: DeviceCapability<Args> = {
       cwd: cwd ?? defaultDirectory,
       confine: isRead ? 'read' : 'write',
       onLine: context.emit,
-      ...(isRead && { env: verdict.environment, sees: seenBy(verdict, text) }),
+      ...(isRead ? { env: verdict.environment, sees: seenBy(verdict, text) } : { env: identityOf(authorOf(context)) }),
     })
     return outcomeOf(ended, text)
   },

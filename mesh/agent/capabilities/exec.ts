@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { quote } from '../../../safety/command/quote.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
+import { authorOf, identityOf } from '../repository.ts'
 import { argvVerdict, defaultDirectory, seenBy, weightOf } from '../verdict.ts'
 import { outcomeOf } from './ended.ts'
 
@@ -38,7 +39,9 @@ export const exec: DeviceCapability<Args> = {
       cwd: cwd ?? defaultDirectory,
       confine: isRead ? 'read' : 'write',
       onLine: context.emit,
-      ...(isRead && { env: verdict.environment, sees: seenBy(verdict, command) }),
+      ...(isRead
+        ? { env: verdict.environment, sees: seenBy(verdict, command) }
+        : { env: identityOf(authorOf(context)) }),
     })
     return outcomeOf(ended, command)
   },

@@ -99,12 +99,15 @@ test('a query that only reads is known to, though its parser is loaded late', as
   expect(write.answer.error?.code).toBe('approval_required')
 })
 
+/** Who a commit of the command is by. */
+const gitIdentity = ['GIT_AUTHOR_NAME', 'GIT_AUTHOR_EMAIL', 'GIT_COMMITTER_NAME', 'GIT_COMMITTER_EMAIL']
+
 test('an input is empty, and nothing of the agent is in the environment', async () => {
   const names = stdout(await run('cat; env'))
     .split('\n')
     .map((line) => line.split('=')[0])
   expect(names.filter((name) => name !== '').sort()).toEqual(
-    ['HOME', 'LANG', 'NIGHTSHIFT_OPERATION', 'PATH', 'PWD', 'SHLVL', '_'].sort(),
+    [...gitIdentity, 'HOME', 'LANG', 'NIGHTSHIFT_OPERATION', 'PATH', 'PWD', 'SHLVL', '_'].sort(),
   )
 })
 
