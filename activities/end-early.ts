@@ -1,10 +1,15 @@
 import { cancellationSignal } from '@temporalio/activity'
 import type { Db } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
-import { closeIncident, lockIncident } from '../db/incidents.ts'
+import { closeIncident, lockIncident, toIncident } from '../db/incidents.ts'
+import { lifecycleRules, lifecycleView } from '../db/lifecycle/view.ts'
+import { handOver, takerOf } from '../db/owners.ts'
+import { readSettings } from '../db/settings.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
+import { isQuiet } from '../domain/lifecycle.ts'
+import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { CorePort } from '../domain/tool.ts'
-import { fold } from '../safety/fold.ts'
+import { fold, type State } from '../safety/fold.ts'
 import type { Interruption } from '../workflows/outcome.ts'
 import { lookOnce, verifyWrite } from './verify.ts'
 
@@ -23,11 +28,13 @@ export async function endEarly(
   if (why === 'cancel') {
     await lookOnce(deps, { incidentId, attempt })
     await db.transaction().execute(async (trx) => {
+      const taker = await takerOf(trx, incidentId, attempt)
+      if (taker) return await handOver(trx, incidentId, attempt, taker)
       await closeIncident(
         trx,
         incidentId,
         attempt,
-        { status: 'cancelled', reason: cancelReason(await eventsOf(trx, incidentId)) },
+        { status: 'cancelled', ...cancellation(await eventsOf(trx, incidentId)) },
         { actor: agentActor, stepKey: null },
       )
     })
@@ -45,15 +52,11 @@ export async function endEarly(
   }
   return await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)
-    const firing = await trx
-      .selectFrom('alert')
-      .select('id')
-      .where('incidentId', '=', incidentId)
-      .where('status', '=', 'firing')
-      .limit(1)
-      .executeTakeFirst()
-    // It fired again meanwhile: there is something to investigate after all.
-    if (firing || !row) return false
+    if (!row) return false
+    const settings = await readSettings(trx)
+    const view = await lifecycleView(trx, row, settings)
+    // It fired again meanwhile, or was quiet for too short a time: there may be something to investigate after all.
+    if (!isQuiet(view, lifecycleRules(settings, row.type)) || isKnownIll(state, toIncident(row).resource)) return false
     await closeIncident(
       trx,
       incidentId,
@@ -71,8 +74,17 @@ export async function endEarly(
   })
 }
 
-function cancelReason(events: readonly IncidentEvent[]): string {
+/** The incident's own resource was seen ill in this attempt: its alert may have ended for another reason. */
+function isKnownIll(state: State, resource: ResourceRef | null): boolean {
+  const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null
+  return health !== null && health !== 'nominal' && health !== 'unknown'
+}
+
+/** Why and for how long, as the person said; a cancellation through Temporal says neither. */
+function cancellation(events: readonly IncidentEvent[]): { reason: string; untilSeconds?: number } {
   const request = events.findLast((event) => event.kind === 'commented' && event.metadata.action === 'cancel_requested')
-  if (request?.kind !== 'commented') return 'Cancelled through Temporal'
-  return request.metadata.text
+  if (request?.kind !== 'commented') return { reason: 'Cancelled through Temporal' }
+  const { text, until } = request.metadata
+  if (!until) return { reason: text }
+  return { reason: text, untilSeconds: Math.max(1, (Date.parse(until) - Date.now()) / 1000) }
 }

@@ -1,3 +1,4 @@
+import { plainWords } from '../domain/escalation.ts'
 import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
 import { byteBudget } from '../safety/budget.ts'
 import { fold, type State } from '../safety/fold.ts'
@@ -44,7 +45,8 @@ export function escalationReason(
     budget ? `${sentence[code]} (${budget.used} of ${budget.limit} ${unit[budget.budget]})` : sentence[code],
   ]
   const denial = events.findLast((event) => event.kind === 'approval_decided' && event.metadata.decision === 'deny')
-  if (denial?.kind === 'approval_decided') parts.push(`A person denied an action: ${denial.metadata.reason}`)
+  if (denial?.kind === 'approval_decided')
+    parts.push(`A person denied an action: ${denial.metadata.reason ?? 'no reason given'}`)
   const asked = events.findLast((event) => event.kind === 'approval_requested')
   if (code === 'APPROVAL_EXPIRED' && asked?.kind === 'approval_requested')
     parts.push(`Asked was: ${asked.metadata.summary}`)
@@ -52,7 +54,7 @@ export function escalationReason(
   if (code === 'MODEL_UNAVAILABLE' && failed?.kind === 'model_failed') parts.push(`Last fault: ${failed.metadata.code}`)
   const said = events.findLast((event) => event.kind === 'model_answered' && event.metadata.content.trim() !== '')
   if (said?.kind === 'model_answered')
-    parts.push(`The model last said: ${said.metadata.content.slice(0, 600).toWellFormed()}`)
+    parts.push(`The model last said: ${plainWords(said.metadata.content).slice(0, 600).toWellFormed()}`)
   return { reason: parts.join('. '), budget }
 }
 

@@ -62,6 +62,7 @@ export async function rule(
   const judgement = judge({ ...call, callId: id, prepared }, toolFacts, state, policy, Date.parse(at))
   const elsewhere = await decidedElsewhere(trx, judged.at(-1))
   const ruling: Ruling = elsewhere ? { ...judgement, ...elsewhere } : judgement
+  if (ruling.code === 'NOT_QUIET_YET') return await keepEnding(trx, place, ruling)
   const joined = ruling.verdict === 'ask' ? await pendingOfAction(trx, ruling.actionDigest, place.incidentId) : null
   const step = judged.length === 0 ? undefined : judged.length
   await append(trx, place.incidentId, place.attempt, {
@@ -103,6 +104,22 @@ export async function rule(
     return await ask(trx, place, { call, ruling, prepared, expirySeconds, required, step })
   }
   return await start(trx, place, { call, ruling, state, events, approvalId: policy.approval?.id ?? null })
+}
+
+const shortestWaitMs = 250
+
+/** An ending that comes too early stands: the run waits, and judges it again when the alerts were quiet for long enough. */
+async function keepEnding(trx: Trx, place: CallPlace, ruling: Ruling): Promise<Ruled> {
+  const text = `The ending is kept: ${ruling.reason}`
+  await append(trx, place.incidentId, place.attempt, {
+    kind: 'noted',
+    actor: agentActor,
+    turn: place.turn,
+    stepKey: stepKey(place, place.turn, 'noted', place.call),
+    detail: text,
+    metadata: { code: 'ending_kept', text },
+  })
+  return { kind: 'wait', waitMs: Math.max(shortestWaitMs, Number(ruling.details.waitSeconds ?? 1) * 1000) }
 }
 
 /** What an earlier run of this activity already decided about the call: found after a crash, it is not decided again. */

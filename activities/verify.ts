@@ -4,7 +4,7 @@ import type { Db } from '../db/connect.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { releaseLeases } from '../db/leases.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
-import { resourceKey } from '../domain/resource.ts'
+import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
 import { tellOutcome, type VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
@@ -150,3 +150,38 @@ async function recordVerification(
     if (outcome !== 'open') await releaseLeases(trx, run.incidentId)
   })
 }
+
+/**
+ * What the newest write of every target promised, looked at now: the worst of them, for an incident that is closed. Null
+ * where the attempt wrote nothing. Nothing is recorded.
+ */
+export async function verificationNow(
+  deps: VerifyDeps,
+  run: Run,
+): Promise<{ outcome: VerificationOutcome; observed: string; targets: ResourceRef[] } | null> {
+  const events = await eventsOf(deps.db, run.incidentId, { attempt: run.attempt })
+  const { writes } = fold(events, run.attempt)
+  const newest = new Map(
+    writes.flatMap((write) => write.targets.map((target) => [resourceKey(target), write] as const)),
+  )
+  const seen: { outcome: VerificationOutcome; observed: string }[] = []
+  for (const write of new Set(newest.values())) {
+    const started = events.find((event) => event.seq === write.startedSeq)
+    if (started?.kind !== 'tool_started') continue
+    const place = { ...run, turn: started.turn ?? 0, call: 0 }
+    const observation = await observe(deps, place, started, null)
+    seen.push({
+      outcome: outcomeOf(observation),
+      observed: observation?.observed ?? `${write.tool} could not be looked at`,
+    })
+  }
+  if (seen.length === 0) return null
+  const worst = byGravity.find((word) => seen.some(({ outcome }) => outcome === word)) ?? 'held'
+  return {
+    outcome: worst,
+    observed: seen.map(({ observed }) => observed).join('; '),
+    targets: writes.flatMap(({ targets }) => targets),
+  }
+}
+
+const byGravity: VerificationOutcome[] = ['not_held', 'open', 'unproven']

@@ -19,6 +19,7 @@ import type { ApiDeps } from './deps.ts'
 import { deviceRoutes } from './devices.ts'
 import { docsPage } from './docs.ts'
 import { effectRoutes } from './effects.ts'
+import { expectationRoutes } from './expectations.ts'
 import { grantRoutes } from './grants.ts'
 import { healthRoutes } from './health.ts'
 import type { Env } from './hono.ts'
@@ -41,6 +42,7 @@ import { platformState } from './platform-state.ts'
 import { answerProblem, invalidRequest, Problem, toProblem } from './problem.ts'
 import { proposalRoutes } from './proposals.ts'
 import { requestId } from './request-id.ts'
+import { resourceStateRoutes } from './resource-state.ts'
 import { resourceRoutes } from './resources.ts'
 import { noRuns, type Runs } from './runs.ts'
 import { securityHeaders } from './security-headers.ts'
@@ -80,6 +82,7 @@ const routers = [
   ingestRoutes,
   incidentRoutes,
   incidentEventRoutes,
+  expectationRoutes,
   incidentEndingRoutes,
   incidentExportRoutes,
   incidentSurroundingsRoutes,
@@ -94,6 +97,7 @@ const routers = [
   hostRoutes,
   linkRoutes,
   resourceRoutes,
+  resourceStateRoutes,
   deviceRoutes,
   deviceCallRoutes,
   effectRoutes,

@@ -1,13 +1,25 @@
 import { z } from '@hono/zod-openapi'
 import { append, IncidentNotFoundError } from '../db/append.ts'
+import { firingAgainst } from '../db/ending-check.ts'
 import { type Closing, closeIncident, incidentById, lockIncident, NotAllowedError } from '../db/incidents.ts'
+import { giveBack, handOver, takeIncident } from '../db/owners.ts'
 import { investigateAgain } from '../db/requests.ts'
-import { type IncidentStatus, incident, incidentActions, resolveOutcome, runningStatuses } from '../domain/incident.ts'
+import { plainWords } from '../domain/escalation.ts'
+import {
+  escalationCategory,
+  type IncidentStatus,
+  incident,
+  incidentActions,
+  resolveOutcome,
+  runningStatuses,
+} from '../domain/incident.ts'
 import { claim } from '../tools/incident.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
+import { personOf } from './person.ts'
+import { Problem } from './problem.ts'
 import { rowKey } from './row-key.ts'
 
 const tag = 'incidents'
@@ -23,12 +35,14 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     permission: 'record',
     tag,
     summary: 'Closes an incident as resolved',
-    description: 'An agent must bring claims with evidence; the gates stand before this door.',
+    description:
+      'An agent must bring claims with evidence; the gates stand before this door. Who closes it says what it was: there is no default outcome. While an alert fires, an agent gets 409 `STILL_FIRING` for `no_fault` and `self_resolved`; a person is reminded once.',
     params: incidentParams,
     body: z.strictObject({
       resolution: z.string().min(3).max(2000),
-      outcome: resolveOutcome.default('repaired'),
+      outcome: resolveOutcome.exclude(['expected']),
       claims: z.array(claim).max(20).default([]),
+      next_step: z.string().max(1000).optional(),
     }),
     bodyExample: { resolution: 'The replica was restarted by hand.', outcome: 'repaired', claims: [] },
     answer: incident,
@@ -54,14 +68,21 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Hands an incident to people',
     params: incidentParams,
-    body: z.strictObject({ reason: z.string().min(3).max(2000) }),
+    body: z.strictObject({
+      reason: z.string().min(3).max(2000),
+      category: escalationCategory.optional(),
+      next_step: z.string().min(3).max(1000).optional(),
+    }),
     bodyExample: { reason: 'The disk of node-osl-2 is failing: it needs new hardware.' },
     answer: incident,
     example: { ...incidentExample, status: 'escalated' },
     problems: [404, 409],
     agent: { tool: 'escalate_incident', identity: ({ id }) => ({ id }) },
-    run: ({ params: { id }, body: { reason }, ...by }) =>
-      close(deps, id, { status: 'escalated', reason, code: by.judged ? 'AGENT' : 'PERSON' }, by),
+    async run({ params: { id }, body: { reason, category, next_step: nextStep }, ...by }) {
+      const code = by.judged ? 'AGENT' : 'PERSON'
+      const escalated = { status: 'escalated' as const, code, reason: plainWords(reason), nextStep: nextStep ?? null }
+      return await close(deps, id, { ...escalated, ...(category && { category }) }, by)
+    },
   })
 
   endpoint(router, deps, {
@@ -71,19 +92,65 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Stops an investigation',
     description:
-      'A run lets a started effect finish, looks once more, and closes the incident: until then it is still running in the answer. Without a run it is closed at once.',
+      'A run lets a started effect finish, looks once more, and closes the incident: until then it is still running in the answer. Without a run it is closed at once. The cancellation counts until `until`, a day by default; what fires then is investigated again.',
     params: incidentParams,
-    body: z.strictObject({ reason: z.string().trim().min(3).max(2000) }),
-    bodyExample: { reason: 'A planned failover, nothing to investigate.' },
+    body: z.strictObject({
+      reason: z.string().trim().min(3).max(2000),
+      /** From then on an alert that still fires is investigated. */
+      until: z.iso.datetime({ offset: true }).optional(),
+    }),
+    bodyExample: { reason: 'A planned failover, nothing to investigate.', until: '2026-11-22T18:00:00Z' },
     answer: incident,
     example: incidentExample,
     problems: [404, 409],
-    async run({ params: { id }, body: { reason }, actor, judged }) {
-      const run = await requestCancel(deps, id, reason, actor)
+    async run({ params: { id }, body: { reason, until }, actor, judged }) {
+      const untilSeconds = until === undefined ? undefined : secondsUntil(until)
+      const run = await requestCancel(deps, id, { reason, actor, until })
       if (run && (await deps.runs.tell(run, 'cancelInvestigation', tellWithinMs)) === 'told') {
         return await requireIncident(deps, id)
       }
-      return await close(deps, id, { status: 'cancelled', reason }, { actor, judged }, false)
+      const closing = { status: 'cancelled' as const, reason, ...(untilSeconds !== undefined && { untilSeconds }) }
+      return await close(deps, id, closing, { actor, judged }, false)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/take',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Takes an incident: no reminder and no attempt of the agent while you have it',
+    description:
+      'A run is ended first: a started write is looked at, then the incident is escalated to you. It is given back by itself when you did nothing on it for `owner.lapse` and an alert fires.',
+    params: incidentParams,
+    answer: incident,
+    example: incidentExample,
+    problems: [404, 409],
+    async run({ params: { id }, actor, principal }) {
+      const by = personOf(principal, actor)
+      const taken = await db.transaction().execute((trx) => takeIncident(trx, id, by))
+      if (taken.taken) return await requireIncident(deps, id)
+      const told = await deps.runs.tell(taken.run, 'cancelInvestigation', tellWithinMs)
+      // Without a run to end, it is theirs at once.
+      if (told !== 'told') await db.transaction().execute((trx) => handOver(trx, id, null, by))
+      return await requireIncident(deps, id)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/give-back',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Gives an incident back: its alert is reminded of, and investigated when it begins again',
+    params: incidentParams,
+    answer: incident,
+    example: { ...incidentExample, status: 'escalated' },
+    problems: [404, 409],
+    async run({ params: { id }, actor, principal }) {
+      const given = await db.transaction().execute((trx) => giveBack(trx, id, { actor, name: principal.name }))
+      if (!given) throw new Problem(409, 'NOT_TAKEN', `Nobody has ${id}: there is nothing to give back.`)
+      return await requireIncident(deps, id)
     },
   })
 
@@ -106,18 +173,30 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
+const longestCancelSeconds = 30 * 24 * 3600
+
+function secondsUntil(until: string): number {
+  const seconds = Math.ceil((Date.parse(until) - Date.now()) / 1000)
+  if (seconds > 0 && seconds <= longestCancelSeconds) return seconds
+  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', '`until` must lie ahead, and at most 30 days.')
+}
+
 type By = { actor: string; judged: Parameters<typeof rowKey>[0] }
 
 /** Closes it once, whoever else is at it. A run that a person closes over is told; its status fences it anyway. */
 async function close(deps: ApiDeps, id: string, closing: Closing, { actor, judged }: By, tell = true) {
   const before = await requireIncident(deps, id)
-  const closed = await deps.db.transaction().execute((trx) =>
-    closeIncident(trx, id, judged?.attempt ?? null, closing, {
+  const closed = await deps.db.transaction().execute(async (trx) => {
+    const firing = judged && closing.status === 'resolved' ? await firingAgainst(trx, id, closing.outcome) : null
+    if (firing && closing.status === 'resolved') {
+      throw new Problem(409, 'STILL_FIRING', `${id} cannot end as ${closing.outcome}: ${firing}.`)
+    }
+    return await closeIncident(trx, id, judged?.attempt ?? null, closing, {
       actor,
       stepKey: rowKey(judged, closing.status),
       turn: judged?.turn ?? null,
-    }),
-  )
+    })
+  })
   if (closed && tell && !judged && runningStatuses.includes(before.status)) {
     await deps.runs.tell({ incidentId: id, attempt: before.attempt }, 'cancelInvestigation', tellWithinMs)
   }
@@ -125,7 +204,11 @@ async function close(deps: ApiDeps, id: string, closing: Closing, { actor, judge
 }
 
 /** The wish as a row, which the run reads when it ends; null where no run works on the incident. */
-async function requestCancel(deps: ApiDeps, id: string, reason: string, actor: string) {
+async function requestCancel(
+  deps: ApiDeps,
+  id: string,
+  { reason, actor, until }: { reason: string; actor: string; until: string | undefined },
+) {
   return await deps.db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, id)
     if (!row) throw new IncidentNotFoundError(id)
@@ -137,7 +220,7 @@ async function requestCancel(deps: ApiDeps, id: string, reason: string, actor: s
       kind: 'commented',
       actor,
       detail: `Cancellation asked: ${reason}`,
-      metadata: { text: reason, confidence: null, action: 'cancel_requested' },
+      metadata: { text: reason, confidence: null, action: 'cancel_requested', ...(until && { until }) },
     })
     const current = await incidentById(trx, id)
     return current && { incidentId: id, attempt: current.attempt }

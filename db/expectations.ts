@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { Alert } from '../domain/alert.ts'
 import { systemActor } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
-import { append } from './append.ts'
+import { incidentActions, runningStatuses } from '../domain/incident.ts'
+import { append, IncidentNotFoundError } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { announceCritical, closeIncident, lockIncident } from './incidents.ts'
 import type { ExpectationRow } from './tables.ts'
@@ -14,7 +15,7 @@ export type ExpectationSubject =
   | { subject: 'type'; type: string }
 
 /** Stores a mark with what was read when it was made. Answers its row. */
-export async function markExpected(
+async function markExpected(
   trx: Trx,
   mark: ExpectationSubject & {
     until: string
@@ -34,14 +35,68 @@ export async function markExpected(
     .executeTakeFirstOrThrow()
 }
 
+type Mark = ExpectationSubject & { until: string; reason: string; state: Record<string, unknown> }
+
+/**
+ * Marks an incident of a person's choice as expected and ends it so. A run at work is closed over by its status; `run` names
+ * the one to tell.
+ */
+export async function markIncidentExpected(
+  trx: Trx,
+  incidentId: string,
+  mark: Mark,
+  by: { operatorId: string; actor: string; name: string },
+): Promise<{ expectation: ExpectationRow; run: { incidentId: string; attempt: number } | null }> {
+  const row = await lockIncident(trx, incidentId)
+  if (!row) throw new IncidentNotFoundError(incidentId)
+  const expectation = await markExpected(trx, { ...mark, createdBy: by.operatorId })
+  const text = `${by.name} expects this until ${expectation.until}: ${mark.reason}`
+  await append(trx, incidentId, null, {
+    kind: 'noted',
+    actor: by.actor,
+    detail: text,
+    metadata: { code: 'expected_marked', text },
+  })
+  const isRunning = (runningStatuses as string[]).includes(row.status)
+  if ((incidentActions.resolve as string[]).includes(row.status)) {
+    const resolution = `Expected (${expectation.id}): ${mark.reason}`
+    const closing = {
+      status: 'resolved' as const,
+      outcome: 'expected' as const,
+      resolution,
+      claims: [],
+      confidence: null,
+    }
+    await closeIncident(trx, incidentId, null, closing, { actor: by.actor, stepKey: null })
+  } else {
+    await trx
+      .updateTable('incident')
+      .set({ outcome: 'expected' })
+      .where('id', '=', incidentId)
+      .where('status', '=', 'resolved')
+      .execute()
+  }
+  await trx
+    .updateTable('incident')
+    .set({ expectationId: expectation.id, checkAt: sql`nightshift_now()` as never })
+    .where('id', '=', incidentId)
+    .execute()
+  return { expectation, run: isRunning ? { incidentId, attempt: row.attempt } : null }
+}
+
 /** Marks in force first, then the newest. */
-export async function listExpectations(db: Db, limit: number): Promise<(ExpectationRow & { inForce: boolean })[]> {
+export async function listExpectations(
+  db: Db,
+  limit: number,
+): Promise<(ExpectationRow & { inForce: boolean; createdByName: string })[]> {
   return await db
     .selectFrom('expectation')
-    .selectAll()
-    .select(sql<boolean>`(ended_at is null and until > nightshift_now())`.as('inForce'))
+    .innerJoin('operator', 'operator.id', 'expectation.createdBy')
+    .selectAll('expectation')
+    .select('operator.name as createdByName')
+    .select(sql<boolean>`(ended_at is null and until > (select nightshift_now()))`.as('inForce'))
     .orderBy('inForce', 'desc')
-    .orderBy('createdAt', 'desc')
+    .orderBy('expectation.createdAt', 'desc')
     .limit(limit)
     .execute()
 }

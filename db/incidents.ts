@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { EscalationReport } from '../domain/escalation.ts'
-import { reportText } from '../domain/escalation.ts'
+import { type EscalationReport, reportText } from '../domain/escalation.ts'
+import { escalationReport } from '../domain/escalation-report.ts'
 import { agentActor, type EventMetadata, type NewEvent, systemActor } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import {
@@ -21,6 +21,7 @@ import { append } from './append.ts'
 import { withdrawPending } from './approvals/settle.ts'
 import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
+import { eventsOf } from './events.ts'
 import { releaseLeases } from './leases.ts'
 import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
@@ -249,7 +250,8 @@ export type Closing =
       reason: string
       code: string
       category?: EscalationCategory
-      report?: EscalationReport
+      /** What a person does first; by the code where nobody said. */
+      nextStep?: string | null
       /** The person who has it from now on. */
       ownerId?: string
     }
@@ -290,7 +292,8 @@ export async function closeIncident(
       .execute()
   }
   await withdrawPending(trx, id, `the incident was ${closing.status}`)
-  const { event } = await append(trx, id, attempt, closingEvent(closing, row.severity, by))
+  const report = closing.status === 'escalated' ? await reportOf(trx, row, closing) : null
+  const { event } = await append(trx, id, attempt, closingEvent(closing, row.severity, by, report))
   await releaseLeases(trx, id)
   const closed = await trx
     .updateTable('incident')
@@ -314,7 +317,7 @@ export async function closeIncident(
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
-  await announceClosing(trx, closed, closing, event.detail)
+  await announceClosing(trx, closed, closing, report ? reportText(report) : event.detail)
   return true
 }
 
@@ -342,26 +345,46 @@ async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: stri
   return { watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
 }
 
-async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, detail: string): Promise<void> {
+async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
   // Who took it knows.
   if (closing.status === 'escalated' && !closing.ownerId) {
     const isPage = closing.category !== 'mitigated'
-    const text = closing.report ? reportText(closing.report) : detail
     await enqueueNotification(trx, closed, 'escalated', text, null, { page: isPage })
   }
   if (closing.status === 'resolved' && closing.outcome !== 'expected') {
-    await enqueueNotification(trx, closed, 'resolved', detail, null, { page: false })
+    await enqueueNotification(trx, closed, 'resolved', text, null, { page: false })
   }
 }
 
-function closingEvent(closing: Closing, severity: Severity, by: By): NewEvent {
+/** What a person who is handed the incident reads first, from its rows as they are now. */
+async function reportOf(
+  trx: Trx,
+  row: IncidentRow,
+  closing: Extract<Closing, { status: 'escalated' }>,
+): Promise<EscalationReport> {
+  const first = await trx
+    .selectFrom('alert')
+    .select('startsAt')
+    .where('incidentId', '=', row.id)
+    .orderBy('startsAt')
+    .limit(1)
+    .executeTakeFirst()
+  return escalationReport(toIncident(row), await eventsOf(trx, row.id, { attempt: row.attempt }), {
+    code: closing.code,
+    said: closing.reason,
+    nextStep: closing.nextStep ?? null,
+    since: first?.startsAt ?? null,
+  })
+}
+
+function closingEvent(closing: Closing, severity: Severity, by: By, report: EscalationReport | null): NewEvent {
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
     const { resolution, outcome, claims, confidence } = closing
     return { ...common, kind: 'resolved', detail: resolution, metadata: { resolution, outcome, claims, confidence } }
   }
   if (closing.status === 'escalated') {
-    const { reason, code, category, report } = closing
+    const { reason, code, category } = closing
     const metadata = { reason, code, severity, ...(category && { category }), ...(report && { report }) }
     return { ...common, kind: 'escalated', detail: reason, metadata }
   }

@@ -136,7 +136,7 @@ export async function lapseOwner(trx: Trx, row: IncidentRow, settings: SettingsR
       exists (select 1 from alert where incident_id = ${row.id} and status = 'firing') as fires
     from operator where id = ${row.ownerId}`.execute(trx)
   const owner = rows[0]
-  if (!owner || !owner.fires || !(owner.isDisabled || owner.isIdle)) return false
+  if (!owner?.fires || !(owner.isDisabled || owner.isIdle)) return false
   const why = owner.isDisabled ? 'is disabled' : 'did nothing on it for too long'
   const text = `${owner.name} had this incident and ${why}: it is given back, and its alert fires on`
   await clearOwner(trx, row.id)

@@ -1,4 +1,5 @@
 import type { Incident } from '../domain/incident.ts'
+import { quietSecondsFor } from '../domain/lifecycle.ts'
 import type { Policy } from '../domain/policy.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { Risk } from '../domain/tool.ts'
@@ -7,7 +8,9 @@ import type { Trx } from './connect.ts'
 import { usableGrants } from './grants.ts'
 import { neighboursOf } from './inventory.ts'
 import { leasesOfOthers } from './leases.ts'
+import { alertCounts } from './lifecycle/view.ts'
 import type { SettingsReader } from './settings.ts'
+import { databaseTime } from './time.ts'
 
 /**
  * Everything the judge weighs besides the log, read in the transaction that will write its ruling. Throws when a store cannot
@@ -35,7 +38,17 @@ export async function readPolicy(
     denied: await deniedDigests(trx, incident.id),
     busy: await leasesOfOthers(trx, incident.id, call.targets),
     approval: await usableApproval(trx, incident.id, call.approvalId),
+    alerts: await alertsNow(trx, incident, settings),
+    isQuestion: incident.type === 'question',
   }
+}
+
+async function alertsNow(trx: Trx, incident: Incident, settings: SettingsReader): Promise<Policy['alerts']> {
+  const { total, firing, unknown, endless, lastEnd } = await alertCounts(trx, incident, settings)
+  const quietSeconds = quietSecondsFor(incident.status, { quietSeconds: settings.value<number>('alert.quiet') })
+  const isOver = total > 0 && firing === 0 && lastEnd !== null
+  const endedForSeconds = isOver ? (Date.parse(await databaseTime(trx)) - Date.parse(lastEnd)) / 1000 : null
+  return { total, firing: firing - endless, unknown, endless, endedForSeconds, quietSeconds }
 }
 
 async function usableApproval(trx: Trx, incidentId: string, approvalId: string | null): Promise<Policy['approval']> {

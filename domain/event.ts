@@ -324,7 +324,7 @@ export type EventMetadata = {
   }
   cancelled: { reason: string; until?: string }
   capability_gap: { category: 'investigation' | 'remediation' | 'notification'; description: string }
-  commented: { text: string; confidence: string | null; action: string | null }
+  commented: { text: string; confidence: string | null; action: string | null; until?: string }
   notified: { destination: string; trigger: string; status: string; attempts: number }
 }
 

@@ -19,6 +19,20 @@ export type Policy = {
   busy: readonly { target: string; incidentId: string }[]
   /** Standing grants of this tool that may still be used; which action they are for is checked here. */
   grants: readonly { id: string; actionDigest: string; stateFingerprint: string }[]
+  /** The incident's alerts as they stand; absent in what version 0.1 stored. */
+  alerts?: {
+    total: number
+    firing: number
+    unknown: number
+    /** Firing, of a sender that never says when an alert ends. */
+    endless: number
+    /** Since the last of them ended; null while one fires, or without one. */
+    endedForSeconds: number | null
+    /** How long they must be quiet before an incident may end as over. */
+    quietSeconds: number
+  }
+  /** A person asked something; there is nothing to repair. */
+  isQuestion?: boolean
   /** An approval that a person gave for this call and that is still in time; binding is checked here. */
   approval: { id: string; callId: string; actionDigest: string; stateFingerprint: string } | null
 }

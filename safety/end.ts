@@ -1,4 +1,5 @@
 import { resourceKey } from '../domain/resource.ts'
+import { categoryRule, outcomeRule } from './ending.ts'
 import type { State } from './fold.ts'
 import { phantomOf } from './phantom.ts'
 import { type Policy, quote, type Rule, refuse, run } from './ruling.ts'
@@ -12,12 +13,14 @@ export function terminalRule(args: Record<string, unknown>, state: State, policy
     return refuse('NO_DIAGNOSTIC', 'nothing was looked at yet', 'Make at least one diagnostic call first.')
   }
   const claims = args.claims as Claim[] | undefined
-  if (claims === undefined) return run('TERMINAL', 'a person takes over')
+  if (claims === undefined) {
+    return categoryRule(args.category, state, policy) ?? run('TERMINAL', 'a person takes over')
+  }
   return (
     (state.open ? blockedByVerification(state.open) : null) ??
     ownTargetRule(state, policy) ??
     evidenceRule(claims, state) ??
-    outcomeRule(args.outcome, state) ??
+    outcomeRule(args.outcome, state, policy) ??
     phantomRule([String(args.resolution ?? ''), ...claims.map((claim) => claim.text)], state) ??
     run('TERMINAL', 'every claim cites rows of this incident')
   )
@@ -48,31 +51,6 @@ export function evidenceRule(claims: readonly Claim[], state: State): Rule | nul
     )
   }
   return null
-}
-
-function outcomeRule(outcome: unknown, state: State): Rule | null {
-  const last = state.writes.at(-1)
-  if (outcome === 'no_fault' && last) {
-    return refuse(
-      'WROTE_SOMETHING',
-      'no_fault is claimed but this attempt wrote',
-      'Say what was repaired, or escalate.',
-    )
-  }
-  if (outcome !== 'repaired') return null
-  if (!last) {
-    return refuse(
-      'NOTHING_WRITTEN',
-      'repaired is claimed but this attempt wrote nothing',
-      'Use self_resolved or no_fault, or repair it.',
-    )
-  }
-  if (last.verified === 'held') return null
-  return refuse(
-    'REPAIR_NOT_VERIFIED',
-    'the last write has no verification that held',
-    'Try another repair or escalate with what you saw.',
-  )
 }
 
 /** Words are weighed last and only once: structure decides, and an honest text that sounds wrong gets through the second time. */

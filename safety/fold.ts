@@ -17,6 +17,8 @@ export type Write = {
   startedSeq: number
   verified: VerificationOutcome
   verifiedSeq: number | null
+  /** It named what raises alerts: that an alert ended after it shows nothing. */
+  touchesMonitoring: boolean
 }
 
 export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
@@ -30,6 +32,8 @@ export type State = {
   open: OpenWrite | null
   /** Writes in order, with what their verification said. */
   writes: Write[]
+  /** Number of the newest row that says an alert ended; 0 without one. */
+  lastEndSeq: number
   /** Rows that may be cited as evidence. */
   evidence: Set<number>
   /** Look-ups that were made, whether they succeeded or not: an escalation needs one, and a platform that is down is a finding. */
@@ -81,7 +85,10 @@ export function fold(events: readonly IncidentEvent[], attempt: number, pinned: 
   for (const event of events) {
     state.lastSeq = Math.max(state.lastSeq, event.seq)
     // An alert belongs to the incident, not to an attempt: it may be cited in each.
-    if (event.kind === 'alert_received') state.evidence.add(event.seq)
+    if (event.kind === 'alert_received') {
+      state.evidence.add(event.seq)
+      if (event.metadata.status === 'resolved') state.lastEndSeq = event.seq
+    }
     if (event.attempt !== attempt) continue
     passTime(state, clock, event)
     apply(state, event)
@@ -96,6 +103,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): State {
     resolved: emptyResolved(pinned),
     open: null,
     writes: [],
+    lastEndSeq: 0,
     evidence: new Set(),
     diagnostics: 0,
     reads: 0,
@@ -204,10 +212,22 @@ function recovering(state: State, tool: string, code: string): void {
   state.recoveries.attempted += 1
 }
 
+/** Programs, files and words of what watches a platform and raises its alerts. */
+const monitoring =
+  /alert-?manager|amtool|promtool|prometheus|grafana|vmalert|victoria-?metrics|thanos|mimir|loki|[a-z]+[-_]exporter|node_exporter|blackbox|zabbix|nagios|icinga|telegraf|netdata/i
+
+/** Of what a call names and does; the sentence that gives its reason may speak of alerts. */
+function touchesMonitoring({ reason: _, ...named }: Record<string, unknown>): boolean {
+  return monitoring.test(JSON.stringify(named))
+}
+
 function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
   const { callId, tool, targets } = event.metadata
   state.open = { callId, tool, targets, startedSeq: event.seq }
-  state.writes.push({ callId, tool, targets, startedSeq: event.seq, verified: 'open', verifiedSeq: null })
+  state.writes.push({
+    ...{ callId, tool, targets, startedSeq: event.seq, verified: 'open', verifiedSeq: null },
+    touchesMonitoring: touchesMonitoring(event.metadata.arguments),
+  })
   // What was read before means something else now; only the write itself must not come again at once.
   state.recent = state.recent.slice(-1)
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { recordableAction } from '../domain/event.ts'
-import { resolveOutcome } from '../domain/incident.ts'
+import { escalationCategory, resolveOutcome } from '../domain/incident.ts'
 import { defineTool, incidentId } from './define.ts'
 
 /** `get_incident`: the incident as it stands. */
@@ -72,12 +72,13 @@ export const claim = z.strictObject({
 export const resolveIncident = defineTool({
   name: 'resolve_incident',
   description:
-    'Resolve this incident and end the investigation. Each claim cites as evidence the meta.seq of successful tool results. outcome: repaired needs a write and a verification that held.',
+    'Resolve this incident and end the investigation. Each claim cites as evidence the meta.seq of successful tool results. outcome: repaired needs writes that held; self_resolved and no_fault need that no alert fires; answered ends a question.',
   input: z.strictObject({
     id: incidentId,
     resolution: z.string().min(3).max(2000),
-    outcome: resolveOutcome,
+    outcome: resolveOutcome.exclude(['expected']),
     claims: z.array(claim).min(1).max(20),
+    next_step: z.string().min(3).max(1000).optional(),
   }),
   output: z.looseObject({}),
   effect: 'terminal',
@@ -92,14 +93,19 @@ export const resolveIncident = defineTool({
 export const escalateIncident = defineTool({
   name: 'escalate_incident',
   description:
-    'Escalate this incident to a human operator and end the investigation. Say what you found and what is missing.',
-  input: z.strictObject({ id: incidentId, reason: z.string().min(3).max(2000) }),
+    'Escalate this incident to a human operator and end the investigation. reason: what you found and ruled out, in sentences. next_step: what the person should do. category mitigated: the impact is gone, verified, and the cause is left.',
+  input: z.strictObject({
+    id: incidentId,
+    reason: z.string().min(3).max(2000),
+    category: escalationCategory.optional(),
+    next_step: z.string().min(3).max(1000).optional(),
+  }),
   output: z.looseObject({}),
   effect: 'terminal',
   risk: 'none',
   reversible: true,
   names: { id: 'incident' },
   discovers: () => [],
-  run: ({ id, reason: why }, { core, stepKey, signal }) =>
-    core.post(`/api/v1/incidents/${id}/escalate`, { reason: why }, { idempotencyKey: stepKey, signal }),
+  run: ({ id, ...body }, { core, stepKey, signal }) =>
+    core.post(`/api/v1/incidents/${id}/escalate`, body, { idempotencyKey: stepKey, signal }),
 })

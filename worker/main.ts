@@ -2,12 +2,14 @@ import { flushCompileCache } from 'node:module'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import pino from 'pino'
+import { createCoreClient } from '../clients/core.ts'
 import { createSlackClient } from '../clients/slack/client.ts'
 import { readConfig, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { startDeliveries } from './deliver.ts'
 import { giveBackWhenIdle } from './give-back.ts'
+import { startLooks } from './looks.ts'
 import { startSlack } from './slack.ts'
 import { startWorkers } from './workers.ts'
 
@@ -23,6 +25,8 @@ const publicUrl = config.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://127.0.0.1:${
 const deliveries = startDeliveries(db, log, publicUrl)
 const workspace = slackSettings(config)
 const slack = startSlack(db, log, workspace && createSlackClient(workspace), publicUrl)
+const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
+const looks = startLooks({ db, core, log })
 const stopGivingBack = giveBackWhenIdle(log)
 
 const health = new Hono()
@@ -40,7 +44,7 @@ flushCompileCache()
 const stop = async () => {
   server.close()
   stopGivingBack()
-  await Promise.allSettled([workers.stop(), deliveries.stop(), slack.stop()])
+  await Promise.allSettled([workers.stop(), deliveries.stop(), slack.stop(), looks.stop()])
   await db.destroy()
   process.exit(0)
 }

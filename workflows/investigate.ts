@@ -7,6 +7,7 @@ import {
   continueAsNew,
   getExternalWorkflowHandle,
   isCancellation,
+  patched,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -72,6 +73,9 @@ const incidentType = defineSearchAttributeKey('IncidentType', 'KEYWORD')
 const severity = defineSearchAttributeKey('Severity', 'KEYWORD')
 const target = defineSearchAttributeKey('Target', 'KEYWORD')
 
+/** Since 0.2 an alert's end lets the model finish its answer, and the run asks before the first call whether it is still wanted. */
+const thinkOn = 'think-on'
+
 /** A flood of forged signals must not become a flood of activities. */
 const decisionsPerRun = 200
 
@@ -92,7 +96,8 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
     // A person's stop outranks an alert that ended.
     if (interruption !== 'cancel') interruption = why
     wakes += 1
-    thinking?.cancel()
+    // An answer that is on its way is paid for: only a person's stop gives it up.
+    if (why === 'cancel' || !patched(thinkOn)) thinking?.cancel()
   }
   const apply = async (message: DecideMessage, via: string): Promise<DecideAnswer> => {
     decisions += 1
@@ -188,7 +193,13 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
         }
         return settled
       },
+      pause: async (waitMs) => {
+        setCurrentDetails(`The ending is kept for ${Math.ceil(waitMs / 1000)} s: the alerts must stay quiet`)
+        await condition(() => interruption !== null, waitMs, { summary: 'the alerts stay quiet' })
+        return (await interrupted(0)) ? 'interrupted' : 'over'
+      },
       interrupted: (turn) => interrupted(turn),
+      isStillWanted: async (turn) => !patched(thinkOn) || !(await interrupted(turn)),
       breathe: async (soFar) => {
         if (!workflowInfo().continueAsNewSuggested || interruption) return
         await condition(allHandlersFinished)

@@ -12,8 +12,12 @@ export type Ports = {
   verify(turn: number, call: number): Promise<Act>
   /** Returns when the approval is settled; `interrupted` when the run is to end for another reason. */
   waitForDecision(approvalId: string, expiresInMs: number): Promise<DecisionStatus | 'interrupted'>
+  /** Waits before a kept ending is judged again; a person may end the run meanwhile. */
+  pause(waitMs: number): Promise<'over' | 'interrupted'>
   /** Asked between steps: true when the run has ended (cancelled, or its alerts ended by themselves). */
   interrupted(turn: number): Promise<boolean>
+  /** The same between a model's answer and its first call: the world went on while the model thought. */
+  isStillWanted(turn: number): Promise<boolean>
   /** Called after each turn with what a fresh run would need to go on from here. */
   breathe(progress: Progress): Promise<void>
   now(): number
@@ -89,7 +93,8 @@ async function runCalls(
   escalate: (code: EscalationCode) => LoopEnd,
 ): Promise<LoopEnd | null> {
   for (const [index, tool] of calls.entries()) {
-    if (index > 0 && (await ports.interrupted(progress.turn))) return { end: 'closed' }
+    const isWanted = index === 0 ? await ports.isStillWanted(progress.turn) : !(await ports.interrupted(progress.turn))
+    if (!isWanted) return { end: 'closed' }
     const end = await runCall(ports, progress, index, tool, escalate)
     if (end) return end
   }
@@ -104,7 +109,7 @@ async function runCall(
   escalate: (code: EscalationCode) => LoopEnd,
 ): Promise<LoopEnd | null> {
   let approvalId: string | null = null
-  for (let asked = 0; asked <= asksPerCall; asked += 1) {
+  for (let asked = 0; asked <= asksPerCall; ) {
     const startedAt = ports.now()
     let outcome = await ports.act(progress.turn, call, tool, approvalId)
     if (outcome.kind === 'verify') outcome = await ports.verify(progress.turn, call)
@@ -123,7 +128,12 @@ async function runCall(
         return escalate('LOOP')
       case 'failed':
         return escalate('ACT_FAILED')
+      case 'wait':
+        // An ending that is kept asks nobody and costs no time of the budget.
+        if ((await ports.pause(outcome.waitMs)) === 'interrupted') return { end: 'closed' }
+        break
       case 'ask': {
+        asked += 1
         // Waiting for a person counts against no budget.
         const decision = await ports.waitForDecision(outcome.approvalId, outcome.expiresInMs)
         if (decision === 'interrupted') return { end: 'closed' }

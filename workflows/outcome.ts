@@ -19,6 +19,8 @@ export type Act =
   | { kind: 'next' }
   | { kind: 'verify' }
   | { kind: 'ask'; approvalId: string; expiresInMs: number }
+  /** The call stands and is judged again after this time. */
+  | { kind: 'wait'; waitMs: number }
   | { kind: 'closed' }
   | { kind: 'indeterminate' }
   | { kind: 'looping' }

@@ -25,7 +25,17 @@ export function judgeWithout(
     }
     case 'evidence': {
       const evidence = new Set(Array.from({ length: 1000 }, (_, seq) => seq))
-      const writes = [{ callId: 'x', tool: 'x', targets: [], verifiedSeq: 0, startedSeq: 1, verified: 'held' as const }]
+      const writes = [
+        {
+          callId: 'x',
+          tool: 'x',
+          targets: [],
+          verifiedSeq: 0,
+          startedSeq: 1,
+          verified: 'held' as const,
+          touchesMonitoring: false,
+        },
+      ]
       return judge(call, tools, { ...state, evidence, writes }, policy, nowMs)
     }
     case 'repetition':

@@ -139,6 +139,12 @@ function portsOf(world: World, incident: SimIncident, attempt: number): Ports {
         if (approval.status !== 'pending') return approval.status
       }
     },
+    async pause(waitMs) {
+      world.nowMs += waitMs
+      await schedule.turn()
+      return incident.attempt === attempt ? 'over' : 'interrupted'
+    },
+    isStillWanted: async () => incident.attempt === attempt && incident.status !== 'cancelled',
     interrupted: async () => incident.attempt !== attempt || incident.status === 'cancelled',
     breathe: async () => {},
     now: () => world.nowMs,

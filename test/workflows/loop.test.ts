@@ -39,7 +39,13 @@ function played(script: Script) {
       did.push(`wait ${approvalId}`)
       return next(script.decisions, 'approved')
     },
+    pause: async (waitMs) => {
+      clockMs += waitMs
+      did.push(`pause ${waitMs}`)
+      return 'over'
+    },
     interrupted: async (turn) => script.interruptedAt === turn,
+    isStillWanted: async () => true,
     breathe: async () => {},
   }
   return { did, ports }

@@ -1,0 +1,183 @@
+import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import type { State, Write } from './fold.ts'
+import { type Policy, type Rule, refuse } from './ruling.ts'
+import { blockedByVerification } from './write.ts'
+
+/**
+ * Whether an ending is a fact. `resolve_incident` may say only what rows show: that what was written held, that every alert
+ * is over, that nothing fires. Null where nothing speaks against it.
+ */
+export function outcomeRule(outcome: unknown, state: State, policy: Policy): Rule | null {
+  if (policy.isQuestion === true && outcome !== 'answered' && outcome !== 'repaired') {
+    return refuse('IS_A_QUESTION', `a question ends answered, not ${String(outcome)}`, 'Use outcome answered.')
+  }
+  switch (outcome) {
+    case 'repaired':
+      return repairedRule(state, policy)
+    case 'self_resolved':
+      return selfResolvedRule(state, policy)
+    case 'no_fault':
+      return noFaultRule(state, policy)
+    case 'answered':
+      return policy.isQuestion === true
+        ? null
+        : refuse('NO_QUESTION', 'nobody asked a question', 'Say what was repaired, or escalate.')
+    default:
+      return null
+  }
+}
+
+function repairedRule(state: State, policy: Policy): Rule | null {
+  if (state.writes.length === 0) {
+    return refuse(
+      'NOTHING_WRITTEN',
+      'repaired is claimed but this attempt wrote nothing',
+      'Use self_resolved or no_fault, or repair it.',
+    )
+  }
+  for (const write of lastWrites(state)) {
+    if (write.verified === 'open') return blockedByVerification(write)
+    if (write.verified === 'held' || (write.verified === 'unproven' && isSupported(write, state, policy))) continue
+    return refuse(
+      'REPAIR_NOT_VERIFIED',
+      write.verified === 'unproven'
+        ? `nothing proves ${write.tool} on ${targetsOf(write)}`
+        : `the verification of ${write.tool} on ${targetsOf(write)} did not hold`,
+      write.verified === 'unproven' && policy.resource
+        ? `Read ${resourceKey(policy.resource)}: nominal after the write supports it. Else escalate with what you saw.`
+        : 'Try another repair or escalate with what you saw.',
+    )
+  }
+  return degradedRule(state, policy)
+}
+
+/** The newest write of each target: an earlier one that failed does not matter once a later one held. */
+function lastWrites({ writes }: State): Write[] {
+  const newest = new Map<string, Write>()
+  for (const write of writes) for (const target of keysOf(write)) newest.set(target, write)
+  return [...new Set(newest.values())]
+}
+
+/** A write without a target still has to be accounted for. */
+function keysOf({ targets, callId }: Write): string[] {
+  return targets.length === 0 ? [callId] : targets.map(resourceKey)
+}
+
+function targetsOf(write: Write): string {
+  return write.targets.map(resourceKey).join(', ') || 'nothing named'
+}
+
+/**
+ * A write that nothing proves counts when the incident's own resource was read as nominal after it, or when every alert ended
+ * after it: not when it touched what raises the alerts.
+ */
+function isSupported(write: Write, state: State, { resource, alerts }: Policy): boolean {
+  const look = resource ? state.looks.get(resourceKey(resource)) : undefined
+  if (look && look.seq > write.startedSeq && look.health === 'nominal') return true
+  const areOver = alerts !== undefined && alerts.total > 0 && alerts.firing + alerts.endless + alerts.unknown === 0
+  return areOver && state.lastEndSeq > write.startedSeq && !write.touchesMonitoring
+}
+
+/** What fires cannot be no fault, and what stays quiet for too short a time is not over. */
+function selfResolvedRule(state: State, policy: Policy): Rule | null {
+  const { alerts } = policy
+  if (alerts?.total === 0) {
+    return refuse('NO_ALERT', 'this incident has no alert that could have ended', 'Say what you found, or escalate.')
+  }
+  if (alerts && alerts.endless > 0) {
+    return refuse(
+      'STILL_FIRING',
+      'the sender of its alert never says when one ends, so nothing shows that it did',
+      'Use escalate_incident with category no_fault_found, or repair it.',
+    )
+  }
+  return firingRule(policy) ?? degradedRule(state, policy) ?? quietRule(state, policy)
+}
+
+function noFaultRule(state: State, policy: Policy): Rule | null {
+  if (state.writes.length > 0) {
+    return refuse(
+      'WROTE_SOMETHING',
+      'no_fault is claimed but this attempt wrote',
+      'Say what was repaired, or escalate.',
+    )
+  }
+  return firingRule(policy) ?? degradedRule(state, policy) ?? quietRule(state, policy)
+}
+
+function firingRule({ alerts }: Policy): Rule | null {
+  if (!alerts || alerts.firing === 0) return null
+  return refuse(
+    'STILL_FIRING',
+    alerts.firing === 1 ? 'its alert fires' : `${alerts.firing} of its alerts fire`,
+    'Find what raises it and repair it, or use escalate_incident with category no_fault_found.',
+    { firing: alerts.firing },
+  )
+}
+
+/** The newest look at the incident's own resource since the last write must not show it ill. */
+function degradedRule(state: State, { resource }: Policy): Rule | null {
+  if (!resource) return null
+  const look = state.looks.get(resourceKey(resource))
+  const lastWriteSeq = state.writes.at(-1)?.startedSeq ?? 0
+  if (!look || look.seq < lastWriteSeq || look.health === null || isWell(look.health)) return null
+  return refuse(
+    'STILL_DEGRADED',
+    `${resourceKey(resource)} was ${look.health} when it was looked at last`,
+    `Look at ${resourceKey(resource)} again; if it stays so, repair it or escalate.`,
+    { target: resourceKey(resource), health: look.health },
+  )
+}
+
+/** Unknown is not known to be ill: the alert decides then. */
+function isWell(health: string): boolean {
+  return health === 'nominal' || health === 'unknown'
+}
+
+/** All alerts ended, but a moment ago: the ending is kept until they were quiet for long enough. */
+function quietRule(state: State, { alerts, resource }: Policy): Rule | null {
+  if (!alerts || alerts.total === 0) return null
+  const look = resource ? state.looks.get(resourceKey(resource)) : undefined
+  if (alerts.unknown > 0 && look?.health !== 'nominal') {
+    return refuse(
+      'STILL_FIRING',
+      'many alerts of its sender ended at once, so nothing shows that its alert is over',
+      'Look at the resource itself; if that tells nothing, escalate.',
+    )
+  }
+  const waitSeconds = alerts.endedForSeconds === null ? 0 : alerts.quietSeconds - alerts.endedForSeconds
+  if (waitSeconds <= 0) return null
+  return refuse(
+    'NOT_QUIET_YET',
+    `its alert ended ${Math.max(0, Math.floor(alerts.endedForSeconds ?? 0))} s ago and must stay quiet for ${alerts.quietSeconds} s`,
+    'The ending is kept and tried again by itself.',
+    { waitSeconds: Math.ceil(waitSeconds) },
+  )
+}
+
+/** `mitigated` says that the impact is gone: a write held, and what it touched was read as well after it. */
+export function categoryRule(category: unknown, state: State, { resource }: Policy): Rule | null {
+  if (category !== 'mitigated') return null
+  const held = state.writes.findLast((write) => write.verified === 'held')
+  const own = resource ? resourceKey(resource) : null
+  const looks = (held?.targets ?? []).flatMap((target) => lookAfter(target, held as Write, state))
+  const affected = looks.filter(({ key }) => key !== own)
+  if (held && looks.some(({ health }) => health === 'nominal') && affected.every(({ health }) => isWell(health))) {
+    return null
+  }
+  return refuse(
+    'NOT_MITIGATED',
+    held
+      ? `what ${held.tool} touched was not read as nominal after it`
+      : 'mitigated is claimed, but no write of this attempt held',
+    held
+      ? `Read ${held.targets.map(resourceKey).slice(0, 5).join(', ')} first, or use another category.`
+      : 'Use another category.',
+  )
+}
+
+function lookAfter(target: ResourceRef, write: Write, state: State): { key: string; health: string }[] {
+  const key = resourceKey(target)
+  const look = state.looks.get(key)
+  return look && look.seq > write.startedSeq && look.health !== null ? [{ key, health: look.health }] : []
+}

@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { verificationNow } from '../activities/verify.ts'
+import type { Db } from '../db/connect.ts'
+import { leaseLooks, recordLook, type WantedLook } from '../db/looks.ts'
+import type { EventMetadata } from '../domain/event.ts'
+import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import { differenceOf, type ResourceState, resourceState } from '../domain/resource-state.ts'
+import type { CorePort } from '../domain/tool.ts'
+
+type LookDeps = { db: Db; core: CorePort; log: Logger }
+
+const pollEveryMs = 1_000
+const batch = 5
+/** So many of the resources that a repair wrote to are looked at, where the incident has none of its own. */
+const targetsAtMost = 5
+
+/**
+ * Takes the looks that the watchdog wants until stopped: at what a repair promised and at the incident's resource, over the
+ * core API and without any lock. What was seen is a row; what it means is decided by the watchdog.
+ */
+export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
+  const stopping = new AbortController()
+  const looking = (async () => {
+    while (!stopping.signal.aborted) {
+      const taken = await takeLooks(deps).catch((error) => {
+        deps.log.warn({ err: error }, 'wanted looks could not be read')
+        return 0
+      })
+      if (taken === 0) await sleep(pollEveryMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  })()
+  return {
+    async stop() {
+      stopping.abort()
+      await looking
+    },
+  }
+}
+
+/** Takes the looks that are wanted now. Answers how many there were. */
+export async function takeLooks(deps: LookDeps): Promise<number> {
+  const wanted = await leaseLooks(deps.db, batch)
+  await Promise.all(
+    wanted.map(async (each) => {
+      try {
+        const { look, differs } = await lookAt(deps, each)
+        await recordLook(deps.db, each, look, differs)
+      } catch (error) {
+        deps.log.warn({ err: error, incidentId: each.incidentId }, 'a look failed; it is taken again')
+      }
+    }),
+  )
+  return wanted.length
+}
+
+async function lookAt(
+  deps: LookDeps,
+  wanted: WantedLook,
+): Promise<{ look: EventMetadata['looked']; differs: string | null }> {
+  const writes = wanted.purpose === 'watch' ? await verificationNow(deps, wanted) : null
+  const about = wanted.resource ? [wanted.resource] : (writes?.targets ?? []).slice(0, targetsAtMost)
+  const states = await Promise.all(about.map((ref) => readState(deps.core, ref)))
+  const look: EventMetadata['looked'] = {
+    purpose: wanted.purpose,
+    verification: writes?.outcome ?? null,
+    resource: worstOf(states),
+    about,
+    observed:
+      [...(writes ? [writes.observed] : []), ...states.map(({ observed }) => observed)].join('; ') ||
+      'nothing to look at',
+    state: states[0] ?? null,
+  }
+  return { look, differs: wanted.purpose === 'expected' ? await differs(deps, wanted, states[0] ?? null) : null }
+}
+
+/** Asks the core API how a resource is. Never throws: what cannot be read is unknown. */
+async function readState(core: CorePort, { kind, id }: ResourceRef): Promise<ResourceState> {
+  const unknown = (why: string): ResourceState => ({ health: 'unknown', observed: `${kind} ${id}: ${why}`, fields: {} })
+  try {
+    const answer = await core.get(`/api/v1/resources/${kind}/${encodeURIComponent(id)}/state`)
+    if (!answer.ok) return unknown(answer.problem.detail)
+    return resourceState.parse(answer.data)
+  } catch {
+    return unknown('it could not be read')
+  }
+}
+
+function worstOf(states: ResourceState[]): EventMetadata['looked']['resource'] {
+  if (states.length === 0) return null
+  return (['degraded', 'unknown'] as const).find((word) => states.some(({ health }) => health === word)) ?? 'nominal'
+}
+
+/** What the mark stored beside the state of its resource. */
+type Marked = ResourceState & { severity?: string; resource?: ResourceRef | null }
+
+async function differs(
+  { db }: LookDeps,
+  { expectation, incidentId, resource }: WantedLook,
+  now: ResourceState | null,
+): Promise<string | null> {
+  if (!expectation) return 'the mark is gone'
+  const marked = expectation.state as Marked
+  const incident = await db
+    .selectFrom('incident')
+    .select('severity')
+    .where('id', '=', incidentId)
+    .executeTakeFirstOrThrow()
+  if (marked.severity && marked.severity !== incident.severity) {
+    return `its severity was ${marked.severity} and is ${incident.severity}`
+  }
+  // Without a resource there is nothing but the alert itself to compare.
+  if (!now) return marked.resource ? 'its resource is not known any more' : null
+  const isSame = marked.resource != null && resource !== null && resourceKey(marked.resource) === resourceKey(resource)
+  return differenceOf(marked, now, isSame)
+}
