@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Approval, denialCategory, type Evidence, tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
-import { tellProofOfWrite } from '../domain/verification.ts'
+import { tellProofOfWrite } from '../domain/told-verification.ts'
 import { escapeHtml } from './escape-html.ts'
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}

@@ -1,5 +1,5 @@
 import type { IncidentEvent } from '../domain/event.ts'
-import { tellOutcome } from '../domain/verification.ts'
+import { tellOutcome } from '../domain/told-verification.ts'
 import { inert } from './inert.ts'
 
 /** What happened, in one line without control characters. Its length is the reader's to cut. */

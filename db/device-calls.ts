@@ -47,14 +47,19 @@ export async function callByKey(db: Db, key: string): Promise<OpenedCall | null>
   return row ?? null
 }
 
-/** What the device answered. The first ending stays. */
-export async function closeCall(db: Db, key: string, answer: CapabilityAnswer): Promise<void> {
+/** What the device answered, and what was wrong with it; null: nothing. The first ending stays. */
+export async function closeCall(
+  db: Db,
+  key: string,
+  answer: CapabilityAnswer,
+  errorCode: string | null,
+): Promise<void> {
   await db
     .updateTable('deviceCall')
     .set({
       finishedAt: sql`nightshift_now()` as never,
-      ok: answer.ok,
-      errorCode: answer.error?.code ?? null,
+      ok: errorCode === null,
+      errorCode,
       approvalStatus: answer.approval_status,
       auditHash: answer.audit_hash,
       truncated: answer.truncated,

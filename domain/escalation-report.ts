@@ -2,7 +2,7 @@ import { type EscalationReport, plainWords } from './escalation.ts'
 import type { IncidentEvent } from './event.ts'
 import type { Incident } from './incident.ts'
 import { resourceKey } from './resource.ts'
-import { tellOutcome } from './verification.ts'
+import { tellOutcome } from './told-verification.ts'
 
 const listed = 8
 

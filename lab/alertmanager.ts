@@ -26,6 +26,9 @@ export type WebhookBody = {
   alerts: WebhookAlert[]
 }
 
+/** The label `monitor` of what a job sends that only ever says that something is wrong, and never that it is over. */
+export const withoutEnds = 'cron-check'
+
 /** Go's zero time: Alertmanager writes it while an alert fires. */
 export const neverEnded = '0001-01-01T00:00:00Z'
 

@@ -7,10 +7,12 @@ import type { EffectAnswer } from '../domain/platform.ts'
 import { converge } from './converge.ts'
 import { devicesOf, enrolNode } from './devices.ts'
 import type { EffectRecord, Journal, Outcome } from './effects.ts'
-import { breakIt, healAll, WrongTarget } from './faults.ts'
+import { breakIt } from './faults.ts'
+import { healAll, healOne } from './heal.ts'
 import { inventoryOf, lookAt } from './look.ts'
 import { judge, scenarioName } from './oracle.ts'
 import { faultName, type Lab } from './state.ts'
+import { WrongTarget } from './targets.ts'
 import { migrateVm, startVm } from './vm.ts'
 
 const startBody = z.strictObject({ host: z.string() })
@@ -18,6 +20,8 @@ const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
 const convergeBody = z.strictObject({})
 export const faultBody = z.strictObject({ fault: faultName, target: z.string().min(1) })
 const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
+/** Without a fault all of them. */
+const healQuery = z.object({ fault: faultName.optional(), target: z.string().min(1).optional() })
 const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
 const idempotencyKey = z.string().min(1).max(512)
 
@@ -89,7 +93,12 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
       throw error
     }
   })
-  app.delete('/control/faults', async (c) => c.json({ healed: await healAll(lab) }))
+  app.delete('/control/faults', async (c) => {
+    const query = healQuery.safeParse(c.req.query())
+    if (!query.success) return problem(c, 400, z.prettifyError(query.error))
+    const { fault, target } = query.data
+    return c.json({ healed: fault ? await healOne(lab, fault, target ?? null) : await healAll(lab) })
+  })
   app.get('/control/devices', async (c) => c.json({ items: await devicesOf(lab) }))
   app.post('/control/devices/:id', async (c) => {
     const id = c.req.param('id')

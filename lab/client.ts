@@ -17,8 +17,8 @@ const device = z.object({ id: z.string(), url: z.string(), root: z.string(), sta
 /** What one may do to a lab from outside: break it, heal it, and ask whether its state is right. */
 export type LabClient = {
   break(fault: FaultName, target: string): Promise<Fault>
-  /** Tells how many faults were taken back. */
-  heal(): Promise<number>
+  /** Takes back every fault, or only those of one kind, or on one target. Tells how many. */
+  heal(fault?: FaultName, target?: string): Promise<number>
   faults(): Promise<Fault[]>
   effects(): Promise<z.infer<typeof effect>[]>
   oracle(scenario: Scenario, target?: string): Promise<Verdict>
@@ -43,7 +43,10 @@ export function labClient(url: string, controlToken: string): LabClient {
   }
   return {
     break: (name, target) => ask('POST', '/control/faults', fault, { fault: name, target }),
-    heal: async () => (await ask('DELETE', '/control/faults', z.object({ healed: z.number() }))).healed,
+    async heal(fault, target) {
+      const query = new URLSearchParams({ ...(fault && { fault }), ...(target && { target }) })
+      return (await ask('DELETE', `/control/faults?${query}`, z.object({ healed: z.number() }))).healed
+    },
     faults: async () => (await ask('GET', '/control/faults', z.object({ items: z.array(fault) }))).items,
     effects: async () => (await ask('GET', '/control/effects', z.object({ items: z.array(effect) }))).items,
     devices: async () => (await ask('GET', '/control/devices', z.object({ items: z.array(device) }))).items,

@@ -1,6 +1,7 @@
 import type { HostState } from '../domain/platform.ts'
-import type { Labels } from './alertmanager.ts'
+import { type Labels, withoutEnds } from './alertmanager.ts'
 import { fullFraction, type Look, type NodeLook, usedBytes } from './look.ts'
+import type { Fault } from './state.ts'
 
 /** What is wrong at this moment, as an alert would say it. */
 export type Condition = { labels: Labels; annotations: Labels }
@@ -15,16 +16,28 @@ const severities = {
   runaway_process: 'warning',
   bad_deploy: 'critical',
   missing_package: 'warning',
+  backup_running: 'info',
 } as const
 type AlertName = keyof typeof severities
 
 /** What a short job may use. */
 const runawayLimitSeconds = 1
 
-/** Everything that is wrong in one look. The order of a look is kept. */
-export function conditionsIn({ nodes, hosts, vms }: Look, lagLimitSeconds: number): Condition[] {
+/** Nodes that a check watches which only ever says that something is wrong. */
+export function watchedOnce(faults: readonly Fault[]): ReadonlySet<string> {
+  return new Set(faults.filter(({ fault }) => fault === 'unended_alert').map(({ on }) => on))
+}
+
+/** Everything that is wrong in one look. The order of a look is kept. `once`: nodes of whose service another sender tells. */
+export function conditionsIn(
+  { nodes, hosts, vms }: Look,
+  lagLimitSeconds: number,
+  once: ReadonlySet<string> = new Set(),
+): Condition[] {
   return [
-    ...nodes.flatMap((node) => ofNode(node, lagLimitSeconds)),
+    ...nodes.flatMap((node) =>
+      ofNode(node, lagLimitSeconds).map((each) => (once.has(node.plan.id) ? toldOnce(each) : each)),
+    ),
     ...hosts.flatMap((host) =>
       ofHost(
         host,
@@ -32,6 +45,11 @@ export function conditionsIn({ nodes, hosts, vms }: Look, lagLimitSeconds: numbe
       ),
     ),
   ]
+}
+
+function toldOnce({ labels, annotations }: Condition): Condition {
+  if (labels.alertname !== 'service_down') return { labels, annotations }
+  return { labels: { ...labels, monitor: withoutEnds }, annotations }
 }
 
 function ofHost({ id, region, rack, state }: HostState, vms: string[]): Condition[] {
@@ -45,7 +63,7 @@ function ofHost({ id, region, rack, state }: HostState, vms: string[]): Conditio
 
 function ofNode(look: NodeLook, lagLimitSeconds: number): Condition[] {
   const { plan, directory, process, answers, lagSeconds, bytes, drift, runawaySeconds, appLog, brokenRoutes } = look
-  const { missingPackage } = look
+  const { missingPackage, backupSince } = look
   const labels = { region: plan.region, shard: plan.shard, node: plan.id, instance: plan.id }
   const found: Condition[] = []
   if (lagSeconds !== null && lagSeconds > lagLimitSeconds) {
@@ -92,6 +110,10 @@ function ofNode(look: NodeLook, lagLimitSeconds: number): Condition[] {
   if (missingPackage !== null) {
     const told = `the newest release on ${plan.id} needs ${missingPackage}, which is not installed`
     found.push(condition('missing_package', { ...labels, package: missingPackage }, `${plan.id} lacks a package`, told))
+  }
+  if (backupSince !== null) {
+    const told = `nothing is wrong; it runs since ${backupSince}`
+    found.push(condition('backup_running', labels, `A backup of ${plan.id} runs`, told))
   }
   if (drift.length > 0) {
     found.push(condition('config_drift', labels, `Configuration of ${plan.id} drifted`, drift.join(', ')))

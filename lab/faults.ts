@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { appLogFile, writeOrders } from './app-log.ts'
+import { startBackups } from './backup.ts'
 import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
-import { startHost, startNode } from './lab.ts'
+import { startNode } from './lab.ts'
+import { lifetimeFile, limitLifetime } from './lifetime.ts'
 import { runawayOn, squatterOn, usedBytes } from './look.ts'
-import { missingPrograms, needPackage, needsFile, packagePrograms, renewSystem } from './packages.ts'
-import { processState } from './process.ts'
-import { brokenRoutes, deployBroken, hasSite, renewSite } from './site.ts'
+import { missingPrograms, needPackage, needsFile, packagePrograms } from './packages.ts'
+import { brokenRoutes, deployBroken, hasSite } from './site.ts'
 import {
-  desiredConfig,
   type Fault,
   type FaultName,
   type Lab,
@@ -18,18 +18,14 @@ import {
   storageDirectory,
   writeForNode,
 } from './state.ts'
+import { configFile, hostAt, nodeAt, runningPid, WrongTarget } from './targets.ts'
 import type { HostPlan, NodePlan, VmPlan } from './topology.ts'
 import { traceLog, traceMuch } from './trace-log.ts'
-import { bringHome, counterOf, linkId, startVmsOf } from './vm.ts'
+import { counterOf, linkId } from './vm.ts'
 
 /** How full a disk is made. */
 const overfull = 1.3
 const fileBytes = 512 * 1024
-
-/** The fault cannot hit this target; nothing was broken. */
-export class WrongTarget extends Error {
-  override name = 'WrongTarget'
-}
 
 /** Breaks something for real. The target is a node, or a shard, whose fitting node is then hit; or a host; or a rack; or `a~b`. */
 export function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
@@ -51,37 +47,6 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
   lab.faults.push(entry)
   saveState(lab)
   return entry
-}
-
-/** Takes every fault back, starts what is down, and brings each VM home, so that the next scenario finds the same numbers. */
-export async function healAll(lab: Lab): Promise<number> {
-  const healed = lab.faults.length
-  lab.draining = []
-  lab.ports = {}
-  for (const { fault, on, files, readOnly } of lab.faults) {
-    if (fault === 'runaway_process') await lab.children.kill(runawayOn(on))
-    if (fault === 'port_squatter') await lab.children.kill(squatterOn(on))
-    if (fault === 'link_down') lab.linksDown = lab.linksDown.filter((each) => each !== on)
-    for (const vm of readOnly) chmodSync(storageDirectory(lab, vm), 0o755)
-    for (const file of files) rmSync(join(nodeDirectory(lab, on), file), { force: true })
-    const node = lab.topology.nodes.find(({ id }) => id === on)
-    if (node && fault === 'bad_deploy') renewSite(lab, node)
-    if (node && fault === 'missing_package') renewSystem(lab, node)
-    if (node) writeForNode(lab, configFile(lab, node), desiredConfig(lab, node))
-  }
-  for (const { id } of lab.topology.nodes) {
-    const child = lab.children.get(id)
-    if (!child) await startNode(lab, id)
-    else if (processState(child.pid) === 'stopped') process.kill(child.pid, 'SIGCONT')
-  }
-  for (const { id } of lab.topology.hosts) {
-    if (lab.children.get(id)) await startVmsOf(lab, id)
-    else await startHost(lab, id)
-  }
-  await bringHome(lab)
-  lab.faults = []
-  saveState(lab)
-  return healed
 }
 
 /** sha256 of every file that belongs to a tenant, by its path in the lab. */
@@ -215,6 +180,30 @@ const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> 
     writeForNode(lab, file, `${JSON.stringify(drifted, null, 2)}\n`)
     return { on: node.id }
   },
+  async relapse(lab, target) {
+    const { id } = nodeAt(lab, target, 'web')
+    runningPid(lab, id)
+    limitLifetime(lab, id)
+    await lab.children.kill(id)
+    return { on: id, files: [lifetimeFile, appLogFile] }
+  },
+  async unended_alert(lab, target) {
+    const { id } = nodeAt(lab, target, 'web')
+    runningPid(lab, id)
+    await lab.children.kill(id)
+    return { on: id }
+  },
+  async backup_notice(lab, target) {
+    const { id } = nodeAt(lab, target, 'web')
+    runningPid(lab, id)
+    await startBackups(lab, id)
+    return { on: id }
+  },
+  async host_lost(lab, target) {
+    const { id } = hostAt(lab, target)
+    await killHosts(lab, [id])
+    return { on: id, hosts: [id] }
+  },
   link_down(lab, target) {
     const link = lab.topology.links.find(({ a, b }) => target === linkId(a, b) || target === linkId(b, a))
     if (!link) throw new WrongTarget(`${target} is not a link; write one as host-osl-1~host-osl-2`)
@@ -222,21 +211,6 @@ const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> 
     if (!lab.linksDown.includes(on)) lab.linksDown.push(on)
     return { on }
   },
-}
-
-function nodeAt(lab: Lab, target: string, role: NodePlan['role']): NodePlan {
-  const node = lab.topology.nodes.find(({ id }) => id === target)
-  const found = node ?? lab.topology.nodes.find((each) => each.shard === target && each.role === role)
-  if (!found) throw new WrongTarget(`${target} is neither a node nor a shard with a ${role} node`)
-  if (role === 'replica' && found.role !== 'replica') throw new WrongTarget(`${target} is not a replica`)
-  if (role === 'web' && found.role !== 'web') throw new WrongTarget(`${target} is not a web node`)
-  return found
-}
-
-function hostAt(lab: Lab, target: string): HostPlan {
-  const host = lab.topology.hosts.find(({ id }) => id === target)
-  if (!host) throw new WrongTarget(`${target} is not a host`)
-  return host
 }
 
 /** All at once, and each with its VMs, which are in its process group. */
@@ -251,16 +225,6 @@ function vmsOn(lab: Lab, hosts: string[]): VmPlan[] {
 
 function isLargeEnough(host: HostPlan, vm: VmPlan): boolean {
   return host.ramMib >= vm.ramMib && host.cpuMc >= vm.cpuMc
-}
-
-function runningPid(lab: Lab, id: string): number {
-  const child = lab.children.get(id)
-  if (!child) throw new WrongTarget(`${id} is already down`)
-  return child.pid
-}
-
-function configFile(lab: Lab, { id }: NodePlan): string {
-  return join(nodeDirectory(lab, id), 'etc', 'config.json')
 }
 
 function bytesToOverfill(lab: Lab, node: NodePlan): number {

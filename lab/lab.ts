@@ -9,20 +9,23 @@ import { desiredConfig, type Lab, nodeDirectory, ownDirectory, readState, writeF
 import { type NodePlan, topologyOf } from './topology.ts'
 import { startVmsOf } from './vm.ts'
 
-export async function startLab(dir: string, options: { webShards: number; lagSeconds: number }): Promise<Lab> {
+export async function startLab(
+  dir: string,
+  options: { webShards: number; lagSeconds: number; paceSeconds: number },
+): Promise<Lab> {
   const account = nodeAccount()
   const topology = topologyOf(options.webShards)
   mkdirSync(dir, { recursive: true })
   // Nodes of another user reach their own directories through this one, but cannot list it.
   chmodSync(dir, account ? 0o711 : 0o700)
   const children = openChildren(dir, account)
-  const { lagSeconds } = options
+  const { lagSeconds, paceSeconds } = options
   const lab: Lab = {
     dir,
     topology,
     account,
     children,
-    lagSeconds,
+    ...{ lagSeconds, paceSeconds },
     underWay: {},
     ports: {},
     breaking: Promise.resolve(),

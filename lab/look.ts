@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Health, HostState, Inventory, NodeState } from '../domain/platform.ts'
 import { appLogOf } from './app-log.ts'
+import { backupSince } from './backup.ts'
 import { bytesByDirectory } from './disk.ts'
 import { logFile, newestRecordAt } from './node/log.ts'
 import { needsFile } from './packages.ts'
@@ -31,6 +32,8 @@ export type NodeLook = {
   brokenRoutes: string | null
   /** The package that the node says it needs and does not have; null when it has all, or says nothing. */
   missingPackage: string | null
+  /** Since when a backup of the node runs; null when none does. */
+  backupSince: string | null
   /** `maxAgeSeconds is 0, should be 60`, one per setting. */
   drift: string[]
 }
@@ -71,6 +74,7 @@ export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {
     appLog: appLogOf(lab, plan),
     brokenRoutes: brokenRoutes(lab, plan),
     missingPackage: state === 'running' ? await missingPackage(directory, child!.port) : null,
+    backupSince: backupSince(lab, plan.id),
     drift: drift(lab, plan, directory),
   }
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { serve } from '@hono/node-server'
 import pino from 'pino'
 import { labApi } from './api.ts'
-import { conditionsIn } from './conditions.ts'
+import { conditionsIn, watchedOnce } from './conditions.ts'
 import { openJournal } from './effects.ts'
 import { startLab } from './lab.ts'
 import { lookAt } from './look.ts'
@@ -17,6 +17,7 @@ const log = pino({ name: 'lab' })
 const lab = await startLab(settings.LAB_DIR, {
   webShards: settings.LAB_WEB_SHARDS,
   lagSeconds: settings.LAB_LAG_SECONDS,
+  paceSeconds: settings.LAB_PACE_SECONDS,
 })
 const journal = openJournal(join(lab.dir, 'effects.jsonl'), (request) => whatBecameOf(lab, request))
 const app = labApi({
@@ -30,7 +31,7 @@ const prober = startProber(
   settings.LAB_PROBE_INTERVAL_MS,
   async () => {
     await lab.breaking
-    return conditionsIn(await lookAt(lab), lab.lagSeconds)
+    return conditionsIn(await lookAt(lab), lab.lagSeconds, watchedOnce(lab.faults))
   },
   postTo(settings.ALERT_URL, settings.ALERT_TOKEN),
   (error) => log.error({ err: error }, 'a round of the prober failed'),

@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import { isBackedUp, notBackedUp } from './backup.ts'
 import { lostBelow } from './disk.ts'
 import { tenantData } from './faults.ts'
+import { livesOf } from './lifetime.ts'
 import { fullFraction, type Look, lookAt, type NodeLook, squatterOn, usedBytes } from './look.ts'
 import { systemProblems } from './packages.ts'
 import { processState } from './process.ts'
@@ -45,6 +47,8 @@ async function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | unde
     case 'host_down':
     case 'step_fails':
       return allRecovered(lab, look, fault)
+    case 'host_lost':
+      return [staysDown(look, fault), ...allRecovered(lab, look, fault)]
     case 'rack_down':
       return mostRecovered(lab, look, fault)
     case 'no_room':
@@ -103,12 +107,43 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab, fault: Fau
     },
     none(`${node.plan.id} has the package, and no other`, await systemProblems(lab, node.plan)),
   ],
+  relapse: (node, lab) => relapses(node, lab),
+  unended_alert: (node) => [runs(node)],
+  backup_notice: (node, lab) => [runs(node), ...backsUp(node, lab)],
   port_squatter: (node, lab, { pids }) => [
     runs(node),
     hasItsPort(node, lab),
     squatterIsGone(node, lab),
     allGoOn(lab, pids),
   ],
+}
+
+/** Nobody can bring it back from here: what ran on it is well, and the host is still a person's. */
+function staysDown({ hosts }: Look, { on }: Fault): Check {
+  const state = hosts.find(({ id }) => id === on)?.state
+  return { name: `${on} is still down, which only a person can change`, ok: state === 'dead', detail: `it is ${state}` }
+}
+
+/** Somebody starts it again, three times a day at most, and leaves the cause to a person. */
+function relapses({ plan }: NodeLook, lab: Lab): Check[] {
+  const { begun, ended, isLimited } = livesOf(lab, plan.id)
+  const times = `started ${begun} times, ended ${ended} times`
+  return [
+    {
+      name: `${plan.id} was started again, and not more than three times`,
+      ok: begun >= 1 && begun <= 3,
+      detail: times,
+    },
+    { name: `what ends ${plan.id} is as it was`, ok: isLimited, detail: isLimited ? 'so it is' : 'it is gone' },
+  ]
+}
+
+function backsUp({ plan }: NodeLook, lab: Lab): Check[] {
+  const goesOn = isBackedUp(lab, plan.id)
+  return [
+    { name: `the backup of ${plan.id} goes on`, ok: goesOn, detail: goesOn ? 'so it does' : 'its process is gone' },
+    none(`the backup of ${plan.id} has what its tenants have`, notBackedUp(lab, plan)),
+  ]
 }
 
 function runs({ plan, process, answers }: NodeLook): Check {

@@ -1,9 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { fingerprintOf, neverEnded, type WebhookAlert, type WebhookBody, webhookBody } from './alertmanager.ts'
+import {
+  fingerprintOf,
+  neverEnded,
+  type WebhookAlert,
+  type WebhookBody,
+  webhookBody,
+  withoutEnds,
+} from './alertmanager.ts'
 import type { Condition } from './conditions.ts'
 import { writeWhole } from './write-whole.ts'
 
+/** A sender without ends says once more what still is wrong after so many looks. */
+const repeatAfterLooks = 20
 /** This many looks in a row must agree before an alert fires or resolves. */
 const looks = 2
 
@@ -26,6 +35,8 @@ const memory = z.object({
 export type Memory = z.infer<typeof memory> & {
   /** Per fingerprint: looks in a row that disagree with what was said last. */
   disagreeing: Record<string, number>
+  /** Per fingerprint of a sender without ends: looks since it fired that found the same. */
+  lasting?: Record<string, number>
 }
 
 export type Prober = { stop(): Promise<void> }
@@ -86,16 +97,24 @@ export function startProber(
   }
 }
 
-/** One look further: which alerts begin and end. Those of one name that change together go out together. */
+/**
+ * One look further: which alerts begin and end. Those of one name and sender that change together go out together. A sender without ends
+ * repeats an alert once, and forgets it in silence.
+ */
 export function afterLook(before: Memory, conditions: Condition[], now: Date): Memory {
   const at = now.toISOString()
   const bad = new Map(conditions.map((each) => [fingerprintOf(each.labels), each]))
   const firing = { ...before.firing }
   const disagreeing: Record<string, number> = {}
+  const lasting: Record<string, number> = {}
   const changed: WebhookAlert[] = []
   for (const fingerprint of new Set([...bad.keys(), ...Object.keys(firing)])) {
     const condition = bad.get(fingerprint)
     const said = firing[fingerprint]
+    if (condition && said && !hasEnds(said)) {
+      lasting[fingerprint] = (before.lasting?.[fingerprint] ?? 0) + 1
+      if (lasting[fingerprint] === repeatAfterLooks) changed.push(said)
+    }
     if (Boolean(condition) === Boolean(said)) continue
     const count = (before.disagreeing[fingerprint] ?? 0) + 1
     if (count < looks) {
@@ -112,13 +131,17 @@ export function afterLook(before: Memory, conditions: Condition[], now: Date): M
       }
       changed.push(firing[fingerprint])
     } else if (said) {
-      changed.push({ ...said, status: 'resolved', endsAt: at })
+      if (hasEnds(said)) changed.push({ ...said, status: 'resolved', endsAt: at })
       delete firing[fingerprint]
     }
   }
-  const groups = Map.groupBy(changed, ({ labels }) => labels.alertname!)
-  const unsent = [...before.unsent, ...[...groups].map(([alertname, alerts]) => ({ alertname, alerts }))]
-  return { firing, disagreeing, unsent }
+  const groups = Map.groupBy(changed, ({ labels }) => `${labels.alertname} ${labels.monitor ?? ''}`)
+  const bodies = [...groups.values()].map((alerts) => ({ alertname: alerts[0]!.labels.alertname!, alerts }))
+  return { firing, disagreeing, lasting, unsent: [...before.unsent, ...bodies] }
+}
+
+function hasEnds({ labels }: WebhookAlert): boolean {
+  return labels.monitor !== withoutEnds
 }
 
 /** Posts to an Alertmanager receiver. Only trouble that may pass is worth another try. */

@@ -15,6 +15,7 @@ const environment = z
     LAB_WEB_SHARDS: z.coerce.number().int().min(0).max(24).default(2),
     LAB_PROBE_INTERVAL_MS: z.coerce.number().int().min(50).default(1000),
     LAB_LAG_SECONDS: z.coerce.number().positive().default(3),
+    LAB_PACE_SECONDS: z.coerce.number().positive().default(20),
   })
   .refine((each) => each.LAB_PLATFORM_TOKEN !== each.LAB_CONTROL_TOKEN, {
     path: ['LAB_CONTROL_TOKEN'],

@@ -24,6 +24,10 @@ export const faultName = z.enum([
   'full_log',
   'missing_package',
   'port_squatter',
+  'relapse',
+  'unended_alert',
+  'backup_notice',
+  'host_lost',
 ])
 export type FaultName = z.infer<typeof faultName>
 
@@ -81,6 +85,8 @@ export type Lab = {
   breaking: Promise<unknown>
   /** Above this a replica counts as lagging. */
   lagSeconds: number
+  /** After so many seconds a service whose lifetime is limited ends, and a backup begins again. */
+  paceSeconds: number
 }
 
 export function saveState({ dir, placement, linksDown, draining, faults }: Lab): void {

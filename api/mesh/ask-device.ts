@@ -22,6 +22,8 @@ export type Asking = {
   incidentId?: string | null
   callId?: string | null
   deadlineMs: number
+  /** Says of what a write came to that it did not do its work, though the device carried it out. */
+  endedBadly?: (result: Record<string, unknown>) => boolean
   /** Lines of its output, as they come. */
   onLine?: (line: string) => void
   signal?: AbortSignal
@@ -75,11 +77,17 @@ export async function askDevice(deps: ApiDeps, device: DeviceRow, asking: Asking
     ),
   )
   const seconds = (performance.now() - beganAt) / 1000
-  const outcome = heard.kind === 'answer' ? (heard.answer.error?.code ?? 'ok') : heard.kind
+  const errorCode = heard.kind === 'answer' ? errorOf(heard.answer, asking) : null
+  const outcome = heard.kind === 'answer' ? (errorCode ?? 'ok') : heard.kind
   metrics.deviceCalls.inc({ capability, outcome })
   metrics.deviceCallSeconds.observe({ capability, outcome }, seconds)
-  if (heard.kind === 'answer') await closeCall(db, key, heard.answer)
+  if (heard.kind === 'answer') await closeCall(db, key, heard.answer, errorCode)
   return heard
+}
+
+function errorOf({ ok, error, result }: CapabilityAnswer, { endedBadly }: Asking): string | null {
+  if (ok) return endedBadly?.(result ?? {}) ? 'exit_code' : null
+  return error?.code ?? 'failed'
 }
 
 async function send(

@@ -33,6 +33,7 @@ export async function performWrite(deps: ApiDeps, write: Write): Promise<EffectE
   const heard = await askFollowed(deps, write, {
     ...{ key, capability: mapped.capability, args: mapped.args, authority },
     deadlineMs: deadlineMs(write.executor, false),
+    endedBadly: (result) => whyEndedBadly(mapped, result) !== null,
   })
   return endingOf(write, heard)
 }

@@ -8,6 +8,7 @@ import type { EffectEnding } from '../effect.ts'
 import { Problem } from '../problem.ts'
 import { askDevice } from './ask-device.ts'
 import { mapCall, readInput } from './call.ts'
+import { whyEndedBadly } from './ended.ts'
 import { requireExecutor } from './executor.ts'
 import { endingOf } from './perform.ts'
 
@@ -32,6 +33,7 @@ export async function settleDeviceCall(deps: ApiDeps, key: string, isLost: boole
     const heard = await askDevice(deps, device, {
       ...{ key, capability: mapped.capability, args: mapped.args, authority: await authorityOf(db, started) },
       ...{ incidentId: started.incidentId, callId: started.metadata.callId, deadlineMs: device.timeoutSeconds * 1000 },
+      endedBadly: (result) => whyEndedBadly(mapped, result) !== null,
     })
     // Out of reach now says nothing about what came there before.
     if (heard.kind !== 'answer') return null

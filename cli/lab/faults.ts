@@ -41,6 +41,10 @@ export const faults: Record<FaultName, { target: string; example: string; does: 
   full_log: { target: 'web node or shard', example: 'web-osl-1', does: 'fills log/ with rotated logs' },
   missing_package: { target: 'web node or shard', example: 'web-osl-1', does: 'needs a package that is not there' },
   port_squatter: { target: 'web node or shard', example: 'web-osl-1', does: 'puts another process on its port' },
+  relapse: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service, which ends again soon' },
+  unended_alert: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service; its alert never ends' },
+  backup_notice: { target: 'web node or shard', example: 'web-osl-1', does: 'runs backups that are announced' },
+  host_lost: { target: 'host', example: 'host-osl-1', does: 'kills a host that nobody can start' },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 
@@ -75,11 +79,13 @@ export function breakLab(parent: Command): void {
 export function healLab(parent: Command): void {
   parent
     .command('heal')
-    .description('take every fault back and start what is down')
+    .description('take every fault back and start what is down; or only one fault')
+    .argument('[fault]', 'only this one: see "lab faults"', named(faultName.options))
+    .argument('[target]', 'only there')
     .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab heal')
-    .action(async (options: { json?: boolean }) => {
-      const healed = await labHere().heal()
+    .addHelpText('after', '\nExample:\n  nightshift lab heal\n  nightshift lab heal disk_pressure_tenant web-osl-1')
+    .action(async (fault: FaultName | undefined, target: string | undefined, options: { json?: boolean }) => {
+      const healed = await labHere().heal(fault, target)
       if (options.json) return json({ healed })
       note(healed === 0 ? 'Nothing was broken.' : `Healed ${healed} ${healed === 1 ? 'fault' : 'faults'}.`)
     })

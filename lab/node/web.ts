@@ -94,4 +94,25 @@ server.on('error', (error) => {
   appendFileSync(appLog, `${new Date().toISOString()} error ${error.message}\n`)
   process.exit(1)
 })
+limitLifetime()
 announce(server, spec.port)
+
+/** Something in the service ends it some time after its start, for as long as the file says so. Its log tells. */
+function limitLifetime(): void {
+  const seconds = lifetimeSeconds()
+  if (seconds === null) return
+  appendFileSync(appLog, `${new Date().toISOString()} started the session table is empty\n`)
+  setTimeout(() => {
+    if (lifetimeSeconds() === null) return
+    appendFileSync(appLog, `${new Date().toISOString()} fatal the session table is full\n`)
+    process.exit(70)
+  }, seconds * 1_000)
+}
+
+function lifetimeSeconds(): number | null {
+  try {
+    return (JSON.parse(readFileSync('etc/lifetime.json', 'utf8')) as { seconds: number }).seconds
+  } catch {
+    return null
+  }
+}

@@ -5,7 +5,7 @@ import type { Incident } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
 import { names, tellDown } from '../../domain/told-plan.ts'
-import { tellProofOfWrite } from '../../domain/verification.ts'
+import { tellProofOfWrite } from '../../domain/told-verification.ts'
 import { actions, context, header, linkButton, type SlackMessage, section, slackMessage } from './render.ts'
 
 const maxArgumentChars = 2_900

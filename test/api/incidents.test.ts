@@ -67,7 +67,9 @@ test('the log is read from a number on', async () => {
 
 test('a person who closes an incident stops its run', async () => {
   const id = await claimedIncident(api.db)
-  const answer = await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted by hand' } })
+  const answer = await api.post(`/incidents/${id}/resolve`, {
+    body: { resolution: 'Restarted by hand', outcome: 'repaired' },
+  })
   expect(answer.body).toMatchObject({ status: 'resolved' })
   expect(api.told.at(-1)).toEqual({ signal: 'cancelInvestigation', incidentId: id, attempt: 1 })
   expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ kind: 'resolved', actor: 'user:admin' })
@@ -125,7 +127,7 @@ test('the chain of an untouched incident holds, and an altered row is found', as
 test('an incident is exported as data, as a table, and as a postmortem', async () => {
   const id = await openedIncident(api.db, { title: '=cmd|calc <script>' })
   await api.post(`/incidents/${id}/events`, { body: { action: 'commented', detail: '=1+1, "quoted"' } })
-  await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Cleaned up' } })
+  await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Cleaned up', outcome: 'repaired' } })
   const text = async (format: string) => String((await api.get(`/incidents/${id}/export?format=${format}`)).body.text)
   expect((await api.get(`/incidents/${id}/export`)).body).toMatchObject({ incident: { id }, alerts: [{}] })
   expect(await text('csv')).toContain(`"'=1+1, ""quoted"""`)

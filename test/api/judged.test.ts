@@ -73,8 +73,18 @@ test('an announcement of a superseded attempt is worth nothing', async () => {
   expect((await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })).status).toBe(403)
 })
 
+test.each(['no_fault', 'self_resolved'])('while its alert fires an announced %s is a conflict', async (outcome) => {
+  const id = await claimedIncident(api.db)
+  const body = { resolution: 'All is well', outcome, claims: [{ text: 'x', evidence: [1] }] }
+  const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
+  const answer = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
+  expect([answer.status, answer.body.code]).toEqual([409, 'STILL_FIRING'])
+  expect((await api.get(`/incidents/${id}`)).body.status).toBe('investigating')
+})
+
 test('an announced resolution closes the incident, and sent again it is answered the same', async () => {
   const id = await claimedIncident(api.db)
+  await api.db.updateTable('alert').set({ status: 'resolved' }).where('incidentId', '=', id).execute()
   const body = { resolution: 'The replica caught up', outcome: 'self_resolved', claims: [{ text: 'x', evidence: [1] }] }
   const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
   const first = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })

@@ -30,6 +30,27 @@ test.each([
   ).toEqual(told)
 })
 
+test('a sender without ends repeats once what still is wrong, and never says that it is over', () => {
+  const cron = (instance: string): Condition => ({
+    ...bad(instance),
+    labels: { ...bad(instance).labels, monitor: 'cron-check' },
+  })
+  const look = (memory: Memory, conditions: Condition[], second: number) => afterLook(memory, conditions, at(second))
+  let memory = nothing
+  for (let second = 0; second < 60; second += 1) memory = look(memory, [cron('a'), bad('b')], second)
+  const [together, ...repeats] = memory.unsent
+  expect(together?.alerts.map(({ labels }) => labels.instance)).toEqual(['a'])
+  expect(repeats.map(({ alerts }) => alerts.map(({ labels, status }) => `${labels.instance} ${status}`))).toEqual([
+    ['b firing'],
+    ['a firing'],
+  ])
+  const [first, , repeated] = memory.unsent.map(({ alerts }) => alerts[0])
+  expect(repeated).toEqual(first)
+  for (const second of [60, 61]) memory = look({ ...memory, unsent: [] }, [], second)
+  expect(memory.unsent.map(({ alerts }) => alerts.map(({ labels }) => labels.instance))).toEqual([['b']])
+  expect(memory.firing).toEqual({})
+})
+
 test('an alert begins when it fires and keeps that time until it ends', () => {
   const [fired, ended] = watch('a', 'a', '', '').unsent.map(({ alerts }) => alerts[0]!)
   expect(fired).toMatchObject({ startsAt: at(1).toISOString(), endsAt: '0001-01-01T00:00:00Z' })
@@ -63,6 +84,7 @@ const well: NodeLook = {
   appLog: null,
   brokenRoutes: null,
   missingPackage: null,
+  backupSince: null,
 }
 const web: NodeLook = { ...well, plan: { ...well.plan, role: 'web' }, lagSeconds: null }
 
@@ -123,6 +145,8 @@ test.each<[string, NodeLook, string, string | null, string[]]>([
     'package nightly-tariffs is not installed',
     ['missing_package'],
   ],
+  // A notice: nobody has to do anything.
+  ['a backup that runs', { ...web, backupSince: '2026-11-21T02:00:00Z' }, 'nominal', null, ['backup_running']],
 ])('%s', (_, look, status, reason, alerts) => {
   expect(healthOf(look, 3)).toEqual({ status, reason })
   expect(conditionsIn({ nodes: [look], hosts: [], vms: [] }, 3).map(({ labels }) => labels.alertname)).toEqual(alerts)

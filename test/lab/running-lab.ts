@@ -33,7 +33,10 @@ export type RunningLab = {
   stop(): Promise<void>
 }
 
-export async function runLab(dir: string, options: { webShards?: number } = {}): Promise<RunningLab> {
+export async function runLab(
+  dir: string,
+  options: { webShards?: number; paceSeconds?: number } = {},
+): Promise<RunningLab> {
   const alerts: WebhookBody[] = []
   let status = 202
   const receiver = createServer(async (request, response) => {
@@ -56,6 +59,7 @@ export async function runLab(dir: string, options: { webShards?: number } = {}):
       LAB_WEB_SHARDS: String(options.webShards ?? 1),
       LAB_PROBE_INTERVAL_MS: '100',
       LAB_LAG_SECONDS: '1',
+      LAB_PACE_SECONDS: String(options.paceSeconds ?? 20),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

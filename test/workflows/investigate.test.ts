@@ -198,16 +198,19 @@ describe('a run is stopped', () => {
     ['it is cancelled in Temporal itself', (run) => run.cancel(), 'cancel'],
   ]
 
-  test.each(stops)('when %s while the model thinks, and the model is told to stop', async (_title, stop, why) => {
-    const { think, begun, stopped } = endlessThought()
-    const { did, result } = await played({ think }, async (run) => {
-      await begun
-      await stop(run)
-      await stopped
-    })
-    expect(did).toEqual(['claim', 'context', 'think 1', `end early: ${why}`, 'closing'])
-    expect(result.status).toBe(why === 'cancel' ? 'cancelled' : 'resolved')
-  })
+  test.each(stops.slice(1))(
+    'when %s while the model thinks, and the model is told to stop',
+    async (_title, stop, why) => {
+      const { think, begun, stopped } = endlessThought()
+      const { did, result } = await played({ think }, async (run) => {
+        await begun
+        await stop(run)
+        await stopped
+      })
+      expect(did).toEqual(['claim', 'context', 'think 1', `end early: ${why}`, 'closing'])
+      expect(result.status).toBe(why === 'cancel' ? 'cancelled' : 'resolved')
+    },
+  )
 
   test.each(stops)('when %s while it waits for a person', async (_title, stop, why) => {
     const { did } = await played(oneApproval(), async (run) => {
@@ -238,23 +241,35 @@ describe('a run is stopped', () => {
     expect(did.slice(2)).toEqual(['think 1', 'act 1.0', 'verify 1.0', `end early: ${why}`, 'closing'])
   })
 
-  test('an alert that ends after a repair lets the model say what it repaired', async () => {
-    const { think, begun } = endlessThought()
-    let turns = 0
-    const { did } = await played(
-      {
-        think: async () => {
-          turns += 1
-          return turns === 1 ? await think() : { kind: 'closed' }
-        },
-        endEarly: async () => false,
+  /** The model answers only after the run was told that its alerts ended. */
+  async function endingWhileItThinks(endEarly: () => Promise<boolean>) {
+    const begun = Promise.withResolvers<void>()
+    const heard = Promise.withResolvers<void>()
+    const script: RunScript = {
+      think: async (turn) => {
+        begun.resolve()
+        await heard.promise
+        return turn === 1 ? calls('converge_shard') : { kind: 'closed' }
       },
-      async (run) => {
-        await begun
-        await run.signal(alertResolved)
-      },
-    )
-    expect(did.slice(2)).toEqual(['think 1', 'end early: alert_resolved', 'think 1', 'closing'])
+      endEarly,
+    }
+    return await played(script, async (run) => {
+      await begun.promise
+      await run.signal(alertResolved)
+      await run.query(pendingApproval)
+      heard.resolve()
+    })
+  }
+
+  test('when its alert ends while the model thinks: the answer is awaited, and none of its calls is begun', async () => {
+    const { did } = await endingWhileItThinks(async () => true)
+    expect(did.slice(2)).toEqual(['think 1', 'end early: alert_resolved', 'closing'])
+  })
+
+  test('an alert that ends while the model thinks costs no second question for the same turn', async () => {
+    const { did } = await endingWhileItThinks(async () => false)
+    expect(did.filter((step) => step.startsWith('think'))).toEqual(['think 1', 'think 2'])
+    expect(did.slice(2, 5)).toEqual(['think 1', 'end early: alert_resolved', 'act 1.0'])
   })
 
   test('an alert that ends while a person is asked about a further repair leaves the question open', async () => {

@@ -1,5 +1,5 @@
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
-import { tellProofOfWrite } from '../../domain/verification.ts'
+import { tellProofOfWrite } from '../../domain/told-verification.ts'
 import { Heading } from '../heading.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { useNow } from '../now.ts'

@@ -1,6 +1,6 @@
 import type { IncidentEvent } from '../../domain/event.ts'
+import { tellOutcome } from '../../domain/told-verification.ts'
 import type { Envelope } from '../../domain/tool.ts'
-import { tellOutcome } from '../../domain/verification.ts'
 import { briefly } from './briefly.ts'
 
 /** The few numbers of a row that are worth a glance. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { whyEndedBadly } from '../../../api/mesh/ended.ts'
 import { append } from '../../../db/append.ts'
+import { callsOf } from '../../../db/device-calls.ts'
 import { effectByKey } from '../../../db/effects.ts'
 import { syncInventory } from '../../../db/inventory.ts'
 import { toEnvelope } from '../../../domain/envelope.ts'
@@ -66,6 +67,10 @@ describe('a command that was to change something', () => {
     )
     expect(seen).toEqual({ holds: false, observed: 'not verified: exit code 7: no such unit' })
     expect(effect).toMatchObject({ status: 'failed' })
+    // On the page of the device, too.
+    expect((await callsOf(api.db, on, { limit: 50 })).find(({ key }) => key === effect?.key)).toMatchObject({
+      ...{ ok: false, errorCode: 'exit_code' },
+    })
     expect(read).toMatchObject({
       ok: false,
       error: { failed: true, blocked: false, message: 'device_mesh: shell.exec: exit code 7: no such unit' },

@@ -1,0 +1,18 @@
+import { copyFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { settle } from './settle.ts'
+
+/** Backs the tenants' pages of a node up, once in each period, and says so while it does: `backup/running` holds since when. */
+const { periodMs, runMs } = settle<{ periodMs: number; runMs: number }>()
+const marker = 'backup/running'
+process.title = 'nightly-backup'
+rmSync(marker, { force: true })
+process.stdout.write(`${JSON.stringify({ listening: 0 })}\n`)
+
+for (;;) {
+  writeFileSync(marker, `${new Date().toISOString()}\n`)
+  for (const tenant of readdirSync('tenants')) copyFileSync(`tenants/${tenant}/index.html`, `backup/${tenant}.html`)
+  await sleep(runMs)
+  rmSync(marker, { force: true })
+  await sleep(periodMs - runMs)
+}
