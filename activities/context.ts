@@ -6,6 +6,8 @@ import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { claimIncident, closeIncident, incidentById } from '../db/incidents.ts'
 import { neighboursOf, resourceById } from '../db/inventory.ts'
+import { earlierAttempts } from '../db/lifecycle/attempts.ts'
+import { peopleSaid, whyReopened } from '../db/notes.ts'
 import { precedentsOf } from '../db/precedents.ts'
 import { hintLeader } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
@@ -224,6 +226,13 @@ async function gather(db: Db, incident: Incident) {
       labels: row.labels,
     })),
   )
+  const earlier = await part('earlierAttempts', [], async () =>
+    (await earlierAttempts(db, incident.id, incident.attempt)).map(({ text, ...each }) => ({
+      ...each,
+      text: (text ?? '').slice(0, 500).toWellFormed(),
+    })),
+  )
+  const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
@@ -242,6 +251,10 @@ async function gather(db: Db, incident: Incident) {
       resource: own,
       neighbours,
       activeAlerts: active,
+      // What was tried at this trouble before, how it was verified, and why it ended.
+      earlierAttempts: earlier,
+      notes,
+      cameBack: incident.reopened > 0 ? await whyReopened(db, incident.id) : null,
       precedents,
       hint: hint?.text ?? null,
     },
