@@ -245,8 +245,7 @@ function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
   const named = new Set(targets.map(resourceKey))
   const atMs = Date.parse(event.at)
   for (const thing of discovered) remember(state.resolved, thing, event.seq, atMs, named.has(resourceKey(thing)))
-  const seen = discovered.filter((thing) => thing.seen)
-  const told = new Map(seen.map((thing) => [resourceKey(thing), thing.health ?? null]))
+  const told = new Map(discovered.filter((each) => each.seen).map((each) => [resourceKey(each), each.health ?? null]))
   for (const key of new Set([...named, ...told.keys()])) look(state, key, event.seq, atMs, told.get(key) ?? null)
 }
 
