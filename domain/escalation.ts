@@ -38,9 +38,15 @@ const longest = 2_000
 export function plainWords(text: string): string {
   const trimmed = text.trim()
   const whole = parse(trimmed)
-  if (whole !== null) return (wordsIn(whole).join('. ') || nothingSaid).slice(0, longest).toWellFormed()
+  if (whole !== null) return tidy(wordsIn(whole).join('. '))
   const spoken = withoutObjects(trimmed.replace(codeBlock, (block) => wordsOfBlock(block)))
-  return (spoken.replace(/\s+/g, ' ').trim() || nothingSaid).slice(0, longest).toWellFormed()
+  return tidy(spoken)
+}
+
+/** What is left of an object that was cut reads like one: its braces and quoted names go. */
+function tidy(text: string): string {
+  const words = text.replace(/[{}]+/g, ' ').replace(/":\s/g, ' ').replace(/\s+/g, ' ').trim()
+  return (words || nothingSaid).slice(0, longest).toWellFormed()
 }
 
 const nothingSaid = 'It said nothing in words'

@@ -1,0 +1,109 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { escalationReason } from '../../activities/reason.ts'
+import { plainWords, reportText } from '../../domain/escalation.ts'
+import { escalationReport } from '../../domain/escalation-report.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import type { EscalationCode } from '../../workflows/outcome.ts'
+import { logOf, looked, row, verified, wrote } from '../support/events.ts'
+
+const incident = {
+  title: 'Replication lag on db-osl-1',
+  severity: 'critical',
+  resource: { kind: 'shard', id: 'db-osl-1' },
+  attempt: 1,
+  createdAt: '2026-11-22T02:00:00.000000Z',
+} as const
+const shard = { kind: 'shard', id: 'db-osl-1' } as const
+
+const answered = (content: string) =>
+  row('model_answered', { content, calls: [], usage: { promptTokens: 1, completionTokens: 1 } })
+const rows: IncidentEvent[] = [
+  looked('c1_0', [shard]),
+  wrote('c2_0', [shard]),
+  verified('c2_0', 'not_held'),
+  row('approval_requested', { approvalId: 'apr_1', summary: 'Start 3 VMs' }),
+  row('approval_decided', { approvalId: 'apr_1', decision: 'deny', reason: null }),
+  answered('{"tool_call": {"name": "get_node", "parameters": {"id": "n"}}} I would look at the replica next.'),
+]
+
+/** Every way in which code ends a run. The type keeps it whole: a new code without an entry does not compile. */
+const codes: Record<EscalationCode, true> = {
+  CONTEXT_FAILED: true,
+  MODEL_UNAVAILABLE: true,
+  TURN_LIMIT: true,
+  TIME_BUDGET: true,
+  TOKEN_BUDGET: true,
+  BYTE_BUDGET: true,
+  LOOP: true,
+  CORRECTION_LIMIT: true,
+  UNPROVEN_ANSWER: true,
+  APPROVAL_EXPIRED: true,
+  APPROVAL_LOOP: true,
+  INDETERMINATE: true,
+  ACT_FAILED: true,
+  UNKNOWN_OUTCOME: true,
+}
+const byOthers = ['AGENT', 'PERSON', 'TAKEN', 'ALERT_GOES_ON', 'DOES_NOT_LAST', 'WATCHDOG_SILENT', 'WATCHDOG_UNEXPIRED']
+const isPlain = (text: string) => !/[{}]|":\s/.test(text)
+
+describe('what a person who is handed an incident reads', () => {
+  test.each([...Object.keys(codes), ...byOthers])(
+    '%s: what, how bad, where, since when, found, changed, next step',
+    (code) => {
+      const events = logOf(...rows)
+      const said =
+        code in codes
+          ? escalationReason(code as EscalationCode, events).reason
+          : 'The replica cannot reach its primary.'
+      const report = escalationReport(incident, events, {
+        code,
+        said,
+        nextStep: null,
+        since: '2026-11-22T01:30:00.000000Z',
+      })
+      const text = reportText(report, 'https://nightshift.example/incidents/inc_1')
+      for (const part of ['Replication lag on db-osl-1', 'critical', 'shard db-osl-1', '2026-11-22 01:30 UTC']) {
+        expect(text).toContain(part)
+      }
+      expect(text).toContain('Changed: converge_shard on shard:db-osl-1: NOT held')
+      expect(text).toContain('A person denied: Start 3 VMs (no reason given)')
+      expect(text).toContain('https://nightshift.example/incidents/inc_1')
+      expect(report.found.length).toBeGreaterThan(0)
+      expect(report.nextStep.length).toBeGreaterThan(10)
+      expect(isPlain(text)).toBe(true)
+    },
+  )
+
+  test('what the agent says is to be done stands before what code would say', () => {
+    const report = escalationReport(incident, [], {
+      code: 'AGENT',
+      said: null,
+      nextStep: 'Replace the disk',
+      since: null,
+    })
+    expect(report.nextStep).toBe('Replace the disk')
+    expect(report.since).toBe('2026-11-22 02:00 UTC')
+  })
+})
+
+describe('a model that answers in JSON is quoted by its words', () => {
+  test.each([
+    ['{"final_answer": {"summary": "The disk is full.", "confidence": "high"}}', 'The disk is full'],
+    ['```json\n{"reason": "No space left on device", "code": 28}\n```', 'No space left on device'],
+    ['I looked. {"tool_call": {"name": "x", "parameters": {"id": "n"}}} Then I stopped.', 'I looked. Then I stopped.'],
+    ['{"name": "get_node", "parameters": {"id": "node-1"}}', 'It said nothing in words'],
+    ['The answer is {"name": "get_node", "par', 'The answer is'],
+    ['', 'It said nothing in words'],
+    ['A plain sentence, 97% full.', 'A plain sentence, 97% full.'],
+  ])('%s', (said, words) => {
+    expect(plainWords(said)).toBe(words)
+  })
+
+  test('whatever it says, nobody is woken by braces', () => {
+    const plain = (text: string) => expect(isPlain(plainWords(text))).toBe(true)
+    fc.assert(fc.property(fc.json(), plain))
+    fc.assert(fc.property(fc.json(), fc.string(), (json, text) => plain(`${text} ${json} ${text}`)))
+    fc.assert(fc.property(fc.json(), fc.nat(200), (json, cut) => plain(json.slice(0, cut))))
+  })
+})

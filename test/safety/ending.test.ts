@@ -1,0 +1,147 @@
+import { describe, expect, test } from '@jest/globals'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { plainPolicy } from '../../domain/policy.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+import { categoryRule, outcomeRule } from '../../safety/ending.ts'
+import { fold } from '../../safety/fold.ts'
+import type { Policy } from '../../safety/ruling.ts'
+import { logOf, row, verified, wrote } from '../support/events.ts'
+
+const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
+const vm: ResourceRef = { kind: 'vm', id: 'vm-1' }
+const over = { total: 1, firing: 0, unknown: 0, endless: 0, endedForSeconds: 300, quietSeconds: 120 }
+const firing = { ...over, firing: 1, endedForSeconds: null }
+const policy = plainPolicy('inc_00000000000000000000000001', shard)
+
+/** A read of a resource that tells how it is. */
+const read = (thing: ResourceRef, health: string) =>
+  row('tool_finished', {
+    ...{ callId: 'c1_0', tool: 'get_shard', arguments: {}, effect: 'read', targets: [thing], outcome: 'done' },
+    result: { ok: true, data: {}, meta: {} },
+    body: null,
+    discovered: [{ ...thing, name: thing.id, aliases: [], seen: true, health }],
+  })
+const alertEnded = row('alert_received', { status: 'resolved' })
+
+const state = (rows: IncidentEvent[]) => fold(logOf(...rows), 1, shard)
+const ruled = (outcome: string, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
+  outcomeRule(outcome, state(rows), { ...policy, alerts: over, ...more })
+
+describe('what fires is not over', () => {
+  test.each(['no_fault', 'self_resolved'])(
+    '%s is refused while an alert fires, and the way out is named',
+    (outcome) => {
+      const refused = ruled(outcome, [read(shard, 'nominal')], { alerts: firing })
+      expect(refused).toMatchObject({ code: 'STILL_FIRING', hint: expect.stringContaining('no_fault_found') })
+    },
+  )
+
+  test('with no alert at all nothing resolved itself', () => {
+    const none = { ...over, total: 0, endedForSeconds: null }
+    expect(ruled('self_resolved', [], { alerts: none })?.code).toBe('NO_ALERT')
+    expect(ruled('no_fault', [], { alerts: none })).toBeNull()
+  })
+
+  test.each(['no_fault', 'self_resolved'])('%s is kept until the alerts were quiet for long enough', (outcome) => {
+    const kept = ruled(outcome, [], { alerts: { ...over, endedForSeconds: 20 } })
+    expect(kept).toMatchObject({ code: 'NOT_QUIET_YET', details: { waitSeconds: 100 } })
+    expect(ruled(outcome, [])).toBeNull()
+  })
+
+  test('an alert of a sender without ends never shows that it is over', () => {
+    expect(ruled('self_resolved', [], { alerts: { ...over, endless: 1 } })?.code).toBe('STILL_FIRING')
+  })
+
+  test('after a crowd of ends only the resource itself shows it', () => {
+    const crowd = { ...over, unknown: 1 }
+    expect(ruled('no_fault', [], { alerts: crowd })?.code).toBe('STILL_FIRING')
+    expect(ruled('no_fault', [read(shard, 'nominal')], { alerts: crowd })).toBeNull()
+  })
+
+  test.each(['no_fault', 'self_resolved'])('%s of what was seen ill is refused', (outcome) => {
+    expect(ruled(outcome, [read(shard, 'degraded')])?.code).toBe('STILL_DEGRADED')
+    expect(ruled(outcome, [read(shard, 'unknown')])).toBeNull()
+  })
+})
+
+describe('a repair', () => {
+  const write = wrote('c2_0', [shard])
+
+  test.each([
+    ['held', [write, verified('c2_0', 'held')], null],
+    ['not held', [write, verified('c2_0', 'not_held')], 'REPAIR_NOT_VERIFIED'],
+    ['not read', [write, verified('c2_0', 'open')], 'FSM_BLOCKED'],
+    ['unproven', [write, verified('c2_0', 'unproven')], 'REPAIR_NOT_VERIFIED'],
+    ['unproven, then the resource is nominal', [write, verified('c2_0', 'unproven'), read(shard, 'nominal')], null],
+    [
+      'unproven, the resource was nominal before',
+      [read(shard, 'nominal'), write, verified('c2_0', 'unproven')],
+      'REPAIR_NOT_VERIFIED',
+    ],
+    ['unproven, then every alert ended', [write, verified('c2_0', 'unproven'), alertEnded], null],
+    ['unproven, every alert ended before', [alertEnded, write, verified('c2_0', 'unproven')], 'REPAIR_NOT_VERIFIED'],
+    [
+      'held, and the resource is degraded after it',
+      [write, verified('c2_0', 'held'), read(shard, 'degraded')],
+      'STILL_DEGRADED',
+    ],
+    ['held, and the resource was degraded before it', [read(shard, 'degraded'), write, verified('c2_0', 'held')], null],
+    [
+      'of two targets one did not hold',
+      [wrote('c2_0', [vm]), verified('c2_0', 'not_held'), wrote('c3_0', [shard]), verified('c3_0', 'held')],
+      'REPAIR_NOT_VERIFIED',
+    ],
+    [
+      'a second try at the same target held',
+      [wrote('c2_0', [vm]), verified('c2_0', 'not_held'), wrote('c3_0', [vm]), verified('c3_0', 'held')],
+      null,
+    ],
+    ['nothing was written', [], 'NOTHING_WRITTEN'],
+  ])('%s', (_what, rows, code) => {
+    expect(ruled('repaired', rows as IncidentEvent[])?.code ?? null).toBe(code)
+  })
+
+  test('whoever silences what raises the alert has not shown that it is over', () => {
+    const silence = row('tool_started', {
+      ...(wrote('c2_0', [shard]) as IncidentEvent<'tool_started'>).metadata,
+      tool: 'exec',
+      arguments: { on: 'n', argv: ['systemctl', 'stop', 'prometheus-alertmanager'], reason: 'x' },
+    })
+    expect(ruled('repaired', [silence, verified('c2_0', 'unproven'), alertEnded])?.code).toBe('REPAIR_NOT_VERIFIED')
+  })
+
+  test('a repair that held may end while its alert still fires: it is watched', () => {
+    expect(ruled('repaired', [write, verified('c2_0', 'held')], { alerts: firing })).toBeNull()
+  })
+})
+
+describe('other endings', () => {
+  test('a question ends answered, and nothing else does', () => {
+    expect(ruled('answered', [], { isQuestion: true })).toBeNull()
+    expect(ruled('no_fault', [], { isQuestion: true })?.code).toBe('IS_A_QUESTION')
+    expect(ruled('answered', [])?.code).toBe('NO_QUESTION')
+  })
+
+  test.each([
+    ['nothing was written', [], 'NOT_MITIGATED'],
+    ['a write did not hold', [wrote('c2_0', [vm]), verified('c2_0', 'not_held'), read(vm, 'nominal')], 'NOT_MITIGATED'],
+    ['it held, and nothing was read after it', [wrote('c2_0', [vm]), verified('c2_0', 'held')], 'NOT_MITIGATED'],
+    [
+      'it held, and what it touched is ill',
+      [wrote('c2_0', [vm]), verified('c2_0', 'held'), read(vm, 'degraded')],
+      'NOT_MITIGATED',
+    ],
+    [
+      'it held, and what it touched is well',
+      [wrote('c2_0', [vm]), verified('c2_0', 'held'), read(vm, 'nominal')],
+      null,
+    ],
+  ])('mitigated, when %s', (_what, rows, code) => {
+    expect(categoryRule('mitigated', state(rows as IncidentEvent[]), policy)?.code ?? null).toBe(code)
+  })
+
+  test('every other category needs no more than a look', () => {
+    expect(categoryRule('no_tool', state([]), policy)).toBeNull()
+    expect(categoryRule(undefined, state([]), policy)).toBeNull()
+  })
+})
