@@ -12,9 +12,11 @@ export function statusWords(incident: Standing): string {
 }
 
 /** What is to be known about a status besides its word. Pages show it as a mark. */
-export function remarks({ status, category, alerts, reopened, owner, keptReason, cancelledUntil }: Standing): string[] {
+export function remarks(incident: Standing): string[] {
+  const { status, outcome, category, alerts, reopened, owner, keptReason, cancelledUntil } = incident
   const said: string[] = []
-  if (status === 'escalated' && category === 'mitigated') said.push('the impact is gone and the cause is left')
+  if (status === 'resolved' && outcome === 'expected') said.push('expected')
+  if (status === 'escalated' && category === 'mitigated') said.push('mitigated: the impact is gone, the cause is left')
   if (status === 'cancelled' && cancelledUntil) said.push(`until ${minute(cancelledUntil)}`)
   const isClosed = status === 'resolved' || status === 'escalated' || status === 'cancelled'
   if (isClosed && alerts.firing > 0) said.push('its alert still fires')

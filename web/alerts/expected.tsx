@@ -34,7 +34,7 @@ export function Expected() {
   if (items.length === 0) return null
   const refused = missing(session, 'manage_incident')
   return (
-    <section className="stack tight" aria-labelledby="expected-title">
+    <section className="stack tight expected" aria-labelledby="expected-title">
       <h2 id="expected-title">Expected</h2>
       <div className="sheet">
         <ul className="things">
