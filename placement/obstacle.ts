@@ -1,6 +1,6 @@
 import type { Obstacle, PlacementProblem } from '../domain/placement.ts'
 import type { Names } from './cluster/instance.ts'
-import { nameOf } from './cluster/shortage.ts'
+import { nameOf } from './cluster/situation.ts'
 import type { Impossible, Limit, Repair } from './search/impossible.ts'
 
 /** Why not all can be placed, in words for whoever is woken by it: what contradicts what, and what would repair it. */

@@ -2,7 +2,7 @@ import type { PlacementProblem, Plan, PlanStep, Proof } from '../domain/placemen
 import { holds } from './certificate.ts'
 import type { Instance, Names } from './cluster/instance.ts'
 import type { Known } from './cluster/known.ts'
-import { nameOf } from './cluster/shortage.ts'
+import { nameOf } from './cluster/situation.ts'
 import { withNeeds } from './steps.ts'
 
 /** What a search knows, by name and in steps that can be carried out; null when it knows no moves. Its claims are not checked here, its proof is. */

@@ -7,6 +7,7 @@ import { type Situation, situationOf } from './cluster/situation.ts'
 import { obstacleOf } from './obstacle.ts'
 import { planOf, unplacedOf } from './plan.ts'
 import type { PlanReport } from './plan-process.ts'
+import { domainNames } from './rules.ts'
 import { reportsOf } from './search-process.ts'
 import { verifyPlan } from './verify.ts'
 
@@ -92,16 +93,12 @@ function nothing(state: Plan['state'], reason: string | null): Plan {
 
 type Death = { name: string; hosts: number[] }
 
-/** Who may die next: each target, or with rack constraints each rack. */
-function deathsOf({ useRackConstraints }: PlacementProblem, { targets }: Situation): Death[] {
-  const deaths = new Map<string, Death>()
-  for (const [index, { name, rack }] of targets.entries()) {
-    const key = useRackConstraints && rack !== null ? rack : name
-    const death = deaths.get(key) ?? { name: key, hosts: [] }
-    death.hosts.push(index)
-    deaths.set(key, death)
-  }
-  return [...deaths.values()]
+/** What may die next: each target, or with rack constraints each rack. */
+function deathsOf(problem: PlacementProblem, { targets }: Situation): Death[] {
+  const index = new Map(targets.map(({ name }, at) => [name, at]))
+  return domainNames(problem, targets).map(({ name, hosts }) => ({
+    ...{ name, hosts: hosts.map((host) => index.get(host.name) as number) },
+  }))
 }
 
 function standingOf(

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { many, names } from '../../domain/told-plan.ts'
+import { domainNames } from '../../placement/rules.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
 import { table } from '../table.ts'
@@ -104,8 +105,8 @@ function detailOf(outcome: string, plan: Plan | null): string {
   return outcome === 'left down' ? names(plan.unplaced.map(({ vm }) => vm)) : 'no plan was found in time'
 }
 
-function domainsOf({ hosts, useRackConstraints }: PlacementProblem): Map<string, string[]> {
-  const live = hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
-  const grouped = Map.groupBy(live, ({ name, rack }) => (useRackConstraints && rack !== null ? rack : name))
-  return new Map([...grouped].map(([name, members]) => [name, members.map((host) => host.name)]))
+/** Live hosts by the rack or host that dies, in the order of their names. */
+function domainsOf(problem: PlacementProblem): [name: string, hosts: string[]][] {
+  const live = problem.hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
+  return domainNames(problem, live).map(({ name, hosts }) => [name, hosts.map((host) => host.name)])
 }
