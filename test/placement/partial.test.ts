@@ -68,7 +68,9 @@ test('a VM that racks keep down says so, names those of lower priority that star
   expect(plan.steps.find((step) => step.vm === 'vm-105')).toMatchObject({ priority: 60, haGroup: 'ha-search' })
   const [relaxed] = plan.obstacle?.repairs ?? []
   expect(relaxed).toMatchObject({ kind: 'drop_racks', name: 'use_rack_constraints', amount: null })
-  expect(relaxed?.text).toMatch(/^With use_rack_constraints: false vm-101 \(priority 100\) and vm-102 \(priority 80\) would/)
+  expect(relaxed?.text).toMatch(
+    /^With use_rack_constraints: false vm-101 \(priority 100\) and vm-102 \(priority 80\) would/,
+  )
   expect(plan.reason).toContain('With use_rack_constraints: false vm-101')
 
   const free = await solve({ ...deadRack(), useRackConstraints: false })
@@ -127,7 +129,7 @@ test('whom a small plan leaves down is the least harm that trying everything fin
     expect({ seed, migrations: plan?.migrations ?? 0 }).toEqual({ seed, migrations: best.migrations })
     if (plan?.state === 'partial') partial += 1
   }
-  expect(partial).toBeGreaterThan(20)
+  expect(partial).toBeGreaterThan(10)
 })
 
 /** Twelve hosts and many more VMs than have room, of all sizes and three priorities. */
