@@ -1,9 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import { append, IncidentNotFoundError } from '../db/append.ts'
 import { type Closing, closeIncident, incidentById, lockIncident, NotAllowedError } from '../db/incidents.ts'
+import { foundByRuling } from '../db/judged.ts'
 import { investigateAgain } from '../db/requests.ts'
+import { claim, marked, mostClaims } from '../domain/claim.ts'
 import { type IncidentStatus, incident, incidentActions, resolveOutcome, runningStatuses } from '../domain/incident.ts'
-import { claim } from '../tools/incident.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentExample } from './examples.ts'
@@ -28,7 +29,7 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     body: z.strictObject({
       resolution: z.string().min(3).max(2000),
       outcome: resolveOutcome.default('repaired'),
-      claims: z.array(claim).max(20).default([]),
+      claims: z.array(claim).max(mostClaims).default([]),
     }),
     bodyExample: { resolution: 'The replica was restarted by hand.', outcome: 'repaired', claims: [] },
     answer: incident,
@@ -38,13 +39,10 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
       tool: 'resolve_incident',
       identity: ({ id }, { resolution, outcome, claims }) => ({ id, resolution, outcome, claims }),
     },
-    run: ({ params: { id }, body: { resolution, outcome, claims }, ...by }) =>
-      close(
-        deps,
-        id,
-        { status: 'resolved', resolution, outcome, confidence: null, claims: by.judged ? claims : [] },
-        by,
-      ),
+    async run({ params: { id }, body: { resolution, outcome, claims }, ...by }) {
+      const shown = by.judged ? marked(claims, await foundByRuling(db, by.judged)) : { claims: [], unshown: [] }
+      return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown }, by)
+    },
   })
 
   endpoint(router, deps, {
@@ -60,8 +58,10 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     example: { ...incidentExample, status: 'escalated' },
     problems: [404, 409],
     agent: { tool: 'escalate_incident', identity: ({ id }) => ({ id }) },
-    run: ({ params: { id }, body: { reason }, ...by }) =>
-      close(deps, id, { status: 'escalated', reason, code: by.judged ? 'AGENT' : 'PERSON' }, by),
+    async run({ params: { id }, body: { reason }, ...by }) {
+      const { unshown } = by.judged ? marked([], await foundByRuling(db, by.judged)) : { unshown: [] }
+      return await close(deps, id, { status: 'escalated', reason, code: by.judged ? 'AGENT' : 'PERSON', unshown }, by)
+    },
   })
 
   endpoint(router, deps, {

@@ -33,3 +33,10 @@ export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
   if (!row) throw new Error(`result body ${digest} is missing`)
   return row.bytes.toString('utf8')
 }
+
+/** The bodies that are still there; one that is gone is left out, and what rests on it counts as cut. */
+export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): Promise<Map<string, string>> {
+  if (digests.length === 0) return new Map()
+  const rows = await db.selectFrom('resultBody').select(['digest', 'bytes']).where('digest', 'in', digests).execute()
+  return new Map(rows.map(({ digest, bytes }) => [digest, bytes.toString('utf8')]))
+}

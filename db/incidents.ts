@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { type StoredClaim, type Unshown, withMarks } from '../domain/claim.ts'
 import type { NewEvent } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import {
@@ -186,10 +187,11 @@ export type Closing =
       status: 'resolved'
       resolution: string
       outcome: ResolveOutcome
-      claims: { text: string; evidence: number[] }[]
+      claims: StoredClaim[]
+      unshown?: Unshown[]
       confidence: string | null
     }
-  | { status: 'escalated'; reason: string; code: string }
+  | { status: 'escalated'; reason: string; code: string; unshown?: Unshown[] }
   | { status: 'cancelled'; reason: string }
 
 /**
@@ -245,12 +247,14 @@ function closingEvent(
 ): NewEvent {
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
-    const { resolution, outcome, claims, confidence } = closing
-    return { ...common, kind: 'resolved', detail: resolution, metadata: { resolution, outcome, claims, confidence } }
+    const { resolution, outcome, claims, confidence, unshown = [] } = closing
+    const metadata = { resolution, outcome, claims, confidence, ...(unshown.length > 0 && { unshown }) }
+    return { ...common, kind: 'resolved', detail: withMarks(resolution, claims, unshown), metadata }
   }
   if (closing.status === 'escalated') {
-    const { reason, code } = closing
-    return { ...common, kind: 'escalated', detail: reason, metadata: { reason, code, severity } }
+    const { reason, code, unshown = [] } = closing
+    const metadata = { reason, code, severity, ...(unshown.length > 0 && { unshown }) }
+    return { ...common, kind: 'escalated', detail: withMarks(reason, [], unshown), metadata }
   }
   return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { StoredClaim, Unshown } from './claim.ts'
 import type { IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
 import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
@@ -156,7 +157,7 @@ export type EventMetadata = {
     final: {
       text: string
       confidence: 'high' | 'medium' | 'low' | null
-      claims?: { text: string; evidence: number[] }[]
+      claims?: StoredClaim[]
     } | null
     problem: { code: string; text: string } | null
     usage: { promptTokens: number; completionTokens: number }
@@ -262,10 +263,12 @@ export type EventMetadata = {
   resolved: {
     resolution: string
     outcome: ResolveOutcome
-    claims: { text: string; evidence: number[] }[]
+    claims: StoredClaim[]
+    /** Sentences of the resolution that no row shows. */
+    unshown?: Unshown[]
     confidence: string | null
   }
-  escalated: { reason: string; code: string; severity: Severity }
+  escalated: { reason: string; code: string; severity: Severity; unshown?: Unshown[] }
   cancelled: { reason: string }
   capability_gap: { category: 'investigation' | 'remediation' | 'notification'; description: string }
   commented: { text: string; confidence: string | null; action: string | null }

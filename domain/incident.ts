@@ -32,7 +32,7 @@ export const incidentRole = z.enum(['leader', 'follower'])
 export type IncidentRole = z.infer<typeof incidentRole>
 
 /** Why an incident was closed as resolved. `repaired` needs a write and a later verification that held. */
-export const resolveOutcome = z.enum(['repaired', 'self_resolved', 'no_fault'])
+export const resolveOutcome = z.enum(['repaired', 'self_resolved', 'no_fault', 'answered', 'expected'])
 export type ResolveOutcome = z.infer<typeof resolveOutcome>
 
 export const incidentType = z.string().regex(/^[a-z0-9_]{1,48}$/)

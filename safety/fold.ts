@@ -18,6 +18,8 @@ export type State = {
   writes: { callId: string; tool: string; startedSeq: number; verified: 'open' | 'held' | 'not_held' }[]
   /** Rows that may be cited as evidence. */
   evidence: Set<number>
+  /** The rows that claims, a resolution and a reason are held against. */
+  rows: IncidentEvent[]
   /** Look-ups that were made, whether they succeeded or not: an escalation needs one, and a platform that is down is a finding. */
   diagnostics: number
   /** Look-ups that answered. */
@@ -65,7 +67,7 @@ export function fold(events: readonly IncidentEvent[], attempt: number, pinned: 
   for (const event of events) {
     state.lastSeq = Math.max(state.lastSeq, event.seq)
     // An alert belongs to the incident, not to an attempt: it may be cited in each.
-    if (event.kind === 'alert_received') state.evidence.add(event.seq)
+    if (event.kind === 'alert_received') cite(state, event)
     if (event.attempt !== attempt) continue
     passTime(state, clock, event)
     apply(state, event)
@@ -81,6 +83,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): State {
     open: null,
     writes: [],
     evidence: new Set(),
+    rows: [],
     diagnostics: 0,
     reads: 0,
     lookedAt: new Set(),
@@ -128,6 +131,7 @@ function apply(state: State, event: IncidentEvent): void {
   switch (event.kind) {
     case 'context_assembled':
       state.hintFrom = event.metadata.hintFrom
+      state.rows.push(event)
       break
     case 'model_answered':
       state.modelTurns += 1
@@ -165,11 +169,19 @@ function isWarning(code: string): boolean {
 }
 
 const recentLimit = 4
+const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
+
+function cite(state: State, event: IncidentEvent): void {
+  state.evidence.add(event.seq)
+  state.rows.push(event)
+}
 
 function judged(state: State, event: IncidentEvent<'call_judged'>): void {
   const { callId, tool, verdict, code } = event.metadata
   state.correctionsInARow = 0
-  if (state.recent.at(-1)?.callId !== callId) {
+  // What was refused for its words alone may come again as it is: it is then marked.
+  const isFirstWording = verdict === 'refuse' && wordings.has(code) && state.phantoms === 0
+  if (state.recent.at(-1)?.callId !== callId && !isFirstWording) {
     // Compared by digest only when a call is judged: folding hashes nothing.
     state.recent.push({ callId, tool, arguments: event.metadata.arguments })
     if (state.recent.length > recentLimit) state.recent.shift()
@@ -178,7 +190,7 @@ function judged(state: State, event: IncidentEvent<'call_judged'>): void {
   if (verdict !== 'refuse') return
   const { recoverable, loop } = refusalOf(code)
   if (loop) state.loops += 1
-  if (code === 'PHANTOM_CLAIM') state.phantoms += 1
+  if (wordings.has(code)) state.phantoms += 1
   if (recoverable) recovering(state, tool, code)
 }
 
@@ -200,8 +212,9 @@ function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
   const looks = effect === 'read' || effect === 'resolve'
   if (looks) state.diagnostics += 1
   state.bytes += body?.bytes ?? JSON.stringify(result.data ?? null).length
+  // That a write failed is a finding too.
+  if (result.ok || effect === 'write') cite(state, event)
   if (!result.ok) return
-  state.evidence.add(event.seq)
   if (state.recovering.delete(tool)) state.recoveries.succeeded += 1
   if (!looks) return
   state.reads += 1
@@ -214,7 +227,7 @@ function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
 function verify(state: State, event: IncidentEvent<'verification'>): void {
   const { callId, outcome } = event.metadata
   if (outcome === 'open') return
-  state.evidence.add(event.seq)
+  cite(state, event)
   for (const write of state.writes) if (write.callId === callId) write.verified = outcome
   if (state.open?.callId === callId) state.open = null
 }
