@@ -78,8 +78,7 @@ export function actionsIn(clause: string): Action[] {
     const behind = clause.slice(match.index + verb.length)
     if (supposed.test(before)) return []
     const isDenied = denied.test(before)
-    const isFirst =
-      /^\s*(?:(?:done|ok|then|and|also|successfully|so)[:,-]? )*$/.test(before) && /^ ?(?:[\w§]|$)/.test(behind)
+    const isFirst = /^\s*(?:(?:done|ok|then|and|also|successfully|so)[:,-]? )*$/.test(before) && /^ [\w§]/.test(behind)
     const isOurs = ourselves.test(before) || (isFirst && !/^ (?:by|at|on|in|since)\b/.test(behind))
     const isPassive = passive.test(before)
     // The restored file, a stopped process: what comes before its noun describes it.

@@ -58,9 +58,12 @@ function clauseProblem(
     : places
   const saysMuch = statesIn(clause.text).length > 0 || figuresIn(clause.text).length > 0
   if (fresh.length === 0 && saysMuch) return stale()
+  // That a write failed is shown by the write itself.
+  const isFailure = claim.kind === 'did' && citedWrites(places, evidence).some(({ failed }) => failed)
+  const shown = isFailure ? 'failed failing' : ''
   const found =
     unnamed(clause, places, evidence) ??
-    unsupported(clause, fresh, false) ??
+    unsupported(clause, fresh, false, shown) ??
     misplaced(clause, places) ??
     goneProblem(
       clause,

@@ -7,11 +7,19 @@ const mostOperands = 24
 const percent: Unit = { dimension: 'percent', factors: [1] }
 const seconds: Unit = { dimension: 'seconds', factors: [1] }
 
-/** Words that say that a number was worked out from others. */
-const cue =
-  /\b(?:over by|together|total|sum|altogether|in all|difference|differs?|more|fewer|less|free|left|remain\w*|grew|grown|growth|increase\w*|decrease\w*|rose|fell|dropped|up by|down by|per|times|twice|ratio|share|took|within|lasted|between|apart|later|earlier|short|missing|too many|combined|average|each|of|gap|ago|after|for)\b/
+/** Words that say how a number was worked out from others. */
+const cues = {
+  sum: /\b(?:together|total|sum|altogether|in all|combined)\b/,
+  difference:
+    /\b(?:over by|by|difference|differs?|more|fewer|less|free\w*|left|remain\w*|grew|grown|growth|increase\w*|decrease\w*|rose|fell|dropped|short|missing|too many|apart|gap|available)\b/,
+  ratio: /\b(?:times|twice|ratio|share|per|average|each)\b|%|percent/,
+  duration: /\b(?:took|within|lasted|between|after|later|earlier|ago|apart|for|took|down for|in)\b/,
+}
+type Way = keyof typeof cues
+/** So many digits are met by chance too seldom to ask for a word. */
+const tellingDigits = 4
 
-/** Is the number a sum, difference, product, ratio or duration of what is quoted? Small ones need a word that says so. */
+/** Is the number a sum, difference, product, ratio or duration of what is quoted? A short one needs a word that says so. */
 export function isComputed(
   figure: Figure,
   clause: string,
@@ -21,9 +29,13 @@ export function isComputed(
   const digits = String(Math.abs(figure.value))
     .replace(/[^\d]/g, '')
     .replace(/^0+|0+$/g, '').length
-  if (digits < 3 && !cue.test(clause) && figure.unit?.dimension !== 'percent') return false
-  return [...sums(values), ...pairs(values), ...durations(times)].some((known) => says(figure, known))
+  const mayBe = (way: Way) => digits >= tellingDigits || cues[way].test(clause)
+  return [...sums(values), ...pairs(values), ...durations(times)].some(
+    ({ way, ...known }) => mayBe(way) && says(figure, known),
+  )
 }
+
+type Computed = Known & { way: Way }
 
 function based(value: Value): { value: number; unit: Unit | null } {
   if (!value.unit) return { value: value.value, unit: null }
@@ -31,7 +43,7 @@ function based(value: Value): { value: number; unit: Unit | null } {
 }
 
 /** All quoted numbers of one key together, and those of one value as often as it stands there. */
-function sums(values: readonly Value[]): Known[] {
+function sums(values: readonly Value[]): Computed[] {
   if (values.length < 2) return []
   const groups = new Map<string, Value[]>()
   for (const value of values) {
@@ -44,41 +56,42 @@ function sums(values: readonly Value[]): Known[] {
     const parts = group.map(based)
     const unit = parts[0]?.unit ?? null
     if (parts.some((part) => part.unit?.dimension !== unit?.dimension)) return []
-    return [{ value: parts.reduce((sum, part) => sum + part.value, 0), unit, from: first.unit ? null : first }]
+    const total = parts.reduce((sum, part) => sum + part.value, 0)
+    return [{ way: 'sum' as const, value: total, unit, from: first.unit ? null : first }]
   })
 }
 
-function pairs(values: readonly Value[]): Known[] {
+function pairs(values: readonly Value[]): Computed[] {
   const operands = values.slice(0, mostOperands)
-  const known: Known[] = []
+  const known: Computed[] = []
   for (const [index, first] of operands.entries()) {
     for (const second of operands.slice(index + 1)) {
       const a = based(first)
       const b = based(second)
       const from = first.unit ? null : first
       if (a.unit?.dimension === b.unit?.dimension) {
-        known.push({ value: a.value + b.value, unit: a.unit, from })
-        known.push({ value: Math.abs(a.value - b.value), unit: a.unit, from })
+        known.push({ way: 'sum', value: a.value + b.value, unit: a.unit, from })
+        known.push({ way: 'difference', value: Math.abs(a.value - b.value), unit: a.unit, from })
         for (const [part, whole] of [
           [a.value, b.value],
           [b.value, a.value],
         ] as const) {
-          if (whole === 0) continue
-          known.push({ value: (part / whole) * 100, unit: percent, from: null })
-          known.push({ value: part / whole, unit: null, from: first })
+          if (whole === 0 || a.unit?.dimension === 'percent') continue
+          known.push({ way: 'ratio', value: (part / whole) * 100, unit: percent, from: null })
+          known.push({ way: 'ratio', value: part / whole, unit: null, from: first })
         }
       }
-      if (!a.unit || !b.unit) known.push({ value: a.value * b.value, unit: a.unit ?? b.unit, from })
+      if (!a.unit || !b.unit) known.push({ way: 'ratio', value: a.value * b.value, unit: a.unit ?? b.unit, from })
     }
   }
   return known
 }
 
-function durations(times: readonly string[]): Known[] {
+function durations(times: readonly string[]): Computed[] {
   return times.slice(0, mostOperands).flatMap((first, index) =>
     times.slice(index + 1, mostOperands).flatMap((second) => {
       const value = secondsBetween(first, second)
-      return value === null ? [] : [{ value, unit: seconds, from: null }]
+      return value === null ? [] : [{ way: 'duration' as const, value, unit: seconds, from: null }]
     }),
   )
 }

@@ -37,18 +37,20 @@ function inUnitOf(figure: Figure, { value, unit, from }: Known): number[] {
     return value >= 0 && value <= 1 && from.decimals > 0 ? [value, value * 100] : [value]
   }
   if (isField) return isBase && mayMeasure(from.path, wanted.dimension) ? [value] : []
-  return isBase || namesUnit(from, wanted) ? [value] : []
+  if (isBase) return [value]
+  return namedUnits(from, wanted).flatMap((of) => wanted.factors.map((to) => (value * of) / to))
 }
 
-/** A text without a unit beside its numbers may name it in its heading, or the command by an option. */
-function namesUnit({ place }: Value, wanted: Unit): boolean {
+/** A text without a unit beside its numbers may name it in its heading, or the command by an option: how many base units one is. */
+function namedUnits({ place }: Value, wanted: Unit): number[] {
   const text = `${place.part.document().text} ${place.part.head}`.slice(0, 20_000)
-  return [...text.matchAll(/(?<![a-z])(?:1|1024)?-?([kmgt]i?b?|ms|min|hours|days)(?![a-z])(?:-blocks)?/g)].some(
-    (match) => {
-      const unit = unitOf(match[1] as string)
-      return unit?.dimension === wanted.dimension && unit.factors.some((factor) => wanted.factors.includes(factor))
-    },
-  )
+  const base = /(?<![a-z0-9])(?:1b-blocks|bytes|-b1|-[a-z]*b|%s)(?![a-z])/.test(text) ? [1] : []
+  const named = [...text.matchAll(/(?<![a-z])(?:1|1024)?-?([kmgt]i?b?|ms|min|hours|days)(?![a-z])(?:-blocks)?/g)]
+  const units = named.flatMap((match) => unitOf(match[1] as string) ?? [])
+  return [
+    ...(wanted.dimension === 'bytes' ? base : []),
+    ...units.flatMap((unit) => (unit.dimension === wanted.dimension ? unit.factors : [])),
+  ]
 }
 
 const aboutFraction = 0.05

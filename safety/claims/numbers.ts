@@ -1,4 +1,5 @@
 import type { Place } from './quote.ts'
+import { momentsIn } from './times.ts'
 import { type Unit, unitOf, unitOfKey } from './units.ts'
 
 /** A number with the unit behind it. `noun`: the word there that is no unit, as in 3 hosts. */
@@ -118,7 +119,12 @@ export function valuesAt(place: Place): Value[] {
   if (typeof leaf.value === 'boolean' || leaf.value === null) return []
   const values: Value[] = []
   const keyUnit = typeof leaf.value === 'number' ? unitOfKey(leaf.path) : null
-  for (const match of line.matchAll(/(?<![\w.])(-?\d{1,3}(?:,\d{3})+(?!\d)|-?\d+)(\.\d+)?(?: ?(%|[a-zµ°]+))?/gi)) {
+  // The digits of a time are no numbers.
+  const plain = momentsIn(line).reduce(
+    (text, { at, text: time }) => text.slice(0, at) + '¤'.repeat(time.length) + text.slice(at + time.length),
+    line,
+  )
+  for (const match of plain.matchAll(/(?<![\w.])(-?\d{1,3}(?:,\d{3})+(?!\d)|-?\d+)(\.\d+)?(?: ?(%|[a-zµ°]+))?/gi)) {
     const [, digits, fraction = '', word] = match as unknown as [string, string, string?, string?]
     const end = match.index + digits.length + fraction.length
     if (match.index < from || end > to) continue

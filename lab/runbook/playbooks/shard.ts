@@ -74,7 +74,7 @@ export function verifyShard(conversation: Conversation, shard: string): Decision
         {
           kind: 'is',
           text: `${nodes.join(', ')} nominal after the write`,
-          quotes: reads.flatMap((read) => quoted(read, 'status')),
+          quotes: reads.flatMap((read) => quoted(read, 'status', 'health')),
         },
       ],
     )

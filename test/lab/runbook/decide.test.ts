@@ -119,7 +119,7 @@ describe('replication lag', () => {
         text: 'node-db-osl-1b: continued',
         quotes: [{ seq: 3, text: '"detail":"node-db-osl-1b: continued"' }],
       },
-      { kind: 'is', text: 'node-db-osl-1b nominal after the write', quotes: [{ seq: 4, text: '"status":"nominal"' }] },
+      { kind: 'is', text: 'node-db-osl-1b nominal after the write', quotes: [{ seq: 4, text: '"health":"nominal"' }] },
     ])
   })
 })
