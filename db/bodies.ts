@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import type { BodyRef } from '../domain/event.ts'
 import { cleanse } from '../safety/cleanse.ts'
@@ -39,4 +40,18 @@ export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): 
   if (digests.length === 0) return new Map()
   const rows = await db.selectFrom('resultBody').select(['digest', 'bytes']).where('digest', 'in', digests).execute()
   return new Map(rows.map(({ digest, bytes }) => [digest, bytes.toString('utf8')]))
+}
+
+/** A body that a row of this incident keeps the digest of; null where none does, or where it is gone. */
+export async function bodyOfIncident(db: Db, incidentId: string, digest: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select('seq')
+    .where('incidentId', '=', incidentId)
+    .where((where) =>
+      where.or(['body', 'context'].map((field) => sql<boolean>`metadata -> ${field}::text ->> 'digest' = ${digest}`)),
+    )
+    .limit(1)
+    .executeTakeFirst()
+  return row ? ((await bodiesByDigest(db, [digest])).get(digest) ?? null) : null
 }
