@@ -43,12 +43,22 @@ export function absentProblem(part: Part, text: string, claimed: string): Proble
     return isEmpty(part.data) ? null : problem('STILL_THERE', `the answer of row ${part.seq} is not empty`)
   }
   if (!isSaid(wanted, claimed)) return problem('NOT_ABSENT', `the text does not speak of ${said(text)}`)
+  if (/^(?:no|not|none|nothing|any|anything|never|nobody)$/.test(wanted))
+    return problem('NOT_ABSENT', `${said(text)} names nothing`)
+  const troubled = trouble.test(wanted) ? troubles.exec(answerOf(part))?.[0] : undefined
+  if (troubled) return problem('STILL_THERE', `${said(troubled)} stands in row ${part.seq}`)
   if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} stands in row ${part.seq}`)
   return narrowed(part, wanted, claimed)
 }
 
+/** Who says that there are no errors says so of all their names. */
+const trouble = /^(?:errors?|failures?|problems?|issues?|warnings?|crash(?:es)?|faults?)$/
+const troubles =
+  /(?<![a-z_])(?:err(?:or)?s?(?![a-z])|fail\w*|fatal|panic\w*|exception\w*|killed|out of memory|crash\w*|critical|eaddrinuse|denied|timed out|refused|reset by)/
+
 /** As whole words: trace.log.3 does not stand in trace.log.30. */
 function stands(answer: string, wanted: string): boolean {
+  if (/[a-z]{3,}s$/.test(wanted) && answer.includes(wanted.slice(0, -1))) return true
   return /^[a-z0-9].*[a-z0-9]$/.test(wanted) && /\d/.test(wanted) ? holdsName(answer, wanted) : answer.includes(wanted)
 }
 
@@ -146,7 +156,7 @@ export function denialProblem(clause: Clause, cited: readonly Part[]): Problem |
     const noun = (phrase as string).trim().split(' ')[0] as string
     const stem = noun.replace(/(?:ies|es|s)$/, '')
     if (stem.length < 3) continue
-    const pattern = new RegExp(`(?<![a-z_])${stem}`)
+    const pattern = trouble.test(noun) ? troubles : new RegExp(`(?<![a-z_])${stem}`)
     const reads = cited.filter(({ source }) => source !== 'record')
     const holding = reads.find(
       (part) =>

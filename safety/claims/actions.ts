@@ -41,6 +41,10 @@ const groups = [
   ['flushed reset reseated', 'flush reset reseat'],
   ['failed over', 'failover promot'],
   ['rolled back', 'revert restor undo roll'],
+  ['silenced muted acknowledged snoozed', 'silenc mut acknowledg snooz'],
+  ['evicted rescheduled recreated', 'evict reschedul recreat delet'],
+  ['paused suspended', 'paus suspend stop'],
+  ['backed up', 'backup back'],
 ] as const
 /** What any write is called. */
 const general = 'repaired fixed remediated mitigated corrected executed performed carried-out done'
@@ -51,9 +55,9 @@ const happens = new Set(
   ),
 )
 const verbs = [...groups.flatMap(([forms]) => forms.split(' ')), ...general.split(' ')]
-const multi = ['failed over', 'rolled back', 'carried out', 'taken back', 'took back']
+const multi = ['failed over', 'rolled back', 'backed up', 'carried out', 'taken back', 'took back']
 const verbPattern = new RegExp(
-  `(?<![\\w-])(${[...multi, ...verbs.filter((verb) => !['failed', 'over', 'rolled', 'back', 'carried-out'].includes(verb))].join('|')})(?![\\w-])`,
+  `(?<![\\w-])(${[...multi, ...verbs.filter((verb) => !['failed', 'over', 'rolled', 'backed', 'up', 'back', 'carried-out'].includes(verb))].join('|')})(?![\\w-])`,
   'g',
 )
 
@@ -68,10 +72,42 @@ const supposed =
 const byOthers =
   /^[^,;]{0,60}?\bby (?:the |an? |its )?(?:systemd|kernel|oom\S*|operators?|persons?|people|users?|admin\w*|engineers?|cron\w*|kube\w*|kubernetes|watchdog|scheduler|deploy\w*|someone|somebody|another|other|tenants?|owner|customer|team|on-call|hand|itself|logrotate|docker|supervisor\w*)\b/
 
+const others =
+  'systemd|kernel|oom killer|operators?|somebody|someone|admins?|engineers?|cron|kubernetes|kubelet|watchdog|scheduler|logrotate|docker|supervisor\\w*|tenant|customer|owner|deploy'
+const otherSubject = new RegExp(`\\b(?:${others}) (?:(?:has|had|have|then|also|\\w+ly) )*$`)
+/** What one does without changing anything. */
+const harmless = new Set(
+  'checked looked verified confirmed observed queried inspected noticed compared searched listed reviewed examined considered escalated reported asked waited tried needed wanted noted concluded assumed decided planned proposed recorded investigated requested expected measured traced followed used received opened ended called visited learned suspected believed ignored'.split(
+    ' ',
+  ),
+)
+const ownVerb =
+  /\b(?:i|we|i've|we've|nightshift|the agent)(?:'ve| have| has| had)?(?: (?:then|also|just|already|now|\w+ly))* ([a-z]{2,}ed)\b|\b(?:was|were|been|got|is|are)(?: \w+ly)* ([a-z]{2,}(?:ed|n))\b(?=[^,;]{0,40}\bby (?:us|me|nightshift|the agent|this (?:run|investigation|agent))\b)/g
+
 export type Action = { verb: string; isOurs: boolean; isDenied: boolean; isByOthers: boolean }
 
 /** The actions that a clause says were done, in its own words; what should be or could be done is none. */
 export function actionsIn(clause: string): Action[] {
+  return [...knownActions(clause), ...ownActions(clause)]
+}
+
+/** Whatever else this investigation says that it did: any verb of its own but those of looking. */
+function ownActions(clause: string): Action[] {
+  return [...clause.matchAll(ownVerb)].flatMap((match) => {
+    const verb = (match[1] ?? match[2]) as string
+    if (harmless.has(verb) || verbs.includes(verb) || supposed.test(clause.slice(0, match.index))) return []
+    return [
+      {
+        verb,
+        isOurs: true,
+        isDenied: denied.test(clause.slice(0, match.index + match[0].length - verb.length)),
+        isByOthers: false,
+      },
+    ]
+  })
+}
+
+function knownActions(clause: string): Action[] {
   return [...clause.matchAll(verbPattern)].flatMap((match) => {
     const verb = match[1] as string
     const before = clause.slice(0, match.index)
@@ -79,7 +115,8 @@ export function actionsIn(clause: string): Action[] {
     if (supposed.test(before)) return []
     const isDenied = denied.test(before)
     const isFirst = /^\s*(?:(?:done|ok|then|and|also|successfully|so)[:,-]? )*$/.test(before) && /^ [\w§]/.test(behind)
-    const isOurs = ourselves.test(before) || (isFirst && !/^ (?:by|at|on|in|since)\b/.test(behind))
+    const isOurs =
+      !otherSubject.test(before) && (ourselves.test(before) || (isFirst && !/^ (?:by|at|on|in|since)\b/.test(behind)))
     const isPassive = passive.test(before)
     // The restored file, a stopped process: what comes before its noun describes it.
     const describes =
@@ -100,6 +137,7 @@ export function tellsOf(verb: string, folded: string, isWrite: boolean): boolean
     .filter(([forms]) => forms === verb || forms.split(' ').includes(verb))
     .flatMap(([, all]) => all.split(' '))
   const words = foldText(folded).split(/[^a-z0-9]+/)
+  if (stems.length === 0) stems.push(verb.replace(/(?:ed|n)$/, '').slice(0, 6))
   return [...stems, ...(verb.endsWith(' back') ? ['restor', 'revert', 'writ'] : [])].some((stem) =>
     words.some((word) => word.startsWith(stem)),
   )

@@ -12,7 +12,8 @@ const cues = {
   sum: /\b(?:together|total|sum|altogether|in all|combined)\b/,
   difference:
     /\b(?:over by|by|difference|differs?|more|fewer|less|free\w*|left|remain\w*|grew|grown|growth|increase\w*|decrease\w*|rose|fell|dropped|short|missing|too many|apart|gap|available)\b/,
-  ratio: /\b(?:times|twice|ratio|share|per|average|each)\b|%|percent/,
+  ratio: /\b(?:times|twice|half|halved|doubled?|tripled?|ratio|share|per|each)\b|%|percent/,
+  mean: /\b(?:average|mean)\b/,
   duration: /\b(?:took|within|lasted|between|after|later|earlier|ago|apart|for|took|down for|in)\b/,
 }
 type Way = keyof typeof cues
@@ -57,7 +58,11 @@ function sums(values: readonly Value[]): Computed[] {
     const unit = parts[0]?.unit ?? null
     if (parts.some((part) => part.unit?.dimension !== unit?.dimension)) return []
     const total = parts.reduce((sum, part) => sum + part.value, 0)
-    return [{ way: 'sum' as const, value: total, unit, from: first.unit ? null : first }]
+    const from = first.unit ? null : first
+    return [
+      { way: 'sum' as const, value: total, unit, from },
+      { way: 'mean' as const, value: total / parts.length, unit, from },
+    ]
   })
 }
 

@@ -18,8 +18,10 @@ export function isCount(figure: Figure, clause: Clause, places: readonly Place[]
   const items = new Set(counted.filter(({ item }) => item.list).map(({ item, part }) => `${part.seq}:${item.start}`))
   if (items.size === figure.value) return true
   if (isWhole && isShared(figure, clause, counted)) return true
-  if (states.length > 0) return false
-  const lists = new Set(counted.flatMap(({ item }) => (item.list ? [item.list] : [])))
+  // Of the three hosts one is nominal: three is how many there are.
+  const isTotal = /\bof (?:the |all )?$/.test(clause.text.slice(0, figure.at))
+  if (states.length > 0 && !isTotal) return false
+  const lists = new Set(places.flatMap(({ item }) => (item.list ? [item.list] : [])))
   return (
     [...lists].some((list) => list.length === figure.value) ||
     clause.groups.some((group) => group.length === figure.value)

@@ -17,7 +17,12 @@ export function numbersProblem(clause: Clause, places: readonly Place[], isLoose
   // Of everything that was read together anything could be computed: of one row at a time.
   const isOneRow = !isLoose || new Set(places.map(({ part }) => part)).size === 1
   const values = own.flatMap(valuesAt)
-  const operands = isOneRow ? values.filter((value) => !isWish(value) || saysWish(clause)) : []
+  // Compared with another resource: its numbers are operands too.
+  const compared =
+    isLoose || !/\b(?:than|twice|half|double|together|sum|total|difference)\b/.test(clause.text)
+      ? values
+      : places.flatMap(valuesAt)
+  const operands = isOneRow ? compared.filter((value) => !isWish(value) || saysWish(clause)) : []
   const times = isOneRow
     ? own.flatMap(({ line, from, to }) => momentsIn(line.slice(from, to)).map(({ text }) => text))
     : []

@@ -91,6 +91,24 @@ export function figuresIn(clause: string): Figure[] {
       isWord: true,
     })
   }
+  for (const match of text.matchAll(/\b(twice|double[ds]?|half|halved|triple[ds]?)\b/gi)) {
+    const word = (match[1] as string).toLowerCase()
+    const value = word.startsWith('h') ? 0.5 : word.startsWith('t') && word !== 'twice' ? 3 : 2
+    const before = text.slice(Math.max(0, match.index - 24), match.index).toLowerCase()
+    const { bound } = approximation(before)
+    const end = match.index + word.length
+    figures.push({
+      value,
+      decimals: 1,
+      unit: null,
+      noun: null,
+      isAbout: true,
+      bound,
+      at: match.index,
+      end,
+      isWord: true,
+    })
+  }
   return figures.sort((a, b) => a.at - b.at)
 }
 

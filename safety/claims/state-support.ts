@@ -4,7 +4,7 @@ import { type Problem, problem, said } from './problems.ts'
 import type { Place } from './quote.ts'
 import { type StateWord, showsState, statesIn } from './states.ts'
 
-const universal = /\b(?:all|every|each|both|none|neither)\b/
+const universal = /\b(?:all|every|each|both|none|neither|every(?:thing|one|where)|nothing)\b/
 
 /** The first state of a clause that these quotes do not say of what the clause says it of. `shown` are words shown otherwise. */
 export function statesProblem(
@@ -26,7 +26,7 @@ export function statesProblem(
       subjects.length === 0
         ? showing
         : showing.filter((place) => subjects.some(({ text }) => holdsName(place.about, text)))
-    if (!isLoose && universal.test(clause.text) && !isForAll(clause.text, about, state, places)) {
+    if (!isLoose && universal.test(clause.text) && !isForAll(clause, about, state)) {
       return problem('NOT_ALL', `not all of them are ${said(spoken(state))} by what is quoted`)
     }
   }
@@ -74,14 +74,14 @@ function subjectsOf(clause: Clause, state: StateWord): Name[] {
 }
 
 /** All, both, every: said by the quote itself, or true of every element of the list, or of as many as are quoted. */
-function isForAll(text: string, showing: readonly Place[], state: StateWord, places: readonly Place[]): boolean {
+function isForAll({ text, groups }: Clause, showing: readonly Place[], state: StateWord): boolean {
   if (showing.some(({ line }) => /\b(?:all|every|each|both|no|none)\b/.test(line))) return true
   const [first] = showing
   if (!first) return false
   const items = new Set(showing.map(({ item, part }) => `${part.seq}:${item.start}`))
   if (/\b(?:both|neither)\b/.test(text)) return items.size >= 2
   const list = first.item.list
-  if (!list) return items.size >= 2 && items.size === new Set(places.map(({ part }) => part.seq)).size
+  if (!list) return groups.some((group) => group.length > 1)
   const { leaves, text: whole } = first.part.document()
   return list.of.every((item) =>
     leaves.some((leaf) => {

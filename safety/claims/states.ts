@@ -11,7 +11,7 @@ const shownBy: Record<string, string> = {
   down: '+down +dead +unreachable +offline +stopped -running -up -reachable -alive',
   dead: '+dead',
   alive: '+alive +live +running',
-  up: '+up +running +online +alive +live',
+  up: '+up +running +online +alive +live +nominal +healthy',
   live: '+live',
   running: '+running +runs +run +active -stopped',
   runs: '+running +runs +run +active',

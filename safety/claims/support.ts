@@ -57,7 +57,12 @@ export function misplaced(clause: Clause, places: readonly Place[]): Problem | n
     ) {
       return problem('OTHER_RESOURCE', `no row puts ${said(before.text)} and ${said(first.text)} together`)
     }
-    if (together.length > 0 && together.every(({ about }) => isTurned(about, first.text.toLowerCase(), relation))) {
+    const isMove = /\b(?:mov|migrat|start|came|comes|went|goes|evacuat|drain|transfer)\w*\b|§ to /.test(text)
+    if (
+      isMove &&
+      together.length > 0 &&
+      together.every(({ about }) => isTurned(about, first.text.toLowerCase(), relation))
+    ) {
       return problem('OTHER_DIRECTION', `the rows do not say ${said(`${relation} ${first.text}`)}`)
     }
   }
