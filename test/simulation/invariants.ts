@@ -1,3 +1,4 @@
+import { rowsOf } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { commands } from './platform.ts'
@@ -98,7 +99,7 @@ function claimsWereProved({ rows }: SimIncident, tell: Tell): void {
     const before = rows.filter((each) => each.seq < row.seq)
     const good = new Set(before.filter(isEvidence).map((each) => each.seq))
     for (const claim of row.metadata.claims)
-      for (const seq of claim.evidence) if (!good.has(seq)) tell('9.3', `cites row ${seq}`)
+      for (const seq of rowsOf(claim)) if (!good.has(seq)) tell('9.3', `cites row ${seq}`)
     if (row.metadata.claims.length === 0) tell('9.3', 'resolved without any claim')
     if (row.metadata.outcome !== 'repaired') continue
     const write = started(before).findLast((each) => each.metadata.effect === 'write' && each.attempt === row.attempt)

@@ -1,0 +1,86 @@
+import { z } from 'zod'
+
+/**
+ * What a claim is about: something this investigation did, how something is now, how something was when it was read, or that
+ * a text is not there.
+ */
+export const claimKind = z.enum(['did', 'is', 'was', 'absent'])
+export type ClaimKind = z.infer<typeof claimKind>
+
+export const mostClaims = 20
+export const mostQuotes = 20
+const textCharacters = 500
+const quoteCharacters = 1000
+
+const claimQuote = z.strictObject({
+  seq: z.number().int().positive().describe('meta.seq of the result that is quoted'),
+  text: z
+    .string()
+    .max(quoteCharacters, `a quote is at most ${quoteCharacters} characters: quote only the words that show it`)
+    .describe('words copied from that result; for kind absent the words that are not in it, or "" for an empty answer'),
+})
+
+/** One claim as a model sends it. */
+export const claim = z.strictObject({
+  kind: claimKind.describe(
+    'did: this investigation did it. is: so now, read after the last write. was: so when it was read. absent: not there',
+  ),
+  text: z
+    .string()
+    .min(1)
+    .max(textCharacters, `the text of a claim is at most ${textCharacters} characters: one fact for each claim`),
+  quotes: z
+    .array(claimQuote, 'send quotes: [{ seq, text }], words copied from the results that show the claim')
+    .min(1, 'a claim quotes at least one result: quotes: [{ seq, text }]')
+    .max(mostQuotes),
+})
+export type Claim = z.infer<typeof claim>
+export type ClaimQuote = Claim['quotes'][number]
+
+/** A claim as a row keeps it. `shown: false` with the reason: its evidence does not show it. Version 0.1.0 stored numbers of rows. */
+export type StoredClaim = (Claim & { shown?: boolean; why?: string }) | { text: string; evidence: number[] }
+
+/** A sentence of a resolution or of a reason that no row of the attempt shows. */
+export type Unshown = { text: string; why: string }
+
+/** The rows that a stored claim rests on, each once. */
+export function rowsOf(stored: StoredClaim): number[] {
+  return [...new Set('evidence' in stored ? stored.evidence : stored.quotes.map(({ seq }) => seq))]
+}
+
+export function isUnshown(stored: StoredClaim): boolean {
+  return 'shown' in stored && stored.shown === false
+}
+
+export const notShown = 'not shown by its evidence'
+const mostNamed = 5
+const namedCharacters = 160
+
+/** What an ending says, with a last line that names what its evidence does not show. Every reader gets it with the text. */
+export function withMarks(text: string, claims: readonly StoredClaim[], unshown: readonly Unshown[]): string {
+  const texts = [...unshown.map((each) => each.text), ...claims.filter(isUnshown).map((each) => each.text)]
+  if (texts.length === 0) return text
+  const named = [...new Set(texts)].slice(0, mostNamed).map((each) => `"${cut(each)}"`)
+  const more = texts.length > mostNamed ? `, and ${texts.length - mostNamed} more` : ''
+  return `${text}\n\n[${notShown}: ${named.join(', ')}${more}]`
+}
+
+function cut(text: string): string {
+  return text.length <= namedCharacters ? text : `${text.slice(0, namedCharacters - 1).toWellFormed()}…`
+}
+
+const marks = z.object({
+  claims: z.array(z.object({ shown: z.boolean(), why: z.string().optional() })).default([]),
+  unshown: z.array(z.object({ text: z.string(), why: z.string() })).default([]),
+})
+
+/** Claims as they are stored: with what the ruling on their ending found. Without such a ruling they are stored as they came. */
+export function marked(claims: readonly Claim[], found: unknown): { claims: StoredClaim[]; unshown: Unshown[] } {
+  const parsed = marks.safeParse(found)
+  if (!parsed.success) return { claims: [...claims], unshown: [] }
+  const stored = claims.map((each, index): StoredClaim => {
+    const mark = parsed.data.claims[index]
+    return mark ? { ...each, shown: mark.shown, ...(mark.why !== undefined && { why: mark.why }) } : each
+  })
+  return { claims: stored, unshown: parsed.data.unshown }
+}
