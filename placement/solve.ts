@@ -1,10 +1,12 @@
 import type { PlacementProblem, Plan, Standing } from '../domain/placement.ts'
 import type { EngineName } from './bound/engine.ts'
 import { checkProblem } from './check.ts'
-import { instanceOf } from './cluster/instance.ts'
+import { type Instance, instanceOf, type Names } from './cluster/instance.ts'
+import { compareLeft } from './cluster/known.ts'
 import { shortageIn } from './cluster/shortage.ts'
 import { type Situation, situationOf } from './cluster/situation.ts'
-import { obstacleOf } from './obstacle.ts'
+import { explainDown, type Relaxed } from './down.ts'
+import { obstacleOf, tellRelaxed } from './obstacle.ts'
 import { planOf, unplacedOf } from './plan.ts'
 import type { PlanReport } from './plan-process.ts'
 import { domainNames } from './rules.ts'
@@ -44,6 +46,7 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
   const limitMs = Math.max(50, timeoutMs - reserveMs - usedMs)
   const request = {
     ...{ instance, isRebalance, isImpossible: shortage !== null, deaths: deaths.map(({ hosts }) => hosts), limitMs },
+    mayRelax: problem.useRackConstraints && !isRebalance,
     ...{ engine: options.engine ?? 'glpk', seed: options.seed ?? 1 },
   } as const
 
@@ -63,27 +66,50 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
     })
   }
 
+  const relaxed = relaxedOf(problem, names, instance, last, best)
   const obstacle = isImpossible
-    ? obstacleOf(problem, names, last?.impossible ?? { isContradictory: true, core: [], repairs: [] }, shortage)
+    ? obstacleOf({
+        ...{ problem, names, shortage, relaxed },
+        found: last?.impossible ?? { isContradictory: true, core: [], repairs: [] },
+      })
     : null
-  const stands = standingOf(problem, deaths, last)
-  if (best)
+  const shared = { standing: standingOf(problem, deaths, last), isTimeUp: !last?.done || last.wasCut }
+  if (best) {
+    const reasons = [obstacle?.text ?? best.reason, obstacle || !relaxed ? null : tellRelaxed(problem, relaxed)]
     return {
-      ...best,
-      obstacle,
-      standing: stands,
-      reason: best.state === 'partial' ? (obstacle?.text ?? best.reason) : null,
+      ...{ ...best, obstacle, ...shared },
+      unplaced: explainDown(problem, best, relaxed),
+      reason: best.state === 'partial' ? reasons.filter((each) => each !== null).join('. ') : null,
     }
-  if (isRebalance && last?.done && last.moves.length === 0 && verifyPlan(problem, nothing('no_action', null)).ok) {
-    return { ...nothing('no_action', null), standing: stands }
   }
-  const unplaced = unplacedOf(
-    names,
-    situation.wanted.map((_, index) => index),
-    instance,
-  )
-  if (isImpossible) return { ...nothing('infeasible', obstacle?.text ?? null), obstacle, unplaced, standing: stands }
-  return { ...nothing('not_found', 'the time was up before a plan was found'), unplaced, standing: stands }
+  if (isRebalance && last?.done && last.moves.length === 0 && verifyPlan(problem, nothing('no_action', null)).ok) {
+    return { ...nothing('no_action', null), ...shared }
+  }
+  const all = situation.wanted.map((_, index) => index)
+  const state = isImpossible ? 'infeasible' : 'not_found'
+  const reason = isImpossible ? (obstacle?.text ?? null) : 'the time was up before a plan was found'
+  const none = { ...nothing(state, reason), obstacle, unplaced: unplacedOf(names, all, instance), ...shared }
+  return { ...none, unplaced: explainDown(problem, none, relaxed) }
+}
+
+/** What would start if racks did not count, where that is the lesser harm; null otherwise. The plan for it is replayed like any other. */
+function relaxedOf(
+  problem: PlacementProblem,
+  names: Names,
+  instance: Instance,
+  last: PlanReport | null,
+  best: Plan | null,
+): Relaxed | null {
+  if (!last?.relaxed) return null
+  const free = { ...problem, useRackConstraints: false }
+  const relaxed = instanceOf(free, situationOf(free)).instance
+  const plan = planOf(free, relaxed, names, { ...last, ...last.relaxed, how: 'trivial', atLeast: 0 })
+  const left = best ? last.left : instance.wanted
+  if (!plan || !verifyPlan(free, plan).ok || compareLeft(instance, last.relaxed.left, left) >= 0) return null
+  const isDown = new Set(unplacedOf(names, left, instance).map(({ vm }) => vm))
+  const down = plan.unplaced.map(({ vm }) => vm)
+  const starts = [...isDown].filter((vm) => !down.includes(vm))
+  return { starts, down, migrations: plan.migrations }
 }
 
 function nothing(state: Plan['state'], reason: string | null): Plan {
