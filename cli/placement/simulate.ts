@@ -8,8 +8,7 @@ import { table } from '../table.ts'
 import { data, json, note, paint } from '../terminal.ts'
 import { legend, wavePicture } from './picture.ts'
 import { planText } from './plan-text.ts'
-import { readProblem } from './read-file.ts'
-import { endBy, type Solving, solved, solving, withGap } from './solving.ts'
+import { endBy, problemInTime, type Solving, solved, solving, withGap } from './solving.ts'
 import { type Changes, withChanges } from './with-changes.ts'
 
 type Options = Solving & Changes
@@ -28,10 +27,10 @@ export function simulateCommand(parent: Command): void {
       '\nExample:\n  nightshift placement simulate cluster.yaml\n  nightshift placement simulate cluster.yaml --kill host-3 --drain host-4\n\nExits as "placement plan" does; with 8 when a death would leave VMs without a place.',
     )
     .action(async (file: string, options: Options) => {
-      const problem = readProblem(file)
-      if (options.kill.length + options.drain.length === 0) return await everyDeath(problem, options)
+      const [problem, left] = await problemInTime(file, options)
+      if (options.kill.length + options.drain.length === 0) return await everyDeath(problem, left)
       const changed = withChanges(problem, options)
-      const plan = await solved(changed, options)
+      const plan = await solved(changed, left)
       if (options.json) json(withGap(plan))
       else data([planText(changed, plan), ...played(changed, plan)].join('\n\n'))
       endBy(plan)

@@ -19,10 +19,10 @@ export function verifyCommand(parent: Command): void {
       'after',
       '\nExample:\n  nightshift placement plan cluster.yaml --out plan.json\n  nightshift placement verify cluster.yaml plan.json\n\nExits with 11 when the plan or its certificate does not hold.',
     )
-    .action((file: string, planFile: string, options: { json?: boolean }) => {
+    .action(async (file: string, planFile: string, options: { json?: boolean }) => {
       if (file === '-' && planFile === '-') throw new CommandFailed('usage', 'Only one of the two can be stdin.')
-      const problem = readProblem(file)
-      const plan = readPlan(planFile)
+      const problem = await readProblem(file)
+      const plan = await readPlan(planFile)
       const replayed = verifyPlan(problem, plan)
       const { proof } = plan
       const certificate =
