@@ -6,7 +6,7 @@ import { barsOf, domainOf, type Rules, rulesOf } from './rules.ts'
 const toldInFull = 50
 const hostsTold = 3
 
-/** What a plan without racks would start; null where that was not tried, or helps nobody. */
+/** What a plan without racks would start; null where that was not tried, or is no better. */
 export type Relaxed = { starts: string[]; down: string[]; migrations: number }
 
 /**

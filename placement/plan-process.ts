@@ -81,9 +81,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (impossible && known.how === 'engine') impossible.isContradictory = true
   engine.stop()
   closer.stop()
-  const until = () => Math.min(endMs, performance.now() + (standingMs * part) / 2)
-  const before = standing(instance, [], deaths, next, until())
-  const after = known.moves.length === 0 ? before : standing(instance, known.moves, deaths, next, until())
+  // Work bounds both; of the time that is left the first look takes half at most.
+  const before = standing(instance, [], deaths, next, (performance.now() + endMs) / 2)
+  const after = known.moves.length === 0 ? before : standing(instance, known.moves, deaths, next, endMs)
   report(known, { impossible, relaxed, standing: { before, after }, done: true })
   break
 }

@@ -6,7 +6,7 @@ export type Work = { left: number }
 
 let hasCut = false
 
-/** Is this moment over? Whoever asks stops then, so that what is found may hang on how fast this machine is. */
+/** Is this moment over? The caller stops then, so that what is found may depend on how fast this machine is. */
 export function isUp(deadlineMs: number): boolean {
   if (performance.now() <= deadlineMs) return false
   hasCut = true
