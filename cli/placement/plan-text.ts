@@ -1,5 +1,5 @@
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
-import { many, names, tellDown, tellOvertaken, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
+import { many, names, tellDown, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
 import { inert } from '../inert.ts'
 import { stepTable } from '../step-table.ts'
 import { paint, width } from '../terminal.ts'
@@ -39,8 +39,7 @@ function headline({ intent, hostIds }: PlacementProblem): string {
 
 function downText({ unplaced }: Plan): string {
   const rows = unplaced.map(({ vm, reason }) => `  ${wrap(`${inert(vm)}: ${inert(reason)}`, width() - 4, '    ')}`)
-  const overtaken = tellOvertaken(unplaced).map((told) => `  ${wrap(`${inert(told)}.`, width() - 4, '  ')}`)
-  return [paint(['bold', 'red'], `${tellDown(unplaced.length)}:`), ...rows, ...overtaken].join('\n')
+  return [paint(['bold', 'red'], `${tellDown(unplaced.length)}:`), ...rows].join('\n')
 }
 
 function line(text: string): string {
