@@ -11,7 +11,7 @@ export type Relaxed = { starts: string[]; down: string[]; migrations: number }
 
 /**
  * Why each VM of a plan stays down, by the rule that keeps it from each host once the steps are done, and which VMs of lower priority
- * have a place meanwhile. What is said of room is what was found, not that there is none.
+ * have a place meanwhile. What is said of room is what was found: there may be more.
  */
 export function explainDown(problem: PlacementProblem, plan: Plan, relaxed: Relaxed | null): Unplaced[] {
   const rules = rulesOf(problem)

@@ -35,7 +35,7 @@ export type Bar =
   | { kind: 'forbidden' }
   | { kind: 'beside'; group: string; member: string; on: string }
 
-/** Reads a valid problem, in an order of its own: the order of an inventory changes nothing. */
+/** Reads a valid problem, sorted by name: the order of an inventory changes nothing. */
 export function rulesOf(problem: PlacementProblem): Rules {
   const isRebalance = problem.intent === 'rebalance'
   const hostOf = new Map(problem.hosts.map((host) => [host.name, host]))
@@ -108,7 +108,7 @@ export function domainOf(
   return useRackConstraints && rack !== null ? JSON.stringify(['rack', region, rack]) : JSON.stringify(['host', name])
 }
 
-/** These hosts by failure domain, each with a name of its own: racks that are called the same in two regions are named with their region. */
+/** These hosts by failure domain, each with its own name: of two racks that are called alike the name has the region. */
 export function domainNames(
   problem: Pick<PlacementProblem, 'useRackConstraints'>,
   hosts: PlacementHost[],

@@ -18,7 +18,7 @@ export function noteCut(): void {
   hasCut = true
 }
 
-/** Has time ended anything since the process began? Each search has a process of its own (`plan-process.ts`). */
+/** Has time ended anything since the process began? Each search has its own process (`plan-process.ts`). */
 export function wasCut(): boolean {
   return hasCut
 }

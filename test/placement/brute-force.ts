@@ -6,7 +6,7 @@ export type Best = { left: string[]; migrations: number }
 type Place = (string | null)[]
 
 /**
- * Tries everything: every state that starts and live migrations can lead to, nearest first. For tiny clusters only, in words of its own
+ * Tries everything: every state that starts and live migrations can lead to, nearest first. For tiny clusters only, in its own words
  * and in nothing like the solver's way: one VM after the other, one step after the other, over all hosts there are.
  */
 export function bruteForce(problem: PlacementProblem): Best {
@@ -50,7 +50,7 @@ export function mayGo(problem: PlacementProblem, vm: string, to: string): string
   const { vms, may, start, stranded } = worldOf(problem)
   const index = vms.findIndex((each) => each.vm === vm)
   const isConcerned = concernedIn(problem, start, stranded).has(start[index] ?? '') || stranded.includes(index)
-  return isConcerned ? may(start, index, to) : 'nobody comes to its region'
+  return isConcerned ? may(start, index, to) : 'no VM can come to its region'
 }
 
 /** Hosts that a stranded VM may come to by its region, those that the VMs there may go to, and so on. */
