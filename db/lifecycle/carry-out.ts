@@ -77,11 +77,12 @@ export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = fa
   const view = await lifecycleView(trx, row, settings)
   const dueMs = nextCheckMs(view, lifecycleRules(settings, row.type))
   const checkMs = dueMs !== null && isAsked ? Math.max(dueMs, view.nowMs + askAgainMs) : dueMs
-  await trx
-    .updateTable('incident')
-    .set({ checkAt: checkMs === null ? null : new Date(checkMs).toISOString() })
-    .where('id', '=', incidentId)
-    .execute()
+  await storeCheck(trx, incidentId, checkMs)
+}
+
+/** The same where the time is known already. Null: nothing is due until something comes in. */
+export async function storeCheck(trx: Trx, incidentId: string, atMs: number | null): Promise<void> {
+  await change(trx, incidentId, { checkAt: atMs === null ? null : new Date(atMs).toISOString() })
 }
 
 /** Carries out a decision that needs nothing from an alert's body. The caller holds the incident's lock. */
