@@ -1,6 +1,6 @@
-import { rowsOf } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { resourceKey } from '../../domain/resource.ts'
+import { rowsOf } from '../../domain/stored-claim.ts'
 import { commands } from './platform.ts'
 import type { SimIncident, World } from './world.ts'
 
