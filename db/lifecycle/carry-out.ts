@@ -43,7 +43,9 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     const view = await lifecycleView(trx, row, settings)
     const decision = decideLifecycle(view, 'tick', lifecycleRules(settings, row.type))
     const effect = await carryOut(trx, row, decision)
-    await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'tell_run' || decision.do === 'look' })
+    // A run is told once for each time that its alerts go quiet, or a long wait would fill its history.
+    if (effect.tellRun) await storeCheck(trx, incidentId, null)
+    else await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'look' })
     return effect
   })
 }
@@ -66,8 +68,17 @@ export async function dueIncidents(db: Db): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** A run that was told, and a look that was asked for, get this long before the watchdog asks again. */
+/** What was asked for and not answered is asked for again after this. */
 const askAgainMs = 15_000
+
+/** The run could not be told that its alerts are over: the watchdog tries again. */
+export async function tellAgainLater(db: Db, incidentId: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, incidentId)
+    if (row)
+      await change(trx, incidentId, { checkAt: sql`nightshift_now() + make_interval(secs => ${askAgainMs / 1000})` })
+  })
+}
 
 /** Stores when the watchdog has to decide again. The caller holds the incident's lock. */
 export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = false } = {}): Promise<void> {
