@@ -1,4 +1,4 @@
-import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/claim.ts'
+import type { StoredClaim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { Inert } from '../inert.tsx'
 
@@ -11,10 +11,10 @@ export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
       {claims.map((claim) => (
         <li key={claim.text}>
           <Inert text={claim.text} /> <Rows claim={claim} />
-          {isUnshown(claim) && (
-            <strong className="tone-warning" title={'why' in claim ? claim.why : undefined}>
+          {'shown' in claim && claim.shown === false && (
+            <strong className="tone-warning" title={claim.why}>
               {' '}
-              {notShown}
+              not shown by its evidence
             </strong>
           )}
         </li>
@@ -34,6 +34,11 @@ function Rows({ claim }: { claim: StoredClaim }) {
       ))}
     </span>
   )
+}
+
+/** The rows that a claim rests on; version 0.1.0 stored their numbers alone. */
+function rowsOf(claim: StoredClaim): number[] {
+  return [...new Set('evidence' in claim ? claim.evidence : claim.quotes.map(({ seq }) => seq))]
 }
 
 function quotesOf(claim: StoredClaim, seq: number): string {
