@@ -26,6 +26,7 @@ import { eventsOf } from './events.ts'
 import { releaseLeases } from './leases.ts'
 import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
+import { type Person, takerOf } from './taker.ts'
 
 /** The incident's status does not allow this; says which statuses would. */
 export class NotAllowedError extends Error {
@@ -277,11 +278,13 @@ export async function closeIncident(
   trx: Trx,
   id: string,
   attempt: number | null,
-  closing: Closing,
+  asked: Closing,
   by: By,
 ): Promise<boolean> {
   const row = await lockIncident(trx, id)
   if (!row) return false
+  const taker = asked.status === 'escalated' && !asked.ownerId ? await takerOf(trx, id, row.attempt) : null
+  const closing = taker ? { ...asked, ownerId: taker.operatorId } : asked
   const action = ({ resolved: 'resolve', escalated: 'escalate', cancelled: 'cancel' } as const)[closing.status]
   if (!(incidentActions[action] as IncidentStatus[]).includes(row.status)) {
     if (row.status === closing.status) return false
@@ -321,7 +324,14 @@ export async function closeIncident(
     .returningAll()
     .executeTakeFirstOrThrow()
   await announceClosing(trx, closed, closing, report ? reportText(report) : event.detail)
+  if (taker) await noteTaken(trx, id, taker)
   return true
+}
+
+/** Its run ended by itself while a person asked for it: it is theirs. */
+async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
+  const text = `${name} has this incident`
+  await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'taken', text } })
 }
 
 function closedByActor(actor: string): ClosedBy {
@@ -332,9 +342,13 @@ function closedByActor(actor: string): ClosedBy {
 /** How long its alerts are given: after a repair until it is looked at, after a cancellation until it counts no more. */
 async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
   const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
-  if (closing.status === 'cancelled') return { cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
   if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
-  if (closing.outcome !== 'repaired') return {}
+  // What is over is with nobody: what fires then is reminded of, or investigated, as for any other.
+  const given = { ownerId: null, ownedAt: null }
+  if (closing.status === 'cancelled') {
+    return { ...given, cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
+  }
+  if (closing.outcome !== 'repaired') return given
   const settings = await readSettings(trx)
   const firing = await trx
     .selectFrom('alert')
@@ -345,7 +359,7 @@ async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: stri
     .execute()
   // Of a sender without ends only a repeat after this shows that the alert fires on.
   const firesOn = firing.some(({ source }) => settings.value<boolean | null>('alert.ends', source) ?? true)
-  return { watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
+  return { ...given, watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
 }
 
 async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {

@@ -35,6 +35,7 @@ import {
   reopenBecause,
   scheduleCheck,
   storeCheck,
+  tellReopened,
 } from './lifecycle/carry-out.ts'
 import { attemptsToday, lifecycleRules, lifecycleView } from './lifecycle/view.ts'
 import { noteMassEnd } from './mass-end.ts'
@@ -176,7 +177,7 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
     case 'reopen':
       await appendAlert(trx, row.id, alert, 'reopened')
       await reopenBecause(trx, row, decision.why)
-      await awaitExpectedLook(trx, row.id, alert)
+      if (!(await awaitExpectedLook(trx, row.id, alert))) await tellReopened(trx, row.id, decision.why)
       await scheduleCheck(trx, row.id)
       return done(alert, row.id, 'reopened', { wakesQueue: true, tellRun: null })
     case 'escalate':
