@@ -2,12 +2,15 @@ import { append } from '../db/append.ts'
 import type { Db, Trx } from '../db/connect.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { closeIncident, incidentById } from '../db/incidents.ts'
+import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
-import { type Claim, evidenceRule } from '../safety/end.ts'
+import { findingsOf, isAllShown, type Said, toldFindings } from '../safety/claims/ending.ts'
+import { evidenceRule } from '../safety/end.ts'
 import { fold, type State } from '../safety/fold.ts'
 import { phantomOf } from '../safety/phantom.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
+import { bodiesOfEnding } from './bodies-of-ending.ts'
 import { stepKey, type Turn } from './step-key.ts'
 
 /** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
@@ -53,24 +56,22 @@ async function concludeProse(
     detail: final.text.slice(0, 2000).toWellFormed(),
     metadata: { text: final.text, confidence: final.confidence, action: null },
   })
-  const state: State = fold(await eventsOf(trx, turn.incidentId), turn.attempt)
+  const events = await eventsOf(trx, turn.incidentId)
+  const state: State = fold(events, turn.attempt)
   const incident = await incidentById(trx, turn.incidentId)
-  const claims = final.claims ?? []
-  const wrong = answerCorrection(final.text, claims, state)
-  if (incident?.type === 'question' && !state.open && (!wrong || state.corrected.has(wrong.code))) {
-    await closeIncident(
-      trx,
-      turn.incidentId,
-      turn.attempt,
-      {
-        status: 'resolved',
-        outcome: 'no_fault',
+  const said = { text: final.text, claims: citedBy(final.claims ?? []) }
+  const wrong = answerCorrection(said, state, turn.incidentId, await bodiesOfEnding(trx, events, turn.attempt))
+  if (incident?.type === 'question' && !state.open && !wrong) {
+    const closing = {
+      ...{ status: 'resolved' as const, outcome: 'answered' as const },
+      ...{
         resolution: final.text,
-        claims: proved(claims, state),
+        claims: said.claims.map((each) => ({ ...each, shown: true })),
         confidence: final.confidence,
       },
-      { actor: agentActor, turn: turn.turn, stepKey: stepKey(turn, turn.turn, 'resolved', 0) },
-    )
+    }
+    const by = { actor: agentActor, turn: turn.turn, stepKey: stepKey(turn, turn.turn, 'resolved', 0) }
+    await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)
     return { kind: 'closed' }
   }
   const corrected = await eventByStepKey(trx, stepKey(turn, turn.turn, 'correction_sent', 0))
@@ -80,31 +81,43 @@ async function concludeProse(
   return { kind: 'correction' }
 }
 
-const proseCodes = ['prose_without_proof', 'phantom_claim', 'evidence_missing']
+const proseCodes = ['prose_without_proof', 'phantom_claim', 'evidence_missing', 'claim_not_shown']
 
-/** Claims that stand: one that cites a row which shows nothing is left out of what is recorded as proved. */
-function proved(claims: readonly Claim[], state: State): Claim[] {
-  return claims.filter((claim) => evidenceRule([claim], state) === null)
+/** Claims of this version: what an answer stored by an older one cites are numbers of rows, which show nothing by themselves. */
+function citedBy(claims: NonNullable<NonNullable<EventMetadata['model_answered']['final']>['claims']>): Claim[] {
+  return claims.flatMap((each) => ('quotes' in each ? [{ kind: each.kind, text: each.text, quotes: each.quotes }] : []))
 }
 
-/** What is wrong with an answer in words: it claims what no row shows (seed 001, section 8), or cites what shows nothing. */
-function answerCorrection(text: string, claims: readonly Claim[], state: State): { code: string; text: string } | null {
-  const phantom = phantomOf(text, { writes: state.writes.length, reads: state.reads })
+/**
+ * What is wrong with an answer in words: it claims what no row shows, or quotes what does not stand there. It answers a
+ * question and repairs nothing, so that what stays unshown after the correction closes nothing either.
+ */
+function answerCorrection(
+  said: Said,
+  state: State,
+  incidentId: string,
+  bodies: ReadonlyMap<string, string>,
+): { code: string; text: string } | null {
+  const phantom = phantomOf(said.text, { writes: state.writes.length, reads: state.reads })
   if (phantom) {
     return {
       code: 'phantom_claim',
-      text: `No row shows what you claim (${phantom.category}). Nothing was run by your text. Call tools, and cite their results.`,
+      text: `No row shows what you claim (${phantom.category}). Nothing was run by your text. Call tools, and quote their results.`,
     }
   }
-  const missing = evidenceRule(claims, state)
-  return missing ? { code: 'evidence_missing', text: `${missing.reason}. ${missing.hint ?? ''}` } : null
+  const missing = evidenceRule(said.claims, state)
+  if (missing) return { code: 'evidence_missing', text: `${missing.reason}. ${missing.hint ?? ''}` }
+  const findings = findingsOf(said, state, incidentId, bodies)
+  if (isAllShown(findings)) return null
+  const { reason, hint } = toldFindings(findings, said)
+  return { code: 'claim_not_shown', text: `${reason}. ${hint}` }
 }
 
 function proseCorrection(state: State): { code: string; text: string } {
   return {
     code: 'prose_without_proof',
     text: state.open
-      ? 'A write is not verified yet. Read its target, then call resolve_incident with evidence, or escalate_incident.'
-      : 'Prose resolves nothing. Call resolve_incident with claims that cite meta.seq of results, or escalate_incident.',
+      ? 'A write is not verified yet. Read its target, then call resolve_incident with claims that quote it, or escalate_incident.'
+      : 'Prose resolves nothing. Call resolve_incident with claims that quote results by meta.seq, or escalate_incident.',
   }
 }

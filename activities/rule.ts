@@ -19,6 +19,7 @@ import { type Call, judge, type Policy, policyVersion, type Ruling } from '../sa
 import { loopLimit } from '../safety/loop.ts'
 import { toolFacts, tools } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
+import { bodiesOfEnding } from './bodies-of-ending.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { recordHint } from './hint.ts'
 import { type CallPlace, callId, stepKey } from './step-key.ts'
@@ -57,9 +58,14 @@ export async function rule(
   const state = fold(events, place.attempt, incident.resource)
   const settings = await readSettings(trx, deps.environment)
   const targets = prepared?.ok ? prepared.preparation.targets : []
-  const policy = await readPolicy(trx, incident, settings, { tool: call.tool, targets, approvalId: place.approvalId })
+  const policy = await readPolicy(trx, incident, settings, {
+    ...{ tool: call.tool, targets, approvalId: place.approvalId },
+    isEnding: toolFacts.get(call.tool)?.effect === 'terminal',
+  })
   const at = await databaseTime(trx)
-  const judgement = judge({ ...call, callId: id, prepared }, toolFacts, state, policy, Date.parse(at))
+  const bodies =
+    toolFacts.get(call.tool)?.effect === 'terminal' ? await bodiesOfEnding(trx, events, place.attempt) : new Map()
+  const judgement = judge({ ...call, callId: id, prepared, bodies }, toolFacts, state, policy, Date.parse(at))
   const elsewhere = await decidedElsewhere(trx, judged.at(-1))
   const ruling: Ruling = elsewhere ? { ...judgement, ...elsewhere } : judgement
   if (ruling.code === 'NOT_QUIET_YET') return await keepEnding(trx, place, ruling)

@@ -2,8 +2,10 @@ import { z } from '@hono/zod-openapi'
 import { append, IncidentNotFoundError } from '../db/append.ts'
 import { firingAgainst } from '../db/ending-check.ts'
 import { type Closing, closeIncident, incidentById, lockIncident, NotAllowedError } from '../db/incidents.ts'
+import { foundByRuling } from '../db/judged.ts'
 import { giveBack } from '../db/owners.ts'
 import { investigateAgain } from '../db/requests.ts'
+import { claim, marked, mostClaims } from '../domain/claim.ts'
 import { plainWords } from '../domain/escalation.ts'
 import {
   escalationCategory,
@@ -13,7 +15,6 @@ import {
   resolveOutcome,
   runningStatuses,
 } from '../domain/incident.ts'
-import { claim } from '../tools/incident.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentExample } from './examples.ts'
@@ -42,7 +43,7 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     body: z.strictObject({
       resolution: z.string().min(3).max(2000),
       outcome: resolveOutcome.exclude(['expected']),
-      claims: z.array(claim).max(20).default([]),
+      claims: z.array(claim).max(mostClaims).default([]),
       next_step: z.string().max(1000).optional(),
     }),
     bodyExample: { resolution: 'The replica was restarted by hand.', outcome: 'repaired', claims: [] },
@@ -51,15 +52,15 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     problems: [404, 409],
     agent: {
       tool: 'resolve_incident',
-      identity: ({ id }, { resolution, outcome, claims }) => ({ id, resolution, outcome, claims }),
+      identity: ({ id }, { resolution, outcome, claims, next_step }) => ({
+        ...{ id, resolution, outcome, claims },
+        ...given({ next_step }),
+      }),
     },
-    run: ({ params: { id }, body: { resolution, outcome, claims }, ...by }) =>
-      close(
-        deps,
-        id,
-        { status: 'resolved', resolution, outcome, confidence: null, claims: by.judged ? claims : [] },
-        by,
-      ),
+    async run({ params: { id }, body: { resolution, outcome, claims }, ...by }) {
+      const shown = by.judged ? marked(claims, await foundByRuling(db, by.judged)) : { claims: [], unshown: [] }
+      return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown }, by)
+    },
   })
 
   endpoint(router, deps, {
@@ -78,11 +79,15 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     answer: incident,
     example: { ...incidentExample, status: 'escalated' },
     problems: [404, 409],
-    agent: { tool: 'escalate_incident', identity: ({ id }) => ({ id }) },
+    agent: {
+      tool: 'escalate_incident',
+      identity: ({ id }, { category, next_step }) => ({ id, ...given({ category, next_step }) }),
+    },
     async run({ params: { id }, body: { reason, category, next_step: nextStep }, ...by }) {
       const code = by.judged ? 'AGENT' : 'PERSON'
-      const escalated = { status: 'escalated' as const, code, reason: plainWords(reason), nextStep: nextStep ?? null }
-      return await close(deps, id, { ...escalated, ...(category && { category }) }, by)
+      const { unshown } = by.judged ? marked([], await foundByRuling(db, by.judged)) : { unshown: [] }
+      const words = { reason: plainWords(reason), nextStep: nextStep ?? null, unshown }
+      return await close(deps, id, { status: 'escalated', code, ...words, ...(category && { category }) }, by)
     },
   })
 
@@ -169,6 +174,11 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
       return await requireIncident(deps, id)
     },
   })
+}
+
+/** What was sent, without what was left out: an action is the same only with the same fields. */
+function given<T extends Record<string, unknown>>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
 const longestCancelSeconds = 30 * 24 * 3600

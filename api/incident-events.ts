@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { append } from '../db/append.ts'
+import { bodyOfIncident } from '../db/bodies.ts'
 import { eventsOf } from '../db/events.ts'
 import { recordableAction } from '../domain/event.ts'
 import type { ApiDeps } from './deps.ts'
@@ -8,6 +9,7 @@ import { type EventAnswer, eventSchema } from './event-schema.ts'
 import { eventExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 import { numberCursor, page, pageOf } from './page.ts'
+import { Problem } from './problem.ts'
 import { rowKey } from './row-key.ts'
 
 const tag = 'incidents'
@@ -34,6 +36,24 @@ export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
       await requireIncident(deps, id)
       const rows = await eventsOf(db, id, { afterSeq: cursor ?? after ?? 0, limit: limit + 1 })
       return page(rows as EventAnswer[], limit, (last) => last.seq)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/bodies/{digest}',
+    permission: 'read',
+    tag,
+    summary: 'The whole of a large result, by the digest its row keeps',
+    params: incidentParams.extend({ digest: z.string().regex(/^[0-9a-f]{64}$/) }),
+    answer: z.object({ digest: z.string(), text: z.string() }),
+    example: { digest: '0'.repeat(64), text: '{"items":[]}' },
+    problems: [404],
+    async run({ params: { id, digest } }) {
+      await requireIncident(deps, id)
+      const text = await bodyOfIncident(db, id, digest)
+      if (text === null) throw new Problem(404, 'NOT_FOUND', 'No row of this incident has a body with this digest.')
+      return { digest, text }
     },
   })
 

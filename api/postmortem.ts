@@ -2,6 +2,7 @@ import type { AlertRow } from '../db/tables.ts'
 import type { Approval } from '../domain/approval.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
+import { isUnshown, notShown, rowsOf } from '../domain/stored-claim.ts'
 
 type Story = { incident: Incident; events: IncidentEvent[]; approvals: Approval[]; alerts: AlertRow[] }
 
@@ -62,9 +63,11 @@ export function postmortem({ incident, events, approvals, alerts }: Story): stri
 
 function claims(closing: IncidentEvent | undefined): string[] {
   if (closing?.kind !== 'resolved' || closing.metadata.claims.length === 0) return []
-  const lines = closing.metadata.claims.map(
-    ({ text, evidence }) => `- ${plain(text)} (rows ${evidence.map((seq) => `#${seq}`).join(', ')})`,
-  )
+  const lines = closing.metadata.claims.map((each) => {
+    const rows = rowsOf(each).map((seq) => `#${seq}`)
+    const mark = isUnshown(each) ? ` **${notShown}**` : ''
+    return `- ${plain(each.text)} (rows ${rows.join(', ')})${mark}`
+  })
   return [`Outcome: ${closing.metadata.outcome}. Claims and their evidence:`, '', ...lines, '']
 }
 

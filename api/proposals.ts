@@ -10,6 +10,7 @@ import {
 } from '../domain/placement.ts'
 import { InvalidProblemError } from '../placement/check.ts'
 import { planDigest, stateFingerprint } from '../placement/digest.ts'
+import { jsonOf, textOf } from '../placement/document.ts'
 import { problemOfFile } from '../placement/file.ts'
 import { solve } from '../placement/solve.ts'
 import { verifyPlan } from '../placement/verify.ts'
@@ -33,7 +34,12 @@ const proposalExample: Proposal = {
   hostIds: ['host-osl-2'],
   state: 'planned',
   migrations: 0,
-  steps: [{ step: 1, action: 'start', vm: 'vm-osl-3', from: 'host-osl-2', to: 'host-osl-3', needs: [], wave: 1 }],
+  steps: [
+    {
+      ...{ step: 1, action: 'start', vm: 'vm-osl-3', from: 'host-osl-2', to: 'host-osl-3', needs: [], wave: 1 },
+      ...{ priority: 0, haGroup: null },
+    },
+  ],
   lowerBound: 0,
   proof: { kind: 'trivial' },
   unplaced: [],
@@ -52,6 +58,11 @@ const proposalExample: Proposal = {
 
 export function proposalRoutes(router: Router, deps: ApiDeps): void {
   const { db, state } = deps
+  // The body as it came, before anything makes text of it: see `soundBody`.
+  router.use('/placement/proposals', async (c, next) => {
+    if (c.req.method === 'POST') await c.req.arrayBuffer()
+    await next()
+  })
 
   endpoint(router, deps, {
     method: 'post',
@@ -91,11 +102,13 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
       // An agent plans for its own incident, whatever it names.
       const incidentId = judged?.incidentId ?? body.incident_id
       if (incidentId !== null) await requireIncident(deps, incidentId)
-      const { plan, problem } = await planned(deps, body, c.req.raw.signal).catch((error) => {
-        if (!(error instanceof InvalidProblemError)) throw error
-        const errors = error.flaws.map(({ path, message }) => ({ path, message }))
-        throw new Problem(400, 'INVALID_PROBLEM', error.message, { fields: { errors } })
-      })
+      const { plan, problem } = await soundBody(await c.req.arrayBuffer())
+        .then(() => planned(deps, body, c.req.raw.signal))
+        .catch((error) => {
+          if (!(error instanceof InvalidProblemError)) throw error
+          const errors = error.flaws.map(({ path, message }) => ({ path, message }))
+          throw new Problem(400, 'INVALID_PROBLEM', error.message, { fields: { errors } })
+        })
       const stored = await storeProposal(
         db,
         {
@@ -109,7 +122,7 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
         },
         problem,
       )
-      return { ...stored, proposal_id: stored.id }
+      return { ...stored, isTimeUp: plan.isTimeUp, proposal_id: stored.id }
     },
   })
 
@@ -218,6 +231,11 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
       return answerEffect(effect) as never
     },
   })
+}
+
+/** Throws InvalidProblemError for bytes that are not UTF-8 and keys that are given twice: of such a body only a part would be planned for. */
+async function soundBody(body: ArrayBuffer): Promise<void> {
+  jsonOf(textOf(new Uint8Array(body)))
 }
 
 type Asked = {

@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import type { IncidentEvent } from '../domain/event.ts'
-import { type Difference, replay } from '../safety/replay.ts'
+import { bodiesToReplay, type Difference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
 import { type Asking, asking, connected } from './connection.ts'
 import { type AnIncident, anEvent, anIncident, type Core, listAll } from './core.ts'
 import { CommandFailed } from './exit-code.ts'
 import { inert } from './inert.ts'
+import { ApiProblem } from './problem.ts'
 import { table } from './table.ts'
 import { data, json, note } from './terminal.ts'
 
@@ -35,7 +36,8 @@ export function policyCommand(program: Command): void {
       const total = { incidents: incidents.length, judged: 0, unrepeatable: 0 }
       const differences: ({ incidentId: string } & Difference)[] = []
       for (const incident of incidents) {
-        const report = replay(await eventsOf(api, incident.id), toolFacts, incident.resource)
+        const events = await eventsOf(api, incident.id)
+        const report = replay(events, toolFacts, incident.resource, await bodiesOf(api, incident.id, events))
         total.judged += report.judged
         total.unrepeatable += report.unrepeatable
         differences.push(...report.differences.map((each) => ({ incidentId: incident.id, ...each })))
@@ -66,6 +68,20 @@ async function eventsOf(api: Core, id: string): Promise<IncidentEvent[]> {
   }
 }
 
+/** The stored bodies that endings are held against; one that is gone is left out. */
+async function bodiesOf(api: Core, id: string, events: readonly IncidentEvent[]): Promise<Map<string, string>> {
+  const bodies = new Map<string, string>()
+  for (const digest of bodiesToReplay(events, toolFacts)) {
+    try {
+      const answer = await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/bodies/${digest}`)
+      bodies.set(digest, (answer as { text: string }).text)
+    } catch (error) {
+      if (!(error instanceof ApiProblem) || error.problem.status !== 404) throw error
+    }
+  }
+  return bodies
+}
+
 function print(
   total: { incidents: number; judged: number; unrepeatable: number },
   differences: ({ incidentId: string } & Difference)[],
@@ -82,6 +98,6 @@ function print(
   }
   note(
     `${total.judged} rulings of ${total.incidents} incidents judged again: ${differences.length} differ now.` +
-      (total.unrepeatable > 0 ? ` ${total.unrepeatable} are of a version that kept too little to repeat them.` : ''),
+      (total.unrepeatable > 0 ? ` ${total.unrepeatable} are rest on what is not kept, and cannot be repeated.` : ''),
   )
 }

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import type { BodyRef } from '../domain/event.ts'
 import { cleanse } from '../safety/cleanse.ts'
@@ -32,4 +33,25 @@ export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
   const row = await db.selectFrom('resultBody').select('bytes').where('digest', '=', digest).executeTakeFirst()
   if (!row) throw new Error(`result body ${digest} is missing`)
   return row.bytes.toString('utf8')
+}
+
+/** The bodies that are still there; one that is gone is left out, and what rests on it counts as cut. */
+export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): Promise<Map<string, string>> {
+  if (digests.length === 0) return new Map()
+  const rows = await db.selectFrom('resultBody').select(['digest', 'bytes']).where('digest', 'in', digests).execute()
+  return new Map(rows.map(({ digest, bytes }) => [digest, bytes.toString('utf8')]))
+}
+
+/** A body that a row of this incident keeps the digest of; null where none does, or where it is gone. */
+export async function bodyOfIncident(db: Db, incidentId: string, digest: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select('seq')
+    .where('incidentId', '=', incidentId)
+    .where((where) =>
+      where.or(['body', 'context'].map((field) => sql<boolean>`metadata -> ${field}::text ->> 'digest' = ${digest}`)),
+    )
+    .limit(1)
+    .executeTakeFirst()
+  return row ? ((await bodiesByDigest(db, [digest])).get(digest) ?? null) : null
 }

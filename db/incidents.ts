@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { type EscalationReport, reportText } from '../domain/escalation.ts'
 import { escalationReport } from '../domain/escalation-report.ts'
-import { agentActor, type EventMetadata, type NewEvent, systemActor } from '../domain/event.ts'
+import { agentActor, type NewEvent, systemActor } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import {
   type ClosedBy,
@@ -16,6 +16,7 @@ import {
 } from '../domain/incident.ts'
 import { cancelledSeconds } from '../domain/lifecycle.ts'
 import type { ResourceRef } from '../domain/resource.ts'
+import { type StoredClaim, type Unshown, withMarks } from '../domain/stored-claim.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
 import { withdrawPending } from './approvals/settle.ts'
@@ -243,7 +244,8 @@ export type Closing =
       status: 'resolved'
       resolution: string
       outcome: ResolveOutcome
-      claims: EventMetadata['resolved']['claims']
+      claims: StoredClaim[]
+      unshown?: Unshown[]
       confidence: string | null
     }
   | {
@@ -251,6 +253,7 @@ export type Closing =
       reason: string
       code: string
       category?: EscalationCategory
+      unshown?: Unshown[]
       /** What a person does first; by the code where nobody said. */
       nextStep?: string | null
       /** The person who has it from now on. */
@@ -394,13 +397,15 @@ async function reportOf(
 function closingEvent(closing: Closing, severity: Severity, by: By, report: EscalationReport | null): NewEvent {
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
-    const { resolution, outcome, claims, confidence } = closing
-    return { ...common, kind: 'resolved', detail: resolution, metadata: { resolution, outcome, claims, confidence } }
+    const { resolution, outcome, claims, confidence, unshown = [] } = closing
+    const metadata = { resolution, outcome, claims, confidence, ...(unshown.length > 0 && { unshown }) }
+    return { ...common, kind: 'resolved', detail: withMarks(resolution, claims, unshown), metadata }
   }
   if (closing.status === 'escalated') {
-    const { reason, code, category } = closing
-    const metadata = { reason, code, severity, ...(category && { category }), ...(report && { report }) }
-    return { ...common, kind: 'escalated', detail: reason, metadata }
+    const { reason, code, category, unshown = [] } = closing
+    const more = { ...(category && { category }), ...(report && { report }), ...(unshown.length > 0 && { unshown }) }
+    const metadata = { reason, code, severity, ...more }
+    return { ...common, kind: 'escalated', detail: withMarks(reason, [], unshown), metadata }
   }
   return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
 }

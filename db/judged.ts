@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Db, Trx } from './connect.ts'
 import { wasJudged } from './effects.ts'
@@ -47,4 +48,25 @@ export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started
     .where('actionDigest', '=', actionDigest)
     .executeTakeFirst()
   return granted?.id ?? null
+}
+
+/** What the ruling on an announced call found: the details of its last `call_judged` row. */
+export async function foundByRuling(
+  db: Db | Trx,
+  { incidentId, attempt, metadata }: IncidentEvent<'tool_started'>,
+): Promise<Record<string, unknown>> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select('metadata')
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'call_judged')
+    .where(sql<boolean>`metadata ->> 'callId' = ${metadata.callId}`)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return ((row?.metadata as { details?: Record<string, unknown> } | undefined)?.details ?? {}) as Record<
+    string,
+    unknown
+  >
 }

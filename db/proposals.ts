@@ -4,7 +4,7 @@ import type { Db, Trx } from './connect.ts'
 
 export async function storeProposal(
   db: Db,
-  proposal: Omit<Proposal, 'id' | 'createdAt'>,
+  { isTimeUp: _, ...proposal }: Omit<Proposal, 'id' | 'createdAt'>,
   problem: PlacementProblem,
 ): Promise<Proposal> {
   const row = await db
@@ -25,6 +25,10 @@ export async function storeProposal(
   return { ...proposal, ...row }
 }
 
+/** A step of an older release has no needs: then it waits for every step before it, in the order in which they were approved. */
+const storedStep = planStep.extend({ needs: planStep.shape.needs.optional(), wave: planStep.shape.wave.optional() })
+
+/** A stored plan, whichever release stored it; null where there is none. */
 export async function proposalById(
   db: Db | Trx,
   id: string,
@@ -32,8 +36,16 @@ export async function proposalById(
   const row = await db.selectFrom('proposal').selectAll().where('id', '=', id).executeTakeFirst()
   if (!row) return null
   const { problem, steps, ...rest } = row
+  const stored = storedStep.array().parse(steps)
   return {
-    proposal: { ...rest, steps: planStep.array().parse(steps) } as Proposal,
+    proposal: {
+      ...rest,
+      steps: stored.map((step, index) => ({
+        ...step,
+        needs: step.needs ?? stored.slice(0, index).map((each) => each.step),
+        wave: step.wave ?? index + 1,
+      })),
+    } as Proposal,
     // Parsed, for what was stored by an older release knows fewer rules.
     problem: placementProblem.parse(problem),
   }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { EscalationReport } from './escalation.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
+import type { StoredClaim, Unshown } from './stored-claim.ts'
 import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
 import type { VerificationOutcome } from './verification.ts'
 
@@ -204,7 +205,7 @@ export type EventMetadata = {
     final: {
       text: string
       confidence: 'high' | 'medium' | 'low' | null
-      claims?: { text: string; evidence: number[] }[]
+      claims?: StoredClaim[]
     } | null
     problem: { code: string; text: string } | null
     usage: { promptTokens: number; completionTokens: number }
@@ -311,7 +312,9 @@ export type EventMetadata = {
   resolved: {
     resolution: string
     outcome: ResolveOutcome
-    claims: { text: string; evidence: number[] }[]
+    claims: StoredClaim[]
+    /** Sentences of the resolution that no row shows. */
+    unshown?: Unshown[]
     confidence: string | null
   }
   escalated: {
@@ -321,6 +324,7 @@ export type EventMetadata = {
     category?: EscalationCategory
     /** What a person needs before they open anything. */
     report?: EscalationReport
+    unshown?: Unshown[]
   }
   cancelled: { reason: string; until?: string }
   capability_gap: { category: 'investigation' | 'remediation' | 'notification'; description: string }

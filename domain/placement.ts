@@ -62,6 +62,9 @@ export const planStep = z.object({
   needs: z.array(z.number().int()),
   /** The round in which it can run at the earliest. */
   wave: z.number().int().positive(),
+  /** Of the VM, the higher the more important. Plans of 0.1.0 do not say it, nor the group. */
+  priority: z.number().int().optional(),
+  haGroup: z.string().nullable().optional(),
 })
 export type PlanStep = z.infer<typeof planStep>
 
@@ -89,19 +92,28 @@ export const proof = z.discriminatedUnion('kind', [
 ])
 export type Proof = z.infer<typeof proof>
 
-/** Who stays down in a plan that has no place for all, and what of each host stands in the way. */
-export const unplaced = z.object({ vm: z.string(), reason: z.string() })
+/** Who stays down in a plan that has no place for all, and which rule or room is in the way. */
+export const unplaced = z.object({
+  vm: z.string(),
+  reason: z.string(),
+  priority: z.number().int().optional(),
+  haGroup: z.string().nullable().optional(),
+  /** VMs of lower priority that get a place in the same plan. */
+  overtakenBy: z.array(z.string()).optional(),
+})
+export type Unplaced = z.infer<typeof unplaced>
 
 /**
  * Why not all can be placed. `core`: rules and limits that contradict each other; without any one of them they do not.
- * `repairs`: single changes after which a plan was found, each tried.
+ * `repairs`: single changes after which a plan was found, each tried; `drop_racks` (`use_rack_constraints: false`) also where it only
+ * starts VMs that matter more.
  */
 export const obstacle = z.object({
   text: z.string(),
   core: z.array(z.object({ kind: z.enum(['ram', 'cpu', 'ha_group', 'pins', 'vm']), name: z.string() })),
   repairs: z.array(
     z.object({
-      kind: z.enum(['more_ram', 'more_cpu', 'drop_group', 'drop_pins', 'leave_down']),
+      kind: z.enum(['more_ram', 'more_cpu', 'drop_group', 'drop_pins', 'leave_down', 'drop_racks']),
       name: z.string(),
       /** MiB or thousandths of a CPU, where something is to grow. */
       amount: z.number().int().nullable(),
@@ -132,6 +144,8 @@ export const plan = z.object({
   obstacle: obstacle.nullable(),
   standing: standing.nullable(),
   reason: z.string().nullable(),
+  /** Time ended a search: with more of it, or on a faster machine, another plan may be found. Else one seed gives one plan. Not stored. */
+  isTimeUp: z.boolean().optional(),
 })
 export type Plan = z.infer<typeof plan>
 

@@ -1,4 +1,4 @@
-import type { Plan, Proof, Standing } from './placement.ts'
+import type { Plan, Proof, Standing, Unplaced } from './placement.ts'
 
 /** A plan in sentences, the same at every door: how many migrations, what shows that it takes them, what still stands. */
 
@@ -32,6 +32,19 @@ export function tellProof(
 /** `2 VMs stay down`. */
 export function tellDown(count: number): string {
   return `${many(count, 'VM')} ${count === 1 ? 'stays' : 'stay'} down`
+}
+
+/**
+ * `vm-101 (priority 100) stays down while VMs of lower priority get a place`: the most important of those, if there is one. Plans of 0.1.0
+ * do not say it.
+ */
+export function tellOvertaken(unplaced: readonly Unplaced[]): string[] {
+  const overtaken = unplaced.filter(({ overtakenBy = [] }) => overtakenBy.length > 0)
+  const [first] = overtaken.sort((a, b) => (b.priority ?? 0) - (a.priority ?? 0))
+  if (!first) return []
+  const more = overtaken.length > 1 ? ` and ${overtaken.length - 1} more` : ''
+  const stay = overtaken.length > 1 ? 'stay' : 'stays'
+  return [`${first.vm} (priority ${first.priority ?? 0})${more} ${stay} down while VMs of lower priority get a place`]
 }
 
 /** Why some stay down, for a plan that leaves some: proved with what would help, or only that nothing better was found. */

@@ -1,4 +1,5 @@
 import type { ChatAnswer } from '../domain/chat.ts'
+import { type Claim, claim, mostClaims } from '../domain/claim.ts'
 import { type Block, findBlocks } from './blocks.ts'
 import { isObject, readJson } from './json.ts'
 import { quote } from './quote.ts'
@@ -26,9 +27,6 @@ export type ProposedCall = {
 }
 
 type Confidence = 'high' | 'medium' | 'low'
-
-/** What an answer says and the numbers of the rows that show it. */
-export type Claim = { text: string; evidence: number[] }
 
 type CorrectionCode =
   | 'empty_answer'
@@ -173,15 +171,14 @@ function finalOf(value: unknown, limits: Limits): ParsedAnswer | null {
   return { kind: 'final', text: clean(value.summary, limits.maxTextChars), confidence, claims: claimsOf(value.claims) }
 }
 
-const mostClaims = 20
-
 /** Claims that can be read; what is no claim claims nothing, and an answer is not refused for it. */
 function claimsOf(value: unknown): Claim[] {
   if (!Array.isArray(value)) return []
   return value.slice(0, mostClaims).flatMap((each) => {
-    if (!isObject(each) || typeof each.text !== 'string' || !Array.isArray(each.evidence)) return []
-    const evidence = each.evidence.filter((seq): seq is number => Number.isInteger(seq) && seq > 0).slice(0, mostClaims)
-    return [{ text: clean(each.text, 500), evidence }]
+    const parsed = claim.safeParse(each)
+    if (!parsed.success) return []
+    const quotes = parsed.data.quotes.map(({ seq, text }) => ({ seq, text: clean(text, 1000) }))
+    return [{ kind: parsed.data.kind, text: clean(parsed.data.text, 500), quotes }]
   })
 }
 

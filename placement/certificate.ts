@@ -1,4 +1,5 @@
 import type { PlacementProblem, PlacementVm } from '../domain/placement.ts'
+import { type Rules, rulesOf } from './rules.ts'
 
 /**
  * Claims that no plan needs fewer than k + 1 migrations. Prices are by size, `ram_mib/cpu_mc`, in parts of `scale`; a size
@@ -6,112 +7,113 @@ import type { PlacementProblem, PlacementVm } from '../domain/placement.ts'
  */
 export type Certificate = { k: number; scale: number; price: Record<string, number> }
 
+/** A certificate that takes more than this to check is not accepted: a file must not keep the process that reads it busy. */
+const looksAtMost = 2_000_000
+
 type Size = { ram: number; cpu: number; price: number; count: number }
 
 /**
- * Checks the claim in whole numbers, without a solver and without any code of the search. Whoever takes VM by VM the price of
- * its size must, for at most k migrations, pay no more than k: so if what all VMs are worth exceeds what the hosts can give for
- * it with k evictions each, k do not do. False for anything that is not exact.
+ * Checks the claim in whole numbers, without a solver and without any code of the search; the rules say which VM may go where.
+ * If k migrations do, the hosts give what all VMs are worth at these prices with at most k evictions. So if all VMs are worth more than
+ * the hosts can give with k evictions each, k do not do. False for anything that is not exact, and for a state in which a host is over
+ * its capacity: such a host may stay as it is, so that what it would have to give up proves nothing.
  */
 export function holds(problem: PlacementProblem, { k, scale, price }: Certificate): boolean {
   if (!Number.isSafeInteger(k) || k < 0 || k > 12 || !Number.isSafeInteger(scale) || scale < 1) return false
   if (!Object.values(price).every((each) => Number.isSafeInteger(each) && each >= 0 && each <= scale * 1_000))
     return false
-  const priceOf = (vm: PlacementVm) => price[`${vm.ramMib}/${vm.cpuMc}`] ?? 0
+  const priceOf = (vm: PlacementVm) => price[sizeOf(vm)] ?? 0
   if (problem.intent === 'rebalance') return false
-  const { ramReservePercent, cpuOvercommitPercent } = problem.limits
-  const named = new Set(problem.hostIds)
-  const near = regionsAsked(problem)
-  const live = new Map(
-    problem.hosts
-      .filter(
-        ({ name, state, region }) =>
-          state === 'live' && !named.has(name) && (near === null || region === null || near.has(region)),
-      )
-      .map((host) => [host.name, host]),
-  )
-  const dead = new Set(problem.hosts.filter(({ state }) => state === 'dead').map(({ name }) => name))
-  const mayMove = (vm: PlacementVm) => problem.vmIds === null || problem.vmIds.includes(vm.vm)
+  const rules = rulesOf(problem)
+  const room = roomOf(problem, rules)
+  if (overfull(room).length > 0) return false
 
-  let total = 0
-  const sizes = new Map<string, Size>()
-  const room = new Map(
-    [...live].map(([name, { ramMib, cpuMc }]) => [
-      name,
-      {
-        ram: Math.floor((ramMib * (100 - ramReservePercent)) / 100),
-        cpu: Math.floor((cpuMc * cpuOvercommitPercent) / 100),
-      },
-    ]),
+  const guests = Map.groupBy(
+    problem.vms.filter(({ vm }) => rules.movable.has(vm)),
+    ({ vm }) => rules.place.get(vm) as string,
   )
-  const guests = new Map<string, PlacementVm[]>([...live.keys()].map((name) => [name, []]))
-  for (const vm of problem.vms) {
-    const runsOn = vm.running && vm.host !== null && !dead.has(vm.host) ? vm.host : null
-    const isWanted =
-      mayMove(vm) &&
-      (vm.host === null
-        ? problem.vmIds !== null
-        : named.has(vm.host) && (dead.has(vm.host) || (problem.intent === 'drain' && vm.running)))
-    const here = runsOn !== null && live.has(runsOn) ? runsOn : null
-    if (here !== null) {
-      room.get(here)!.ram -= vm.ramMib
-      room.get(here)!.cpu -= vm.cpuMc
-      if (mayMove(vm)) guests.get(here)!.push(vm)
-    }
-    if (!isWanted && (here === null || !mayMove(vm))) continue
-    total += priceOf(vm)
-    const key = `${vm.ramMib}/${vm.cpuMc}`
-    const size = sizes.get(key) ?? { ram: vm.ramMib, cpu: vm.cpuMc, price: priceOf(vm), count: 0 }
-    size.count += 1
-    sizes.set(key, size)
-  }
+  const moving = problem.vms.filter(({ vm }) => rules.stranded.has(vm) || rules.movable.has(vm))
+  const sizes = [...Map.groupBy(moving, sizeOf).values()].map((all): Size => {
+    const first = all[0] as PlacementVm
+    return { ram: first.ramMib, cpu: first.cpuMc, price: priceOf(first), count: all.length }
+  })
+  let total = sizes.reduce((sum, size) => sum + size.price * size.count, 0)
   if (!Number.isSafeInteger(total)) return false
-  const worth = bestFor([...sizes.values()].filter(({ price }) => price > 0))
-  for (const [name, own] of guests) {
+  const worth = bestFor(sizes.filter((size) => size.price > 0))
+  for (const [name, free] of room) {
+    const own = guests.get(name) ?? []
     const stay = own.reduce((sum, vm) => sum + priceOf(vm), 0)
-    const least = cheapest(own, room.get(name)!, k, scale, priceOf, worth)
+    const least = cheapest(own, free, k, scale, priceOf, worth)
     if (least === null) return false
     total += least - stay
   }
   return Number.isSafeInteger(total) && total > k * scale
 }
 
-/** Regions that a VM in question may be placed in; null: any, for one of them stands in none. */
-function regionsAsked({ hosts, vms, hostIds, vmIds, intent }: PlacementProblem): Set<string> | null {
-  const hostOf = new Map(hosts.map((host) => [host.name, host]))
-  const regions = new Set<string>()
-  for (const vm of vms) {
-    if (vmIds !== null && !vmIds.includes(vm.vm)) continue
-    const host = vm.host === null ? undefined : hostOf.get(vm.host)
-    const isAsked = host
-      ? hostIds.includes(host.name) && (host.state === 'dead' || (intent === 'drain' && vm.running))
-      : vmIds !== null
-    if (!isAsked) continue
-    if (!host?.region) return null
-    regions.add(host.region)
+/**
+ * The migrations that no plan for all can do without, if the certificate holds: what has to leave a host that is to be left, and one
+ * more than the k others.
+ */
+export function boundOf(problem: PlacementProblem, { k }: Pick<Certificate, 'k'>): number {
+  return forcedIn(problem) + k + 1
+}
+
+/** What runs on a host that is to be left moves in any plan. */
+export function forcedIn(problem: PlacementProblem): number {
+  const { stranded, place } = rulesOf(problem)
+  return [...stranded].filter((vm) => place.has(vm)).length
+}
+
+/** Hosts that may take a VM and are over their capacity already: of such a state no certificate holds. */
+export function overfullIn(problem: PlacementProblem): string[] {
+  return overfull(roomOf(problem, rulesOf(problem)))
+}
+
+type Room = { ram: number; cpu: number }
+
+function overfull(room: Map<string, Room>): string[] {
+  return [...room].filter(([, { ram, cpu }]) => ram < 0 || cpu < 0).map(([name]) => name)
+}
+
+/** Of each host that may take a VM: the room beside all that run there. */
+function roomOf({ hosts, vms, limits }: PlacementProblem, { targets, place }: Rules): Map<string, Room> {
+  const room = new Map<string, Room>()
+  for (const { name, ramMib, cpuMc } of hosts) {
+    if (!targets.has(name)) continue
+    const ram = Math.floor((ramMib * (100 - limits.ramReservePercent)) / 100)
+    room.set(name, { ram, cpu: Math.floor((cpuMc * limits.cpuOvercommitPercent) / 100) })
   }
-  return regions
+  for (const { vm, ramMib, cpuMc } of vms) {
+    const here = room.get(place.get(vm) ?? '')
+    if (!here) continue
+    here.ram -= ramMib
+    here.cpu -= cpuMc
+  }
+  return room
+}
+
+function sizeOf({ ramMib, cpuMc }: PlacementVm): string {
+  return `${ramMib}/${cpuMc}`
 }
 
 /** Over all ways in which at most k of these leave: what leaving costs, less what the room is then worth. */
 function cheapest(
   own: PlacementVm[],
-  room: { ram: number; cpu: number },
+  room: Room,
   k: number,
   scale: number,
   priceOf: (vm: PlacementVm) => number,
-  worth: (ram: number, cpu: number) => number,
+  worth: (ram: number, cpu: number) => number | null,
 ): number | null {
   let least: number | null = null
   let looked = 0
-  const bySize = [...Map.groupBy(own, (vm) => `${vm.ramMib}/${vm.cpuMc}`).values()]
+  const bySize = [...Map.groupBy(own, sizeOf).values()]
   const leave = (from: number, left: number, ram: number, cpu: number, cost: number): void => {
     looked += 1
-    if (looked > 2_000_000) return
-    if (ram >= 0 && cpu >= 0) {
-      const value = cost - worth(ram, cpu)
-      if (least === null || value < least) least = value
-    }
+    if (looked > looksAtMost) return
+    const given = worth(ram, cpu)
+    if (given === null) looked = Number.POSITIVE_INFINITY
+    else if (least === null || cost - given < least) least = cost - given
     for (let index = from; index < bySize.length && left > 0; index += 1) {
       const group = bySize[index]!
       const vm = group[0]!
@@ -122,12 +124,13 @@ function cheapest(
     }
   }
   leave(0, k, room.ram, room.cpu, 0)
-  return looked > 2_000_000 ? null : least
+  return looked > looksAtMost ? null : least
 }
 
-/** The most that VMs of these sizes can be worth in a room, remembered by room. */
-function bestFor(sizes: Size[]): (ram: number, cpu: number) => number {
+/** The most that VMs of these sizes can be worth in a room, remembered by room; null when telling it takes too long. */
+function bestFor(sizes: Size[]): (ram: number, cpu: number) => number | null {
   const known = sizes.map(() => new Map<string, number>())
+  let looked = 0
   const best = (index: number, ram: number, cpu: number): number => {
     const size = sizes[index]
     if (!size) return 0
@@ -135,11 +138,16 @@ function bestFor(sizes: Size[]): (ram: number, cpu: number) => number {
     const before = known[index]!.get(key)
     if (before !== undefined) return before
     let most = 0
+    looked += 1
+    if (looked > looksAtMost) return 0
     for (let count = 0; count <= size.count && count * size.ram <= ram && count * size.cpu <= cpu; count += 1) {
       most = Math.max(most, count * size.price + best(index + 1, ram - count * size.ram, cpu - count * size.cpu))
     }
     known[index]!.set(key, most)
     return most
   }
-  return (ram, cpu) => best(0, ram, cpu)
+  return (ram, cpu) => {
+    const most = best(0, ram, cpu)
+    return looked > looksAtMost ? null : most
+  }
 }

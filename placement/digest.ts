@@ -1,9 +1,11 @@
 import { digestOf } from '../domain/digest.ts'
 import type { PlacementProblem, PlanStep } from '../domain/placement.ts'
 
-/** SHA-256 of the ordered steps: what an approval binds. */
+/** SHA-256 of the ordered steps: what an approval binds. What a step says of its VM besides is no part of what is done. */
 export function planDigest(steps: PlanStep[]): string {
-  return digestOf(steps)
+  return digestOf(
+    steps.map(({ step, action, vm, from, to, needs, wave }) => ({ step, action, vm, from, to, needs, wave })),
+  )
 }
 
 /**

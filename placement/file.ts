@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type PlacementProblem, placementIntent, placementLimits } from '../domain/placement.ts'
 import { checkProblem, type Flaw, InvalidProblemError } from './check.ts'
+import { domainOf } from './rules.ts'
 
 const name = z.string().min(1).max(200)
 const names = z.array(name).max(1_000)
@@ -32,8 +33,8 @@ const fileVm = z.strictObject({
 })
 
 /**
- * A problem as somebody writes it down (docs/placement.md): seed 000, 32.1.2, with what has been added since. Without `host_ids`, all
- * dead hosts are recovered from, or all draining ones drained.
+ * A problem as somebody writes it down (docs/placement.md). Without `host_ids`, all dead hosts are recovered from, or all draining ones
+ * drained.
  */
 export const placementFile = z.strictObject({
   intent: placementIntent.default('recover'),
@@ -102,9 +103,7 @@ function inWordsOfFile({ path, message }: Flaw): Flaw {
 }
 
 function groupsTooLarge({ hosts, vms, useRackConstraints }: PlacementProblem): Flaw[] {
-  const domains = useRackConstraints
-    ? new Set(hosts.map(({ name, rack, region }) => (rack === null ? `host ${name}` : `rack ${region} ${rack}`))).size
-    : hosts.length
+  const domains = new Set(hosts.map((host) => domainOf({ useRackConstraints }, host))).size
   const grouped = Map.groupBy(
     [...vms.entries()].filter(([, { haGroup }]) => haGroup !== null),
     ([, vm]) => vm.haGroup as string,

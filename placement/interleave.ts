@@ -1,4 +1,5 @@
-import type { PlacementProblem, PlacementVm, PlanStep } from '../domain/placement.ts'
+import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep } from '../domain/placement.ts'
+import { domainOf } from './rules.ts'
 
 /**
  * Do the rules hold whatever runs at the same time? Checked beside the replay in order, and sharing no code with what wrote the
@@ -59,10 +60,7 @@ function badMeeting(
   runs: (vm: PlacementVm) => boolean,
 ): { step: number; reason: string } | null {
   const hosts = new Map(problem.hosts.map((host) => [host.name, host]))
-  const domain = (name: string) => {
-    const host = hosts.get(name)
-    return problem.useRackConstraints && host?.rack ? `rack ${host.rack} of ${host.region}` : `host ${name}`
-  }
+  const domain = (name: string) => domainOf(problem, hosts.get(name) as PlacementHost)
   /** When a VM is where: from the end of nothing or of a step, to the end of a step or for ever. */
   const stays = new Map<string, { where: string; from: number | null; until: number | null }[]>()
   for (const vm of problem.vms) {
@@ -93,7 +91,8 @@ function badMeeting(
             // Apart for certain: they have left before I begin to come, or come after I have left.
             const theyLeft = theirs.until !== null && before.get(mine.from)?.has(theirs.until)
             const iLeft = mine.until !== null && theirs.from !== null && before.get(theirs.from)?.has(mine.until)
-            if (!theyLeft && !iLeft) return { step: mine.from, reason: `it may meet ${other.vm} in ${mine.where}` }
+            if (!theyLeft && !iLeft)
+              return { step: mine.from, reason: `it may meet ${other.vm} of HA group ${other.haGroup}` }
           }
         }
       }

@@ -1,22 +1,51 @@
 import type { Obstacle, PlacementProblem } from '../domain/placement.ts'
+import { many, names as namesOf } from '../domain/told-plan.ts'
 import type { Names } from './cluster/instance.ts'
-import { nameOf } from './cluster/shortage.ts'
+import { nameOf } from './cluster/situation.ts'
+import type { Relaxed } from './down.ts'
 import type { Impossible, Limit, Repair } from './search/impossible.ts'
 
-/** Why not all can be placed, in words for whoever is woken by it: what contradicts what, and what would repair it. */
-export function obstacleOf(
-  problem: PlacementProblem,
-  names: Names,
-  { isContradictory, core, repairs }: Impossible,
-  shortage: string | null,
-): Obstacle {
+type Found = {
+  problem: PlacementProblem
+  names: Names
+  /** What a sum shows, in words. */
+  shortage: string | null
+  found: Impossible
+  relaxed: Relaxed | null
+}
+
+/** Why not all can be placed, in words for the person who has to decide: what contradicts what, and what would repair it. */
+export function obstacleOf({ problem, names, shortage, found, relaxed }: Found): Obstacle {
+  const { isContradictory, core, repairs } = found
   const named = core.map((limit) => ({ kind: kindOf[limit.kind], name: nameOfLimit(limit, names) }))
   const ways = repairs.map((repair) => repairOf(repair, names))
-  return {
-    text: [shortage ?? tellCore(problem, named, isContradictory), tellRepairs(ways)].filter(Boolean).join('. '),
-    core: named,
-    repairs: ways,
+  const told = [
+    shortage ?? tellCore(problem, named, isContradictory),
+    relaxed && tellRelaxed(problem, relaxed),
+    tellRepairs(ways),
+  ]
+  const withoutRacks = relaxed && {
+    ...{ kind: 'drop_racks' as const, name: 'use_rack_constraints', amount: null, migrations: relaxed.migrations },
+    text: tellRelaxed(problem, relaxed),
   }
+  return {
+    text: told.filter(Boolean).join('. '),
+    core: named,
+    repairs: [...(withoutRacks ? [withoutRacks] : []), ...ways],
+  }
+}
+
+/** `With use_rack_constraints: false vm-101 (priority 100) starts, without a migration; vm-103 stays down`. */
+export function tellRelaxed({ vms }: PlacementProblem, { starts, down, migrations }: Relaxed): string {
+  const priority = new Map(vms.map((vm) => [vm.vm, vm.priority]))
+  const named = (list: string[]) =>
+    namesOf(
+      [...list]
+        .sort((a, b) => (priority.get(b) ?? 0) - (priority.get(a) ?? 0))
+        .map((vm) => `${vm} (priority ${priority.get(vm)})`),
+    )
+  const rest = down.length === 0 ? 'all have a place' : `${named(down)} would stay down`
+  return `With use_rack_constraints: false ${named(starts)} would get a place, with ${many(migrations, 'migration')}; ${rest}`
 }
 
 const kindOf = { ram: 'ram', cpu: 'cpu', group: 'ha_group', rule: 'pins', vm: 'vm' } as const
@@ -56,8 +85,7 @@ function list(names: string[], before: string): string {
 
 function repairOf({ kind, index, amount, migrations }: Repair, names: Names): Obstacle['repairs'][number] {
   const name = nameOfLimit({ kind, index }, names)
-  const then =
-    migrations === 0 ? 'without a migration' : `with ${migrations} ${migrations === 1 ? 'migration' : 'migrations'}`
+  const then = migrations === 0 ? 'without a migration' : `with ${many(migrations, 'migration')}`
   const words = {
     ram: ['more_ram', `${amount} MiB more on ${name}`],
     cpu: ['more_cpu', `${amount} mCPU more on ${name}`],

@@ -2,7 +2,6 @@ import type { PlacementProblem, Plan, PlanStep, Proof } from '../domain/placemen
 import { holds } from './certificate.ts'
 import type { Instance, Names } from './cluster/instance.ts'
 import type { Known } from './cluster/known.ts'
-import { nameOf } from './cluster/shortage.ts'
 import { withNeeds } from './steps.ts'
 
 /** What a search knows, by name and in steps that can be carried out; null when it knows no moves. Its claims are not checked here, its proof is. */
@@ -37,22 +36,19 @@ function stepsOf(instance: Instance, { hosts, units }: Names, { moves }: Known):
         to: hosts[to]!,
         needs: needs.flatMap((need) => numbered[need]!),
         wave,
+        priority: each.priority,
+        haGroup: each.haGroup,
       }),
     ),
   )
 }
 
-/** Who has no place, and why as far as one host after the other tells. */
+/** Who has no place. Why is for `down.ts` to say, of the plan that is kept. */
 export function unplacedOf({ units }: Names, left: readonly number[], instance: Instance): Plan['unplaced'] {
   return left.flatMap((index) => {
-    const unit = units[index]!
-    const open = instance.allows[instance.rule[index]!]!.filter(Boolean).length
-    const size = `${unit.ramMib} MiB and ${unit.cpuMc} mCPU`
-    const hosts = `${open} live ${open === 1 ? 'host' : 'hosts'}`
-    const reason =
-      open === 0 ? 'no live host is allowed to it' : `no room for ${size} was found on the ${hosts} it may run on`
-    const together = unit.vms.length > 1 ? `, together with ${nameOf(unit)}` : ''
-    return unit.vms.map(({ vm }) => ({ vm, reason: reason + together }))
+    const isBarred = !instance.allows[instance.rule[index]!]!.includes(true)
+    const reason = isBarred ? 'no live host is allowed to it' : 'no room was found'
+    return units[index]!.vms.map(({ vm, priority, haGroup }) => ({ vm, reason, priority, haGroup }))
   })
 }
 

@@ -1,14 +1,11 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep } from '../domain/placement.ts'
+import { type Bar, barsOf, domainOf, type Rules, rulesOf } from './rules.ts'
 
 /** One thing that keeps a VM from a host; `short` is in MiB or thousandths of a CPU. */
 export type Reason =
-  | { kind: 'state'; state: 'dead' | 'draining' | 'left' }
+  | Bar
   | { kind: 'ram' | 'cpu'; short: number }
   | { kind: 'group'; group: string; member: string; on: string }
-  | { kind: 'beside'; group: string; member: string; on: string }
-  | { kind: 'pinned'; to: string[] }
-  | { kind: 'forbidden' }
-  | { kind: 'region'; region: string }
 
 /** Empty `reasons`: it could start there. */
 type HostReasons = { host: string; reasons: Reason[] }
@@ -20,19 +17,26 @@ type HostReasons = { host: string; reasons: Reason[] }
 export function reasonsFor(problem: PlacementProblem, steps: readonly PlanStep[], name: string): HostReasons[] {
   const vm = problem.vms.find((each) => each.vm === name)
   if (!vm) return []
-  const hostOf = new Map(problem.hosts.map((host) => [host.name, host]))
-  const at = placesAfter(problem, hostOf, steps)
+  const rules = rulesOf(problem)
+  const at = new Map(rules.place)
+  for (const step of steps) at.set(step.vm, step.to)
   const own = problem.vms.filter(
     (each) =>
       each === vm ||
-      (vm.affinityGroup !== null && each.affinityGroup === vm.affinityGroup && isWithout(problem, at, each)),
+      (vm.affinityGroup !== null &&
+        each.affinityGroup === vm.affinityGroup &&
+        !at.has(each.vm) &&
+        rules.stranded.has(each.vm)),
   )
   const running = problem.vms.filter((each) => at.has(each.vm) && !own.includes(each))
   const found = problem.hosts.map((host) => ({
     host: host.name,
     reasons: [
-      ...ofState(problem, host),
-      ...own.flatMap((each) => [...ofRules(each, host, hostOf), ...ofGroups(problem, each, host, running, at, hostOf)]),
+      ...own.flatMap((each, index) => [
+        // What is so of the host itself is told once.
+        ...barsOf(rules, each, host).filter(({ kind }) => index === 0 || kind !== 'state'),
+        ...ofGroups(rules, each, host, running, at),
+      ]),
       ...ofRoom(
         problem,
         own,
@@ -48,7 +52,8 @@ export function reasonsFor(problem: PlacementProblem, steps: readonly PlanStep[]
 export function tellReason(reason: Reason): string {
   switch (reason.kind) {
     case 'state':
-      return reason.state === 'left' ? 'it is to be left' : `it is ${reason.state}`
+      if (reason.state === 'left') return 'it is to be left'
+      return reason.state === 'far' ? 'it is in a region out of reach' : `it is ${reason.state}`
     case 'ram':
       return `RAM short by ${reason.short} MiB`
     case 'cpu':
@@ -66,65 +71,18 @@ export function tellReason(reason: Reason): string {
   }
 }
 
-function placesAfter(
-  { vms }: PlacementProblem,
-  hostOf: Map<string, PlacementHost>,
-  steps: readonly PlanStep[],
-): Map<string, string> {
-  const at = new Map<string, string>()
-  for (const { vm, host, running } of vms) {
-    if (running && host !== null && hostOf.get(host)?.state !== 'dead') at.set(vm, host)
-  }
-  for (const { vm, to } of steps) at.set(vm, to)
-  return at
-}
-
-/** Down with a host that the problem is about. */
-function isWithout({ hostIds, vmIds }: PlacementProblem, at: Map<string, string>, { vm, host }: PlacementVm): boolean {
-  if (at.has(vm) || (vmIds !== null && !vmIds.includes(vm))) return false
-  return host === null ? vmIds !== null : hostIds.includes(host)
-}
-
-function ofState({ intent, hostIds }: PlacementProblem, { name, state }: PlacementHost): Reason[] {
-  if (state !== 'live') return [{ kind: 'state', state }]
-  return intent !== 'rebalance' && hostIds.includes(name) ? [{ kind: 'state', state: 'left' }] : []
-}
-
-function ofRules(vm: PlacementVm, host: PlacementHost, hostOf: Map<string, PlacementHost>): Reason[] {
-  const region = vm.host === null ? null : (hostOf.get(vm.host)?.region ?? null)
-  const isAway = region !== null && host.region !== null && region !== host.region
-  return [
-    ...(isAway ? [{ kind: 'region' as const, region }] : []),
-    ...(vm.pinnedTo.length > 0 && !vm.pinnedTo.includes(host.name)
-      ? [{ kind: 'pinned' as const, to: vm.pinnedTo }]
-      : []),
-    ...(vm.forbiddenHosts.includes(host.name) ? [{ kind: 'forbidden' as const }] : []),
-  ]
-}
-
 function ofGroups(
-  { useRackConstraints }: PlacementProblem,
-  { haGroup, affinityGroup }: PlacementVm,
+  { problem, hostOf }: Rules,
+  { haGroup }: PlacementVm,
   host: PlacementHost,
   running: PlacementVm[],
   at: Map<string, string>,
-  hostOf: Map<string, PlacementHost>,
 ): Reason[] {
-  const isNear = (other: PlacementHost) =>
-    other === host ||
-    (useRackConstraints && other.rack !== null && other.rack === host.rack && other.region === host.region)
-  const rivals = running.filter((each) => haGroup !== null && each.haGroup === haGroup)
-  const mates = running.filter((each) => affinityGroup !== null && each.affinityGroup === affinityGroup)
-  const isBeside = mates.length === 0 || mates.some(({ vm }) => at.get(vm) === host.name)
-  const on = (vm: string) => at.get(vm) as string
-  return [
-    ...rivals
-      .filter(({ vm }) => isNear(hostOf.get(on(vm)) as PlacementHost))
-      .map(({ vm }) => ({ kind: 'group' as const, group: haGroup as string, member: vm, on: on(vm) })),
-    ...mates
-      .slice(0, isBeside ? 0 : 1)
-      .map(({ vm }) => ({ kind: 'beside' as const, group: affinityGroup as string, member: vm, on: on(vm) })),
-  ]
+  if (haGroup === null) return []
+  const isNear = (other: PlacementHost) => domainOf(problem, other) === domainOf(problem, host)
+  return running
+    .filter((each) => each.haGroup === haGroup && isNear(hostOf.get(at.get(each.vm) as string) as PlacementHost))
+    .map(({ vm }) => ({ kind: 'group' as const, group: haGroup, member: vm, on: at.get(vm) as string }))
 }
 
 function ofRoom({ limits }: PlacementProblem, own: PlacementVm[], host: PlacementHost, here: PlacementVm[]): Reason[] {

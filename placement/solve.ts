@@ -1,12 +1,15 @@
 import type { PlacementProblem, Plan, Standing } from '../domain/placement.ts'
 import type { EngineName } from './bound/engine.ts'
 import { checkProblem } from './check.ts'
-import { instanceOf } from './cluster/instance.ts'
+import { type Instance, instanceOf, type Names } from './cluster/instance.ts'
+import { compareLeft } from './cluster/known.ts'
 import { shortageIn } from './cluster/shortage.ts'
 import { type Situation, situationOf } from './cluster/situation.ts'
-import { obstacleOf } from './obstacle.ts'
+import { explainDown, type Relaxed } from './down.ts'
+import { obstacleOf, tellRelaxed } from './obstacle.ts'
 import { planOf, unplacedOf } from './plan.ts'
 import type { PlanReport } from './plan-process.ts'
+import { domainNames } from './rules.ts'
 import { reportsOf } from './search-process.ts'
 import { verifyPlan } from './verify.ts'
 
@@ -43,6 +46,7 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
   const limitMs = Math.max(50, timeoutMs - reserveMs - usedMs)
   const request = {
     ...{ instance, isRebalance, isImpossible: shortage !== null, deaths: deaths.map(({ hosts }) => hosts), limitMs },
+    mayRelax: problem.useRackConstraints && !isRebalance,
     ...{ engine: options.engine ?? 'glpk', seed: options.seed ?? 1 },
   } as const
 
@@ -62,27 +66,58 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
     })
   }
 
-  const obstacle = isImpossible
-    ? obstacleOf(problem, names, last?.impossible ?? { isContradictory: true, core: [], repairs: [] }, shortage)
-    : null
-  const stands = standingOf(problem, deaths, last)
-  if (best)
+  return planFrom({ problem, situation, instance, names, shortage, deaths }, best, last, isImpossible)
+}
+
+type Asked = {
+  problem: PlacementProblem
+  situation: Situation
+  instance: Instance
+  names: Names
+  shortage: string | null
+  deaths: Death[]
+}
+
+/** The answer out of the best plan that was replayed and the last that the search said. */
+function planFrom(asked: Asked, best: Plan | null, last: PlanReport | null, isImpossible: boolean): Plan {
+  const { problem, situation, instance, names, shortage, deaths } = asked
+  const relaxed = relaxedOf(asked, best, last)
+  const found = last?.impossible ?? { isContradictory: true, core: [], repairs: [] }
+  const obstacle = isImpossible ? obstacleOf({ problem, names, shortage, relaxed, found }) : null
+  const shared = { standing: standingOf(problem, deaths, last), isTimeUp: !last?.done || last.wasCut }
+  if (best) {
+    const reasons = [obstacle?.text ?? best.reason, obstacle || !relaxed ? null : tellRelaxed(problem, relaxed)]
     return {
-      ...best,
-      obstacle,
-      standing: stands,
-      reason: best.state === 'partial' ? (obstacle?.text ?? best.reason) : null,
+      ...{ ...best, obstacle, ...shared },
+      unplaced: explainDown(problem, best, relaxed),
+      reason: best.state === 'partial' ? reasons.filter((each) => each !== null).join('. ') : null,
     }
-  if (isRebalance && last?.done && last.moves.length === 0 && verifyPlan(problem, nothing('no_action', null)).ok) {
-    return { ...nothing('no_action', null), standing: stands }
   }
-  const unplaced = unplacedOf(
-    names,
-    situation.wanted.map((_, index) => index),
-    instance,
-  )
-  if (isImpossible) return { ...nothing('infeasible', obstacle?.text ?? null), obstacle, unplaced, standing: stands }
-  return { ...nothing('not_found', 'the time was up before a plan was found'), unplaced, standing: stands }
+  const isIdle = problem.intent === 'rebalance' && last?.done && last.moves.length === 0
+  const idle = { ...nothing('no_action', null), ...shared }
+  if (isIdle && verifyPlan(problem, idle).ok) return idle
+  const all = situation.wanted.map((_, index) => index)
+  const notFound = last?.done ? 'no plan was found' : 'the time was up before a plan was found'
+  const state = isImpossible ? 'infeasible' : 'not_found'
+  const none = {
+    ...{ ...nothing(state, isImpossible ? (obstacle?.text ?? null) : notFound), obstacle, ...shared },
+    unplaced: unplacedOf(names, all, instance),
+  }
+  return { ...none, unplaced: explainDown(problem, none, relaxed) }
+}
+
+/** What would start if racks did not count, where that is the lesser harm; null otherwise. The plan for it is replayed like any other. */
+function relaxedOf({ problem, names, instance }: Asked, best: Plan | null, last: PlanReport | null): Relaxed | null {
+  if (!last?.relaxed) return null
+  const free = { ...problem, useRackConstraints: false }
+  const relaxed = instanceOf(free, situationOf(free)).instance
+  const plan = planOf(free, relaxed, names, { ...last, ...last.relaxed, how: 'trivial', atLeast: 0 })
+  const left = best ? last.left : instance.wanted
+  if (!plan || !verifyPlan(free, plan).ok || compareLeft(instance, last.relaxed.left, left) >= 0) return null
+  const isDown = new Set(unplacedOf(names, left, instance).map(({ vm }) => vm))
+  const down = plan.unplaced.map(({ vm }) => vm)
+  const starts = [...isDown].filter((vm) => !down.includes(vm))
+  return { starts, down, migrations: plan.migrations }
 }
 
 function nothing(state: Plan['state'], reason: string | null): Plan {
@@ -92,16 +127,12 @@ function nothing(state: Plan['state'], reason: string | null): Plan {
 
 type Death = { name: string; hosts: number[] }
 
-/** Who may die next: each target, or with rack constraints each rack. */
-function deathsOf({ useRackConstraints }: PlacementProblem, { targets }: Situation): Death[] {
-  const deaths = new Map<string, Death>()
-  for (const [index, { name, rack }] of targets.entries()) {
-    const key = useRackConstraints && rack !== null ? rack : name
-    const death = deaths.get(key) ?? { name: key, hosts: [] }
-    death.hosts.push(index)
-    deaths.set(key, death)
-  }
-  return [...deaths.values()]
+/** What may die next: each target, or with rack constraints each rack. */
+function deathsOf(problem: PlacementProblem, { targets }: Situation): Death[] {
+  const index = new Map(targets.map(({ name }, at) => [name, at]))
+  return domainNames(problem, targets).map(({ name, hosts }) => ({
+    ...{ name, hosts: hosts.map((host) => index.get(host.name) as number) },
+  }))
 }
 
 function standingOf(

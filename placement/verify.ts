@@ -1,33 +1,36 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../domain/placement.ts'
+import { forcedIn } from './certificate.ts'
 import { badInterleaving } from './interleave.ts'
+import { barsOf, domainOf, type Rules, rulesOf } from './rules.ts'
 
 type Verification = { ok: true } | { ok: false; step: number; reason: string }
 
 type World = {
   problem: PlacementProblem
-  hosts: Map<string, PlacementHost>
+  rules: Rules
   vms: Map<string, PlacementVm>
   /** Where each running VM is. */
   place: Map<string, string>
   /** VMs that the plan is for and that have no place yet. */
   waiting: Set<string>
-  /** Hosts that are to be left. */
-  empty: Set<string>
 }
 
 /**
- * Replays a plan step by step in whole numbers and believes nobody: it shares no code with what made the plan. Holds when
- * every step could begin in the state the steps before it left, in this order and in any other that `needs` allows, and at the
- * end every stranded VM runs, except for those that a partial plan says it leaves. A migrating VM takes room on both hosts until
- * its step ends. `step` 0 means the plan as a whole.
+ * Replays a plan step by step in whole numbers and believes no search: only `rules.ts`, which says whom a plan is about and where each
+ * VM may go, is read by both. Holds when every step could begin in the state the steps before it left, in this order and in any other
+ * that `needs` allows, and at the end every stranded VM runs, except for those that a partial plan says it leaves. A migrating VM takes
+ * room on both hosts until its step ends. That there is no plan is not checked here. `step` 0 means the plan as a whole.
  */
 export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification {
   const wrong = (step: number, reason: string): Verification => ({ ok: false, step, reason })
   const world = worldOf(problem)
   if (typeof world === 'string') return wrong(0, world)
-  const claim = wrongClaim(plan)
+  const claim = wrongClaim(problem, plan)
   if (claim) return wrong(0, claim)
-  if (plan.state === 'infeasible' || plan.state === 'not_found') return { ok: true }
+  if (plan.state === 'infeasible' || plan.state === 'not_found') {
+    const hasNone = problem.intent !== 'rebalance' && world.waiting.size === 0
+    return hasNone ? wrong(0, 'no VM is without a place') : { ok: true }
+  }
 
   for (const [index, step] of plan.steps.entries()) {
     if (step.step !== index + 1) return wrong(step.step, `step ${index + 1} is numbered ${step.step}`)
@@ -43,60 +46,54 @@ export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification 
   if (plan.state === 'planned' && given.size > 0) return wrong(0, 'a plan for all leaves some down')
   for (const vm of world.waiting) if (!given.has(vm)) return wrong(0, `${vm} has no place`)
   for (const vm of given) if (!world.waiting.has(vm)) return wrong(0, `${vm} is not without a place`)
-  const apart = brokenAffinity(world, plan.steps)
+  const apart = partyApart(world)
   if (apart) return wrong(0, apart)
   const flaw = problem.intent === 'rebalance' && plan.state !== 'partial' ? flawOf(world) : null
   return flaw ? wrong(0, flaw) : { ok: true }
 }
 
-/** Could this step begin now? Null, or why not. For a check just before it is carried out: `problem` is then the state of now. */
+/**
+ * Could this step begin now? Null, or why not. For a check just before it is carried out: `problem` is then the state of now. VMs that
+ * go together are between two hosts by then, so that only the whole plan tells whether they end on one.
+ */
 export function verifyStep(problem: PlacementProblem, step: PlanStep): string | null {
-  const world = worldOf(problem)
+  const alone = problem.vms.map((vm) => ({ ...vm, affinityGroup: null }))
+  const world = worldOf({ ...problem, vms: alone })
   return typeof world === 'string' ? world : wrongStep(world, step)
 }
 
 function worldOf(problem: PlacementProblem): World | string {
-  const { intent, hostIds, vmIds } = problem
-  const hosts = new Map<string, PlacementHost>()
-  for (const host of problem.hosts) {
-    if (hosts.has(host.name)) return `host ${host.name} is listed twice`
-    hosts.set(host.name, host)
-  }
-  const vms = new Map<string, PlacementVm>()
-  const place = new Map<string, string>()
-  const waiting = new Set<string>()
-  const empty = new Set(intent === 'rebalance' ? [] : hostIds)
-  const asked = vmIds === null ? null : new Set(vmIds)
-  for (const vm of problem.vms) {
-    if (vms.has(vm.vm)) return `VM ${vm.vm} is listed twice`
-    vms.set(vm.vm, vm)
-    const isDead = vm.host !== null && hosts.get(vm.host)?.state === 'dead'
-    if (vm.running && vm.host !== null && !isDead) place.set(vm.vm, vm.host)
-    if (intent === 'rebalance' || (asked !== null && !asked.has(vm.vm))) continue
-    if (vm.host === null ? asked !== null : empty.has(vm.host) && isDead) waiting.add(vm.vm)
-    if (intent === 'drain' && vm.running && vm.host !== null && empty.has(vm.host)) waiting.add(vm.vm)
-  }
-  return { problem, hosts, vms, place, waiting, empty }
+  const twice =
+    firstTwice(problem.hosts.map(({ name }) => `host ${name}`)) ?? firstTwice(problem.vms.map(({ vm }) => `VM ${vm}`))
+  if (twice) return `${twice} is listed twice`
+  const rules = rulesOf(problem)
+  const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))
+  return { problem, rules, vms, place: new Map(rules.place), waiting: new Set(rules.stranded) }
 }
 
-function wrongClaim({ state, steps, migrations, lowerBound }: Plan): string | null {
+function firstTwice(names: string[]): string | undefined {
+  const seen = new Set<string>()
+  return names.find((name) => seen.has(name) || !seen.add(name))
+}
+
+function wrongClaim(problem: PlacementProblem, { state, steps, migrations, lowerBound, proof }: Plan): string | null {
   const isOne = state === 'planned' || state === 'partial'
   if (!isOne && steps.length > 0) return `a plan that is ${state} has steps`
   if (isOne && steps.length === 0) return 'a plan without steps plans nothing'
   if (migrations !== steps.filter(({ action }) => action === 'migrate').length)
     return 'the number of migrations is wrong'
   if (state === 'planned' && lowerBound > migrations) return 'the bound is above what the plan needs'
+  if (problem.intent !== 'rebalance' && proof.kind === 'trivial' && lowerBound > forcedIn(problem))
+    return 'the bound is not trivial, and nothing shows it'
   return null
 }
 
 function wrongStep(world: World, { action, vm: name, from, to }: PlanStep): string | null {
-  const { problem, hosts, vms, place, waiting, empty } = world
+  const { problem, rules, vms, place, waiting } = world
   const vm = vms.get(name)
-  const target = hosts.get(to)
+  const target = rules.hostOf.get(to)
   if (!vm || !target) return `${vm ? to : name} is unknown`
   if (problem.vmIds !== null && !problem.vmIds.includes(name)) return `${name} may not be moved`
-  if (target.state !== 'live') return `${to} is ${target.state}`
-  if (empty.has(to)) return `${to} is to be left`
   const at = place.get(name)
   if (action === 'start') {
     if (at !== undefined) return `${name} runs on ${at} already`
@@ -106,22 +103,43 @@ function wrongStep(world: World, { action, vm: name, from, to }: PlanStep): stri
     if (at === undefined || at !== from) return `${name} does not run on ${from}`
     if (at === to) return `${name} is on ${to} already`
   }
-  return notAllowed(world, vm, target) ?? noRoom(world, vm, target)
+  const reason = barred(rules, vm, target) ?? noRoom(world, vm, target)
+  if (reason) return reason
+  const mayMove = rules.movable.has(name) || rules.stranded.has(name)
+  return mayMove ? null : `${name} stays where it is: ${stayOf(rules, vm)}`
 }
 
-function notAllowed(
-  { hosts }: World,
-  { vm, host, pinnedTo, forbiddenHosts }: PlacementVm,
-  to: PlacementHost,
-): string | null {
-  if (pinnedTo.length > 0 && !pinnedTo.includes(to.name)) return `${vm} is pinned to ${pinnedTo.join(', ')}`
-  if (forbiddenHosts.includes(to.name)) return `${vm} must not run on ${to.name}`
-  const region = host === null ? null : (hosts.get(host)?.region ?? null)
-  if (region !== null && to.region !== null && region !== to.region) return `${to.name} is not in region ${region}`
-  return null
+/** The first thing that bars a VM from a host whatever room there is; null: it may go there. */
+function barred(rules: Rules, vm: PlacementVm, to: PlacementHost): string | null {
+  const [bar] = barsOf(rules, vm, to)
+  if (!bar) return null
+  switch (bar.kind) {
+    case 'state':
+      if (bar.state === 'left') return `${to.name} is to be left`
+      return bar.state === 'far'
+        ? `${to.name} is in a region that no VM of this plan can reach`
+        : `${to.name} is ${bar.state}`
+    case 'region':
+      return `${to.name} is not in region ${bar.region}`
+    case 'pinned':
+      return `${vm.vm} is pinned to ${bar.to.join(', ')}`
+    case 'forbidden':
+      return `${vm.vm} must not run on ${to.name}`
+    case 'beside':
+      return `${vm.vm} belongs beside ${bar.member} of affinity group ${bar.group} on ${bar.on}`
+  }
 }
 
-function noRoom({ problem, hosts, vms, place }: World, vm: PlacementVm, to: PlacementHost): string | null {
+function stayOf({ hostOf, left, place, targets }: Rules, { vm, affinityGroup }: PlacementVm): string {
+  const at = place.get(vm) as string
+  if (targets.has(at)) return `affinity group ${affinityGroup} is not moved to make room`
+  const takes = hostOf.get(at)?.state === 'live' && !left.has(at)
+  return takes
+    ? `no VM of this plan can reach the region of ${at}`
+    : `${at} takes no VM, so that nothing there makes room`
+}
+
+function noRoom({ problem, rules, vms, place }: World, vm: PlacementVm, to: PlacementHost): string | null {
   let { ramMib, cpuMc } = vm
   for (const [other, host] of place) {
     const { ramMib: ram, cpuMc: cpu, haGroup } = vms.get(other)!
@@ -131,17 +149,14 @@ function noRoom({ problem, hosts, vms, place }: World, vm: PlacementVm, to: Plac
     }
     if (other === vm.vm || haGroup === null || haGroup !== vm.haGroup) continue
     if (host === to.name) return `${other} of HA group ${haGroup} is on ${to.name}`
-    if (isOneRack(problem, hosts.get(host), to)) return `${other} of HA group ${haGroup} is in rack ${to.rack}`
+    if (domainOf(problem, rules.hostOf.get(host)!) === domainOf(problem, to))
+      return `${other} of HA group ${haGroup} is in rack ${to.rack}`
   }
   const ramLimit = ramOf(problem, to)
   const cpuLimit = cpuOf(problem, to)
   if (ramMib > ramLimit) return `${to.name} is short by ${ramMib - ramLimit} MiB`
   if (cpuMc > cpuLimit) return `${to.name} is short by ${cpuMc - cpuLimit} mCPU`
   return null
-}
-
-function isOneRack({ useRackConstraints }: PlacementProblem, a: PlacementHost | undefined, b: PlacementHost): boolean {
-  return useRackConstraints && a !== undefined && a.rack !== null && a.rack === b.rack && a.region === b.region
 }
 
 function ramOf({ limits }: PlacementProblem, { ramMib }: PlacementHost): number {
@@ -152,29 +167,18 @@ function cpuOf({ limits }: PlacementProblem, { cpuMc }: PlacementHost): number {
   return Math.floor((cpuMc * limits.cpuOvercommitPercent) / 100)
 }
 
-/** VMs of an affinity group are on one host once one of them was moved, unless others were apart before and still are. */
-function brokenAffinity({ vms, place }: World, steps: readonly PlanStep[]): string | null {
-  const moved = new Set(steps.map(({ vm }) => vm))
-  for (const name of moved) {
-    const group = vms.get(name)?.affinityGroup ?? null
-    if (group === null) continue
-    const here = place.get(name)
-    const mates = [...vms.values()].filter(
-      ({ vm, affinityGroup }) => affinityGroup === group && vm !== name && place.has(vm),
-    )
-    const still = mates.filter(({ vm }) => !moved.has(vm))
-    const apart = mates.find(({ vm }) => moved.has(vm) && place.get(vm) !== here)
-    if (apart) return `${name} and ${apart.vm} of affinity group ${group} are apart`
-    if (still.length > 0 && !still.some(({ vm }) => place.get(vm) === here)) {
-      return `${name} is not beside ${still[0]?.vm} of affinity group ${group}`
-    }
+/** VMs that are to go as one are on one host, or all without a place. Null, or which are not. */
+function partyApart({ rules, place, waiting }: World): string | null {
+  for (const members of rules.parties) {
+    const [first, ...others] = members.map(({ vm }) => ({ vm, at: waiting.has(vm) ? undefined : place.get(vm) }))
+    const other = others.find(({ at }) => at !== first?.at)
+    if (other) return `${first?.vm} and ${other.vm} of affinity group ${members[0]?.affinityGroup} are apart`
   }
   return null
 }
 
 /** The first rule that a state breaks. Only rebalancing promises that none is left. */
-function flawOf(world: World): string | null {
-  const { problem, hosts, vms, place } = world
+function flawOf({ problem, rules, vms, place }: World): string | null {
   const here = Map.groupBy(
     [...place.keys()].map((name) => vms.get(name)!),
     ({ vm }) => place.get(vm)!,
@@ -184,15 +188,15 @@ function flawOf(world: World): string | null {
     const own = here.get(host.name) ?? []
     if (own.reduce((sum, vm) => sum + vm.ramMib, 0) > ramOf(problem, host)) return `${host.name} is short of RAM`
     if (own.reduce((sum, vm) => sum + vm.cpuMc, 0) > cpuOf(problem, host)) return `${host.name} is short of CPU`
-    const misplaced = own.map((vm) => notAllowed(world, vm, host)).find((reason) => reason !== null)
+    const misplaced = own.map((vm) => barred(rules, vm, host)).find((reason) => reason !== null)
     if (misplaced) return misplaced
   }
   const grouped = [...vms.values()].filter(({ vm, haGroup }) => haGroup !== null && place.has(vm))
   for (const [group, members] of Map.groupBy(grouped, ({ haGroup }) => haGroup as string)) {
     for (const [index, one] of members.entries()) {
       for (const other of members.slice(index + 1)) {
-        const [a, b] = [hosts.get(place.get(one.vm)!)!, hosts.get(place.get(other.vm)!)!]
-        if (a === b || isOneRack(problem, a, b)) return `${one.vm} and ${other.vm} of HA group ${group} are together`
+        const [a, b] = [one, other].map(({ vm }) => domainOf(problem, rules.hostOf.get(place.get(vm)!)!))
+        if (a === b) return `${one.vm} and ${other.vm} of HA group ${group} are together`
       }
     }
   }

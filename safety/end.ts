@@ -1,28 +1,35 @@
+import type { Claim } from '../domain/claim.ts'
 import { resourceKey } from '../domain/resource.ts'
+import { rowsOf, type StoredClaim } from '../domain/stored-claim.ts'
+import { claimsRule } from './claims/ending.ts'
+import type { Bodies } from './claims/rows.ts'
 import { categoryRule, outcomeRule } from './ending.ts'
 import type { State } from './fold.ts'
-import { phantomOf } from './phantom.ts'
 import { type Policy, quote, type Rule, refuse, run } from './ruling.ts'
 import { blockedByVerification } from './write.ts'
 
-export type Claim = { text: string; evidence: number[] }
-
 /** An escalation needs one look; a resolution needs evidence, closed verifications and, for a repair, one that held. */
-export function terminalRule(args: Record<string, unknown>, state: State, policy: Policy): Rule {
+export function terminalRule(
+  args: Record<string, unknown>,
+  state: State,
+  policy: Policy,
+  bodies: Bodies = new Map(),
+): Rule {
   if (state.diagnostics === 0) {
     return refuse('NO_DIAGNOSTIC', 'nothing was looked at yet', 'Make at least one diagnostic call first.')
   }
   const claims = args.claims as Claim[] | undefined
+  const { rule: unshown, marks } = wordsRule(args, state, policy, bodies)
   if (claims === undefined) {
-    return categoryRule(args.category, state, policy) ?? run('TERMINAL', 'a person takes over')
+    const handOver = { ...run('TERMINAL', 'a person takes over'), details: marks }
+    return categoryRule(args.category, state, policy) ?? unshown ?? handOver
   }
   return (
     (state.open ? blockedByVerification(state.open) : null) ??
     ownTargetRule(state, policy) ??
     evidenceRule(claims, state) ??
     outcomeRule(args.outcome, state, policy) ??
-    phantomRule([String(args.resolution ?? ''), ...claims.map((claim) => claim.text)], state) ??
-    run('TERMINAL', 'every claim cites rows of this incident')
+    unshown ?? { ...run('TERMINAL', 'every claim cites rows of this incident'), details: marks }
   )
 }
 
@@ -39,32 +46,26 @@ function ownTargetRule(state: State, { resource, role }: Policy): Rule | null {
 }
 
 /** Refuses the first claim that cites what is no successful row; an answer to a question passes here too. */
-export function evidenceRule(claims: readonly Claim[], state: State): Rule | null {
+export function evidenceRule(claims: readonly StoredClaim[], state: State): Rule | null {
   for (const claim of claims) {
-    const missing = claim.evidence.filter((seq) => !state.evidence.has(seq))
+    const missing = rowsOf(claim).filter((seq) => !state.evidence.has(seq))
     if (missing.length === 0) continue
     return refuse(
       'EVIDENCE_MISSING',
       `the claim ${quote(claim.text)} cites ${missing.join(', ')}, which is no successful row of this incident`,
-      `Cite meta.seq of successful results: ${[...state.evidence].slice(-20).join(', ')}`,
+      `Quote successful results by meta.seq: ${[...state.evidence].slice(-20).join(', ')}`,
       { missing },
     )
   }
   return null
 }
 
-/** Words are weighed last and only once: structure decides, and an honest text that sounds wrong gets through the second time. */
-function phantomRule(texts: readonly string[], state: State): Rule | null {
-  if (state.phantoms > 0) return null
-  for (const text of texts) {
-    const phantom = phantomOf(text, { writes: state.writes.length, reads: state.reads })
-    if (!phantom) continue
-    return refuse(
-      'PHANTOM_CLAIM',
-      `${quote(phantom.phrase)} claims what no row of this attempt shows (${phantom.category})`,
-      'Say only what results show, then send the call again.',
-      { category: phantom.category },
-    )
-  }
-  return null
+/** Endings that say that all is well without a repair: their claims have to be shown. */
+const unshownNever = ['no_fault', 'answered']
+
+/** Words are weighed last: corrected once, then marked, for wording alone keeps no repair from being recorded. */
+function wordsRule(args: Record<string, unknown>, state: State, { incidentId }: Policy, bodies: Bodies) {
+  const text = String(args.resolution ?? args.reason ?? '')
+  const said = { text, claims: (args.claims as Claim[] | undefined) ?? [] }
+  return claimsRule(said, state, incidentId, bodies, unshownNever.includes(String(args.outcome)))
 }

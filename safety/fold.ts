@@ -36,6 +36,8 @@ export type State = {
   lastEndSeq: number
   /** Rows that may be cited as evidence. */
   evidence: Set<number>
+  /** The rows that claims, a resolution and a reason are held against. */
+  rows: IncidentEvent[]
   /** Look-ups that were made, whether they succeeded or not: an escalation needs one, and a platform that is down is a finding. */
   diagnostics: number
   /** Look-ups that answered. */
@@ -86,7 +88,7 @@ export function fold(events: readonly IncidentEvent[], attempt: number, pinned: 
     state.lastSeq = Math.max(state.lastSeq, event.seq)
     // An alert belongs to the incident, not to an attempt: it may be cited in each.
     if (event.kind === 'alert_received') {
-      state.evidence.add(event.seq)
+      cite(state, event)
       if (event.metadata.status === 'resolved') state.lastEndSeq = event.seq
     }
     if (event.attempt !== attempt) continue
@@ -105,6 +107,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): State {
     writes: [],
     lastEndSeq: 0,
     evidence: new Set(),
+    rows: [],
     diagnostics: 0,
     reads: 0,
     lookedAt: new Set(),
@@ -153,6 +156,7 @@ function apply(state: State, event: IncidentEvent): void {
   switch (event.kind) {
     case 'context_assembled':
       state.hintFrom = event.metadata.hintFrom
+      state.rows.push(event)
       break
     case 'model_answered':
       state.modelTurns += 1
@@ -190,11 +194,19 @@ function isWarning(code: string): boolean {
 }
 
 const recentLimit = 4
+const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
+
+function cite(state: State, event: IncidentEvent): void {
+  state.evidence.add(event.seq)
+  state.rows.push(event)
+}
 
 function judged(state: State, event: IncidentEvent<'call_judged'>): void {
   const { callId, tool, verdict, code } = event.metadata
   state.correctionsInARow = 0
-  if (state.recent.at(-1)?.callId !== callId) {
+  // What was refused for its words alone may come again as it is: it is then marked.
+  const isFirstWording = verdict === 'refuse' && wordings.has(code) && state.phantoms === 0
+  if (state.recent.at(-1)?.callId !== callId && !isFirstWording) {
     // Compared by digest only when a call is judged: folding hashes nothing.
     state.recent.push({ callId, tool, arguments: event.metadata.arguments })
     if (state.recent.length > recentLimit) state.recent.shift()
@@ -203,7 +215,7 @@ function judged(state: State, event: IncidentEvent<'call_judged'>): void {
   if (verdict !== 'refuse') return
   const { recoverable, loop } = refusalOf(code)
   if (loop) state.loops += 1
-  if (code === 'PHANTOM_CLAIM') state.phantoms += 1
+  if (wordings.has(code)) state.phantoms += 1
   if (recoverable) recovering(state, tool, code)
 }
 
@@ -237,8 +249,9 @@ function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
   const looks = effect === 'read' || effect === 'resolve'
   if (looks) state.diagnostics += 1
   state.bytes += body?.bytes ?? JSON.stringify(result.data ?? null).length
+  // That a write failed is a finding too.
+  if (result.ok || effect === 'write') cite(state, event)
   if (!result.ok) return
-  state.evidence.add(event.seq)
   if (state.recovering.delete(tool)) state.recoveries.succeeded += 1
   if (!looks) return
   state.reads += 1
@@ -262,7 +275,7 @@ function look(state: State, key: string, seq: number, atMs: number, told: string
 function verify(state: State, event: IncidentEvent<'verification'>): void {
   const { callId, outcome } = event.metadata
   if (outcome === 'open') return
-  state.evidence.add(event.seq)
+  cite(state, event)
   for (const write of state.writes) {
     if (write.callId === callId) Object.assign(write, { verified: outcome, verifiedSeq: event.seq })
   }

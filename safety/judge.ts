@@ -12,7 +12,7 @@ import { writeRule } from './write.ts'
 export type { Call, Policy, Ruling } from './ruling.ts'
 
 /** Named on each `call_judged` row: which rules decided. */
-export const policyVersion = '2'
+export const policyVersion = '3'
 
 /**
  * Decides what becomes of one proposed call. Pure and total: same call, state, policy and time, same ruling; it never throws
@@ -154,7 +154,7 @@ function firstRule(
     case 'record':
       return run('RECORD', "it writes to this incident's own log")
     case 'terminal':
-      return terminalRule(settled.arguments, state, policy)
+      return terminalRule(settled.arguments, state, policy, call.bodies)
     case 'write':
       return writeRule(call, facts, settled, digest, state, policy, nowMs)
   }

@@ -3,6 +3,7 @@ import { type Policy, plainPolicy } from '../domain/policy.ts'
 import { editedByPerson } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
+import { bodiesToCheck } from './claims/rows.ts'
 import { fold } from './fold.ts'
 import { type Call, judge } from './judge.ts'
 
@@ -18,7 +19,7 @@ type Replay = {
   /** Rulings that were repeated with everything they rested on. */
   judged: number
   differences: Difference[]
-  /** Rulings of an older version that did not store what they rested on: they cannot be repeated. */
+  /** Rulings whose ground is not there: of an older version that did not store it, or of a body that is gone. */
   unrepeatable: number
 }
 
@@ -30,6 +31,7 @@ export function replay(
   events: readonly IncidentEvent[],
   tools: ReadonlyMap<string, ToolFacts>,
   resource: ResourceRef | null,
+  bodies: ReadonlyMap<string, string> = new Map(),
 ): Replay {
   const report: Replay = { judged: 0, differences: [], unrepeatable: 0 }
   for (const event of events) {
@@ -37,14 +39,16 @@ export function replay(
     const { basis, code, verdict, policyVersion, tool } = event.metadata
     // Decided by what another incident's people said, not by the judge.
     if (code === 'DECIDED_ELSEWHERE') continue
-    if (!basis) {
+    const before = events.filter((each) => each.seq <= event.metadata.foldedSeq)
+    const isEnding = tools.get(tool)?.effect === 'terminal'
+    const lacksBody = isEnding && bodiesToCheck(before, event.attempt).some((digest) => !bodies.has(digest))
+    if (!basis || lacksBody) {
       report.unrepeatable += 1
       continue
     }
     report.judged += 1
-    const before = events.filter((each) => each.seq <= event.metadata.foldedSeq)
     const state = fold(before, event.attempt, resource)
-    const now = judge(callOf(events, event), tools, state, policyOf(basis), Date.parse(basis.at))
+    const now = judge({ ...callOf(events, event), bodies }, tools, state, policyOf(basis), Date.parse(basis.at))
     if (now.verdict === verdict && now.code === code) continue
     report.differences.push({
       seq: event.seq,
@@ -55,6 +59,23 @@ export function replay(
     })
   }
   return report
+}
+
+/** Digests of the stored bodies that repeating these rulings needs: endings are held against them. */
+export function bodiesToReplay(events: readonly IncidentEvent[], tools: ReadonlyMap<string, ToolFacts>): string[] {
+  const endings = events.filter(
+    (event) => event.kind === 'call_judged' && tools.get(event.metadata.tool)?.effect === 'terminal',
+  ) as IncidentEvent<'call_judged'>[]
+  return [
+    ...new Set(
+      endings.flatMap(({ attempt, metadata }) =>
+        bodiesToCheck(
+          events.filter(({ seq }) => seq <= metadata.foldedSeq),
+          attempt,
+        ),
+      ),
+    ),
+  ]
 }
 
 /** What the ruling weighed; what its version did not know yet is as if nobody had set it. */

@@ -17,6 +17,8 @@ export type Call = {
   secret?: boolean
   /** Writes: what the world says now about what the call would do, or why it could not be asked. */
   prepared: { ok: true; preparation: Preparation } | { ok: false; reason: string } | null
+  /** Endings: the stored bodies of results, by digest, that claims are held against. */
+  bodies?: ReadonlyMap<string, string>
 }
 
 /** A call that code put right before judging it: what it was told is in `code`, and the record shows both. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { claim, mostClaims } from '../domain/claim.ts'
 import { recordableAction } from '../domain/event.ts'
 import { escalationCategory, resolveOutcome } from '../domain/incident.ts'
 import { defineTool, incidentId } from './define.ts'
@@ -63,21 +64,16 @@ export const reportCapabilityGap = defineTool({
     core.post('/api/v1/capability-gaps', { incident_id, category, description }, { idempotencyKey: stepKey, signal }),
 })
 
-export const claim = z.strictObject({
-  text: z.string().min(1).max(500),
-  evidence: z.array(z.number().int().positive()).min(1).max(20),
-})
-
 /** Terminal. The gates of the judge stand before it; the core API closes the incident. */
 export const resolveIncident = defineTool({
   name: 'resolve_incident',
   description:
-    'Resolve this incident and end the investigation. Each claim cites as evidence the meta.seq of successful tool results. outcome: repaired needs writes that held; self_resolved and no_fault need that no alert fires; answered ends a question.',
+    'Resolve this incident and end the investigation. Each claim says one thing and quotes the results that show it, word for word, by meta.seq. outcome: repaired needs writes that held; self_resolved and no_fault need that no alert fires; answered ends a question. next_step: advice to people, which no row has to show.',
   input: z.strictObject({
     id: incidentId,
     resolution: z.string().min(3).max(2000),
     outcome: resolveOutcome.exclude(['expected']),
-    claims: z.array(claim).min(1).max(20),
+    claims: z.array(claim, 'send claims: [{ kind, text, quotes: [{ seq, text }] }]').min(1).max(mostClaims),
     next_step: z.string().min(3).max(1000).optional(),
   }),
   output: z.looseObject({}),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import { tellDown, tellOvertaken } from '../domain/told-plan.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discovered, reason, ref, resourceId, state } from './define.ts'
 
@@ -7,12 +8,22 @@ import { defineTool, discovered, reason, ref, resourceId, state } from './define
 export const scheduleHaProposal = defineTool({
   name: 'schedule_ha_proposal',
   description:
-    'Plan where VMs should go (recover from dead hosts, drain hosts, rebalance). Returns a proposal_id and steps. Does not execute.',
+    'Plan where VMs should go (recover from dead hosts, drain hosts, rebalance). Returns a proposal_id, the steps, and in unplaced who stays down and why. Of VMs that do not all fit those of the highest priority start: a higher number is more important. Does not execute.',
   input: z.strictObject({
     intent: placementIntent,
-    host_ids: z.array(resourceId).min(1).max(50),
-    vm_ids: z.array(resourceId).max(500).optional(),
-    use_rack_constraints: z.boolean(),
+    host_ids: z
+      .array(resourceId)
+      .min(1)
+      .max(50)
+      .describe('The hosts to recover from or to drain; all that are down together in one plan.'),
+    vm_ids: z
+      .array(resourceId)
+      .max(500)
+      .optional()
+      .describe('Only these VMs are placed or moved. Leave it out for all.'),
+    use_rack_constraints: z
+      .boolean()
+      .describe('true: members of an ha_group also in different racks. When a whole rack is dead, try false.'),
   }),
   output: z.looseObject({
     proposal_id: z.string(),
@@ -87,8 +98,7 @@ function preparation(plan: ProposalToday): Preparation {
 }
 
 function summaryOf({ migrations, unplaced }: Proposal, starts: number, hosts: string[]): string {
-  const down =
-    unplaced.length === 0 ? '' : `; ${unplaced.length} ${unplaced.length === 1 ? 'VM stays' : 'VMs stay'} down`
+  const down = unplaced.length === 0 ? '' : `; ${[tellDown(unplaced.length), ...tellOvertaken(unplaced)].join('; ')}`
   const count = (what: string, n: number) => (n === 0 ? [] : [`${what} ${n} ${n === 1 ? 'VM' : 'VMs'}`])
   return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${down}`
 }

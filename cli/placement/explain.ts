@@ -5,8 +5,7 @@ import { reasonsFor, tellReason } from '../../placement/reasons.ts'
 import { inert } from '../inert.ts'
 import { data, json, paint, width } from '../terminal.ts'
 import { wrap } from '../wrap.ts'
-import { readProblem } from './read-file.ts'
-import { endBy, type Solving, solved, solving } from './solving.ts'
+import { endBy, problemInTime, type Solving, solved, solving } from './solving.ts'
 
 type Options = Solving & { all?: boolean }
 
@@ -23,8 +22,8 @@ export function explainCommand(parent: Command): void {
   )
     .addHelpText('after', '\nExample:\n  nightshift placement explain cluster.yaml\n\nExits as "placement plan" does.')
     .action(async (file: string, options: Options) => {
-      const problem = readProblem(file)
-      const plan = await solved(problem, options)
+      const [problem, left] = await problemInTime(file, options)
+      const plan = await solved(problem, left)
       const lacking = plan.unplaced.map((each) => ({ ...each, hosts: reasonsFor(problem, plan.steps, each.vm) }))
       if (options.json) json({ state: plan.state, reason: plan.reason, obstacle: plan.obstacle, unplaced: lacking })
       else data(text(problem, plan, lacking, options.all ? Number.POSITIVE_INFINITY : hostsTold))

@@ -26,6 +26,8 @@ export function planText(problem: PlacementProblem, plan: Plan): string {
       : []),
     ...(plan.standing && plan.steps.length > 0 ? [line(inert(tellStanding(plan.standing)))] : []),
   ]
+  if (plan.isTimeUp && plan.steps.length > 0)
+    blocks.push(line('Time ended the search: with more of it (--timeout) another plan may be found.'))
   return blocks.join('\n\n')
 }
 

@@ -4,8 +4,7 @@ import { CommandFailed } from '../exit-code.ts'
 import { data, json } from '../terminal.ts'
 import { legend, overview } from './picture.ts'
 import { planText } from './plan-text.ts'
-import { readProblem } from './read-file.ts'
-import { endBy, type Solving, solved, solving, withGap } from './solving.ts'
+import { endBy, problemInTime, type Solving, solved, solving, withGap } from './solving.ts'
 
 type Options = Solving & { out?: string; picture?: boolean }
 
@@ -23,8 +22,8 @@ export function planCommand(parent: Command): void {
       '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some stay down, 9 when it is proved that there is no plan, 10 when none was found in time.',
     )
     .action(async (file: string, options: Options) => {
-      const problem = readProblem(file)
-      const plan = await solved(problem, options)
+      const [problem, left] = await problemInTime(file, options)
+      const plan = await solved(problem, left)
       if (options.out) write(options.out, withGap(plan))
       if (options.json) json(withGap(plan))
       else {

@@ -1,28 +1,37 @@
-import { readFileSync } from 'node:fs'
-import { parseDocument } from 'yaml'
+import { constants, openSync, statSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { Socket } from 'node:net'
+import { isScalar, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { type PlacementProblem, type Plan, plan } from '../../domain/placement.ts'
 import { type Flaw, InvalidProblemError } from '../../placement/check.ts'
+import { jsonOf, textOf } from '../../placement/document.ts'
 import { problemOfFile } from '../../placement/file.ts'
 import { CommandFailed } from '../exit-code.ts'
 
-/** The problem in a file of YAML or JSON (docs/placement.md), `-` for stdin. Ends the command with every field that is wrong. */
-export function readProblem(file: string): PlacementProblem {
-  const value = parsed(file)
-  try {
-    return problemOfFile(value)
-  } catch (error) {
-    if (error instanceof InvalidProblemError) throw wrong(file, 'is no placement problem', error.flaws)
-    throw error
-  }
+/**
+ * The problem in a file of YAML or JSON (docs/placement.md), `-` for stdin. Ends the command with every field that is wrong, and when the
+ * file is not there after so many seconds: a pipe may never end.
+ */
+export async function readProblem(file: string, timeoutSeconds?: number): Promise<PlacementProblem> {
+  return refused(file, 'is no placement problem', problemOfFile, await parsed(file, timeoutSeconds))
 }
 
 /** A plan as `placement plan` writes it with --out or --json. */
-export function readPlan(file: string): Plan {
-  const found = plan.safeParse(parsed(file))
+export async function readPlan(file: string): Promise<Plan> {
+  const found = plan.safeParse(await parsed(file))
   if (found.success) return found.data
   const flaws = found.error.issues.map(({ path, message }) => ({ path: path.join('.') || 'the plan', message }))
   throw wrong(file, 'is no plan', flaws)
+}
+
+function refused<G, T>(file: string, what: string, read: (given: G) => T, given: G): T {
+  try {
+    return read(given)
+  } catch (error) {
+    if (error instanceof InvalidProblemError) throw wrong(file, what, error.flaws)
+    throw error
+  }
 }
 
 function wrong(file: string, what: string, flaws: Flaw[]): CommandFailed {
@@ -30,23 +39,24 @@ function wrong(file: string, what: string, flaws: Flaw[]): CommandFailed {
   return new CommandFailed('usage', [`${file} ${what}:`, ...lines].join('\n'))
 }
 
-function parsed(file: string): unknown {
-  let text: string
-  try {
-    text = readFileSync(file === '-' ? 0 : file, 'utf8')
-  } catch (error) {
-    const missing = z.object({ code: z.literal('ENOENT') }).safeParse(error).success
-    throw new CommandFailed('notFound', missing ? `There is no file ${file}.` : `${file} cannot be read.`)
-  }
+async function parsed(file: string, timeoutSeconds?: number): Promise<unknown> {
+  const text = refused(file, 'cannot be read', textOf, await bytesOf(file, timeoutSeconds))
   // YAML holds JSON as well, but takes its time over a large one.
   if (/^\s*\{/.test(text)) {
     try {
-      return JSON.parse(text)
-    } catch {
+      return refused(file, 'cannot be read', jsonOf, text)
+    } catch (error) {
       // YAML knows the line.
+      if (!(error instanceof SyntaxError)) throw error
     }
   }
-  const document = parseDocument(text, { prettyErrors: true })
+  return yamlOf(file, text)
+}
+
+function yamlOf(file: string, text: string): unknown {
+  // 1 and "1" are one key of what becomes of it.
+  const nameOf = (key: unknown) => (isScalar(key) ? String(key.value) : key)
+  const document = parseDocument(text, { prettyErrors: true, uniqueKeys: (a, b) => nameOf(a) === nameOf(b) })
   const first = document.errors[0]
   if (first) {
     const at = first.linePos?.[0]
@@ -57,5 +67,39 @@ function parsed(file: string): unknown {
     return document.toJS({ maxAliasCount: 100 })
   } catch (error) {
     throw new CommandFailed('usage', `${file}: ${error instanceof Error ? error.message : error}`)
+  }
+}
+
+async function bytesOf(file: string, timeoutSeconds: number | undefined): Promise<Uint8Array> {
+  const signal = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1_000)
+  try {
+    return await (file === '-' ? streamed(process.stdin, signal) : fileBytes(file, signal))
+  } catch (error) {
+    if (signal?.aborted) {
+      const what = file === '-' ? 'stdin' : file
+      throw new CommandFailed('undecided', `${what} was not read to its end within ${timeoutSeconds} s.`)
+    }
+    const missing = z.object({ code: z.literal('ENOENT') }).safeParse(error).success
+    throw new CommandFailed('notFound', missing ? `There is no file ${file}.` : `${file} cannot be read.`)
+  }
+}
+
+async function fileBytes(file: string, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  if (!statSync(file).isFIFO()) return await readFile(file, { signal })
+  // Opened without waiting: a pipe that nothing writes to would hold the command until it does.
+  const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  return await streamed(new Socket({ fd, readable: true, writable: false }), signal)
+}
+
+async function streamed(stream: NodeJS.ReadableStream & { destroy(): unknown }, signal: AbortSignal | undefined) {
+  const chunks: Uint8Array[] = []
+  const stop = () => stream.destroy()
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    for await (const chunk of stream) chunks.push(chunk as Uint8Array)
+    signal?.throwIfAborted()
+    return Buffer.concat(chunks)
+  } finally {
+    signal?.removeEventListener('abort', stop)
   }
 }

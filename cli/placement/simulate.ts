@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { many, names } from '../../domain/told-plan.ts'
+import { domainNames } from '../../placement/rules.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
 import { table } from '../table.ts'
 import { data, json, note, paint } from '../terminal.ts'
 import { legend, wavePicture } from './picture.ts'
 import { planText } from './plan-text.ts'
-import { readProblem } from './read-file.ts'
-import { endBy, type Solving, solved, solving, withGap } from './solving.ts'
+import { endBy, problemInTime, type Solving, solved, solving, withGap } from './solving.ts'
 import { type Changes, withChanges } from './with-changes.ts'
 
 type Options = Solving & Changes
@@ -27,10 +27,10 @@ export function simulateCommand(parent: Command): void {
       '\nExample:\n  nightshift placement simulate cluster.yaml\n  nightshift placement simulate cluster.yaml --kill host-3 --drain host-4\n\nExits as "placement plan" does; with 8 when a death would leave VMs without a place.',
     )
     .action(async (file: string, options: Options) => {
-      const problem = readProblem(file)
-      if (options.kill.length + options.drain.length === 0) return await everyDeath(problem, options)
+      const [problem, left] = await problemInTime(file, options)
+      if (options.kill.length + options.drain.length === 0) return await everyDeath(problem, left)
       const changed = withChanges(problem, options)
-      const plan = await solved(changed, options)
+      const plan = await solved(changed, left)
       if (options.json) json(withGap(plan))
       else data([planText(changed, plan), ...played(changed, plan)].join('\n\n'))
       endBy(plan)
@@ -104,8 +104,8 @@ function detailOf(outcome: string, plan: Plan | null): string {
   return outcome === 'left down' ? names(plan.unplaced.map(({ vm }) => vm)) : 'no plan was found in time'
 }
 
-function domainsOf({ hosts, useRackConstraints }: PlacementProblem): Map<string, string[]> {
-  const live = hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
-  const grouped = Map.groupBy(live, ({ name, rack }) => (useRackConstraints && rack !== null ? rack : name))
-  return new Map([...grouped].map(([name, members]) => [name, members.map((host) => host.name)]))
+/** Live hosts by the rack or host that dies, in the order of their names. */
+function domainsOf(problem: PlacementProblem): [name: string, hosts: string[]][] {
+  const live = problem.hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
+  return domainNames(problem, live).map(({ name, hosts }) => [name, hosts.map((host) => host.name)])
 }

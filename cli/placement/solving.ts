@@ -6,6 +6,7 @@ import { type Progress, solve } from '../../placement/solve.ts'
 import { CommandFailed, type Outcome } from '../exit-code.ts'
 import { oneOf, whole } from '../one-of.ts'
 import { seconds } from '../seconds.ts'
+import { readProblem } from './read-file.ts'
 
 export type Solving = { engine: EngineName; timeout: number; seed: number; json?: boolean }
 
@@ -13,9 +14,21 @@ export type Solving = { engine: EngineName; timeout: number; seed: number; json?
 export function solving(command: Command): Command {
   return command
     .option('--engine <name>', `who solves the programs: ${engineNames.join(', ')}`, oneOf(engineNames), 'glpk')
-    .option('--timeout <seconds>', 'answer within this time, with the best there is', seconds, 10)
-    .option('--seed <n>', 'of the chances the search takes; one seed gives one plan', whole, 1)
+    .option('--timeout <seconds>', 'answer within this time, reading included, with the best there is', seconds, 10)
+    .option(
+      '--seed <n>',
+      'of the chances the search takes; one seed gives one plan unless time ends the search',
+      whole,
+      1,
+    )
     .option('--json', 'the whole plan as JSON')
+}
+
+/** The problem in a file, and the options with the time that reading it has left. */
+export async function problemInTime<O extends Solving>(file: string, options: O): Promise<[PlacementProblem, O]> {
+  const began = performance.now()
+  const problem = await readProblem(file, options.timeout)
+  return [problem, { ...options, timeout: Math.max(0.05, options.timeout - (performance.now() - began) / 1_000) }]
 }
 
 /** A plan. On a terminal one line of stderr tells what is known meanwhile, and is gone afterwards. */

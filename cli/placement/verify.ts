@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import type { Plan } from '../../domain/placement.ts'
-import { many } from '../../domain/told-plan.ts'
-import { holds } from '../../placement/certificate.ts'
+import type { PlacementProblem, Plan } from '../../domain/placement.ts'
+import { many, names } from '../../domain/told-plan.ts'
+import { boundOf, holds, overfullIn } from '../../placement/certificate.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
@@ -19,29 +19,40 @@ export function verifyCommand(parent: Command): void {
       'after',
       '\nExample:\n  nightshift placement plan cluster.yaml --out plan.json\n  nightshift placement verify cluster.yaml plan.json\n\nExits with 11 when the plan or its certificate does not hold.',
     )
-    .action((file: string, planFile: string, options: { json?: boolean }) => {
+    .action(async (file: string, planFile: string, options: { json?: boolean }) => {
       if (file === '-' && planFile === '-') throw new CommandFailed('usage', 'Only one of the two can be stdin.')
-      const problem = readProblem(file)
-      const plan = readPlan(planFile)
+      const problem = await readProblem(file)
+      const plan = await readPlan(planFile)
       const replayed = verifyPlan(problem, plan)
       const { proof } = plan
-      const certificate = proof.kind !== 'certificate' ? null : proof.k + 1 >= plan.lowerBound && holds(problem, proof)
+      const certificate =
+        proof.kind !== 'certificate' ? null : boundOf(problem, proof) >= plan.lowerBound && holds(problem, proof)
       if (options.json) json({ ...replayed, certificate })
       else {
-        data(
-          replayed.ok
-            ? `${paint('green', 'OK')}  the plan: ${plan.steps.length} steps, each can begin when its turn comes`
-            : `${paint('red', 'NO')}  the plan: ${replayed.step === 0 ? '' : `step ${replayed.step}: `}${inert(replayed.reason)}`,
-        )
-        data(certificateLine(plan, certificate))
+        data(planLine(plan, replayed))
+        data(certificateLine(problem, plan, certificate))
       }
       if (!replayed.ok || certificate === false) throw new CommandFailed('broken', '')
     })
 }
 
-function certificateLine({ lowerBound, proof }: Plan, certificate: boolean | null): string {
+function planLine({ state, steps }: Plan, replayed: ReturnType<typeof verifyPlan>): string {
+  if (!replayed.ok) {
+    const where = replayed.step === 0 ? '' : `step ${replayed.step}: `
+    return `${paint('red', 'NO')}  the plan: ${where}${inert(replayed.reason)}`
+  }
+  if (state === 'infeasible')
+    return `${paint('dim', '--')}  it claims that there is no plan, which cannot be checked here`
+  if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is none to replay`
+  return `${paint('green', 'OK')}  the plan: ${many(steps.length, 'step')}, each can begin when its turn comes`
+}
+
+function certificateLine(problem: PlacementProblem, { lowerBound, proof }: Plan, certificate: boolean | null): string {
   if (certificate === true)
     return `${paint('green', 'OK')}  the certificate: no plan for all needs fewer than ${many(lowerBound, 'migration')}`
+  const full = certificate === false ? overfullIn(problem) : []
+  if (full.length > 0)
+    return `${paint('red', 'NO')}  the certificate proves nothing: over capacity already: ${inert(names(full))}`
   if (certificate === false)
     return `${paint('red', 'NO')}  the certificate does not show that ${many(lowerBound, 'migration')} are needed`
   if (lowerBound === 0) return `${paint('dim', '--')}  no bound is claimed, so nothing is to be proved`

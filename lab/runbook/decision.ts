@@ -1,3 +1,4 @@
+import type { Claim, Quote } from './claims.ts'
 import type { Conversation } from './conversation.ts'
 
 export type Call = { tool: string; args: Record<string, unknown> }
@@ -8,7 +9,6 @@ export type Decision = { say: string } & (
   | { answer: { summary: string; confidence: 'high' | 'medium' | 'low' } }
 )
 
-export type Claim = { text: string; evidence: number[] }
 export type Outcome = 'repaired' | 'self_resolved' | 'no_fault'
 
 const reasonCharacters = 2000
@@ -29,11 +29,16 @@ export function escalate({ context }: Conversation, text: string): Decision {
 }
 
 /** Everything is nominal at the first look: closed by itself if the alert says so, else there was no fault to find. */
-export function nothingWrong(conversation: Conversation, what: string, evidence: number[]): Decision {
+export function nothingWrong(
+  conversation: Conversation,
+  what: string,
+  quotes: Quote[],
+  kind: Claim['kind'] = 'is',
+): Decision {
   const ended =
     conversation.context!.alerts.length > 0 && conversation.context!.alerts.every((a) => a.status === 'resolved')
   const resolution = ended
     ? `${what}; the alert has ended by itself.`
     : `${what}; nothing was found that needs a repair.`
-  return resolve(conversation, ended ? 'self_resolved' : 'no_fault', resolution, [{ text: what, evidence }])
+  return resolve(conversation, ended ? 'self_resolved' : 'no_fault', resolution, [{ kind, text: what, quotes }])
 }

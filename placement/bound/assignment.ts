@@ -61,6 +61,34 @@ export function assignmentModel(
   return { model: { columns: columns.length, binaries: columns.length, objective, rows }, columns }
 }
 
+/**
+ * As many starts as there is room for while nothing else moves: every wanted VM on one host at most. What counts is `worth`, and of what
+ * counted before no less than was reached.
+ */
+export function startsModel(
+  instance: Instance,
+  worth: (vm: number) => number,
+  before: readonly { worth: (vm: number) => number; reached: number }[],
+): AssignmentModel {
+  const built = assignmentModel({ ...instance, wanted: instance.wanted.filter((vm) => hasHost(instance, vm)) }, [], 0)
+  if (!built) return { model: { columns: 0, binaries: 0, objective: [], rows: [] }, columns: [] }
+  const { model, columns } = built
+  const termsOf = (of: (vm: number) => number) =>
+    columns.flatMap(([vm], column): Term[] => (of(vm) > 0 ? [[column, of(vm)]] : []))
+  const rows = [
+    ...model.rows.map(({ equal, ...row }): Row => (equal === undefined ? row : { ...row, atMost: equal })),
+    ...before.map((each): Row => ({ terms: termsOf(each.worth), atLeast: each.reached })),
+  ]
+  const objective = termsOf(worth).map(([column, of]): Term => [column, -of])
+  return { model: { ...model, objective, rows: rows.filter(({ terms }) => terms.length > 0) }, columns }
+}
+
+function hasHost(instance: Instance, vm: number): boolean {
+  const room = roomOf(instance)
+  for (const each of instance.wanted) room.put(each, -1)
+  return instance.hostRam.some((_, host) => host < instance.targets && room.fits(vm, host))
+}
+
 export function assignmentOf({ columns }: AssignmentModel, values: readonly number[]): Assignment {
   return new Map(columns.filter((_, column) => values[column] === 1))
 }

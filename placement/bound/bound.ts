@@ -1,3 +1,4 @@
+import { isUp } from '../cluster/clock.ts'
 import type { Kinds } from '../cluster/kinds.ts'
 import { bestPacking, bestPackings, type Item } from './knapsack.ts'
 
@@ -28,7 +29,7 @@ const maxWays = 400_000
 export async function lowerBound(kinds: Kinds, master: Master, upTo: number, deadlineMs: number): Promise<Bound> {
   const still: Pattern[] = kinds.has.map((_, host) => patternOf(kinds, host, [], []))
   const bound: Bound = { atLeast: 0, proof: null, patterns: still, shares: [] }
-  for (let k = 0; k < upTo && performance.now() < deadlineMs; k += 1) {
+  for (let k = 0; k < upTo && !isUp(deadlineMs); k += 1) {
     if (waysOf(kinds, k) > maxWays) break
     const proved = await proveMoreThan(k, kinds, bound, master, deadlineMs)
     if (!proved) break
@@ -47,7 +48,7 @@ async function proveMoreThan(
   deadlineMs: number,
 ): Promise<number[] | null> {
   const patterns = bound.patterns.filter(({ cost }) => cost <= k)
-  while (performance.now() < deadlineMs) {
+  while (!isUp(deadlineMs)) {
     const prices = await master(patterns)
     if (!prices) return null
     const { value, better } = priced(kinds, prices, k, deadlineMs)
@@ -96,7 +97,7 @@ function priced(all: Kinds, prices: Prices, k: number, deadlineMs: number) {
     choose(0, room[host]!.ram, room[host]!.cpu, 0)
     value += least - stays
     const reduced = least - stays - prices.host[host]!
-    if (reduced < -1e-7 && performance.now() < deadlineMs) {
+    if (reduced < -1e-7 && !isUp(deadlineMs)) {
       better.push(patternOf(all, host, leaving, items))
     }
   }

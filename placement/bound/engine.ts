@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { noteCut } from '../cluster/clock.ts'
 import type { LinearModel, SolveAnswer, SolveRequest } from './linear-model.ts'
 
 export const engineNames = ['glpk', 'highs'] as const
@@ -25,7 +26,10 @@ export function startEngine(name: EngineName): Engine {
   let child = begin()
   return {
     async solve(model, limitMs, relativeGap = 0) {
-      if (limitMs <= 0) return { status: 'unknown' }
+      if (limitMs <= 0) {
+        noteCut()
+        return { status: 'unknown' }
+      }
       // One that was killed over the last question begins anew for the next.
       if (child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
       const asked = child
@@ -34,6 +38,8 @@ export function startEngine(name: EngineName): Engine {
           clearTimeout(timer)
           lines.close()
           asked.off('close', onEnd)
+          // With more time it might have said more.
+          if (answer.status === 'unknown' || answer.status === 'feasible') noteCut()
           resolve(answer)
         }
         const onEnd = () => finish({ status: 'unknown' })

@@ -17,6 +17,8 @@ export type Instance = {
   /** VMs that go as one count as so many migrations. */
   weight: number[]
   priority: number[]
+  /** The priority of each VM in it: those that go as one may matter differently. */
+  priorities: number[][]
   /** HA groups that it is a member of. */
   groupsOf: number[][]
   groups: number
@@ -57,6 +59,7 @@ export function instanceOf(problem: PlacementProblem, situation: Situation): { i
       vmCpu: units.map(({ cpuMc }) => cpuMc),
       weight: units.map(({ vms }) => vms.length),
       priority: units.map(({ priority }) => priority),
+      priorities: units.map(({ vms }) => vms.map(({ priority }) => priority)),
       groupsOf: haGroups.map((names) => names.map((name) => groupIndex.get(name) as number)),
       groups: groupIndex.size,
       home: units.map(({ host }) => (host === null ? -1 : (hostIndex.get(host) ?? -1))),

@@ -45,14 +45,16 @@ export function isBetter(instance: Instance, one: Candidate, than: Candidate): b
   return movedRam(instance, one.moves) < movedRam(instance, than.moves)
 }
 
-/** Below 0: leaving the first ones down is the lesser harm. */
-export function compareLeft({ priority, weight }: Instance, one: readonly number[], two: readonly number[]): number {
-  const classes = [...new Set([...one, ...two].map((vm) => priority[vm]!))].sort((a, b) => b - a)
-  const count = (left: readonly number[], of: number) =>
-    left.reduce((sum, vm) => (priority[vm] === of ? sum + weight[vm]! : sum), 0)
+/** Below 0: leaving the first ones down is the lesser harm. Every VM counts, those that go as one each with its own priority. */
+export function compareLeft({ priorities }: Instance, one: readonly number[], two: readonly number[]): number {
+  const classes = [...new Set([...one, ...two].flatMap((vm) => priorities[vm]!))].sort((a, b) => b - a)
   for (const each of classes) {
-    const difference = count(one, each) - count(two, each)
+    const difference = countOf(priorities, one, each) - countOf(priorities, two, each)
     if (difference !== 0) return difference
   }
   return 0
+}
+
+function countOf(priorities: number[][], vms: readonly number[], priority: number): number {
+  return vms.reduce((sum, vm) => sum + priorities[vm]!.filter((each) => each === priority).length, 0)
 }

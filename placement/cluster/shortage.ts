@@ -1,5 +1,5 @@
 import type { PlacementProblem } from '../../domain/placement.ts'
-import { type Situation, type Unit, usable } from './situation.ts'
+import { nameOf, type Situation, usable } from './situation.ts'
 
 /** Why there can be no place for all, where a sum shows it; null when it takes a solver to tell. */
 export function shortageIn(problem: PlacementProblem, situation: Situation): string | null {
@@ -7,10 +7,6 @@ export function shortageIn(problem: PlacementProblem, situation: Situation): str
   if (wanted.length === 0) return null
   if (targets.length === 0) return 'no live host is left to take a VM'
   return tooLarge(problem, situation) ?? tooLittle(problem, situation) ?? tooMany(problem, situation)
-}
-
-export function nameOf({ vms }: Unit): string {
-  return vms.map(({ vm }) => vm).join(' and ')
 }
 
 function tooLarge(problem: PlacementProblem, { targets, wanted }: Situation): string | null {

@@ -1,3 +1,4 @@
+import { isUp } from '../cluster/clock.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { roomOf } from '../cluster/room.ts'
 import type { Move } from './search.ts'
@@ -10,9 +11,15 @@ export function isSmall({ targets, movable, wanted }: Instance): boolean {
   return targets <= 8 && movable.filter(Boolean).length <= 24 && wanted.length <= 12
 }
 
+/** Places tried, per state, before it is given up: a state may have very many ways to start what is wanted. */
+const triesPerState = 100
+/** The clock is read once in so many tries. */
+const triesPerLook = 256
+
 /**
  * Tries every order of migrations, a VM moving as often as it likes, fewest first, until the wanted can be started. Gives up
- * after `maxStates`, and wherever a wanted one that leaves makes way for others: then starting last is not always best.
+ * after `maxStates`, or as much work in starting VMs, or at the deadline, whatever it is at; and wherever a wanted one that leaves makes
+ * way for others: then starting last is not always best.
  */
 export function exhaust(instance: Instance, maxStates: number, deadlineMs: number): Exhausted {
   const { targets, movable, wanted, vmRam } = instance
@@ -22,17 +29,26 @@ export function exhaust(instance: Instance, maxStates: number, deadlineMs: numbe
   const order = [...wanted].sort((a, b) => vmRam[b]! - vmRam[a]!)
   const path: Move[] = []
   let states = 0
+  let tries = 0
   let isCut = false
-  const isOver = () => states > maxStates || (states % 256 === 0 && performance.now() > deadlineMs)
+  let isOver = false
   // States by what runs where, and with how many migrations left they were tried in vain.
   const tried = new Map<string, number>()
 
   for (let limit = 0; ; limit += 1) {
     isCut = false
     if (within(limit)) return { kind: 'fewest', moves: path }
-    if (states > maxStates || performance.now() > deadlineMs) return { kind: 'unknown' }
+    if (isOver) return { kind: 'unknown' }
     // No state was left for want of migrations: there are no others.
     if (!isCut) return { kind: 'none' }
+  }
+
+  /** Counts a place that is tried; once it is over, it is over everywhere. */
+  function isGivenUp(): boolean {
+    tries += 1
+    isOver ||= states > maxStates || tries > maxStates * triesPerState
+    isOver ||= tries % triesPerLook === 0 && isUp(deadlineMs)
+    return isOver
   }
 
   function within(left: number): boolean {
@@ -48,8 +64,8 @@ export function exhaust(instance: Instance, maxStates: number, deadlineMs: numbe
     }
     for (const vm of movers) {
       for (let to = 0; to < targets; to += 1) {
+        if (isGivenUp()) return false
         if (!fits(vm, to)) continue
-        if (isOver()) return false
         if (step(vm, to, () => within(left - 1))) return true
       }
     }
@@ -61,6 +77,7 @@ export function exhaust(instance: Instance, maxStates: number, deadlineMs: numbe
     const vm = order[index]
     if (vm === undefined) return true
     for (let to = 0; to < targets; to += 1) {
+      if (isGivenUp()) return false
       if (fits(vm, to) && step(vm, to, () => start(index + 1))) return true
     }
     return false

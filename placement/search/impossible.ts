@@ -1,14 +1,16 @@
 import { assignmentModel } from '../bound/assignment.ts'
 import type { Engine } from '../bound/engine.ts'
+import { isUp, type Work } from '../cluster/clock.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { migrationsOf } from '../cluster/known.ts'
 import { roomOf } from '../cluster/room.ts'
 import { exhaust, isSmall } from './exhaust.ts'
-import { search } from './search.ts'
+import { type Move, search } from './search.ts'
 
 /** A rule or limit of an instance: the RAM or CPU of a host, a group, a rule about hosts, a wanted VM. */
 export type Limit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
-export type Repair = Limit & { amount: number | null; migrations: number }
+/** `moves`: the plan that was found after the change. */
+export type Repair = Limit & { amount: number | null; migrations: number; moves: Move[] }
 
 /**
  * `isContradictory`: there are no end places that keep every rule; else there may be, and only no order leads there. `core`: limits
@@ -19,8 +21,11 @@ export type Impossible = { isContradictory: boolean; core: Limit[]; repairs: Rep
 
 const columnsAtMost = 3_000
 const repairsAtMost = 8
+/** One change is tried for some hundredths of a second: in hosts and VMs looked at. */
+const workPerChange = 2_000_000
+const triesPerChange = 400
 
-/** Why there is no plan for all, and what single change would make one. */
+/** Why there is no plan for all, and what single change would make one: for some of them (`repairsAtMost`), the first that are found. */
 export async function explain(
   instance: Instance,
   left: readonly number[],
@@ -62,7 +67,7 @@ export async function explain(
         kept = fewer
     }
     for (const limit of [...kept]) {
-      if (performance.now() > coreUntilMs) return []
+      if (isUp(coreUntilMs)) return []
       const fewer = kept.filter((each) => each !== limit)
       if (await isContradictory(relaxed(instance, outside(limitsOf(instance), fewer)), vms)) kept = fewer
     }
@@ -71,17 +76,21 @@ export async function explain(
 
   function repairsOf(): Repair[] {
     const repairs: Repair[] = []
-    const isOver = () => repairs.length >= repairsAtMost || performance.now() > deadlineMs
+    const isOver = () => repairs.length >= repairsAtMost || isUp(deadlineMs)
     const candidates = core.length > 0 ? core : limitsOf(instance)
     for (const limit of candidates) {
       if (isOver()) break
       if (limit.kind === 'ram' || limit.kind === 'cpu') {
-        const amount = amountsOf(limit).find((each) => fewestAfter(grown(instance, limit, each)) !== null)
-        if (amount === undefined) continue
-        repairs.push({ ...limit, amount, migrations: fewestAfter(grown(instance, limit, amount)) as number })
+        for (const amount of amountsOf(limit)) {
+          if (isUp(deadlineMs)) break
+          const moves = planAfter(grown(instance, limit, amount))
+          if (!moves) continue
+          repairs.push({ ...limit, amount, migrations: migrationsOf(instance, moves), moves })
+          break
+        }
       } else {
-        const migrations = fewestAfter(relaxed(instance, [limit]))
-        if (migrations !== null) repairs.push({ ...limit, amount: null, migrations })
+        const moves = planAfter(relaxed(instance, [limit]))
+        if (moves) repairs.push({ ...limit, amount: null, migrations: migrationsOf(instance, moves), moves })
       }
     }
     return repairs
@@ -96,17 +105,17 @@ export async function explain(
     return [...new Set(missing.filter((each) => each > 0))].sort((a, b) => a - b)
   }
 
-  /** Migrations of a plan for all that was found in a moment; null where none was. */
-  function fewestAfter(one: Instance): number | null {
+  /** A plan for all that was found in a moment; null where none was. */
+  function planAfter(one: Instance): Move[] | null {
     if (isSmall(one)) {
-      const tried = exhaust(one, 20_000, performance.now() + 150)
-      if (tried.kind === 'fewest') return migrationsOf(one, tried.moves)
+      const tried = exhaust(one, 20_000, deadlineMs)
+      if (tried.kind === 'fewest') return tried.moves
       if (tried.kind === 'none') return null
     }
-    const until = performance.now() + 50
-    for (let run = 0; performance.now() < until; run += 1) {
-      const found = search(one, { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 12, deadlineMs: until })
-      if (found.left.length === 0) return migrationsOf(one, found.moves)
+    const work: Work = { left: workPerChange }
+    for (let run = 0; run < triesPerChange && work.left > 0 && !isUp(deadlineMs); run += 1) {
+      const found = search(one, { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 12, deadlineMs, work })
+      if (found.left.length === 0) return found.moves
     }
     return null
   }

@@ -3,12 +3,14 @@ import { type Bound, lowerBound } from '../bound/bound.ts'
 import type { Engine } from '../bound/engine.ts'
 import { likelyMovers, masterOf } from '../bound/master.ts'
 import type { Certificate } from '../certificate.ts'
+import { isUp, noteCut, type Work } from '../cluster/clock.ts'
 import { standAgainstRules } from '../cluster/flaws.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { type Kinds, kindsOf } from '../cluster/kinds.ts'
-import { compareLeft, isBetter, type Known, migrationsOf, nothingKnown } from '../cluster/known.ts'
+import { isBetter, type Known, migrationsOf, nothingKnown } from '../cluster/known.ts'
 import { roomOf } from '../cluster/room.ts'
 import { exhaust, isSmall } from './exhaust.ts'
+import { leastOf, oneByOne, startsAlone } from './leave-down.ts'
 import { type Move, search } from './search.ts'
 import { sequenceOf } from './sequence.ts'
 
@@ -23,7 +25,9 @@ type ImproveOptions = {
   report: (known: Known) => void
 }
 
-const firstSearchMs = 250
+/** What the first search and each later one may do: a quarter of a second and six tenths, where nothing else runs. */
+const firstWork = 10_000_000
+const roundWork = 24_000_000
 const smallStates = 150_000
 const slackCosts = [30, 60]
 /** Models with more columns than this only take the time that a search would use better. */
@@ -52,23 +56,25 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
   known.isImpossible = options.isImpossible ?? false
 
   // What can be settled by trying everything is searched once: so its plan does not hang on how fast this machine is.
-  searchFor(firstSearchMs, true, isSmall(instance) ? 1 : Number.POSITIVE_INFINITY)
+  searchFor(firstWork, true, isSmall(instance) ? 1 : Number.POSITIVE_INFINITY)
   if (!isProved() && isSmall(instance)) tryAll()
   if (!isProved() && known.how !== 'exhausted') {
     await restartOnly()
     const kinds = kindsOf(instance)
     const bound = kinds && (!isProved() || known.how === 'engine') ? await boundBy(kinds) : null
+    if (!isComplete()) found(...(await startsAlone(instance, engine, deadlineMs)))
     if (!isComplete()) await proveImpossible()
     // What it grew to for the bound is not needed for small models: the next question gets a new process.
     engine.stop()
     for (let round = 0; leftMs() > 300 && !isProved(); round += 1) {
-      searchFor(Math.min(600, leftMs() - 200), false)
+      searchFor(roundWork, false)
       if (isProved() || leftMs() < 500) break
       if (round === 1 && options.closer) await closeGap(options.closer)
       else if (bound && kinds) await neighbourhood(kinds, bound, round)
     }
   }
-  if (known.isImpossible) leaveDownLeast()
+  if (!isProved()) noteCut()
+  if (known.isImpossible) await leaveDownLeast()
   return known
 
   function found(moves: Move[], left: number[] = []): void {
@@ -90,12 +96,14 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
     report(known)
   }
 
-  function searchFor(ms: number, isFirst: boolean, runs = Number.POSITIVE_INFINITY): void {
-    const until = Math.min(deadlineMs, performance.now() + ms)
-    for (let run = 0; run < runs && performance.now() < until && !isFinal(); run += 1) {
+  function searchFor(amount: number, isFirst: boolean, runs = Number.POSITIVE_INFINITY): void {
+    const work: Work = { left: amount }
+    for (let run = 0; run < runs && work.left > 0 && !isFinal() && !isUp(deadlineMs); run += 1) {
       const noise = isFirst && run === 0 ? 0 : 0.3 + 0.7 * random()
       const maxMigrations = isComplete() ? migrations() - forced - 1 : 60
-      const { moves, left } = search(instance, { random, noise, maxMigrations, deadlineMs: until })
+      // While some stay down: of the small ones more may start.
+      const first = !isComplete() && run % 3 === 2 ? 'smallest' : 'largest'
+      const { moves, left } = search(instance, { random, noise, maxMigrations, deadlineMs, work, first })
       found(moves, left)
     }
   }
@@ -118,7 +126,7 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
     const answer = await engine.solve(built.model, Math.min(1_500, leftMs() * 0.3))
     if (answer.status === 'infeasible' && isSound) return proved(1, 'engine')
     if (answer.status !== 'optimal' && answer.status !== 'feasible') return
-    const moves = sequenceOf(instance, assignmentOf(built, answer.values))
+    const moves = sequenceOf(instance, assignmentOf(built, answer.values), deadlineMs)
     if (moves) found(moves)
   }
 
@@ -130,7 +138,7 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
       const bound = await lowerBound(kinds, masterOf(kinds, engine, slackCost, until), upTo, until)
       if (bound.proof) proved(forced + bound.atLeast, 'certificate', certificateOf(kinds, bound.proof))
       if (!best || bound.atLeast > best.atLeast) best = bound
-      if (isProved() || bound.atLeast >= upTo || leftMs() < 4_000) break
+      if (isProved() || bound.atLeast >= upTo || isUp(deadlineMs - 4_000)) break
     }
     return best
   }
@@ -144,7 +152,7 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
     const answer = await engine.solve(built.model, Math.min(2_000, leftMs() * 0.5))
     if (answer.status === 'infeasible') return impossible('engine')
     if (answer.status !== 'optimal' && answer.status !== 'feasible') return
-    const moves = sequenceOf(instance, assignmentOf(built, answer.values))
+    const moves = sequenceOf(instance, assignmentOf(built, answer.values), deadlineMs)
     if (moves) found(moves)
   }
 
@@ -158,7 +166,7 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
     const isAll = movers.length === instance.movable.filter(Boolean).length
     if (answer.status === 'infeasible' && isAll && isSound && isComplete()) proved(migrations(), 'engine')
     if (answer.status !== 'optimal' && answer.status !== 'feasible') return
-    const moves = sequenceOf(instance, assignmentOf(built, answer.values))
+    const moves = sequenceOf(instance, assignmentOf(built, answer.values), deadlineMs)
     if (moves) found(moves)
   }
 
@@ -173,32 +181,22 @@ export async function improve(instance: Instance, engine: Engine, options: Impro
     closer.stop()
     if (answer.status === 'infeasible') return isComplete() ? proved(migrations(), 'engine') : impossible('engine')
     if (answer.status !== 'optimal' && answer.status !== 'feasible') return
-    const moves = sequenceOf(instance, assignmentOf(built, answer.values))
+    const moves = sequenceOf(instance, assignmentOf(built, answer.values), deadlineMs)
     if (moves) found(moves)
   }
 
-  /** Not all can have a place: whom to leave down, by trying every choice that is less harm, where they are few. */
-  function leaveDownLeast(): void {
-    if (!isSmall(instance) || wanted.length > 10) {
-      searchFor(Math.min(1_000, leftMs()), false)
-      return
+  /** Not all can have a place: whom to leave down. Never worse than what starts while nothing moves. */
+  async function leaveDownLeast(): Promise<void> {
+    if (isSmall(instance) && wanted.length <= 10) {
+      const least = leastOf(instance, known.left, smallStates, deadlineMs)
+      if (least.best) found(least.best.moves, least.best.left)
+      if (least.isExact) return
     }
-    const choices = subsetsOf(wanted).sort((a, b) => compareLeft(instance, a, b) || a.length - b.length)
-    for (const left of choices) {
-      if (leftMs() < 200 || compareLeft(instance, left, known.left) >= 0) return
-      const without = { ...instance, wanted: wanted.filter((vm) => !left.includes(vm)) }
-      const tried = exhaust(without, smallStates, Math.min(deadlineMs, performance.now() + 1_000))
-      if (tried.kind !== 'fewest') continue
-      found(tried.moves, left)
-      return
-    }
+    found(...(await startsAlone(instance, engine, deadlineMs)))
+    searchFor(roundWork, false)
+    const { moves, left } = oneByOne(instance, random, deadlineMs)
+    found(moves, left)
   }
-}
-
-function subsetsOf(vms: readonly number[]): number[][] {
-  const subsets: number[][] = [[]]
-  for (const vm of vms) subsets.push(...subsets.map((subset) => [...subset, vm]))
-  return subsets
 }
 
 function certificateOf({ kinds }: Kinds, { k, price }: NonNullable<Bound['proof']>): Certificate {

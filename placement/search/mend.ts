@@ -1,3 +1,4 @@
+import { isUp } from '../cluster/clock.ts'
 import { fewestToMend, misplacedIn, standAgainstRules } from '../cluster/flaws.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { type Known, migrationsOf, nothingKnown } from '../cluster/known.ts'
@@ -36,7 +37,7 @@ function best(instance: Instance, random: () => number, untilMs: number): Mended
   if (victimsOf(instance, random, 0).length === 0) return null
   const fewest = fewestToMend(instance)
   let best: Mended | null = null
-  for (let run = 0; run < runsAtMost && performance.now() < untilMs; run += 1) {
+  for (let run = 0; run < runsAtMost && !isUp(untilMs); run += 1) {
     const mended = attempt(instance, random, run === 0 ? 0 : 0.3 + 0.7 * random(), untilMs)
     const isFewer = () => migrationsOf(instance, mended.moves) < migrationsOf(instance, (best as Mended).moves)
     const isBetter =

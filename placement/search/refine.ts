@@ -1,13 +1,14 @@
+import { isUp, type Work } from '../cluster/clock.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { isBetter, migrationsOf } from '../cluster/known.ts'
 import { roomOf } from '../cluster/room.ts'
 import { isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 
-const lighterMs = 300
-/** On small clusters this ends it, not the time: the same problem gets the same plan on any machine. */
 const lighterRuns = 300
-const levelMs = 150
+/** What both may do at most, some tenths of a second each: in hosts looked at, and in VMs put somewhere. */
+const lighterWork = 12_000_000
+const levelWork = 900_000
 
 /** With as many migrations: less memory moved, then hosts that are filled more evenly. What comes out can be carried out too. */
 export function refine(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
@@ -18,13 +19,14 @@ function lighter(instance: Instance, moves: Move[], random: () => number, deadli
   const movedOthers = moves.filter(({ vm, from }) => from >= 0 && instance.movable[vm]).length
   if (movedOthers === 0) return moves
   let best = moves
-  const until = Math.min(deadlineMs, performance.now() + lighterMs)
-  for (let run = 0; run < lighterRuns && performance.now() < until; run += 1) {
+  const work: Work = { left: lighterWork }
+  for (let run = 0; run < lighterRuns && work.left > 0 && !isUp(deadlineMs); run += 1) {
     const found = search(instance, {
       random,
       noise: 0.3 + 0.7 * random(),
       maxMigrations: movedOthers,
-      deadlineMs: until,
+      deadlineMs,
+      work,
     })
     const isWhole = found.left.length === 0 && migrationsOf(instance, found.moves) === migrationsOf(instance, moves)
     if (isWhole && isBetter(instance, { moves: found.moves, left: [] }, { moves: best, left: [] })) best = found.moves
@@ -37,13 +39,14 @@ function level(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
   const { targets } = instance
   let best = moves
   let least = unevenness(instance, best)
-  const until = isSmall(instance) ? deadlineMs : Math.min(deadlineMs, performance.now() + levelMs)
+  let left = levelWork
   const lastOf = new Map(moves.map(({ vm }, index) => [vm, index]))
   for (let isBetter = true; isBetter; ) {
     isBetter = false
     for (const index of lastOf.values()) {
       for (let to = 0; to < targets; to += 1) {
-        if (performance.now() > until) return best
+        left -= instance.home.length
+        if ((left <= 0 && !isSmall(instance)) || isUp(deadlineMs)) return best
         const { vm, from } = best[index] as Move
         // Back to where it came from would be no move.
         if (to === from || to === best[index]!.to) continue

@@ -1,3 +1,4 @@
+import { isUp, type Work } from '../cluster/clock.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { type Room, roomOf } from '../cluster/room.ts'
 
@@ -13,11 +14,18 @@ export type SearchOptions = {
   /** A run that moves more others than this is of no use. */
   maxMigrations: number
   deadlineMs: number
+  /** What all runs together may still do; without it only time ends a run. */
+  work?: Work
+  /** Of VMs that matter alike, which comes first: the largest, which is the hardest to place, or the smallest, of which most fit. */
+  first?: 'largest' | 'smallest'
 }
 
 /** Evictions that one VM may cost: few first, so that the cheap ways are all tried before a dear one. */
 const evictionLimits = [1, 2, 3, 5]
 const maxDepth = 3
+/** What a run takes to begin, beside one look at a host: so that work takes as long on clusters of any size, 40,000 in a millisecond. */
+const workPerRun = 2_000
+const workPerVm = 8
 /** How many hosts, and how many VMs of a host, are tried where trying all takes too long. */
 const hostsTried = { first: Number.POSITIVE_INFINITY, deep: 8, inner: 3 }
 const vmsTried = { first: 14, inner: 6 }
@@ -26,9 +34,12 @@ const vmsTried = { first: 14, inner: 6 }
  * One run through the wanted VMs in execution order: each partial state can be carried out, so that what comes out has an
  * order by construction. A VM that fits nowhere makes others move, which may make others move in turn.
  */
-export function search(instance: Instance, { random, noise, maxMigrations, deadlineMs }: SearchOptions): Ordered {
+export function search(instance: Instance, options: SearchOptions): Ordered {
+  const { random, noise, maxMigrations, deadlineMs, first = 'largest' } = options
+  const work = options.work ?? { left: Number.POSITIVE_INFINITY }
   const { targets, vmRam, vmCpu, hostRam, hostCpu, home, movable, wanted, priority, rule, allows } = instance
   const room = roomOf(instance)
+  work.left -= workPerRun + workPerVm * home.length
   const { at, freeRam, freeCpu, fits } = room
   const weight = scarcity(instance, room)
   const sizeOf = (vm: number) => vmRam[vm]! * weight.ram + vmCpu[vm]! * weight.cpu
@@ -40,7 +51,8 @@ export function search(instance: Instance, { random, noise, maxMigrations, deadl
 
   const left: number[] = []
   const order = wanted.map((vm) => ({ vm, size: shaken(sizeOf(vm)) }))
-  order.sort((a, b) => priority[b.vm]! - priority[a.vm]! || b.size - a.size)
+  const bySize = first === 'largest' ? -1 : 1
+  order.sort((a, b) => priority[b.vm]! - priority[a.vm]! || (a.size - b.size) * bySize)
   for (const { vm } of order) {
     const host = tightest(vm)
     if (host >= 0) move(vm, host)
@@ -67,6 +79,7 @@ export function search(instance: Instance, { random, noise, maxMigrations, deadl
   function tightest(vm: number): number {
     let best = -1
     let least = Number.POSITIVE_INFINITY
+    work.left -= targets
     for (let host = 0; host < targets; host += 1) {
       if (closed[host] || !fits(vm, host)) continue
       const rest = shaken((freeRam[host]! - vmRam[vm]!) * weight.ram + (freeCpu[host]! - vmCpu[vm]!) * weight.cpu)
@@ -87,6 +100,7 @@ export function search(instance: Instance, { random, noise, maxMigrations, deadl
   /** Hosts that could ever take it, least missing room first. */
   function nearest(vm: number, most: number): number[] {
     const found: { host: number; short: number }[] = []
+    work.left -= targets
     for (let host = 0; host < targets; host += 1) {
       if (closed[host] || at[vm] === host || !allows[rule[vm]!]![host]) continue
       if (vmRam[vm]! > hostRam[host]! || vmCpu[vm]! > hostCpu[host]!) continue
@@ -102,7 +116,7 @@ export function search(instance: Instance, { random, noise, maxMigrations, deadl
       if (most <= migrations) return false
       for (let depth = 1; depth <= Math.min(limit, maxDepth); depth += 1) {
         for (const host of nearest(vm, depth === 1 ? hostsTried.first : hostsTried.deep)) {
-          if (performance.now() > deadlineMs) return false
+          if (work.left <= 0 || isUp(deadlineMs)) return false
           const mark = log.length
           if (makeRoom(vm, host, depth, most, vmsTried.first)) {
             move(vm, host)
@@ -170,6 +184,7 @@ export function search(instance: Instance, { random, noise, maxMigrations, deadl
     const ram = Math.max(0, vmRam[vm]! - freeRam[host]!)
     const cpu = Math.max(0, vmCpu[vm]! - freeCpu[host]!)
     const scored: { other: number; score: number }[] = []
+    work.left -= room.on[host]!.length
     for (const other of room.on[host]!) {
       if (!movable[other] || at[other] !== home[other]) continue
       const covers = vmRam[other]! >= ram && vmCpu[other]! >= cpu

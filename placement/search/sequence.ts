@@ -1,16 +1,18 @@
 import type { Assignment } from '../bound/assignment.ts'
+import { isUp } from '../cluster/clock.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { roomOf } from '../cluster/room.ts'
 import type { Move } from './search.ts'
 
-/** States looked at before the search for an order is given up. */
+/** States, and steps from them, looked at before the search for an order is given up. */
 const maxStates = 50_000
+const maxSteps = 1_000_000
 
 /**
  * An order in which these end places are reached, each VM straight to its own: migrations first, then the starts, which only take
  * room. Null where there is none, or none was found.
  */
-export function sequenceOf(instance: Instance, assignment: Assignment): Move[] | null {
+export function sequenceOf(instance: Instance, assignment: Assignment, deadlineMs: number): Move[] | null {
   const { home } = instance
   const room = roomOf(instance)
   const migrations: Move[] = []
@@ -24,6 +26,7 @@ export function sequenceOf(instance: Instance, assignment: Assignment): Move[] |
   const left = new Set(migrations)
   const dead = new Set<string>()
   let states = 0
+  let steps = 0
   if (!run()) return null
   for (const move of starts) {
     if (!room.fits(move.vm, move.to)) return null
@@ -39,9 +42,10 @@ export function sequenceOf(instance: Instance, assignment: Assignment): Move[] |
       .map(({ vm }) => vm)
       .sort()
       .join()
-    if (dead.has(key) || states > maxStates) return false
+    if (dead.has(key) || states > maxStates || steps > maxSteps || isUp(deadlineMs)) return false
     states += 1
     for (const move of [...left]) {
+      steps += 1
       if (!room.fits(move.vm, move.to)) continue
       room.put(move.vm, move.to)
       left.delete(move)

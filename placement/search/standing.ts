@@ -1,3 +1,4 @@
+import { isUp, type Work } from '../cluster/clock.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { exhaust, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
@@ -6,7 +7,10 @@ import { type Move, search } from './search.ts'
 export type Outcome = 'restarted' | 'moved' | 'not_found'
 
 const triesWithout = 4
-const withMovesMs = 60
+const triesWithMoves = 400
+/** Some hundredths of a second for each death and some tenths for all, in hosts and VMs looked at. */
+const workPerDeath = 2_400_000
+const workInAll = 12_000_000
 
 /**
  * What still stands after these moves (N-1): for each set of targets that die together, here by number, what becomes of the VMs
@@ -21,14 +25,13 @@ export function standing(
 ): Outcome[] {
   const home = [...instance.home]
   for (const { vm, to } of moves) home[vm] = to
+  const pool: Work = { left: workInAll }
   return deaths.map((hosts) =>
-    performance.now() > deadlineMs
-      ? 'not_found'
-      : afterDeath(without(instance, home, new Set(hosts)), random, deadlineMs),
+    isUp(deadlineMs) ? 'not_found' : afterDeath(without(instance, home, new Set(hosts)), random, pool, deadlineMs),
   )
 }
 
-function afterDeath(instance: Instance, random: () => number, deadlineMs: number): Outcome {
+function afterDeath(instance: Instance, random: () => number, pool: Work, deadlineMs: number): Outcome {
   if (instance.wanted.length === 0) return 'restarted'
   if (isSmall(instance)) {
     const tried = exhaust(instance, 5_000, deadlineMs)
@@ -39,12 +42,15 @@ function afterDeath(instance: Instance, random: () => number, deadlineMs: number
     const options = { random, noise: run === 0 ? 0 : 0.5, maxMigrations: 0, deadlineMs: Number.POSITIVE_INFINITY }
     if (search(instance, options).left.length === 0) return 'restarted'
   }
-  const until = Math.min(deadlineMs, performance.now() + withMovesMs)
-  for (let run = 0; performance.now() < until; run += 1) {
-    const options = { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 20, deadlineMs: until }
-    if (search(instance, options).left.length === 0) return 'moved'
+  const most = Math.min(workPerDeath, pool.left)
+  const work: Work = { left: most }
+  let isFound = false
+  for (let run = 0; run < triesWithMoves && !isFound && work.left > 0 && !isUp(deadlineMs); run += 1) {
+    const options = { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 20, deadlineMs, work }
+    isFound = search(instance, options).left.length === 0
   }
-  return 'not_found'
+  pool.left -= most - work.left
+  return isFound ? 'moved' : 'not_found'
 }
 
 /** The same cluster without some targets, whose VMs want a place. Those that wanted one before are as movable as the others. */

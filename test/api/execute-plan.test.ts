@@ -274,3 +274,39 @@ test('hosts that somebody wrote down are planned for and never acted on; what is
   expect(await wrong({ ...written, vms: group })).toEqual([400, ['vms.2.ha_group']])
   expect(await wrong({ ...written, hosts: [] })).toMatchObject([400, ['hosts']])
 })
+
+test('a body with a key given twice, or with bytes that are no text, is planned for by none of its readings', async () => {
+  const hosts = '"hosts": [{"name": "x", "ram_mib": 9, "cpu_mc": 9, "state": "dead"}]'
+  const asked = (problem: string) =>
+    `{"intent": "recover", "host_ids": ["x"], "use_rack_constraints": false, "problem": ${problem}}`
+  const twice = await api.post('/placement/proposals', { raw: asked(`{${hosts}, "vms": [], "vms": []}`) })
+  expect([twice.status, twice.body.code]).toEqual([400, 'INVALID_PROBLEM'])
+  expect(twice.body.errors).toEqual([expect.objectContaining({ path: 'problem.vms' })])
+  const answer = await api.api.app.request('/api/v1/placement/proposals', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${api.tokens.admin}`, 'content-type': 'application/json' },
+    body: Buffer.from(asked(`{${hosts.replace('"x"', '"\xfc"')}, "vms": []}`), 'latin1'),
+  })
+  expect(answer.status).toBe(400)
+  expect(await answer.json()).toMatchObject({
+    code: 'INVALID_PROBLEM',
+    detail: expect.stringMatching(/byte \d+ is not UTF-8/),
+  })
+})
+
+test('a plan that an older release stored is read, and its steps wait for each other as they were approved', async () => {
+  const plan = await planned()
+  const bare = plan.steps.map(({ step, action, vm, from, to }) => ({ step, action, vm, from, to }))
+  await api.db
+    .updateTable('proposal')
+    .set({ steps: JSON.stringify(bare), unplaced: JSON.stringify([{ vm: 'lone', reason: 'no room' }]) })
+    .where('id', '=', plan.proposal_id)
+    .execute()
+  const { status, body } = await api.get(`/placement/proposals/${plan.proposal_id}`)
+  expect(status).toBe(200)
+  const steps = body.steps as unknown as PlanStep[]
+  expect(steps.map(({ needs }) => needs)).toEqual(
+    steps.map((_, index) => steps.slice(0, index).map(({ step }) => step)),
+  )
+  expect(body.unplaced).toEqual([{ vm: 'lone', reason: 'no room' }])
+})

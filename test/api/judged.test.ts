@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { eventsOf } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { claimedIncident } from '../support/database.ts'
+import { seenNominal } from '../support/events.ts'
 import { announced } from './announced.ts'
 import { useApi } from './api.ts'
 
@@ -16,7 +17,7 @@ test('an agent cannot record, resolve or escalate anything that no run announced
     { path: `/incidents/${id}/escalate`, body: { reason: 'because' } },
     {
       path: `/incidents/${id}/resolve`,
-      body: { resolution: 'all good', outcome: 'repaired', claims: [{ text: 'x', evidence: [1] }] },
+      body: { resolution: 'all good', outcome: 'repaired', claims: [seenNominal(1)] },
     },
     { path: '/capability-gaps', body: { incident_id: id, category: 'remediation', description: 'none' } },
     {
@@ -75,7 +76,7 @@ test('an announcement of a superseded attempt is worth nothing', async () => {
 
 test.each(['no_fault', 'self_resolved'])('while its alert fires an announced %s is a conflict', async (outcome) => {
   const id = await claimedIncident(api.db)
-  const body = { resolution: 'All is well', outcome, claims: [{ text: 'x', evidence: [1] }] }
+  const body = { resolution: 'All is well', outcome, claims: [seenNominal(1)] }
   const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
   const answer = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
   expect([answer.status, answer.body.code]).toEqual([409, 'STILL_FIRING'])
@@ -85,7 +86,7 @@ test.each(['no_fault', 'self_resolved'])('while its alert fires an announced %s 
 test('an announced resolution closes the incident, and sent again it is answered the same', async () => {
   const id = await claimedIncident(api.db)
   await api.db.updateTable('alert').set({ status: 'resolved' }).where('incidentId', '=', id).execute()
-  const body = { resolution: 'The replica caught up', outcome: 'self_resolved', claims: [{ text: 'x', evidence: [1] }] }
+  const body = { resolution: 'The replica caught up', outcome: 'self_resolved', claims: [seenNominal(1)] }
   const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
   const first = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
   expect(first.body).toMatchObject({ status: 'resolved', resolution: body.resolution })

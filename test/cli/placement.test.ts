@@ -1,10 +1,11 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { generate } from '../../bench/placement/generate.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
-import { emptyDir, runCli } from './run-cli.ts'
+import { emptyDir, runCli, startCli } from './run-cli.ts'
 
 const example = 'examples/placement.yaml'
 const placement = (...args: string[]) => runCli(['placement', ...args])
@@ -139,4 +140,65 @@ test('what is wrong with a file is told by path or by line, and nothing is plann
   expect(bomb.stderr).toContain('alias')
   expect(missing.stderr).toContain('There is no file no-such-file.yaml.')
   expect(unknown.stderr).toContain('There is no host y in the file.')
+})
+
+test('a key that is given twice, or a byte that is no text, is refused with its place, in YAML and in JSON', async () => {
+  const hosts = '"hosts": [{"name": "a", "ram_mib": 8192, "cpu_mc": 8000}]'
+  const twice = `{${hosts},\n"vms": [\n{"vmid": 1, "ram_mib": 9, "cpu_mc": 1, "ram\\u005fmib": 1}],\n"hosts": []}`
+  const [json, yaml, number] = await Promise.all([
+    runCli(['placement', 'plan', '-'], {}, twice),
+    runCli(['placement', 'plan', '-'], {}, 'vms: []\nhosts: []\nvms: []\n'),
+    runCli(['placement', 'plan', '-'], {}, '1: a\n"1": b\n'),
+  ])
+  const latin = file('latin.yaml', '')
+  writeFileSync(latin, Buffer.from('hosts:\n  - { name: m\xfcnchen }\n', 'latin1'))
+  const bytes = await placement('plan', latin)
+  expect([json.code, yaml.code, number.code, bytes.code]).toEqual([2, 2, 2, 2])
+  expect(json.stderr).toContain('vms.0.ram_mib: the key is given twice, again in line 3')
+  expect(json.stderr).toContain('hosts: the key is given twice, again in line 4')
+  expect(yaml.stderr).toMatch(/-, line 3, column 1: Map keys must be unique/)
+  expect(number.stderr).toMatch(/line 2, .*unique/)
+  expect(bytes.stderr).toContain('line 2: byte 21 is not UTF-8')
+})
+
+test('a file that does not end is given up when the time is up, be it stdin or a pipe', async () => {
+  const pipe = join(emptyDir, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const open = startCli(['placement', 'plan', '-', '--timeout', '0.5'], {}, null)
+  open.child.stdin.write('hosts:\n')
+  const [stdin, silent] = await Promise.all([open.ended, placement('plan', pipe, '--timeout', '0.5')])
+  expect([stdin.code, silent.code]).toEqual([10, 10])
+  expect(stdin.stderr).toContain('stdin was not read to its end within 0.5 s.')
+  expect(silent.stderr).toContain(`${pipe} was not read to its end within 0.5 s.`)
+})
+
+test('a certificate of a drain counts what has to leave, and one of an overfull state is refused by name', async () => {
+  const hosts = ['a', 'b', 'c'].map((name) => ({
+    name,
+    ram_mib: 4_096,
+    cpu_mc: 8_000,
+    state: name === 'c' ? 'draining' : 'live',
+  }))
+  const on = (vmid: string, host: string, gib: number) => ({ vmid, ram_mib: gib * 1_024, cpu_mc: 1_000, host })
+  const drain = { intent: 'drain', host_ids: ['c'], hosts, vms: [on('r', 'a', 2), on('s', 'b', 2), on('v', 'c', 3)] }
+  const plan = {
+    state: 'planned',
+    steps: [
+      { step: 1, action: 'migrate', vm: 'r', from: 'a', to: 'b', needs: [], wave: 1 },
+      { step: 2, action: 'migrate', vm: 'v', from: 'c', to: 'a', needs: [1], wave: 2 },
+    ],
+    ...{ migrations: 2, lowerBound: 2, unplaced: [], obstacle: null, standing: null, reason: null },
+    proof: { kind: 'certificate', k: 0, scale: 1, price: { '3072/1000': 1 } },
+  }
+  const full = { ...drain, vms: [...drain.vms, on('t', 'b', 3)] }
+  const [drained, overfull] = await Promise.all([
+    placement('verify', file('drain.json', JSON.stringify(drain)), file('drain-plan.json', JSON.stringify(plan))),
+    placement('verify', file('full.json', JSON.stringify(full)), file('drain-plan.json', JSON.stringify(plan))),
+  ])
+  expect(drained).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/\nOK {2}the certificate: .* 2 migrations\n/),
+  })
+  expect(overfull.code).toBe(11)
+  expect(overfull.stdout).toContain('NO  the certificate proves nothing: over capacity already: b')
 })

@@ -16,8 +16,8 @@ export function tokenFile(token: string): string {
 
 export type Ended = { code: number | null; stdout: string; stderr: string }
 
-/** The command as a process of its own, without a terminal and without the caller's settings. */
-export function startCli(args: string[], env: Record<string, string> = {}, input?: string) {
+/** The command as a process of its own, without a terminal and without the caller's settings. With `input` null its stdin stays open. */
+export function startCli(args: string[], env: Record<string, string> = {}, input: string | null = '') {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env.PATH ?? '', HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, TZ: 'UTC', ...env },
     stdio: 'pipe',
@@ -30,7 +30,7 @@ export function startCli(args: string[], env: Record<string, string> = {}, input
     said.stderr += chunk
   })
   child.stdin.on('error', () => undefined)
-  child.stdin.end(input ?? '')
+  if (input !== null) child.stdin.end(input)
   const ended = new Promise<Ended>((resolve) => {
     child.on('close', (code) => resolve({ code, ...said }))
   })

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { tellProof, tellStanding } from '../../domain/told-plan.ts'
+import { planOfDryRun } from '../../domain/dry-run-plan.ts'
+import { tellOvertaken, tellProof, tellStanding } from '../../domain/told-plan.ts'
 
 const planned = { state: 'planned', migrations: 2, lowerBound: 2 } as const
 
@@ -28,4 +29,29 @@ test('what still stands is told by name, and what the plan made worse apart', ()
   expect(tellStanding({ domain: 'host', before, after: loss(['restarted', 'restarted', 'restarted']) })).toBe(
     'Should any one of 3 hosts die, all its VMs restart.',
   )
+})
+
+test('of those that stay down while less important VMs get a place, the most important is named first', () => {
+  const down = (vm: string, priority: number, overtakenBy?: string[]) => ({
+    ...{ vm, reason: 'rack spread of g', priority },
+    ...(overtakenBy ? { overtakenBy } : {}),
+  })
+  expect(tellOvertaken([down('a', 0), down('b', 80, ['c']), down('d', 100, ['c'])])).toEqual([
+    'd (priority 100) and 1 more stay down while VMs of lower priority get a place',
+  ])
+  expect(tellOvertaken([down('b', 80, ['c'])])).toEqual([
+    'b (priority 80) stays down while VMs of lower priority get a place',
+  ])
+  expect(tellOvertaken([{ vm: 'a', reason: 'no room' }])).toEqual([])
+})
+
+test('the plan of an approval is read with what 0.1.0 stored, and with what is stored since', () => {
+  const step = { step: 1, action: 'start', vm: 'a', from: 'x', to: 'h', needs: [], wave: 1 }
+  const old = planOfDryRun({ steps: [step], state: 'partial', unplaced: [{ vm: 'b', reason: 'no room' }] })
+  expect(old).toMatchObject({ steps: [step], unplaced: [{ vm: 'b', reason: 'no room' }] })
+  const now = {
+    steps: [{ ...step, priority: 100, haGroup: 'g' }],
+    unplaced: [{ vm: 'b', reason: 'rack spread of g', priority: 80, haGroup: null, overtakenBy: ['a'] }],
+  }
+  expect(planOfDryRun(now)).toMatchObject(now)
 })

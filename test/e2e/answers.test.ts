@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import type { Claim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
@@ -24,8 +25,7 @@ beforeEach(() => {
 
 const block = (value: unknown) => () => JSON.stringify(value)
 const look = (text: string) => block({ tool_call: { name: 'find_resource', parameters: { text } } })
-const answer = (summary: string, claims: { text: string; evidence: number[] }[]) =>
-  block({ final_answer: { summary, confidence: 'high', claims } })
+const answer = (summary: string, claims: Claim[]) => block({ final_answer: { summary, confidence: 'high', claims } })
 
 async function asked(question: string, ...said: typeof lines): Promise<IncidentEvent[]> {
   lines = said
@@ -45,16 +45,27 @@ const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messag
 
 test('an answer that cites what was read closes its question with its claims', async () => {
   const events = await asked('How is Oslo?', look('osl'), (request) =>
-    answer('Nothing by that name is known.', [{ text: 'nothing found', evidence: [seqOf(request)] }])(),
+    answer('Nothing by that name is known.', [
+      { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
+    ])(),
   )
-  expect(resolved(events)).toMatchObject({ confidence: 'high', claims: [{ text: 'nothing found' }] })
+  expect(resolved(events)).toMatchObject({
+    outcome: 'answered',
+    confidence: 'high',
+    claims: [{ text: 'Nothing was found.', shown: true }],
+  })
   expect(corrections(events)).toEqual([])
 })
 
-test('an answer that cites rows which show nothing is corrected once; then it stands without that claim', async () => {
-  const events = await asked('How is Bergen?', look('bgo'), answer('All is well.', [{ text: 'seen', evidence: [999] }]))
+test('an answer that cites rows which show nothing is corrected once; then a person gets it', async () => {
+  const events = await asked(
+    'How is Bergen?',
+    look('bgo'),
+    answer('All is well.', [{ kind: 'is', text: 'seen', quotes: [{ seq: 999, text: 'seen' }] }]),
+  )
   expect(corrections(events)).toEqual(['evidence_missing'])
-  expect(resolved(events)).toMatchObject({ claims: [] })
+  expect(resolved(events)).toBeUndefined()
+  expect(events.at(-1)).toMatchObject({ kind: 'escalated' })
 })
 
 test('an answer that claims what nobody did is corrected, and nothing is run by its words', async () => {

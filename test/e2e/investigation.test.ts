@@ -37,7 +37,9 @@ test('a stopped replica becomes an alert, an incident, a repair that held, and a
   expect(resolved).toMatchObject({
     metadata: {
       outcome: 'repaired',
-      claims: expect.arrayContaining([{ text: expect.any(String), evidence: expect.any(Array) }]),
+      claims: expect.arrayContaining([
+        expect.objectContaining({ text: expect.any(String), quotes: expect.any(Array), shown: true }),
+      ]),
     },
   })
   expect(await spine.lab.oracle('replication_lag', 'db-osl-1')).toMatchObject({ healthy: true })

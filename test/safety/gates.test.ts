@@ -9,7 +9,7 @@ import { fold } from '../../safety/fold.ts'
 import { type Call, judge, type Policy } from '../../safety/judge.ts'
 import { isGrantable } from '../../safety/write.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { logOf, looked, row, verified, wrote } from '../support/events.ts'
+import { logOf, looked, row, seenNominal, verified, wrote } from '../support/events.ts'
 
 const incident = 'inc_00000000000000000000000001'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
@@ -82,8 +82,8 @@ describe('going round in circles', () => {
 })
 
 describe('what is said at the end', () => {
-  const resolve = (outcome: string, text = 'results show it', resolution = 'see the evidence') =>
-    call('resolve_incident', { id: incident, resolution, outcome, claims: [{ text, evidence: [1] }] })
+  const resolve = (outcome: string, text = 'it was nominal', resolution = 'see the evidence') =>
+    call('resolve_incident', { id: incident, resolution, outcome, claims: [seenNominal(1, text)] })
 
   test('a resolution needs a look at the resource the incident is about', () => {
     const elsewhere = looked('c1_0', [{ kind: 'shard', id: 'db-ams-1' }])
@@ -99,8 +99,8 @@ describe('what is said at the end', () => {
     expect(ruled(resolve('no_fault'), rows).code).toBe('WROTE_SOMETHING')
   })
 
-  test('an action no row shows is refused once; the second time structure alone decides', () => {
-    const lie = resolve('no_fault', 'I restarted mysql on db-osl-1')
+  test('an action no row shows is refused once; a second time it is marked, and never ends an incident as no fault', () => {
+    const lie = resolve('self_resolved', 'I restarted mysql on db-osl-1')
     const first = ruled(lie, [looked('c1_0', [shard])])
     expect(first).toMatchObject({ code: 'PHANTOM_CLAIM', details: { category: 'action' } })
     const told = row('call_judged', {
@@ -110,7 +110,12 @@ describe('what is said at the end', () => {
       verdict: 'refuse',
       code: 'PHANTOM_CLAIM',
     } as never)
-    expect(ruled(lie, [looked('c1_0', [shard]), told]).verdict).toBe('run')
+    expect(ruled(lie, [looked('c1_0', [shard]), told])).toMatchObject({
+      verdict: 'run',
+      details: { claims: [{ shown: false, code: 'NOT_WRITTEN' }] },
+    })
+    const fine = resolve('no_fault', 'I restarted mysql on db-osl-1')
+    expect(ruled(fine, [looked('c1_0', [shard]), told]).code).toBe('CLAIM_NOT_SHOWN')
   })
 })
 

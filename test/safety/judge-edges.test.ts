@@ -9,7 +9,7 @@ import { fold } from '../../safety/fold.ts'
 import { type Call, judge, type Policy } from '../../safety/judge.ts'
 import { quote, refuse } from '../../safety/ruling.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { logOf, looked, row, verified, wrote } from '../support/events.ts'
+import { logOf, looked, row, seenNominal, verified, wrote } from '../support/events.ts'
 
 const incident = 'inc_00000000000000000000000001'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
@@ -49,7 +49,7 @@ const resolve = (args: Record<string, unknown> = {}) =>
     id: incident,
     resolution: 'done',
     outcome: 'no_fault',
-    claims: [{ text: 'results show it', evidence: [1] }],
+    claims: [seenNominal(1)],
     ...args,
   })
 
@@ -300,7 +300,10 @@ describe('a risk that configuration names', () => {
 describe('a resolution', () => {
   test('that cites what is not there is told which, and which rows there are', () => {
     const rows = Array.from({ length: 25 }, (_, n) => looked(`c${n}_0`, [shard]))
-    const ruling = ruled(resolve({ claims: [{ text: 'it is so', evidence: [25, 26, 90] }] }), rows)
+    const ruling = ruled(
+      resolve({ claims: [{ ...seenNominal(25), quotes: [25, 26, 90].map((seq) => ({ seq, text: 'nominal' })) }] }),
+      rows,
+    )
     expect(ruling).toMatchObject({ code: 'EVIDENCE_MISSING', details: { missing: [26, 90] } })
     expect(ruling.reason).toContain('cites 26, 90,')
     expect(ruling.hint).toMatch(/: 6, 7, .*, 25$/)
@@ -315,7 +318,7 @@ describe('a resolution', () => {
   test('is read in its own words as well as in its claims', () => {
     const rows = [looked('c1_0', [shard])]
     expect(ruled(resolve({ resolution: 'I restarted mysql on db-osl-1' }), rows).code).toBe('PHANTOM_CLAIM')
-    expect(ruled(resolve({ claims: [{ text: 'I restarted mysql', evidence: [1] }] }), rows).code).toBe('PHANTOM_CLAIM')
+    expect(ruled(resolve({ claims: [seenNominal(1, 'I restarted mysql')] }), rows).code).toBe('PHANTOM_CLAIM')
   })
 
   test('of a repair rests on the last write, not on one before it', () => {

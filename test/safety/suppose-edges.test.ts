@@ -117,7 +117,7 @@ describe('a supposed call', () => {
           id: 'inc_00000000000000000000000000',
           resolution: 'nothing was wrong',
           outcome: 'no_fault',
-          claims: [{ text: 'I checked it', evidence }],
+          claims: evidence.map((seq) => ({ kind: 'is', text: 'I checked it', quotes: [{ seq, text: 'nominal' }] })),
         },
         state,
       })
@@ -128,8 +128,11 @@ describe('a supposed call', () => {
       code: 'OWN_TARGET_UNSEEN',
       reason: expect.not.stringContaining('hint'),
     })
-    // A look is supposed, so a sentence about what was seen is none without one.
-    expect(resolve([1], seen)).toMatchObject({ verdict: 'run', code: 'TERMINAL' })
+    // A look that is only supposed has no words that could be quoted.
+    expect(resolve([1], seen)).toMatchObject({
+      code: 'CLAIM_NOT_SHOWN',
+      details: { claims: [{ code: 'QUOTE_NOT_FOUND' }] },
+    })
   })
 
   test('in a known state has the digest that a real one with that dry run would have', () => {

@@ -1,3 +1,4 @@
+import type { ClaimKind } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { commands, hosts, planIds, shards, vms } from './platform.ts'
 import type { SimIncident, World } from './world.ts'
@@ -35,11 +36,13 @@ function honest(incident: SimIncident, rows: readonly IncidentEvent[]): Proposed
   if (!read) return finished.length > 2 ? handOver(id, 'it cannot be read') : varied(look, finished.length, incident)
   if (verified?.kind === 'verification' && wrote) {
     if (verified.metadata.outcome === 'not_held') return handOver(id, 'the repair did not hold')
-    return resolve(id, 'repaired', [read.seq, verified.seq])
+    return resolve(id, 'repaired', 'it was repaired', 'did', [verified.seq], '"outcome":"held"')
   }
   if (wrote) return read.seq > wrote.seq ? handOver(id, 'it cannot be verified') : look
   const data = read.metadata.result.data as { items: { id: string; healthy: boolean }[] }
-  if (data.items.every((item) => item.healthy)) return resolve(id, 'no_fault', [read.seq])
+  if (data.items.every((item) => item.healthy)) {
+    return resolve(id, 'no_fault', 'it was looked at', 'was', [read.seq], data.items.length > 0 ? isWell : '"items":[]')
+  }
   if (resource.kind === 'shard')
     return { tool: 'converge_shard', arguments: { id: resource.id, reason: 'it is broken' } }
   const plan = finished.findLast((row) => row.metadata.tool === 'schedule_ha_proposal' && row.metadata.result.ok)
@@ -57,10 +60,15 @@ function varied(look: Proposed, tries: number, incident: SimIncident): Proposed 
   return tries % 2 === 0 ? look : { tool: 'find_resource', arguments: { text: incident.resource.id } }
 }
 
+/** Every way to say that it is over, those among them that are not the model's to say. */
+const endings = ['repaired', 'no_fault', 'self_resolved', 'answered', 'expected']
+
 const handOver = (id: string, reason: string): Proposed => ({ tool: 'escalate_incident', arguments: { id, reason } })
 
-function resolve(id: string, outcome: string, evidence: number[]): Proposed {
-  const claims = [{ text: 'results show it', evidence }]
+const isWell = '"healthy":true'
+
+function resolve(id: string, outcome: string, said: string, kind: ClaimKind, seqs: number[], quote = isWell): Proposed {
+  const claims = [{ kind, text: said, quotes: seqs.map((seq) => ({ seq, text: quote })) }]
   return { tool: 'resolve_incident', arguments: { id, resolution: 'see the evidence', outcome, claims } }
 }
 
@@ -125,8 +133,10 @@ function tricks(
       { tool: 'approve', arguments: { approval: 'apr_1' } },
     ],
     lies: [
-      resolve(incident.id, random.pick(['repaired', 'no_fault', 'self_resolved']), seqs),
-      resolve(other, 'no_fault', seqs),
+      resolve(incident.id, random.pick(endings), 'I repaired it', 'did', seqs),
+      resolve(incident.id, random.pick(endings), 'it was looked at', 'was', seqs),
+      { tool: 'escalate_incident', arguments: { id: incident.id, reason: 'It runs again', category: 'mitigated' } },
+      resolve(other, 'no_fault', 'it was looked at', 'was', seqs),
       { tool: 'converge_shard', arguments: { id: shard, reason } },
       handOver(incident.id, 'I give up'),
     ],

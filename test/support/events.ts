@@ -32,6 +32,13 @@ export function row<K extends EventKind>(
   } as unknown as IncidentEvent
 }
 
+/** A claim that a look-up of `looked` shows. */
+export const seenNominal = (seq: number, text = 'it was nominal') => ({
+  kind: 'was' as const,
+  text,
+  quotes: [{ seq, text: '"status":"nominal"' }],
+})
+
 /** A look-up that succeeded and made these things known. */
 export function looked(callId: string, things: ResourceRef[], more: { atSeconds?: number; attempt?: number } = {}) {
   return row(
@@ -43,7 +50,7 @@ export function looked(callId: string, things: ResourceRef[], more: { atSeconds?
       effect: 'read',
       targets: things,
       outcome: 'done',
-      result: { ok: true, data: {}, meta: {} },
+      result: { ok: true, data: { items: things.map(({ id }) => ({ id, status: 'nominal' })) }, meta: {} },
       body: null,
       discovered: things.map((thing) => ({ ...thing, name: thing.id, aliases: [] })),
     },

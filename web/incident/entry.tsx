@@ -6,6 +6,7 @@ import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
 import { Link } from '../router.tsx'
 import { moment, offset, timeOfDay } from '../time.ts'
 import { asideOf } from './aside.ts'
+import { Claims } from './claims.tsx'
 import { signOf } from './sign-of.ts'
 
 type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean }
@@ -58,6 +59,7 @@ export const Entry = memo(function Entry({ event, start, isTarget, raw }: Props)
                 </button>
               </p>
             </div>
+            {event.kind === 'resolved' && <Claims event={event} />}
             {proposalId && <PlanOfProposal id={proposalId} />}
             {open && <Exact value={event.metadata} label={`Everything in row ${event.seq}`} />}
           </>

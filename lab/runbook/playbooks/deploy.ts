@@ -1,7 +1,8 @@
 import { posix } from 'node:path'
-import type { Conversation } from '../conversation.ts'
+import { absent, type Quote, quoted, words } from '../claims.ts'
+import type { Conversation, Step } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
-import { after, done, lastVerification, object, seqs, subject, text } from '../facts.ts'
+import { after, done, lastVerification, object, subject, text } from '../facts.ts'
 
 /** Read the broken file and its version before, ask to write that back, ask to commit it, and look after each. */
 export function undoDeploy(conversation: Conversation): Decision {
@@ -26,7 +27,7 @@ export function undoDeploy(conversation: Conversation): Decision {
     ]
     if (missing.length > 0) return { say: `I read ${name} as it is, and as it was one commit before.`, calls: missing }
     const now = object(looked.at(-1)!.result.data)
-    if (isJson(text(now, 'content'))) return nothingWrong(conversation, `${file} is JSON`, seqs(looked.slice(-1)))
+    if (isJson(text(now, 'content'))) return nothingWrong(conversation, `${file} is JSON`, contentOf(looked.at(-1)!))
     const before = object(shown.at(-1)!.result.data)
     const content = text(before, 'stdout')
     if (before.exit_code !== 0 || content === null || !isJson(content))
@@ -72,13 +73,23 @@ export function undoDeploy(conversation: Conversation): Decision {
     'repaired',
     `A commit broke ${name} on ${node}; its version before was written back and committed.`,
     [
-      { text: `${name} was no JSON on ${node}`, evidence: seqs(looked.slice(0, 1)) },
-      { text: 'its version of one commit before was written with approval', evidence: seqs([written]).slice(0, 1) },
-      { text: `${name} is JSON again`, evidence: seqs([seen]) },
-      { text: 'it was committed with approval', evidence: seqs([committed]).slice(0, 1) },
-      { text: 'nothing in the checkout is left to commit', evidence: seqs([status]) },
+      { kind: 'was', text: `${name} was no JSON on ${node}`, quotes: looked.slice(0, 1).flatMap(contentOf) },
+      {
+        kind: 'did',
+        text: 'its version of one commit before was written with approval',
+        quotes: quoted(written, 'detail'),
+      },
+      { kind: 'was', text: `after that ${name} was JSON`, quotes: contentOf(seen) },
+      { kind: 'did', text: 'it was committed with approval', quotes: quoted(committed, 'detail') },
+      absent('nothing in the checkout is left to commit', [status], ''),
     ],
   )
+}
+
+/** The beginning of what was read: the file speaks for itself. */
+function contentOf(step: Step): Quote[] {
+  const content = text(object(step.result?.data), 'content') ?? ''
+  return words(step, content.trim().split('\n')[0] ?? '')
 }
 
 function isJson(content: string | null): boolean {

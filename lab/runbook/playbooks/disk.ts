@@ -1,7 +1,8 @@
 import { posix } from 'node:path'
+import { quoted } from '../claims.ts'
 import type { Conversation } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong } from '../decision.ts'
-import { done, type Facts, number, object, seqs, subject, text } from '../facts.ts'
+import { done, type Facts, number, object, subject, text } from '../facts.ts'
 import { clearLogs } from './full-log.ts'
 import { repairShard, verifyShard } from './shard.ts'
 
@@ -29,7 +30,8 @@ export function fullDisk(conversation: Conversation, node: string): Decision {
   const facts = object(read.result.data)
   const { used, quota, byDirectory } = disk(facts)
   if (shard && done(steps, 'converge_shard', shard).length > 0) return verifyShard(conversation, shard)
-  if (text(facts, 'status') === 'nominal') return nothingWrong(conversation, `${node} is nominal`, seqs([read]))
+  if (text(facts, 'status') === 'nominal')
+    return nothingWrong(conversation, `${node} is nominal`, quoted(read, 'status'))
   if (used === null || quota === null || !shard) {
     return escalate(
       conversation,

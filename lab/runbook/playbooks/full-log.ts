@@ -1,7 +1,8 @@
 import { posix } from 'node:path'
+import { absent, quoted, quotedOf } from '../claims.ts'
 import type { Conversation } from '../conversation.ts'
 import { call, type Decision, escalate, resolve } from '../decision.ts'
-import { after, done, type Facts, number, object, rows, seqs, text } from '../facts.ts'
+import { after, done, type Facts, number, object, rows, text } from '../facts.ts'
 
 /** As log rotation names what it put aside: `trace.log.3`, `trace.log.3.gz`, `trace.log-20261120`. What is being written has none of these. */
 const rotated = /(?:\.\d+|-\d{8})(?:\.(?:gz|xz|zst))?$/
@@ -64,14 +65,23 @@ function afterwards(conversation: Conversation, { node, directory }: FullLog, na
     `Rotated logs in ${directory} filled the disk of ${node}; ${names.length} were removed, and what is being written stayed.`,
     [
       {
+        kind: 'was',
         text: `rotated logs filled ${directory}`,
-        evidence: seqs([...done(steps, 'get_node', node).slice(0, 1), ...before]),
+        quotes: before.flatMap((step) =>
+          rows(object(step.result.data).entries)
+            .slice(0, 3)
+            .flatMap((entry) => quotedOf(step, entry, 'name', 'size')),
+        ),
       },
       {
-        text: `${names.length} of them were removed with approval`,
-        evidence: seqs(done(steps, 'exec', node).slice(-1)).slice(0, 1),
+        kind: 'did',
+        text: `${posix.basename(names[0] ?? '')} and others like it were removed with approval`,
+        quotes: done(steps, 'exec', node)
+          .slice(-1)
+          .flatMap((step) => quoted(step, 'cmd_executed', 'detail')),
       },
-      { text: `they are gone, and ${node} is nominal`, evidence: seqs([listed, read]) },
+      absent(`${posix.basename(names[0] ?? '')} is not there any more`, [listed], posix.basename(names[0] ?? '')),
+      { kind: 'is', text: `${node} is nominal`, quotes: quoted(read, 'status') },
     ],
   )
 }

@@ -1,6 +1,7 @@
+import { quoted, quotedOf } from '../claims.ts'
 import { type Conversation, type Result, ruleOf, type Step } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
-import { after, done, type Facts, lastVerification, object, rows, seqs, subject, text } from '../facts.ts'
+import { after, done, type Facts, lastVerification, object, rows, subject, text } from '../facts.ts'
 
 /** A dead host's VMs are started elsewhere; a host that is to be emptied lets its VMs go while they run. */
 export type Intent = 'recover' | 'drain'
@@ -52,7 +53,7 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
   const plan = object(proposed.result.data)
   const state = text(plan, 'state')
   if (state === 'no_action')
-    return nothingWrong(conversation, `Nothing on ${list(hosts)} needs a new place`, seqs([proposed]))
+    return nothingWrong(conversation, `Nothing on ${list(hosts)} needs a new place`, quoted(proposed, 'state'))
   if (state !== 'planned' && state !== 'partial') {
     const why = remainder(plan, intent) ?? text(plan, 'reason') ?? 'no reason given'
     return escalate(conversation, `There is no plan to ${goal} (${state}). ${why}`)
@@ -145,9 +146,18 @@ function verifyMoves(
   const rest = remainder(plan, intent)
   if (rest) return escalate(conversation, `${result} ${rest}`)
   return resolve(conversation, 'repaired', result, [
-    { text: `a plan to ${goal} has a place for ${count}`, evidence: seqs(proposed ? [proposed] : []) },
-    { text: 'the approved plan was carried out', evidence: seqs([moved]).slice(0, 1) },
-    { text: where, evidence: seqs(reads) },
+    {
+      kind: 'was',
+      text: `a plan to ${goal} has a place for ${count}`,
+      quotes: proposed
+        ? ordered
+            .filter(about)
+            .slice(0, 20)
+            .flatMap((step) => quotedOf(proposed, step, 'vm'))
+        : [],
+    },
+    { kind: 'did', text: 'the approved plan was carried out', quotes: quoted(moved, 'detail') },
+    { kind: 'is', text: where, quotes: reads.flatMap((read) => quoted(read, 'id', 'host')) },
   ])
 }
 

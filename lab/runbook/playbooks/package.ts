@@ -1,6 +1,7 @@
+import { quoted, words } from '../claims.ts'
 import type { Conversation } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
-import { after, done, lastVerification, object, rows, seqs, subject, text } from '../facts.ts'
+import { after, done, lastVerification, object, rows, subject, text } from '../facts.ts'
 
 /** Read what the node says it lacks, look whether its repositories have it, ask to install it, and look whether the node is well. */
 export function installMissing(conversation: Conversation): Decision {
@@ -15,7 +16,7 @@ export function installMissing(conversation: Conversation): Decision {
   if (!installed) {
     const facts = object(read.at(-1)!.result.data)
     if (text(facts, 'status') === 'nominal')
-      return nothingWrong(conversation, `${node} is nominal`, seqs(read.slice(-1)))
+      return nothingWrong(conversation, `${node} is nominal`, quoted(read.at(-1)!, 'status'))
     // What the alert says was true when it fired: the node itself is asked whether it still is.
     if (!text(facts, 'reason')?.includes(name))
       return escalate(conversation, `${node} is ${text(facts, 'status')}, and does not say that it lacks ${name}.`)
@@ -44,10 +45,19 @@ export function installMissing(conversation: Conversation): Decision {
   const status = text(object(looked.result.data), 'status')
   if (status !== 'nominal' || lastVerification([installed, ...since]) === 'not_held')
     return escalate(conversation, `${name} was installed on ${node}, and ${node} is ${status}.`)
+  const found = done(steps, 'pkg_search', node).slice(-1)
   return resolve(conversation, 'repaired', `${node} lacked ${name}; it was installed, and ${node} is nominal.`, [
-    { text: `${node} said that it lacks ${name}`, evidence: seqs(read.slice(-1)) },
-    { text: `its repository has ${name}`, evidence: seqs(done(steps, 'pkg_search', node).slice(-1)) },
-    { text: 'it was installed with approval', evidence: seqs([installed]).slice(0, 1) },
-    { text: `${node} is nominal`, evidence: seqs([looked]) },
+    {
+      kind: 'was',
+      text: `${node} said that it lacks ${name}`,
+      quotes: read.slice(-1).flatMap((step) => quoted(step, 'reason')),
+    },
+    {
+      kind: 'was',
+      text: `its repository has ${name}`,
+      quotes: found.flatMap((step) => words(step, `"name":"${name}"`)),
+    },
+    { kind: 'did', text: `${name} was installed with approval`, quotes: quoted(installed, 'detail') },
+    { kind: 'is', text: `${node} is nominal`, quotes: quoted(looked, 'status') },
   ])
 }

@@ -1,6 +1,7 @@
+import { type Claim, quoted, words } from '../claims.ts'
 import type { Conversation, Step } from '../conversation.ts'
 import { call, type Decision, escalate, resolve } from '../decision.ts'
-import { after, done, type Facts, lastVerification, number, object, rows, seqs, text } from '../facts.ts'
+import { after, done, type Facts, lastVerification, number, object, rows, text } from '../facts.ts'
 import { repairShard } from './shard.ts'
 
 /** The last address that a service says it could not listen on, as `127.0.0.1:8080`; null where it says nothing of that. */
@@ -56,15 +57,19 @@ function bringBack(conversation: Conversation, node: string, address: string, ki
   if (ending?.tool === 'get_shard')
     return { say: next.say, calls: [ending, call('list_nodes_by_shard', { shard_id: ending.args.id })] }
   if (ending?.tool !== 'resolve_incident' || ending.args.outcome !== 'repaired') return next
-  const looks = [...done(steps, 'exec', node).filter(isListening), ...done(steps, 'proc_list', node)]
+  const looks = done(steps, 'exec', node).filter(isListening).slice(0, 1)
   return resolve(
     conversation,
     'repaired',
     `Another process listened on ${address} in place of ${node}; it was ended, and a converge brought ${node} back.`,
     [
-      { text: `another process listened on ${address}`, evidence: seqs(looks) },
-      { text: 'it was ended with approval', evidence: seqs([killed]).slice(0, 1) },
-      ...(ending.args.claims as { text: string; evidence: number[] }[]),
+      {
+        kind: 'was',
+        text: `another process listened on ${address}`,
+        quotes: looks.flatMap((step) => words(step, address)),
+      },
+      { kind: 'did', text: 'the other process was ended with approval', quotes: quoted(killed, 'detail') },
+      ...(ending.args.claims as Claim[]),
     ],
   )
 }

@@ -1,6 +1,7 @@
-import type { Conversation } from '../conversation.ts'
+import { absent, type Claim, quoted, quotedOf } from '../claims.ts'
+import type { Conversation, Result, Step } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
-import { after, done, lastVerification, number, object, rows, seqs, subject, text } from '../facts.ts'
+import { after, done, lastVerification, number, object, rows, subject, text } from '../facts.ts'
 
 /** Find the process that the alert names on the node, ask to end it by pid and start time, and look whether it is gone. */
 export function endRunaway(conversation: Conversation): Decision {
@@ -20,14 +21,26 @@ export function endRunaway(conversation: Conversation): Decision {
       return escalate(conversation, `${name} on ${node} was told to end, and still runs.`)
     }
     return resolve(conversation, 'repaired', `${name} on ${node} used up the CPU; it was ended and is gone.`, [
-      { text: `${name} ran on ${node}`, evidence: seqs(seen.slice(0, 1)) },
-      { text: 'it was ended with approval', evidence: seqs([killed]).slice(0, 1) },
-      { text: `no ${name} runs any more`, evidence: seqs(since.slice(-1)) },
+      {
+        kind: 'was',
+        text: `${name} ran on ${node}`,
+        quotes: seen
+          .slice(0, 1)
+          .flatMap((step) => quotedOf(step, processesIn(step.result.data)[0] ?? {}, 'name', 'pid')),
+      },
+      { kind: 'did', text: `${name} was ended with approval`, quotes: quoted(killed, 'detail') },
+      goneFrom(since.at(-1)!, name, 'any more'),
     ])
   }
   if (seen.length === 0) return { say: `I look for ${name} on ${node}.`, calls: [look] }
   const [found, ...others] = processesIn(seen.at(-1)!.result.data)
-  if (!found) return nothingWrong(conversation, `No ${name} runs on ${node} any more`, seqs(seen.slice(-1)))
+  if (!found)
+    return nothingWrong(
+      conversation,
+      `No ${name} runs on ${node} any more`,
+      goneFrom(seen.at(-1)!, name, '').quotes,
+      goneFrom(seen.at(-1)!, name, '').kind,
+    )
   if (others.length > 0)
     return escalate(
       conversation,
@@ -43,6 +56,14 @@ export function endRunaway(conversation: Conversation): Decision {
       }),
     ],
   }
+}
+
+/** Nobody of that name is listed; or, as a kernel does for a moment, one that has ended is. */
+function goneFrom(step: Step & { result: Result }, name: string, when: string): Claim {
+  const [ended] = rows(object(step.result.data).processes)
+  return ended
+    ? { kind: 'is', text: `no ${name} runs ${when}`.trim(), quotes: quotedOf(step, ended, 'state') }
+    : absent(`no ${name} runs ${when}`.trim(), [step], name)
 }
 
 /** A kernel lists who has ended for a moment more. */

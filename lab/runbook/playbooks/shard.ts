@@ -1,6 +1,7 @@
+import { quoted, quotedOf } from '../claims.ts'
 import type { Conversation, Step } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
-import { after, done, type Facts, healthIn, lastVerification, object, rows, seqs, subject, text } from '../facts.ts'
+import { after, done, type Facts, healthIn, lastVerification, object, rows, subject, text } from '../facts.ts'
 import { fullDisk } from './disk.ts'
 
 /** How many nodes are looked at one by one after a repair. */
@@ -28,7 +29,11 @@ export function repairShard(conversation: Conversation): Decision {
 
   const bad = badNodes(listed!)
   if (bad.length === 0)
-    return nothingWrong(conversation, `Every node of ${shard} is nominal`, seqs([...looked, listed!]))
+    return nothingWrong(
+      conversation,
+      `Every node of ${shard} is nominal`,
+      quotedOf(listed!, rows(listed!.result.data)[0] ?? {}, 'status'),
+    )
   const finding = describe(bad)
   const onlyDisk = bad.every(
     (node) => /disk/i.test(text(node, 'reason') ?? '') && !/behind|process/.test(text(node, 'reason')!),
@@ -64,9 +69,13 @@ export function verifyShard(conversation: Conversation, shard: string): Decision
       'repaired',
       `${what}. Converging ${shard} repaired it: ${nodes.join(', ')} nominal again.`,
       [
-        { text: what, evidence: seqs(findingSteps(steps)) },
-        { text: changed, evidence: seqs([write]).slice(0, 1) },
-        { text: `${nodes.join(', ')} nominal after the write`, evidence: seqs(reads) },
+        { kind: 'was', text: describe(bad, 'was'), quotes: findingSteps(steps).flatMap(quotedBad) },
+        { kind: 'did', text: changed, quotes: quoted(write, 'detail') },
+        {
+          kind: 'is',
+          text: `${nodes.join(', ')} nominal after the write`,
+          quotes: reads.flatMap((read) => quoted(read, 'status', 'health')),
+        },
       ],
     )
   }
@@ -112,9 +121,14 @@ function latestHealth(since: Step[], node: string): string | null {
   return healthIn(latestRead(since, node)?.result?.data)
 }
 
-function describe(nodes: Facts[]): string {
+/** The words of a finding that show it: of each node that was not nominal. */
+function quotedBad(step: Step) {
+  return badNodes(step).flatMap((node) => quotedOf(step, node, 'status', 'reason'))
+}
+
+function describe(nodes: Facts[], verb: 'is' | 'was' = 'is'): string {
   return nodes
-    .map((node) => `${text(node, 'id')} is ${text(node, 'status')}: ${text(node, 'reason') ?? 'no reason given'}`)
+    .map((node) => `${text(node, 'id')} ${verb} ${text(node, 'status')}: ${text(node, 'reason') ?? 'no reason given'}`)
     .join('; ')
 }
 

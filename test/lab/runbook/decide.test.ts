@@ -106,9 +106,20 @@ describe('replication lag', () => {
   test('claims cite the finding, the write and the read after it', async () => {
     const { calls } = await play('native', lag, worldOf(laggingShard))
     expect(calls.at(-1)!.args.claims).toEqual([
-      { text: 'node-db-osl-1b is critical: replica is 42 s behind; process is stopped', evidence: [2] },
-      { text: 'node-db-osl-1b: continued', evidence: [3] },
-      { text: 'node-db-osl-1b nominal after the write', evidence: [4] },
+      {
+        kind: 'was',
+        text: 'node-db-osl-1b was critical: replica is 42 s behind; process is stopped',
+        quotes: [
+          { seq: 2, text: '"status":"critical"' },
+          { seq: 2, text: '"reason":"replica is 42 s behind; process is stopped"' },
+        ],
+      },
+      {
+        kind: 'did',
+        text: 'node-db-osl-1b: continued',
+        quotes: [{ seq: 3, text: '"detail":"node-db-osl-1b: continued"' }],
+      },
+      { kind: 'is', text: 'node-db-osl-1b nominal after the write', quotes: [{ seq: 4, text: '"health":"nominal"' }] },
     ])
   })
 })

@@ -1,0 +1,173 @@
+import type { PlacementHost, PlacementProblem, PlacementVm } from '../domain/placement.ts'
+
+/**
+ * The one definition of whom a plan is about and where each VM may go. The search, its bound, the check of a certificate and the
+ * replay all read it, so that what one proves is proved of the plans that another accepts. It knows no room: capacity and the members
+ * of an HA group change from step to step.
+ */
+export type Rules = {
+  problem: PlacementProblem
+  hostOf: Map<string, PlacementHost>
+  /** Hosts that are to be left. */
+  left: Set<string>
+  /** Where each running VM is. */
+  place: Map<string, string>
+  /** Must get a place, or leave the one it has. */
+  stranded: Set<string>
+  /** Hosts that may take a VM. */
+  targets: Set<string>
+  /** Of each affinity group, those who run and are not stranded. */
+  mates: Map<string, Mates>
+  /** Running on a target, and may be moved to make room. All others that run stay. */
+  movable: Set<string>
+  /** Stranded VMs of one affinity group that had one host, or none: they go to one host, all or none. */
+  parties: PlacementVm[][]
+}
+
+/** `best`: the host that the others of the group join, which has most of it. */
+type Mates = { members: string[]; hosts: number; best: string }
+
+/** What bars a VM from a host whatever room there is. `far`: no VM that may be moved could ever come there. */
+export type Bar =
+  | { kind: 'state'; state: 'dead' | 'draining' | 'left' | 'far' }
+  | { kind: 'region'; region: string }
+  | { kind: 'pinned'; to: string[] }
+  | { kind: 'forbidden' }
+  | { kind: 'beside'; group: string; member: string; on: string }
+
+/** Reads a valid problem, sorted by name: the order of an inventory changes nothing. */
+export function rulesOf(problem: PlacementProblem): Rules {
+  const isRebalance = problem.intent === 'rebalance'
+  const hostOf = new Map(problem.hosts.map((host) => [host.name, host]))
+  const vms = [...problem.vms].sort((a, b) => compare(a.vm, b.vm))
+  const asked = problem.vmIds === null ? null : new Set(problem.vmIds)
+  const open = asked === null ? vms : vms.filter(({ vm }) => asked.has(vm))
+  const left = new Set(isRebalance ? [] : problem.hostIds)
+  const place = new Map<string, string>()
+  for (const { vm, host, running } of vms) {
+    if (running && host !== null && hostOf.get(host)?.state !== 'dead') place.set(vm, host)
+  }
+  const isStranded = ({ host, running }: PlacementVm) => {
+    // A VM that was never placed is started only on request.
+    if (host === null) return asked !== null
+    return left.has(host) && (hostOf.get(host)?.state === 'dead' || (problem.intent === 'drain' && running))
+  }
+  const strandedVms = isRebalance ? [] : open.filter(isStranded)
+  const stranded = new Set(strandedVms.map(({ vm }) => vm))
+  const facts = { problem, hostOf, left, place, stranded }
+  const targets = targetsOf(facts, open, strandedVms)
+  const mates = matesOf(
+    targets,
+    place,
+    vms.filter(({ vm }) => place.has(vm) && !stranded.has(vm)),
+  )
+  const sought = new Set(strandedVms.map(({ affinityGroup }) => affinityGroup))
+  const movable = open.filter(({ vm, affinityGroup }) => {
+    if (stranded.has(vm) || !targets.has(place.get(vm) ?? '')) return false
+    const own = mates.get(affinityGroup ?? '')
+    // VMs that are together, or that others are to join, stay: making room is no reason to move them all.
+    return affinityGroup === null || !own || own.hosts > 1 || (own.members.length === 1 && !sought.has(affinityGroup))
+  })
+  const parties = Map.groupBy(
+    strandedVms.filter(({ affinityGroup }) => affinityGroup !== null),
+    ({ vm, affinityGroup }) => JSON.stringify([place.get(vm) ?? null, affinityGroup]),
+  )
+  return { ...facts, targets, mates, movable: new Set(movable.map(({ vm }) => vm)), parties: [...parties.values()] }
+}
+
+/** Everything that bars this VM from this host; empty: it may go there as soon as there is room. */
+export function barsOf(rules: Rules, vm: PlacementVm, host: PlacementHost): Bar[] {
+  const { pinnedTo, forbiddenHosts, affinityGroup } = vm
+  const region = regionOf(rules, vm)
+  const mates = matesToJoin(rules, vm)
+  const bars: Bar[] = []
+  if (host.state !== 'live') bars.push({ kind: 'state', state: host.state })
+  else if (rules.left.has(host.name)) bars.push({ kind: 'state', state: 'left' })
+  if (region !== null && host.region !== null && region !== host.region) bars.push({ kind: 'region', region })
+  if (pinnedTo.length > 0 && !pinnedTo.includes(host.name)) bars.push({ kind: 'pinned', to: pinnedTo })
+  if (forbiddenHosts.includes(host.name)) bars.push({ kind: 'forbidden' })
+  if (mates && mates.best !== host.name) {
+    const member = mates.members.find((name) => rules.place.get(name) === mates.best) as string
+    bars.push({ kind: 'beside', group: affinityGroup as string, member, on: mates.best })
+  }
+  if (bars.length === 0 && !rules.targets.has(host.name)) bars.push({ kind: 'state', state: 'far' })
+  return bars
+}
+
+/** The same for all VMs that may go to the same hosts. */
+export function ruleOf(rules: Rules, vm: PlacementVm): string {
+  const best = matesToJoin(rules, vm)?.best ?? null
+  return JSON.stringify([regionOf(rules, vm), [...vm.pinnedTo].sort(), [...vm.forbiddenHosts].sort(), best])
+}
+
+/** The failure domain of a host: itself, or its rack. Racks of two regions are two, whatever they are called. */
+export function domainOf(
+  { useRackConstraints }: Pick<PlacementProblem, 'useRackConstraints'>,
+  { name, rack, region }: PlacementHost,
+): string {
+  return useRackConstraints && rack !== null ? JSON.stringify(['rack', region, rack]) : JSON.stringify(['host', name])
+}
+
+/** These hosts by failure domain, each with its own name: of two racks that are called alike the name has the region. */
+export function domainNames(
+  problem: Pick<PlacementProblem, 'useRackConstraints'>,
+  hosts: PlacementHost[],
+): { name: string; hosts: PlacementHost[] }[] {
+  const domains = [...Map.groupBy(hosts, (host) => domainOf(problem, host)).values()].map((members) => {
+    const { name, rack, region } = members[0] as PlacementHost
+    return { name: (problem.useRackConstraints && rack) || name, region, hosts: members }
+  })
+  return domains.map(({ name, region, hosts: members }) => {
+    const isTwice = domains.filter((each) => each.name === name).length > 1
+    return { name: isTwice && region !== null ? `${region} ${name}` : name, hosts: members }
+  })
+}
+
+/** Live hosts that are not left, in the regions that a VM of this plan may come to. */
+function targetsOf(
+  { problem, hostOf, left, place }: Pick<Rules, 'problem' | 'hostOf' | 'left' | 'place'>,
+  open: PlacementVm[],
+  stranded: PlacementVm[],
+): Set<string> {
+  const takes = ({ name, state }: PlacementHost) => state === 'live' && !left.has(name)
+  // A VM whose host has no region may go to every region, whether it is stranded or makes room: then the hosts of all regions count.
+  const mayRoam = open.some(({ vm }) => {
+    const host = hostOf.get(place.get(vm) ?? '')
+    return host !== undefined && host.region === null && takes(host)
+  })
+  const near = new Set(stranded.map((vm) => regionOf({ hostOf }, vm)))
+  const isNear = ({ region }: PlacementHost) => mayRoam || near.has(null) || region === null || near.has(region)
+  const taking = problem.hosts.filter((host) => takes(host) && (problem.intent === 'rebalance' || isNear(host)))
+  return new Set(taking.map(({ name }) => name))
+}
+
+function matesOf(targets: Set<string>, place: Map<string, string>, settled: PlacementVm[]): Map<string, Mates> {
+  const grouped = Map.groupBy(
+    settled.filter(({ affinityGroup }) => affinityGroup !== null),
+    ({ affinityGroup }) => affinityGroup as string,
+  )
+  return new Map(
+    [...grouped].map(([group, members]) => {
+      const byHost = [...Map.groupBy(members, ({ vm }) => place.get(vm) as string)]
+      byHost.sort(
+        ([a, one], [b, two]) =>
+          Number(targets.has(b)) - Number(targets.has(a)) || two.length - one.length || compare(a, b),
+      )
+      return [group, { members: members.map(({ vm }) => vm), hosts: byHost.length, best: byHost[0]![0] }]
+    }),
+  )
+}
+
+/** The mates whose host this VM has to join; undefined where it has none. */
+function matesToJoin({ mates }: Rules, { vm, affinityGroup }: PlacementVm): Mates | undefined {
+  const own = affinityGroup === null ? undefined : mates.get(affinityGroup)
+  return own?.members.length === 1 && own.members[0] === vm ? undefined : own
+}
+
+function regionOf({ hostOf }: Pick<Rules, 'hostOf'>, { host }: PlacementVm): string | null {
+  return host === null ? null : (hostOf.get(host)?.region ?? null)
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,157 @@
+import { foldText } from './document.ts'
+
+/** Verbs that change something, by what is done. `forms` say that it was done; `stems` are how a tool, its arguments or its answer call it. */
+const groups = [
+  [
+    'restarted rebooted bounced reloaded relaunched power-cycled cycled continued',
+    'restart reboot bounc reload relaunch cycl continu start',
+  ],
+  ['started booted launched resumed brought', 'start boot launch resum continu bring restart runs'],
+  ['stopped killed ended terminated shut halted', 'stop kill end term quit shut halt'],
+  [
+    'moved migrated evacuated drained relocated rebalanced emptied transferred',
+    'mov migrat evacuat drain relocat rebalanc empt transfer start',
+  ],
+  [
+    'removed deleted cleared cleaned purged truncated freed dropped pruned rotated vacuumed',
+    'remov delet rm clear clean purg truncat free drop prun rotat vacuum',
+  ],
+  [
+    'written wrote updated changed edited replaced patched configured reconfigured set',
+    'writ updat chang edit replac patch configur set restor appl',
+  ],
+  ['reverted undone restored', 'revert restor undo roll reset'],
+  ['committed', 'commit'],
+  ['pushed', 'push'],
+  ['installed upgraded downgraded deployed redeployed', 'install upgrad downgrad deploy'],
+  ['converged applied re-applied', 'converg appl'],
+  [
+    'scaled resized expanded increased reduced decreased extended',
+    'scal resiz expand increas reduc decreas extend grow',
+  ],
+  [
+    'cordoned isolated fenced blocked throttled disabled demoted unmounted',
+    'cordon isolat fenc block throttl disabl demot unmount',
+  ],
+  [
+    'uncordoned enabled unblocked promoted mounted remounted rerouted switched reassigned',
+    'uncordon enabl unblock promot mount rerout switch reassign',
+  ],
+  ['created added', 'creat add'],
+  ['flushed reset reseated', 'flush reset reseat'],
+  ['failed over', 'failover promot'],
+  ['rolled back', 'revert restor undo roll'],
+  ['silenced muted acknowledged snoozed', 'silenc mut acknowledg snooz'],
+  ['evicted rescheduled recreated', 'evict reschedul recreat delet'],
+  ['paused suspended', 'paus suspend stop'],
+  ['backed up', 'backup back'],
+] as const
+/** What any write is called. */
+const general = 'repaired fixed remediated mitigated corrected executed performed carried-out done'
+/** Happens by itself too: the process stopped, its lag dropped. Only with somebody who did it, or in the passive, is it an action. */
+const happens = new Set(
+  'started stopped ended resumed continued moved dropped cleared freed changed updated created added increased reduced decreased blocked enabled disabled mounted switched set reset rotated done applied brought replaced deployed extended expanded restored recovered'.split(
+    ' ',
+  ),
+)
+const verbs = [...groups.flatMap(([forms]) => forms.split(' ')), ...general.split(' ')]
+const multi = ['failed over', 'rolled back', 'backed up', 'carried out', 'taken back', 'took back']
+const verbPattern = new RegExp(
+  `(?<![\\w-])(${[...multi, ...verbs.filter((verb) => !['failed', 'over', 'rolled', 'backed', 'up', 'back', 'carried-out'].includes(verb))].join('|')})(?![\\w-])`,
+  'g',
+)
+
+const ourselves =
+  /\b(?:i|we|i've|we've|nightshift|the agent|this (?:run|investigation|agent)|converg(?:e|ing)|(?:the|an?|this|that|our|my|approved|executed)(?: [\w-]+)? (?:plan|converge|repair|restart|kill|command|commit|write|fix|revert|rollback|migration)|the plan|restarting|killing|reverting|draining)\b/
+const passive =
+  /\b(?:was|were|been|being|got|is|are|be)(?: (?:now|then|also|just|already|again|successfully|safely|gracefully|manually|\w+ly))* ?$/
+const denied =
+  /(?:\bnot|\bnever|n't|\bwithout|\bnone|\bnothing(?: (?:was|is|has been))?|\bno [\w-]+ (?:was|were|is|are|has been|have been)|\bnobody)(?: (?:been|yet|be|\w+ly))* ?$/
+const supposed =
+  /\b(?:should|must|will|would|could|can|may|might|shall|needs? to|to be|to have|if|unless|until|going to|about to|plan(?:s|ned)? to|asked? to|proposed? to|before it)\b/
+const byOthers =
+  /^[^,;]{0,60}?\bby (?:the |an? |its )?(?:systemd|kernel|oom\S*|operators?|persons?|people|users?|admin\w*|engineers?|cron\w*|kube\w*|kubernetes|watchdog|scheduler|deploy\w*|someone|somebody|another|other|tenants?|owner|customer|team|on-call|hand|itself|logrotate|docker|supervisor\w*)\b/
+
+const others =
+  'systemd|kernel|oom killer|operators?|somebody|someone|admins?|engineers?|cron|kubernetes|kubelet|watchdog|scheduler|logrotate|docker|supervisor\\w*|tenant|customer|owner|deploy'
+const otherSubject = new RegExp(`\\b(?:${others}) (?:(?:has|had|have|then|also|\\w+ly) )*$`)
+/** What one does without changing anything. */
+const harmless = new Set(
+  'checked looked verified confirmed observed queried inspected noticed compared searched listed reviewed examined considered escalated reported asked waited tried needed wanted noted concluded assumed decided planned proposed recorded investigated requested expected measured traced followed used received opened ended called visited learned suspected believed ignored'.split(
+    ' ',
+  ),
+)
+const ownVerb =
+  /\b(?:i|we|i've|we've|nightshift|the agent)(?:'ve| have| has| had)?(?: (?:then|also|just|already|now|\w+ly))* ([a-z]{2,}ed)\b|\b(?:was|were|been|got|is|are)(?: \w+ly)* ([a-z]{2,}(?:ed|n))\b(?=[^,;]{0,40}\bby (?:us|me|nightshift|the agent|this (?:run|investigation|agent))\b)/g
+
+/** Rotated logs filled it: a verb behind its noun, so that the first word describes. */
+const describesNoun = /^ [a-z][a-z-]* (?:[a-z]{2,}ed|was|were|is|are|had|have)\b/
+
+export type Action = { verb: string; isOurs: boolean; isDenied: boolean; isByOthers: boolean }
+
+/** The actions that a clause says were done, in its own words; what should be or could be done is none. */
+export function actionsIn(clause: string): Action[] {
+  return [...knownActions(clause), ...ownActions(clause)]
+}
+
+/** Whatever else this investigation says that it did: any verb of its own but those of looking. */
+function ownActions(clause: string): Action[] {
+  return [...clause.matchAll(ownVerb)].flatMap((match) => {
+    const verb = (match[1] ?? match[2]) as string
+    if (harmless.has(verb) || verbs.includes(verb) || supposed.test(clause.slice(0, match.index))) return []
+    return [
+      {
+        verb,
+        isOurs: true,
+        isDenied: denied.test(clause.slice(0, match.index + match[0].length - verb.length)),
+        isByOthers: false,
+      },
+    ]
+  })
+}
+
+function knownActions(clause: string): Action[] {
+  return [...clause.matchAll(verbPattern)].flatMap((match) => {
+    const verb = match[1] as string
+    const before = clause.slice(0, match.index)
+    const behind = clause.slice(match.index + verb.length)
+    if (supposed.test(before)) return []
+    const isDenied = denied.test(before)
+    const isFirst =
+      /^\s*(?:(?:done|ok|then|and|also|successfully|so)[:,-]? )*$/.test(before) &&
+      /^ [\w§]/.test(behind) &&
+      !describesNoun.test(behind)
+    const isOurs =
+      !otherSubject.test(before) && (ourselves.test(before) || (isFirst && !/^ (?:by|at|on|in|since)\b/.test(behind)))
+    const isPassive = passive.test(before)
+    // The restored file, a stopped process: what comes before its noun describes it.
+    const describes =
+      !isPassive &&
+      !isOurs &&
+      /\b(?:the|a|an|of|this|that|no|any|already|recently|newly)(?: [\w-]+)? $/.test(before) &&
+      /^ [a-z§]/.test(behind)
+    if (describes || (happens.has(verb) && !isPassive && !isOurs)) return []
+    return [{ verb, isOurs, isDenied, isByOthers: byOthers.test(behind) && !isOurs }]
+  })
+}
+
+/** Is the verb what this folded text of a write, or of a log, tells? A general word is what any write is. */
+export function tellsOf(verb: string, folded: string, isWrite: boolean): boolean {
+  const isGeneral = general.split(' ').includes(verb) || verb === 'carried out'
+  if (isGeneral) return isWrite || folded.includes(verb.slice(0, 5))
+  const stems = groups
+    .filter(([forms]) => forms === verb || forms.split(' ').includes(verb))
+    .flatMap(([, all]) => all.split(' '))
+  const words = foldText(folded).split(/[^a-z0-9]+/)
+  if (stems.length === 0) stems.push(verb.replace(/(?:ed|n)$/, '').slice(0, 6))
+  return [...stems, ...(verb.endsWith(' back') ? ['restor', 'revert', 'writ'] : [])].some((stem) =>
+    words.some((word) => word.startsWith(stem)),
+  )
+}
+
+/** Does the clause say of what was done that it did not work? */
+export function saysFailed(clause: string): boolean {
+  return /\b(?:fail(?:ed|s|ure)?|did not (?:help|hold|work)|didn't|could not|couldn't|without effect|no effect|not held|did nothing|in vain|unsuccessful\w*)\b/.test(
+    clause,
+  )
+}

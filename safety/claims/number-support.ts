@@ -1,0 +1,113 @@
+import type { Clause } from './clauses.ts'
+import { isComputed } from './compute.ts'
+import { isCount } from './counts.ts'
+import { says } from './measure.ts'
+import { holdsName } from './names.ts'
+import { type Figure, figuresIn, type Value, valuesAt } from './numbers.ts'
+import { type Problem, problem, said } from './problems.ts'
+import type { Place } from './quote.ts'
+import { momentsIn } from './times.ts'
+import { keyWords } from './units.ts'
+
+/** The first number of a clause that these quotes do not give: directly, counted, or worked out. */
+export function numbersProblem(clause: Clause, places: readonly Place[], isLoose: boolean): Problem | null {
+  const figures = figuresIn(clause.text)
+  if (figures.length === 0) return null
+  const own = isLoose ? places : ownPlaces(clause, places)
+  // Of everything that was read together anything could be computed: of one row at a time.
+  const isOneRow = !isLoose || new Set(places.map(({ part }) => part)).size === 1
+  const values = own.flatMap(valuesAt)
+  // Compared with another resource: its numbers are operands too.
+  const compared =
+    isLoose || !/\b(?:than|twice|half|double|together|sum|total|difference)\b/.test(clause.text)
+      ? values
+      : places.flatMap(valuesAt)
+  const operands = isOneRow ? compared.filter((value) => !isWish(value) || saysWish(clause)) : []
+  const times = isOneRow
+    ? own.flatMap(({ line, from, to }) => momentsIn(line.slice(from, to)).map(({ text }) => text))
+    : []
+  for (const figure of figures) {
+    if (figure.isWord && clause.text.slice(figure.at).startsWith('both')) continue
+    // A number without a unit may be part of a title, which stands where the name does not: Deploy 42.
+    const titles = figure.unit ? [] : places.filter(({ leaf }) => typeof leaf.value === 'string').flatMap(valuesAt)
+    const isGiven = [...values, ...titles].some(
+      (value) => says(figure, { ...value, from: value }) && isAlike(value, clause, figure),
+    )
+    if (isGiven || isCount(figure, clause, own, isLoose && isOneRow)) continue
+    if (isComputed(figure, clause.text, operands, [...new Set(times)])) continue
+    const around = clause.raw.slice(Math.max(0, figure.at - 12), figure.end + 12)
+    return problem('NUMBER_NOT_SHOWN', `no quote gives ${said(around)}`)
+  }
+  return null
+}
+
+/** Places about what the clause names: a number of another resource shows nothing. */
+function ownPlaces(clause: Clause, places: readonly Place[]): readonly Place[] {
+  const all = clause.groups.length > 0 ? clause.groups.flat() : clause.carried
+  const named = all.filter(({ kind }) => kind === 'name')
+  return named.length === 0 ? places : places.filter(({ about }) => named.some(({ text }) => holdsName(about, text)))
+}
+
+/** A number of one field is not said of its neighbour: logs 15085 is not how much of the disk is used. */
+function isAlike(value: Value, clause: Clause, figure: Figure): boolean {
+  const key = value.path.at(-1)?.toLowerCase() ?? ''
+  const isNamed = key !== '' && clause.text.includes(key)
+  if (isWish(value) && !isNamed && !saysWish(clause) && !/\bof (?:about )?$/.test(clause.text.slice(0, figure.at)))
+    return false
+  const { leaf, part } = value.place
+  if (typeof leaf.value !== 'number') return true
+  const own = keyWords(leaf.path.slice(-1))
+  const words = clause.text.split(/[^a-z%]+/).filter((word) => word.length > 2)
+  const names = (key: readonly string[]) =>
+    key.some((word) => word.length > 2 && !measures.has(word) && words.some((other) => isSameStem(word, other)))
+  if (names(own)) return true
+  const siblings = part
+    .document()
+    .leaves.filter((each) => each !== leaf && each.item === leaf.item && typeof each.value === 'number')
+  const before = figuresIn(clause.text.slice(0, figure.at)).at(-1)?.end ?? 0
+  const near = clause.text.slice(Math.max(before, figure.at - 30), figure.end + 24)
+  return !siblings.some((each) => {
+    const key = keyWords(each.path.slice(-1)).filter(
+      (word) => word.length > 2 && !measures.has(word) && !own.includes(word),
+    )
+    return (
+      key.length > 0 &&
+      key.every((word) => near.split(/[^a-z%]+/).some((other) => other.length > 2 && isSameStem(word, other)))
+    )
+  })
+}
+
+const measures = new Set(['bytes', 'seconds', 'mib', 'percent', 'count', 'total', 'size', 'number', 'time', 'value'])
+
+function isSameStem(one: string, other: string): boolean {
+  const length = Math.min(one.length, other.length, 5)
+  return length >= 3 && one.slice(0, length) === other.slice(0, length)
+}
+
+/** In the quote the number is one that should be, a limit: it says nothing of how it is. */
+function isWish({ place, at, path }: Value): boolean {
+  if (typeof place.leaf.value === 'number') return keyWords(path.slice(-1)).some((word) => limits.has(word))
+  return /\b(?:should be|must be|expected|desired|wanted|limit(?: is| of)?|threshold(?: is| of)?|at most|at least|max(?:imum)?|min(?:imum)?)[ :=]*$/.test(
+    place.line.slice(0, at),
+  )
+}
+
+const limits = new Set([
+  'limit',
+  'max',
+  'min',
+  'maximum',
+  'minimum',
+  'threshold',
+  'desired',
+  'expected',
+  'target',
+  'quota',
+  'allowed',
+])
+
+function saysWish({ text }: Clause): boolean {
+  return /\b(?:should|instead|desired|expected|want\w*|limit|threshold|quota|says|configur\w*|target|allow\w*|maximum|minimum|must|may|can|up to)\b/.test(
+    text,
+  )
+}

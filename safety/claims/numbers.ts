@@ -1,0 +1,159 @@
+import type { Place } from './quote.ts'
+import { momentsIn } from './times.ts'
+import { type Unit, unitOf, unitOfKey } from './units.ts'
+
+/** A number with the unit behind it. `noun`: the word there that is no unit, as in 3 hosts. */
+export type Figure = {
+  value: number
+  decimals: number
+  unit: Unit | null
+  noun: string | null
+  at: number
+  end: number
+  isAbout: boolean
+  bound: 'at most' | 'at least' | null
+  isWord: boolean
+}
+
+/** A number that a quote holds, with what its key says of it. */
+export type Value = {
+  value: number
+  decimals: number
+  unit: Unit | null
+  path: readonly string[]
+  place: Place
+  at: number
+}
+
+const spelled = [
+  'zero',
+  'one',
+  'two',
+  'three',
+  'four',
+  'five',
+  'six',
+  'seven',
+  'eight',
+  'nine',
+  'ten',
+  'eleven',
+  'twelve',
+]
+const aboutWords = 'about|around|roughly|nearly|almost|approximately|approx\\.?|circa|some|~|≈'
+const bounds: [NonNullable<Figure['bound']>, string][] = [
+  ['at most', 'at most|under|below|less than|fewer than|up to|within|no more than|<'],
+  ['at least', 'at least|over|above|more than|greater than|exceeding|>'],
+]
+const figure = /(?<![\w.:/#-])([-−]?\d{1,3}(?:[,_ ]\d{3})+(?!\d)|[-−]?\d+)(\.\d+)?(?: ?(%|°c\b)|[ -]?([a-zµ]+)\b)?/gi
+const rest = /^(?:million|billion|thousand)$/i
+const scale: Record<string, number> = { thousand: 1e3, million: 1e6, billion: 1e9 }
+/** Row references are no numbers; names and times were taken out before. */
+export const references =
+  /\b(?:rows?|seqs?|steps?|attempts?|turns?|events?|evidence):?\s+#?\d+(?:\s*(?:,|and|to|-|–)\s*#?\d+)*|#\d+/gi
+
+/** The numbers of a clause that has blanks where its names and times were. */
+export function figuresIn(clause: string): Figure[] {
+  const text = clause.replace(references, (found) => ' '.repeat(found.length))
+  const figures: Figure[] = []
+  for (const match of text.matchAll(figure)) {
+    const [whole, digits, fraction = '', sign, word] = match as unknown as [string, string, string?, string?, string?]
+    const attached = word !== undefined && !/[ -]/.test(whole[digits.length + fraction.length] ?? '')
+    // 1st, 5xx, 3rd: no numbers.
+    if (attached && unitOf(word) === null && !rest.test(word)) continue
+    const value =
+      Number(`${digits.replace(/[,_ ]/g, '').replace('−', '-')}${fraction}`) * (scale[word?.toLowerCase() ?? ''] ?? 1)
+    const before = text.slice(Math.max(0, match.index - 24), match.index).toLowerCase()
+    figures.push({
+      value,
+      decimals: Math.max(0, fraction.length - 1),
+      ...unitAndNoun(sign ?? word ?? null, text.slice(match.index + whole.length), attached),
+      ...approximation(before),
+      at: match.index,
+      end: match.index + digits.length + fraction.length,
+      isWord: false,
+    })
+  }
+  for (const match of text.matchAll(
+    /\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|zero|both)\b(?:[ -]([a-z%]+))?/gi,
+  )) {
+    const word = (match[1] as string).toLowerCase()
+    const value = word === 'both' ? 2 : spelled.indexOf(word)
+    const before = text.slice(Math.max(0, match.index - 24), match.index).toLowerCase()
+    const end = match.index + word.length
+    figures.push({
+      value,
+      decimals: 0,
+      ...unitAndNoun(match[2] ?? null, text.slice(end), false),
+      ...approximation(before),
+      at: match.index,
+      end,
+      isWord: true,
+    })
+  }
+  for (const match of text.matchAll(/\b(twice|double[ds]?|half|halved|triple[ds]?)\b/gi)) {
+    const word = (match[1] as string).toLowerCase()
+    const value = word.startsWith('h') ? 0.5 : word.startsWith('t') && word !== 'twice' ? 3 : 2
+    const before = text.slice(Math.max(0, match.index - 24), match.index).toLowerCase()
+    const { bound } = approximation(before)
+    const end = match.index + word.length
+    figures.push({
+      value,
+      decimals: 1,
+      unit: null,
+      noun: null,
+      isAbout: true,
+      bound,
+      at: match.index,
+      end,
+      isWord: true,
+    })
+  }
+  return figures.sort((a, b) => a.at - b.at)
+}
+
+/** One letter behind a blank, as in 3 a day, is no unit but for s, h and b. */
+function unitAndNoun(
+  word: string | null,
+  _after: string,
+  isAttached: boolean,
+): { unit: Unit | null; noun: string | null } {
+  if (word === null) return { unit: null, noun: null }
+  const isLetter = word.length === 1 && !'sSbB%'.includes(word)
+  const unit = isLetter && !isAttached ? null : unitOf(word)
+  return { unit, noun: unit ? null : word.toLowerCase() }
+}
+
+function approximation(before: string): Pick<Figure, 'isAbout' | 'bound'> {
+  const isAbout = new RegExp(`(?:${aboutWords}) ?$`).test(before)
+  const without = before.replace(new RegExp(`(?:${aboutWords}) ?$`), '')
+  const bound = bounds.find(([, words]) => new RegExp(`(?:^|[^a-z])(?:${words}) ?$`).test(without))?.[0] ?? null
+  return { isAbout, bound }
+}
+
+/** The numbers in the quoted piece of a line. */
+export function valuesAt(place: Place): Value[] {
+  const { leaf, line, from, to } = place
+  if (typeof leaf.value === 'boolean' || leaf.value === null) return []
+  const values: Value[] = []
+  const keyUnit = typeof leaf.value === 'number' ? unitOfKey(leaf.path) : null
+  // The digits of a time are no numbers.
+  const plain = momentsIn(line).reduce(
+    (text, { at, text: time }) => text.slice(0, at) + '¤'.repeat(time.length) + text.slice(at + time.length),
+    line,
+  )
+  for (const match of plain.matchAll(/(?<![\w.])(-?\d{1,3}(?:,\d{3})+(?!\d)|-?\d+)(\.\d+)?(?: ?(%|[a-zµ°]+))?/gi)) {
+    const [, digits, fraction = '', word] = match as unknown as [string, string, string?, string?]
+    const end = match.index + digits.length + fraction.length
+    if (match.index < from || end > to) continue
+    const unit = unitOf(word ?? null)
+    const isUnit = unit !== null && (word as string).length > (line[end] === ' ' ? 1 : 0)
+    values.push({
+      value: Number(`${digits.replaceAll(',', '')}${fraction}`),
+      decimals: Math.max(0, fraction.length - 1),
+      unit: keyUnit ?? (isUnit || /^[sb%]$/.test(word ?? '') ? unit : null),
+      ...{ path: leaf.path, place, at: match.index },
+    })
+  }
+  return values
+}

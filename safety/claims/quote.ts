@@ -1,0 +1,107 @@
+import type { ClaimQuote } from '../../domain/claim.ts'
+import { foldText, type Item, type Leaf } from './document.ts'
+import type { Part } from './rows.ts'
+
+/** A place where quoted words stand: one line of one scalar. */
+export type Place = {
+  part: Part
+  leaf: Leaf
+  item: Item
+  /** The whole line, folded, and which piece of it is quoted. */
+  line: string
+  from: number
+  to: number
+  /** Folded text that says what this line is about: its line, its element of a list, and the row where the element names nothing itself. */
+  about: string
+}
+
+const mostPlaces = 60
+
+/** Where a quote stands in the parts it names, line by line; empty where it does not. */
+export function placesOf(quote: ClaimQuote, parts: readonly Part[]): Place[] {
+  const exact = foldText(quote.text)
+  for (const words of [exact, exact.replace(/^[,{}[\]]+|[,{}[\]]+$/g, '')]) {
+    if (words === '') continue
+    const found = parts.flatMap((part) => (part.seqs.includes(quote.seq) ? placesIn(part, words) : []))
+    if (found.length > 0) return found.slice(0, mostPlaces)
+  }
+  return []
+}
+
+/** A part with more lines than this is not looked at line by line, but where it holds one of the words that are asked for. */
+const mostLines = 300
+
+/** The lines of a part, as if all of it were quoted; of a long one those that hold one of these words. */
+export function allPlaces(part: Part, words: readonly string[]): Place[] {
+  const { leaves, text } = part.document()
+  const lines = leaves.flatMap((leaf) => leaf.lines.map((line) => ({ leaf, line })))
+  const isLong = lines.length > mostLines
+  const chosen = isLong
+    ? lines.filter(({ line }) => words.some((word) => text.slice(line.start, line.end).includes(word)))
+    : lines
+  return chosen.slice(0, mostLines).map(({ leaf, line }) => placeOf(part, leaf, line, line.start, line.end))
+}
+
+function placesIn(part: Part, words: string): Place[] {
+  const { text, leaves } = part.document()
+  const places: Place[] = []
+  for (let at = text.indexOf(words); at >= 0 && places.length < mostPlaces; at = text.indexOf(words, at + 1)) {
+    const end = at + words.length
+    if (!isWholeTokens(text, at, end)) continue
+    for (const leaf of leaves) {
+      for (const line of leaf.lines) {
+        if (line.start < end && line.end > at) {
+          places.push(placeOf(part, leaf, line, Math.max(at, line.start), Math.min(end, line.end)))
+        }
+      }
+    }
+  }
+  return places
+}
+
+function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, from: number, to: number): Place {
+  const { text } = part.document()
+  const { item } = leaf
+  return {
+    ...{ part, leaf, item },
+    line: text.slice(line.start, line.end),
+    from: from - line.start,
+    to: to - line.start,
+    about: `${aboutItem(text, leaf, item, line)} ${item.hasId ? '' : part.head}`,
+  }
+}
+
+/** Of a long text only the line says what it is about; of data the element, without the lists in a whole result. */
+function aboutItem(text: string, leaf: Leaf, item: Item, line: { start: number; end: number }): string {
+  if (leaf.lines.length > 1) return text.slice(line.start, line.end)
+  item.own ??= ownText(text, item)
+  return item.list === null ? `${item.own} ${lineOf(leaf, text)}` : item.own
+}
+
+const mostAbout = 20_000
+
+function ownText(text: string, item: Item): string {
+  const whole = text.slice(item.start, item.end)
+  if (item.list !== null || !whole.includes('[')) return whole.slice(0, mostAbout)
+  return whole.replace(/\[[^[\]]*\]/g, ' ').slice(0, mostAbout)
+}
+
+function lineOf(leaf: Leaf, text: string): string {
+  return leaf.lines.map(({ start, end }) => text.slice(start, end)).join(' ')
+}
+
+/** A quote begins and ends where words and numbers do: 7 % is not quoted from 97 %. */
+function isWholeTokens(text: string, at: number, end: number): boolean {
+  const before = text[at - 1] ?? ' '
+  const after = text[end] ?? ' '
+  const first = text[at] as string
+  const last = text[end - 1] as string
+  if (isWord(first) && isWord(before)) return false
+  if (isWord(last) && isWord(after)) return false
+  if (isDigit(first) && /\d[.,]$/.test(text.slice(Math.max(0, at - 2), at))) return false
+  if (isDigit(first) && before === '-') return !/[\s:,(=]$/.test(text.slice(Math.max(0, at - 2), at - 1))
+  return !(isDigit(last) && /^[.,]\d/.test(text.slice(end, end + 2)))
+}
+
+const isWord = (character: string) => /[\p{L}\p{N}_]/u.test(character)
+const isDigit = (character: string) => /\d/.test(character)

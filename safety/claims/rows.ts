@@ -1,0 +1,137 @@
+import type { BodyRef, IncidentEvent } from '../../domain/event.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+import { type Document, documentOf, foldText } from './document.ts'
+
+/** What a part of a row is: only a read and a verification tell how something is. */
+export type Source = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context'
+
+/** A piece of a row that may be quoted. The verification of a write is told to the model with the write, so both numbers lead to it. */
+export type Part = {
+  seqs: readonly number[]
+  /** Number of the row that holds it: what is newer is decided by this. */
+  seq: number
+  source: Source
+  at: string
+  tool: string
+  callId: string
+  /** Folded names of what the row is about: targets, and arguments but for the sentence that argues. */
+  head: string
+  arguments: Record<string, unknown>
+  data: unknown
+  /** The body is here in full: it was not cut where it was read. */
+  isWhole: boolean
+  document: () => Document
+}
+
+export type Bodies = ReadonlyMap<string, string>
+
+type Row = IncidentEvent<'alert_received' | 'tool_finished' | 'verification' | 'context_assembled'>
+
+const mostBytes = 16_000_000
+
+/** Digests of the stored bodies that a check of this attempt's ending reads: newest first, as many as fit. */
+export function bodiesToCheck(events: readonly IncidentEvent[], attempt: number): string[] {
+  const chosen = new Set<string>()
+  let left = mostBytes
+  for (const event of events.toReversed()) {
+    if (event.attempt !== attempt) continue
+    const body = bodyOf(event)
+    if (!body || body.bytes > left || chosen.has(body.digest)) continue
+    left -= body.bytes
+    chosen.add(body.digest)
+  }
+  return [...chosen]
+}
+
+function bodyOf(event: IncidentEvent): BodyRef | null {
+  if (event.kind === 'tool_finished') return event.metadata.body
+  return event.kind === 'context_assembled' ? event.metadata.context : null
+}
+
+/** Everything of an attempt that can be quoted, in order. Nothing is folded before it is looked at. */
+export function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
+  const seqOfCall = new Map<string, number>()
+  const parts: Part[] = []
+  for (const row of rows) {
+    if (row.kind === 'tool_finished') {
+      seqOfCall.set(row.metadata.callId, row.seq)
+      parts.push(finishedPart(row, bodies))
+    } else if (row.kind === 'verification') {
+      const written = seqOfCall.get(row.metadata.callId)
+      const { outcome, postcondition, observed, targets, tool, callId } = row.metadata
+      const seqs = written === undefined ? [row.seq] : [row.seq, written]
+      parts.push({
+        ...bare(row, 'verification', { outcome, postcondition, observed }),
+        seqs,
+        tool,
+        callId,
+        head: names(targets),
+      })
+    } else if (row.kind === 'alert_received') {
+      const { labels, status, count, source } = row.metadata
+      parts.push(bare(row, 'alert', { labels, status, count, source }))
+    } else if (row.kind === 'context_assembled') {
+      const whole = bodies.get(row.metadata.context.digest)
+      const { head, tail } = row.metadata.context
+      parts.push(bare(row, 'context', whole === undefined ? [head, tail] : parsed(whole)))
+    }
+  }
+  return parts
+}
+
+function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part {
+  const { tool, callId, effect, targets, result, body, arguments: args } = row.metadata
+  const whole = body ? bodies.get(body.digest) : undefined
+  const data = body ? (whole === undefined ? [body.head, body.tail] : parsed(whole)) : (result.data ?? result.error)
+  const source = effect === 'write' ? 'write' : effect === 'read' || effect === 'resolve' ? 'read' : 'record'
+  const { reason: _, ...named } = args
+  return {
+    ...bare(row, source, data),
+    ...{ tool, callId, arguments: named },
+    head: `${names(targets)} ${foldText(JSON.stringify(named))} ${foldText(tool)}`,
+    isWhole: (!body || whole !== undefined) && !saysCut(data),
+  }
+}
+
+function bare(row: Row, source: Source, data: unknown): Part {
+  let document: Document | null = null
+  return {
+    ...{
+      seqs: [row.seq],
+      seq: row.seq,
+      source,
+      at: row.at,
+      tool: '',
+      callId: '',
+      head: '',
+      arguments: {},
+      data,
+      isWhole: true,
+    },
+    document: () => {
+      document ??= documentOf(data)
+      return document
+    },
+  }
+}
+
+/** The answer says itself that there is more. */
+function saysCut(data: unknown): boolean {
+  if (data === null || typeof data !== 'object' || Array.isArray(data)) return false
+  const { truncated, total_is_more, nextCursor, next_cursor, next_offset } = data as Record<string, unknown>
+  return (
+    truncated === true || total_is_more === true || [nextCursor, next_cursor, next_offset].some((each) => each != null)
+  )
+}
+
+function names(targets: readonly ResourceRef[]): string {
+  return foldText(targets.map(({ id }) => id).join(' '))
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

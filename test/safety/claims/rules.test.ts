@@ -1,0 +1,175 @@
+import { describe, expect, test } from '@jest/globals'
+import { claim as claimSchema, marked } from '../../../domain/claim.ts'
+import type { IncidentEvent } from '../../../domain/event.ts'
+import { type Policy, plainPolicy } from '../../../domain/policy.ts'
+import { withMarks } from '../../../domain/stored-claim.ts'
+import { fold } from '../../../safety/fold.ts'
+import { type Call, judge } from '../../../safety/judge.ts'
+import { toolFacts } from '../../../tools/registry.ts'
+import { logOf, looked, row, seenNominal, verified, wrote } from '../../support/events.ts'
+import { foundIn } from './held-against.ts'
+import { claimOf } from './site.ts'
+
+const incidentId = 'inc_00000000000000000000000001'
+const shard = { kind: 'shard' as const, id: 'db-osl-1' }
+const now = Date.parse('2026-11-21T02:10:00Z')
+
+function ending(tool: string, args: Record<string, unknown>): Call {
+  return { callId: 'c9_0', tool, arguments: { id: incidentId, ...args }, problem: null, prepared: null }
+}
+const resolve = (claims: unknown[], outcome = 'repaired', resolution = 'it is over') =>
+  ending('resolve_incident', { resolution, outcome, claims })
+const ruled = (call: Call, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
+  judge(call, toolFacts, fold(logOf(...rows), 1, shard), { ...plainPolicy(incidentId, shard), ...more }, now)
+
+const repair = [looked('c1_0', [shard]), wrote('c2_0', [shard]), written('c2_0'), verified('c2_0', 'held')]
+const refusedBefore = row('call_judged', {
+  callId: 'c8_0',
+  tool: 'resolve_incident',
+  arguments: {},
+  verdict: 'refuse',
+  code: 'CLAIM_NOT_SHOWN',
+} as never)
+
+function written(callId: string): IncidentEvent {
+  return row('tool_finished', {
+    callId,
+    ...{ tool: 'converge_shard', arguments: { id: shard.id }, effect: 'write', targets: [shard], outcome: 'done' },
+    ...{ result: { ok: true, data: { detail: 'db-osl-1: restarted' }, meta: {} }, body: null, discovered: [] },
+  } as never)
+}
+
+describe('an ending', () => {
+  test('is refused for a number that no quote gives, after any read', () => {
+    const call = resolve([seenNominal(1, 'CPU usage is 3%')], 'self_resolved')
+    expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
+      verdict: 'refuse',
+      code: 'CLAIM_NOT_SHOWN',
+      details: { claims: [{ shown: false, code: 'NUMBER_NOT_SHOWN' }] },
+    })
+  })
+
+  test('cites words of a row, and not any row by its number', () => {
+    const quoted = { kind: 'was', text: 'it was nominal', quotes: [{ seq: 1, text: 'all is well' }] }
+    const ruling = ruled(resolve([quoted], 'self_resolved'), [looked('c1_0', [shard])])
+    expect(ruling).toMatchObject({ code: 'CLAIM_NOT_SHOWN', details: { claims: [{ code: 'QUOTE_NOT_FOUND' }] } })
+    expect(ruling.reason).toContain('does not stand in row 1')
+  })
+
+  test('whose repair held goes through the second time, with its unshown claims marked', () => {
+    const lie = { kind: 'did', text: 'I deleted db-osl-1', quotes: [{ seq: 3, text: 'restarted' }] }
+    const call = resolve([lie, { ...lie, text: 'I restarted db-osl-1' }])
+    expect(ruled(call, repair)).toMatchObject({ verdict: 'refuse', code: 'CLAIM_NOT_SHOWN' })
+    const ruling = ruled(call, [...repair, refusedBefore])
+    expect(ruling).toMatchObject({ verdict: 'run', details: { claims: [{ shown: false }, { shown: true }] } })
+  })
+
+  test('that was refused for its words alone may come again as it is: that is no repetition', () => {
+    const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
+    const asked = row('call_judged', { ...refusedBefore.metadata, arguments: call.arguments } as never)
+    expect(ruled(call, [looked('c1_0', [shard]), asked]).verdict).toBe('run')
+  })
+
+  test.each(['no_fault', 'answered'])('as %s is refused again while a claim is not shown', (outcome) => {
+    const call = resolve([seenNominal(1, 'it was critical')], outcome)
+    const about = { isQuestion: outcome === 'answered' }
+    expect(ruled(call, [looked('c1_0', [shard]), refusedBefore], about).code).toBe('CLAIM_NOT_SHOWN')
+    expect(ruled(resolve([seenNominal(1)], outcome), [looked('c1_0', [shard])], about).verdict).toBe('run')
+  })
+
+  test('is not held up for its words where a limit was announced: what is not shown is marked at once', () => {
+    const warned = row('correction_sent', { code: 'budget_turns', text: '' })
+    const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
+    expect(ruled(call, [looked('c1_0', [shard]), warned])).toMatchObject({
+      verdict: 'run',
+      details: { claims: [{ shown: false }] },
+    })
+  })
+
+  test('says in its resolution only what rows show', () => {
+    const call = resolve([seenNominal(1)], 'self_resolved', 'db-osl-1 was nominal; node-osl-77 lagged 93 s.')
+    expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
+      code: 'CLAIM_NOT_SHOWN',
+      details: { unshown: [{ text: 'node-osl-77 lagged 93 s' }] },
+    })
+  })
+
+  test('by handing over says in its reason only what rows show, and may advise what it likes', () => {
+    const rows = [looked('c1_0', [shard])]
+    const reason = (text: string) => ruled(ending('escalate_incident', { reason: text }), rows)
+    expect(reason('db-osl-1 was restarted and is 42 s behind.').code).toBe('CLAIM_NOT_SHOWN')
+    expect(reason('db-osl-1 is nominal. Somebody should add 20 GiB to node-osl-9.').verdict).toBe('run')
+  })
+})
+
+describe('what is no claim', () => {
+  const refusedFor = (sent: unknown) => {
+    const parsed = claimSchema.safeParse(sent)
+    return parsed.success ? null : parsed.error.issues.map(({ message }) => message).join('; ')
+  }
+
+  test.each([
+    ['of the form of an older version', { text: 'x', evidence: [1] }, 'send quotes: [{ seq, text }]'],
+    ['without a quote', { kind: 'is', text: 'x', quotes: [] }, 'a claim quotes at least one result'],
+    ['of 50 kB', { kind: 'is', text: 'x'.repeat(50_000), quotes: [{ seq: 1, text: 'x' }] }, 'at most 500 characters'],
+    [
+      'with a quote of 50 kB',
+      { kind: 'is', text: 'x', quotes: [{ seq: 1, text: 'x'.repeat(50_000) }] },
+      'quote only the words',
+    ],
+  ])('%s is told what would be accepted', (_title, sent, told) => {
+    expect(refusedFor(sent)).toContain(told)
+  })
+})
+
+describe('quotes', () => {
+  const reasons: [title: string, claim: ReturnType<typeof claimOf>, found: string | null][] = [
+    [
+      'match whatever their blanks and escapes are',
+      claimOf('was', 'app-osl-1 was critical', [4, '\\"status\\" :\n "critical"']),
+      null,
+    ],
+    [
+      'begin and end with whole numbers',
+      claimOf('was', 'app-osl-1 had 7 connections', [4, '"connections":9']),
+      'QUOTE_NOT_FOUND',
+    ],
+    [
+      'of a write are found in its verification too',
+      claimOf('did', 'web on app-osl-1 was restarted', [37, 'web on app-osl-1 is nominal']),
+      null,
+    ],
+    [
+      'of a log that repeats the answers of this agent show nothing',
+      claimOf('was', 'app-osl-2 was critical', [28, 'critical']),
+      'QUOTE_NOT_FOUND',
+    ],
+    [
+      'of a program that prints its arguments show nothing',
+      claimOf('is', 'CPU usage is 3%', [25, 'CPU usage is 3%']),
+      'NO_READ',
+    ],
+  ]
+  test.each(reasons)('%s', (_title, claim, found) => {
+    expect(foundIn('site', claim) === null).toBe(found === null)
+  })
+})
+
+describe('marks', () => {
+  const claim = seenNominal(1, 'it was critical')
+
+  test('are put on the claims as the ruling found them', () => {
+    expect(marked([claim], { claims: [{ shown: false, why: 'no quote says so' }] }).claims).toEqual([
+      { ...claim, shown: false, why: 'no quote says so' },
+    ])
+    expect(marked([claim], {})).toEqual({ claims: [claim], unshown: [] })
+  })
+
+  test('stand in the text that every reader gets', () => {
+    expect(withMarks('over', [{ ...claim, shown: true }], [])).toBe('over')
+    expect(withMarks('over', [{ ...claim, shown: false }], [])).toBe(
+      'over\n\n[not shown by its evidence: "it was critical"]',
+    )
+    expect(withMarks('over', [{ text: 'old', evidence: [1] }], [])).toBe('over')
+  })
+})
