@@ -48,9 +48,7 @@ export async function rule(
 
   const events = await eventsOf(trx, place.incidentId)
   const id = callId(place.turn, place.call)
-  const judged = events.filter(
-    (event) => event.kind === 'call_judged' && event.attempt === place.attempt && event.metadata.callId === id,
-  ) as IncidentEvent<'call_judged'>[]
+  const judged = rulingsOf(events, place.attempt, id)
   const known = await knownAnswer(trx, judged.at(-1))
   if (known) return known
 
@@ -60,9 +58,9 @@ export async function rule(
   const targets = prepared?.ok ? prepared.preparation.targets : []
   const policy = await readPolicy(trx, incident, settings, { tool: call.tool, targets, approvalId: place.approvalId })
   const at = await databaseTime(trx)
-  const bodies =
-    toolFacts.get(call.tool)?.effect === 'terminal' ? await bodiesOfEnding(trx, events, place.attempt) : new Map()
-  const judgement = judge({ ...call, callId: id, prepared, bodies }, toolFacts, state, policy, Date.parse(at))
+  const isEnding = toolFacts.get(call.tool)?.effect === 'terminal'
+  const ground = isEnding ? { bodies: await bodiesOfEnding(trx, events, place.attempt) } : {}
+  const judgement = judge({ ...call, callId: id, prepared, ...ground }, toolFacts, state, policy, Date.parse(at))
   const elsewhere = await decidedElsewhere(trx, judged.at(-1))
   const ruling: Ruling = elsewhere ? { ...judgement, ...elsewhere } : judgement
   const joined = ruling.verdict === 'ask' ? await pendingOfAction(trx, ruling.actionDigest, place.incidentId) : null
@@ -106,6 +104,12 @@ export async function rule(
     return await ask(trx, place, { call, ruling, prepared, expirySeconds, required, step })
   }
   return await start(trx, place, { call, ruling, state, events, approvalId: policy.approval?.id ?? null })
+}
+
+function rulingsOf(events: readonly IncidentEvent[], attempt: number, id: string): IncidentEvent<'call_judged'>[] {
+  return events.filter(
+    (event) => event.kind === 'call_judged' && event.attempt === attempt && event.metadata.callId === id,
+  ) as IncidentEvent<'call_judged'>[]
 }
 
 /** What an earlier run of this activity already decided about the call: found after a crash, it is not decided again. */
