@@ -5,7 +5,7 @@ import type { ApiDeps } from './deps.ts'
 const tellWithinMs = 2_000
 
 /**
- * Gives an incident to a person, by whichever door they ask. A run is told to end first, so that a write under way is looked at,
+ * Gives an incident to a person, by whichever door they ask. A run is asked to end first, so that a write under way is looked at,
  * and hands over then; without a run to end it is theirs at once. Answers whether it is theirs now.
  */
 export async function takeForPerson(

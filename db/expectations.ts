@@ -216,7 +216,7 @@ export async function settleExpected(
   return true
 }
 
-/** It came back, and nobody was told while it might have been what is expected. */
+/** It came back, and nobody was notified while it might have been what is expected. */
 async function tellUnexpected(trx: Trx, incidentId: string, text: string): Promise<void> {
   const row = await lockIncident(trx, incidentId)
   if (row) await enqueueNotification(trx, row, 'reopened', text)

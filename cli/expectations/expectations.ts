@@ -54,6 +54,6 @@ function endExpectation(parent: Command): void {
       const { api } = connected(options)
       const ended = await api.post(`/api/v1/expectations/${encodeURIComponent(id)}/end`)
       if (options.json) return json(ended)
-      note(`${inert(id)} is over: what fires is told to people and investigated.`)
+      note(`${inert(id)} is over: people are notified of what fires, and it is investigated.`)
     })
 }

@@ -27,7 +27,7 @@ export function expectIncident(parent: Command): void {
   )
     .addHelpText(
       'after',
-      '\nWhen it fires again, code looks: the same as now ends as expected and nobody is\ntold; anything else goes the normal way. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
+      '\nWhen it fires again, code looks: the same as now ends as expected and nobody is\nnotified; anything else goes the normal way. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
     )
     .action(async (id: string, { until, reason, subject, ...options }: Options) => {
       const { api } = connected(options)

@@ -248,12 +248,12 @@ const reopenText: Record<ReopenReason, string> = {
   expectation_over: 'It is expected no longer and its alert still fires',
 }
 
-/** People who were told of its end are told that it is not over. */
+/** Notifies people, who heard of its end, that it is not over. */
 export async function tellReopened(trx: Trx, incidentId: string, why: ReopenReason): Promise<void> {
   await tell(trx, incidentId, 'reopened', reopenText[why])
 }
 
-/** Back to the queue for the next attempt. Who tells people is the caller: `tellReopened`. */
+/** Back to the queue for the next attempt. The caller notifies people: `tellReopened`. */
 export async function reopenBecause(trx: Trx, row: IncidentRow, why: ReopenReason): Promise<void> {
   await reopenIncident(trx, row.id)
   await note(trx, row.id, 'reopened', reopenText[why])

@@ -53,7 +53,7 @@ async function send(form: URLSearchParams) {
 const press = async (user: string, id: string, action: 'take' | 'give_back') =>
   send(slack.press(user, (await root(id)).ts, action))
 const whisper = (user: string, text: string) =>
-  eventually(`${user} to be told ${text}`, () => slack.whispers(user).find((each) => each.includes(text)))
+  eventually(`${user} to hear ${text}`, () => slack.whispers(user).find((each) => each.includes(text)))
 const owner = async (id: string) => (await api.get(`/incidents/${id}`)).body.owner as unknown
 
 const critical = { severity: 'critical' } as const
@@ -90,7 +90,7 @@ test.each([
   expect(await owner(id)).toBeNull()
 })
 
-test('a button of another incident, of another deed or of nobody takes nothing, and is written down', async () => {
+test('a button of another incident, of another action or of nobody takes nothing, and is written down', async () => {
   const id = await openedIncident(api.db, critical)
   const { ts } = await root(id)
   const secret = slack.settings.signingSecret

@@ -11,7 +11,7 @@ const run = (args: string[], role: 'operator' | 'viewer' | 'admin' = 'operator')
 const incidents = (...args: string[]) => run(['incidents', ...args])
 const widest = (text: string) => Math.max(...text.split('\n').map((line) => line.length))
 
-test('who resolves says what it was, and of what still fires is told so', async () => {
+test('who resolves says what it was, and hears that its alert still fires', async () => {
   const id = await openedIncident(api.db)
   const unsaid = await incidents('resolve', id, '--resolution', 'restarted it')
   expect([unsaid.code, unsaid.stderr]).toEqual([2, expect.stringContaining('--outcome')])

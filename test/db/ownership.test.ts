@@ -144,14 +144,14 @@ async function look(differs: string | null): Promise<void> {
   }
 }
 
-test('what comes back as it is expected is told to nobody', async () => {
+test('what comes back as it is expected notifies nobody', async () => {
   const id = await expectedAgain()
   await look(null)
   expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'expected' })
   expect(await told(id)).toEqual([])
 })
 
-test('what comes back and looks different is told once, with the difference', async () => {
+test('what comes back and looks different is notified once, with the difference', async () => {
   const id = await expectedAgain()
   await look('it was nominal and is degraded')
   expect(await standing(id)).toMatchObject({ status: 'open' })

@@ -112,7 +112,7 @@ test('an escalation that nobody heard of before is one message', async () => {
   expect(posted()).toHaveLength(1)
 })
 
-test('what is mitigated is told in the thread and rings nobody in the channel', async () => {
+test('what is mitigated is an answer in the thread and rings nobody in the channel', async () => {
   const incidentId = await claimedIncident(database.db, { severity: 'critical', title: 'A host died' })
   const root = await message('A host died')
   const mitigated = { ...closing('all VMs run elsewhere'), category: 'mitigated' as const }
@@ -136,7 +136,7 @@ test('the first message follows who has it and whether its alert fires', async (
   await eventually('it to say no more that it fires', () => !textOf(root).includes('still fires'))
 })
 
-test('a digest is a message of its own in the channel, with a way to the list', async () => {
+test('a digest is a message in the channel, not an answer in a thread, with a way to the list', async () => {
   const titles = ['The first of many', 'The second of many']
   for (const title of titles) await escalate(await claimedIncident(database.db, { title }))
   await sql`update incident set closed_at = nightshift_now() - interval '5 hours' where title like '%of many'`.execute(
@@ -149,7 +149,7 @@ test('a digest is a message of its own in the channel, with a way to the list', 
   expect(slack.buttons(digest.ts).open?.url).toBe(`${publicUrl}/incidents?status=escalated`)
 })
 
-test('what is told of an incident without a thread begins it and is told in it', async () => {
+test('a message about an incident without a thread begins the thread and is an answer in it', async () => {
   const incidentId = await claimedIncident(database.db, { title: 'A quiet one' })
   await database.db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)

@@ -51,7 +51,7 @@ export function Expected() {
                   await queryClient.invalidateQueries({ queryKey: key })
                 }}
               >
-                <p>What fires from now on goes the normal way: it is told to people and investigated.</p>
+                <p>What fires from now on goes the normal way: people are notified and it is investigated.</p>
               </Confirm>
             </li>
           ))}

@@ -1,20 +1,20 @@
 import type { Incident } from '../../domain/incident.ts'
 import { useSession } from '../session.ts'
+import { ActionDialog } from './action-dialog.tsx'
 import { Cancel, Escalate, Resolve } from './close.tsx'
-import { Deed } from './deed.tsx'
 import { Expect } from './expect.tsx'
-import type { Deed as Name, Surroundings } from './query.ts'
+import type { PersonAction, Surroundings } from './query.ts'
 
 /** What a person can do about an incident. What cannot be done now is shown with its reason, not hidden. */
 export function Actions({ incident, surroundings }: { incident: Incident; surroundings: Surroundings | null }) {
   const { data: session } = useSession()
-  const refused = (name: Name) =>
+  const refused = (name: PersonAction) =>
     surroundings ? (surroundings.actions.find(({ action }) => action === name)?.refused ?? null) : 'Not known yet.'
   const isMine = incident.owner !== null && incident.owner.name === session?.name
   return (
     <div className="row">
       {!isMine && (
-        <Deed
+        <ActionDialog
           {...{ incident, refused: refused('take') }}
           button="Take"
           path="take"
@@ -22,32 +22,32 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
         >
           <p>
             A run ends first, and a write under way is looked at. While you have it the agent makes no attempt and
-            nobody is reminded; what its alert does is told to you. Half a day without an act of yours gives it back.
+            nobody is reminded; you hear what its alert does. Half a day without an act of yours gives it back.
           </p>
-        </Deed>
+        </ActionDialog>
       )}
       {incident.owner && (
-        <Deed
+        <ActionDialog
           {...{ incident, refused: refused('give_back') }}
           button="Give back"
           path="give-back"
           title="Give this incident back"
         >
           <p>It stays escalated. What fires on is in the digest, and what begins again is investigated.</p>
-        </Deed>
+        </ActionDialog>
       )}
       <Resolve incident={incident} refused={refused('resolve')} />
       <Escalate incident={incident} refused={refused('escalate')} />
       <Cancel incident={incident} refused={refused('cancel')} />
       <Expect incident={incident} hasAlert={(surroundings?.alerts.length ?? 0) > 0} refused={refused('expected')} />
-      <Deed
+      <ActionDialog
         {...{ incident, refused: refused('investigate') }}
         button={incident.status === 'open' ? 'Investigate now' : 'Investigate again'}
         path="investigate"
         title="Put it before the agent"
       >
         <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
-      </Deed>
+      </ActionDialog>
     </div>
   )
 }

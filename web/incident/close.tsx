@@ -2,7 +2,7 @@ import { useState } from 'react'
 import type { EscalationCategory, Incident, ResolveOutcome } from '../../domain/incident.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { isoOf, UntilField } from '../until-field.tsx'
-import { Choice, Deed, Words } from './deed.tsx'
+import { ActionDialog, Choice, Words } from './action-dialog.tsx'
 
 type Props = { incident: Incident; refused: string | null }
 
@@ -16,7 +16,7 @@ export function Resolve({ incident, refused }: Props) {
     (each) => [each, outcomeWords[each]] as const,
   )
   return (
-    <Deed
+    <ActionDialog
       {...{ incident, refused }}
       button="Resolve"
       path="resolve"
@@ -34,7 +34,7 @@ export function Resolve({ incident, refused }: Props) {
       {incident.alerts.firing > 0 && (
         <p className="soft">Its alert still fires. You are reminded once, then it is in the digest until it ends.</p>
       )}
-    </Deed>
+    </ActionDialog>
   )
 }
 
@@ -48,7 +48,7 @@ export function Escalate({ incident, refused }: Props) {
     ...(next.trim() && { next_step: next.trim() }),
   })
   return (
-    <Deed {...{ incident, refused, body }} button="Escalate" path="escalate" title="Hand it to people">
+    <ActionDialog {...{ incident, refused, body }} button="Escalate" path="escalate" title="Hand it to people">
       <Words id="action-escalate" label="Why can the agent not go on?" value={text} onChange={setText} />
       <Words
         id="action-escalate-next"
@@ -69,7 +69,7 @@ export function Escalate({ incident, refused }: Props) {
         </select>
       </label>
       {category === 'mitigated' && <p className="soft">The impact is gone and the cause is left: nobody is woken.</p>}
-    </Deed>
+    </ActionDialog>
   )
 }
 
@@ -78,7 +78,7 @@ export function Cancel({ incident, refused }: Props) {
   const [until, setUntil] = useState('')
   const iso = isoOf(until)
   return (
-    <Deed
+    <ActionDialog
       {...{ incident, refused }}
       button="Cancel"
       path="cancel"
@@ -93,6 +93,6 @@ export function Cancel({ incident, refused }: Props) {
         value={until}
         onChange={setUntil}
       />
-    </Deed>
+    </ActionDialog>
   )
 }

@@ -2,11 +2,11 @@ import { useState } from 'react'
 import type { Incident } from '../../domain/incident.ts'
 import { inertText } from '../inert.tsx'
 import { isoOf, UntilField } from '../until-field.tsx'
-import { Choice, Deed, Words } from './deed.tsx'
+import { ActionDialog, Choice, Words } from './action-dialog.tsx'
 
 type Subject = 'alert' | 'resource' | 'type'
 
-/** Marks what fires as expected until a date: then and now it is looked at by code, and told to nobody while it is the same. */
+/** Marks what fires as expected until a date: code compares what it sees then with what is true now, and nobody is notified while it is the same. */
 export function Expect({
   incident,
   hasAlert,
@@ -28,7 +28,7 @@ export function Expect({
   const [reason, setReason] = useState('')
   const subject = chosen ?? subjects[0]?.[0] ?? 'type'
   return (
-    <Deed
+    <ActionDialog
       {...{ incident, refused }}
       button="Mark as expected"
       path="expected"
@@ -36,8 +36,8 @@ export function Expect({
       body={() => ({ subject, until: isoOf(until), reason: reason.trim() })}
     >
       <p className="soft">
-        The incident ends now. When it fires again it is looked at by code: the same as now ends as expected and is told
-        to nobody; anything else is investigated.
+        The incident ends now. When it fires again code looks at it: the same as now ends as expected and nobody is
+        notified; anything else is investigated.
       </p>
       <Choice
         name="subject"
@@ -48,6 +48,6 @@ export function Expect({
       />
       <UntilField id="expected-until" label="Until when?" required value={until} onChange={setUntil} />
       <Words id="expected-reason" label="Why is it expected?" value={reason} onChange={setReason} />
-    </Deed>
+    </ActionDialog>
   )
 }

@@ -5,7 +5,7 @@ import { Confirm } from '../confirm.tsx'
 import { queryClient } from '../query-client.ts'
 
 /** A button for something that is done to this incident, with the dialog that asks what it takes. */
-export function Deed({
+export function ActionDialog({
   incident,
   button,
   path,
