@@ -42,6 +42,8 @@ export async function enqueueNotification(
       status: incident.status,
       title: incident.title,
       resource: incident.resourceId ? { kind: incident.resourceKind as ResourceKind, id: incident.resourceId } : null,
+      outcome: incident.outcome,
+      category: incident.category,
     },
     reason,
     approval,
