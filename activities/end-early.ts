@@ -24,7 +24,8 @@ export async function endEarly(
 ): Promise<boolean> {
   const { db } = deps
   const { incidentId, attempt, why } = input
-  const state = fold(await eventsOf(db, incidentId, { attempt }), attempt)
+  const events = await eventsOf(db, incidentId, { attempt })
+  const state = fold(events, attempt)
   if (why === 'cancel') {
     await lookOnce(deps, { incidentId, attempt })
     await db.transaction().execute(async (trx) => {
@@ -40,10 +41,10 @@ export async function endEarly(
     })
     return true
   }
+  // The model ended it already and the run waits for quiet: its words are better than a sentence of code.
+  if (keepsEnding(events)) return false
   if (state.writes.length > 0) {
-    const started = state.open
-      ? (await eventsOf(db, incidentId)).find((event) => event.seq === state.open?.startedSeq)
-      : null
+    const started = state.open ? events.find((event) => event.seq === state.open?.startedSeq) : null
     if (started) {
       const call = Number(state.open?.callId.split('_')[1] ?? 0)
       await verifyWrite(deps, { incidentId, attempt, turn: started.turn ?? 0, call }, cancellationSignal())
@@ -72,6 +73,11 @@ export async function endEarly(
     )
     return true
   })
+}
+
+function keepsEnding(events: readonly IncidentEvent[]): boolean {
+  const last = events.findLast(({ kind }) => kind === 'model_answered' || kind === 'noted')
+  return last?.kind === 'noted' && last.metadata.code === 'ending_kept'
 }
 
 /** The incident's own resource was seen ill in this attempt: its alert may have ended for another reason. */

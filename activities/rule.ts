@@ -58,7 +58,10 @@ export async function rule(
   const state = fold(events, place.attempt, incident.resource)
   const settings = await readSettings(trx, deps.environment)
   const targets = prepared?.ok ? prepared.preparation.targets : []
-  const policy = await readPolicy(trx, incident, settings, { tool: call.tool, targets, approvalId: place.approvalId })
+  const policy = await readPolicy(trx, incident, settings, {
+    ...{ tool: call.tool, targets, approvalId: place.approvalId },
+    isEnding: toolFacts.get(call.tool)?.effect === 'terminal',
+  })
   const at = await databaseTime(trx)
   const bodies =
     toolFacts.get(call.tool)?.effect === 'terminal' ? await bodiesOfEnding(trx, events, place.attempt) : new Map()

@@ -67,7 +67,12 @@ export async function supposeIn(
   return await deps.db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx, deps.environment)
     const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
-    const policy = await readPolicy(trx, incident, settings, { tool: call.tool, targets: [], approvalId: null })
+    const policy = await readPolicy(trx, incident, settings, {
+      tool: call.tool,
+      targets: [],
+      approvalId: null,
+      isEnding: true,
+    })
     return supposeCall(call, toolFacts, state, policy, Date.parse(await databaseTime(trx)))
   })
 }

@@ -1,8 +1,8 @@
 import type { AlertRow } from '../db/tables.ts'
 import type { Approval } from '../domain/approval.ts'
-import { isUnshown, notShown, rowsOf } from '../domain/claim.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
+import { isUnshown, notShown, rowsOf } from '../domain/stored-claim.ts'
 
 type Story = { incident: Incident; events: IncidentEvent[]; approvals: Approval[]; alerts: AlertRow[] }
 

@@ -2,7 +2,7 @@ import { StaleRunError } from '../db/append.ts'
 import { sendDigests } from '../db/digest.ts'
 import { dropOldAnswers } from '../db/idempotency.ts'
 import { closeIncident, NotAllowedError } from '../db/incidents.ts'
-import { dueIncidents, tickIncident } from '../db/lifecycle/carry-out.ts'
+import { dueIncidents, tellAgainLater, tickIncident } from '../db/lifecycle/carry-out.ts'
 import { findStale } from '../db/mass-end.ts'
 import { findLapsedOwners } from '../db/owners.ts'
 import { type Overdue, overdueIncidents, releaseStranded, withAdvisoryLock } from '../db/queue.ts'
@@ -58,7 +58,9 @@ async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
     try {
       const { wakesQueue, tellRun } = await tickIncident(db, incidentId)
       if (wakesQueue) runs.triggerQueue()
-      if (tellRun) await runs.tell(tellRun, 'alertResolved', tellWithinMs)
+      if (tellRun && (await runs.tell(tellRun, 'alertResolved', tellWithinMs)) === 'unreached') {
+        await tellAgainLater(db, incidentId)
+      }
     } catch (error) {
       log.error({ err: error, incidentId }, 'could not decide what the alerts of an incident mean')
     }

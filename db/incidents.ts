@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { type StoredClaim, type Unshown, withMarks } from '../domain/claim.ts'
 import { type EscalationReport, reportText } from '../domain/escalation.ts'
 import { escalationReport } from '../domain/escalation-report.ts'
 import { agentActor, type NewEvent, systemActor } from '../domain/event.ts'
@@ -17,6 +16,7 @@ import {
 } from '../domain/incident.ts'
 import { cancelledSeconds } from '../domain/lifecycle.ts'
 import type { ResourceRef } from '../domain/resource.ts'
+import { type StoredClaim, type Unshown, withMarks } from '../domain/stored-claim.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
 import { withdrawPending } from './approvals/settle.ts'

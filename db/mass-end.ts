@@ -13,9 +13,9 @@ const believedAfterSeconds = 15 * 60
 
 /**
  * Many ends of one sender at once say more about the sender than about its alerts: the ends of the last minute count as
- * unknown, with one message. The caller has just stored one of them.
+ * unknown, with one message. The caller has just stored the end of an alert of this incident, whose lock it holds.
  */
-export async function noteMassEnd(trx: Trx, source: string): Promise<void> {
+export async function noteMassEnd(trx: Trx, source: string, incidentId: string): Promise<void> {
   const ends = await count(
     trx,
     sql`source = ${source} and end_received_at > (select nightshift_now()) - interval '1 minute'`,
@@ -23,9 +23,11 @@ export async function noteMassEnd(trx: Trx, source: string): Promise<void> {
   if (ends <= massEndLimit) return
   const firing = await count(trx, sql`source = ${source} and status = 'firing'`)
   if (!isMassEnd({ endsInMinute: ends, firingBefore: ends + firing })) return
+  // One after the other, so that one of them tells people. Nobody waits here for a row that another waiter holds.
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`crowd/${source}`}, 0))`.execute(trx)
   const isKnown = await isCrowdKnown(trx, source)
   // Rows that another transaction holds are its own to mark: it counts the same crowd.
-  const marked = await sql<{ incidentId: string | null }>`
+  await sql`
     update alert set status = 'unknown', unknown_since = nightshift_now(), unknown_why = 'crowd'
     where id in (
       select ended.id from alert ended
@@ -34,11 +36,8 @@ export async function noteMassEnd(trx: Trx, source: string): Promise<void> {
         and not exists (
           select 1 from alert again where again.source = ended.source and again.fingerprint = ended.fingerprint
             and again.status in ('firing', 'unknown'))
-      for update skip locked)
-    returning incident_id as "incidentId"`.execute(trx)
-  const [first] = marked.rows.flatMap(({ incidentId }) => incidentId ?? [])
-  if (isKnown || first === undefined) return
-  await announceCrowd(trx, first, source, ends)
+      for update skip locked)`.execute(trx)
+  if (!isKnown) await announceCrowd(trx, incidentId, source, ends)
 }
 
 async function count(trx: Trx, where: RawBuilder<unknown>): Promise<number> {

@@ -20,7 +20,7 @@ export async function readPolicy(
   trx: Trx,
   incident: Incident,
   settings: SettingsReader,
-  call: { tool: string; targets: ResourceRef[]; approvalId: string | null },
+  call: { tool: string; targets: ResourceRef[]; approvalId: string | null; isEnding: boolean },
 ): Promise<Policy> {
   const { resource } = incident
   return {
@@ -38,7 +38,8 @@ export async function readPolicy(
     denied: await deniedDigests(trx, incident.id),
     busy: await leasesOfOthers(trx, incident.id, call.targets),
     approval: await usableApproval(trx, incident.id, call.approvalId),
-    alerts: await alertsNow(trx, incident, settings),
+    // Nothing but an ending is judged by its alerts.
+    ...(call.isEnding && { alerts: await alertsNow(trx, incident, settings) }),
     isQuestion: incident.type === 'question',
   }
 }

@@ -8,6 +8,7 @@ import {
   type Happening,
   isNewOccurrence,
   type LifecycleDecision,
+  nextCheckMs,
   type StoredOccurrence,
 } from '../domain/lifecycle.ts'
 import { cleanse } from '../safety/cleanse.ts'
@@ -33,6 +34,7 @@ import {
   noEffect,
   reopenBecause,
   scheduleCheck,
+  storeCheck,
 } from './lifecycle/carry-out.ts'
 import { attemptsToday, lifecycleRules, lifecycleView } from './lifecycle/view.ts'
 import { noteMassEnd } from './mass-end.ts'
@@ -140,14 +142,16 @@ async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<I
   return await follow(trx, alert, await decide(trx, incidentId, 'occurrence'), null)
 }
 
-type Decided = { row: IncidentRow; decision: LifecycleDecision }
+/** `nextCheckAtMs`: when the watchdog has to look, if nothing is done about it now. */
+type Decided = { row: IncidentRow; decision: LifecycleDecision; nextCheckAtMs: number | null }
 
 async function decide(trx: Trx, incidentId: string, happening: Happening): Promise<Decided> {
   const row = await lockIncident(trx, incidentId)
   if (!row) throw new Error(`an alert names ${incidentId}, which is gone`)
   const settings = await readSettings(trx)
   const view = await lifecycleView(trx, row, settings)
-  return { row, decision: decideLifecycle(view, happening, lifecycleRules(settings, row.type)) }
+  const rules = lifecycleRules(settings, row.type)
+  return { row, decision: decideLifecycle(view, happening, rules), nextCheckAtMs: nextCheckMs(view, rules) }
 }
 
 /**
@@ -241,10 +245,11 @@ async function end(trx: Trx, alert: Alert): Promise<Ingested> {
     .execute()
   if (current.incidentId === null) return done(alert, null, 'resolved')
   await appendAlert(trx, current.incidentId, alert, 'resolved')
-  await noteMassEnd(trx, alert.source)
-  const { row, decision } = await decide(trx, current.incidentId, 'end')
+  await noteMassEnd(trx, alert.source, current.incidentId)
+  const { row, decision, nextCheckAtMs } = await decide(trx, current.incidentId, 'end')
   const effect = await carryOut(trx, row, decision)
-  await scheduleCheck(trx, current.incidentId)
+  if (decision.do === 'nothing') await storeCheck(trx, current.incidentId, nextCheckAtMs)
+  else await scheduleCheck(trx, current.incidentId)
   return done(alert, current.incidentId, 'resolved', effect)
 }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { StoredClaim, Unshown } from './claim.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
+import type { StoredClaim, Unshown } from './stored-claim.ts'
 import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
 import type { VerificationOutcome } from './verification.ts'
 

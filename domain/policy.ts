@@ -19,7 +19,7 @@ export type Policy = {
   busy: readonly { target: string; incidentId: string }[]
   /** Standing grants of this tool that may still be used; which action they are for is checked here. */
   grants: readonly { id: string; actionDigest: string; stateFingerprint: string }[]
-  /** The incident's alerts as they stand; absent in what version 0.1 stored. */
+  /** The incident's alerts as they stand, where an ending is judged; absent in what version 0.1 stored. */
   alerts?: {
     total: number
     firing: number

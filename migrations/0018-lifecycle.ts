@@ -25,6 +25,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index alert_going_on on alert (incident_id) where status in ('firing', 'unknown')`.execute(db)
   await sql`create index alert_end on alert (source, end_received_at) where end_received_at is not null`.execute(db)
 
+  await sql`create index alert_crowd on alert (source, unknown_since) where unknown_why = 'crowd'`.execute(db)
+
   await sql`
     create table expectation (
       id text primary key,

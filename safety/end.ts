@@ -1,5 +1,6 @@
-import { type Claim, rowsOf, type StoredClaim } from '../domain/claim.ts'
+import type { Claim } from '../domain/claim.ts'
 import { resourceKey } from '../domain/resource.ts'
+import { rowsOf, type StoredClaim } from '../domain/stored-claim.ts'
 import { claimsRule } from './claims/ending.ts'
 import type { Bodies } from './claims/rows.ts'
 import { categoryRule, outcomeRule } from './ending.ts'

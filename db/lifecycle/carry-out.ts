@@ -43,7 +43,9 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     const view = await lifecycleView(trx, row, settings)
     const decision = decideLifecycle(view, 'tick', lifecycleRules(settings, row.type))
     const effect = await carryOut(trx, row, decision)
-    await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'tell_run' || decision.do === 'look' })
+    // A run is told once for each time that its alerts go quiet, or a long wait would fill its history.
+    if (effect.tellRun) await storeCheck(trx, incidentId, null)
+    else await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'look' })
     return effect
   })
 }
@@ -66,8 +68,17 @@ export async function dueIncidents(db: Db): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** A run that was told, and a look that was asked for, get this long before the watchdog asks again. */
+/** What was asked for and not answered is asked for again after this. */
 const askAgainMs = 15_000
+
+/** The run could not be told that its alerts are over: the watchdog tries again. */
+export async function tellAgainLater(db: Db, incidentId: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, incidentId)
+    if (row)
+      await change(trx, incidentId, { checkAt: sql`nightshift_now() + make_interval(secs => ${askAgainMs / 1000})` })
+  })
+}
 
 /** Stores when the watchdog has to decide again. The caller holds the incident's lock. */
 export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = false } = {}): Promise<void> {
@@ -77,11 +88,12 @@ export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = fa
   const view = await lifecycleView(trx, row, settings)
   const dueMs = nextCheckMs(view, lifecycleRules(settings, row.type))
   const checkMs = dueMs !== null && isAsked ? Math.max(dueMs, view.nowMs + askAgainMs) : dueMs
-  await trx
-    .updateTable('incident')
-    .set({ checkAt: checkMs === null ? null : new Date(checkMs).toISOString() })
-    .where('id', '=', incidentId)
-    .execute()
+  await storeCheck(trx, incidentId, checkMs)
+}
+
+/** The same where the time is known already. Null: nothing is due until something comes in. */
+export async function storeCheck(trx: Trx, incidentId: string, atMs: number | null): Promise<void> {
+  await change(trx, incidentId, { checkAt: atMs === null ? null : new Date(atMs).toISOString() })
 }
 
 /** Carries out a decision that needs nothing from an alert's body. The caller holds the incident's lock. */

@@ -1,4 +1,5 @@
-import type { Claim, Unshown } from '../../domain/claim.ts'
+import type { Claim } from '../../domain/claim.ts'
+import type { Unshown } from '../../domain/stored-claim.ts'
 import type { State } from '../fold.ts'
 import { phantomOf } from '../phantom.ts'
 import { quote, type Rule, refuse } from '../ruling.ts'

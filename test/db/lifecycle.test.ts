@@ -4,14 +4,18 @@ import { append } from '../../db/append.ts'
 import { sendDigests } from '../../db/digest.ts'
 import { eventsOf } from '../../db/events.ts'
 import { type Closing, claimIncident, closeIncident, incidentById } from '../../db/incidents.ts'
+import { earlierAttempts } from '../../db/lifecycle/attempts.ts'
 import { dueIncidents, tickIncident } from '../../db/lifecycle/carry-out.ts'
 import { leaseLooks, recordLook } from '../../db/looks.ts'
+import { peopleSaid, whyReopened } from '../../db/notes.ts'
 import { findLapsedOwners, giveBack, takeIncident } from '../../db/owners.ts'
+import { hintLeader } from '../../db/queue.ts'
 import { ingestAlert } from '../../db/take-alert.ts'
 import { ensureOperator } from '../../db/tokens.ts'
 import type { Alert } from '../../domain/alert.ts'
 import { agentActor, type EventMetadata } from '../../domain/event.ts'
 import { anAlert, moveClock, useDatabase } from '../support/database.ts'
+import { verified, wrote } from '../support/events.ts'
 
 const database = useDatabase()
 let fingerprint = ''
@@ -413,6 +417,90 @@ describe('what a person has', () => {
       .execute((trx) => giveBack(trx, id, { actor: 'user:anna', name: 'anna' }))
     expect(given).toBe(true)
     expect(await standing(id)).toMatchObject({ status: 'escalated', owner: null })
+  })
+})
+
+describe('what the next attempt starts from', () => {
+  test('it knows the earlier attempts, what people wrote and denied, and why it came back', async () => {
+    const { id } = await raised()
+    await claimed(id)
+    await database.db.transaction().execute(async (trx) => {
+      await append(trx, id, null, {
+        kind: 'commented',
+        actor: 'user:anna',
+        detail: 'the disk was replaced yesterday',
+        metadata: { text: 'the disk was replaced yesterday', confidence: null, action: null },
+      })
+      await append(trx, id, null, {
+        kind: 'approval_decided',
+        actor: 'user:ben',
+        detail: 'denied',
+        metadata: {
+          ...{ approvalId: 'apr_1', callId: 'c1_0', decision: 'deny', reason: 'not during the backup', via: 'api' },
+          ...{ status: 'denied', actionDigest: 'd' },
+        },
+      })
+      await append(trx, id, 1, wrote('c2_0', [{ kind: 'shard', id: 'db-osl-1' }]) as never)
+      await append(trx, id, 1, verified('c2_0', 'held') as never)
+    })
+    await closed(id, 'repaired')
+    await pass(60)
+    await send({ status: 'resolved', endsAt: await nowIso(), startsAt: '2026-11-21T01:00:00Z', startGiven: false })
+    await raised()
+    expect(await earlierAttempts(database.db, id)).toMatchObject([
+      { attempt: 1, ending: 'resolved, repaired', writes: [{ tool: 'converge_shard', verified: 'held' }] },
+    ])
+    expect(await peopleSaid(database.db, id)).toMatchObject([
+      { by: 'user:anna', kind: 'note', text: 'the disk was replaced yesterday' },
+      { by: 'user:ben', kind: 'denial', text: 'not during the backup' },
+    ])
+    expect(await whyReopened(database.db, id)).toBe('It came back: its alert fires again')
+  })
+
+  test.each([
+    ['repaired', 'a hint'],
+    ['no_fault', 'no hint'],
+    ['escalated', 'no hint'],
+  ] as const)('a leader that ended %s is %s for its followers', async (how, expected) => {
+    const { id } = await raised()
+    await claimed(id)
+    await sql`update incident set group_id = ${id} where id = ${id}`.execute(database.db)
+    await closed(id, how)
+    expect((await hintLeader(database.db, id)) === null ? 'no hint' : 'a hint').toBe(expected)
+  })
+})
+
+describe('a storm of ends', () => {
+  test('1,000 ends at once leave a row each, one message, and nothing closed', async () => {
+    await webhooks()
+    const starts = new Date(Date.parse(await nowIso()) - 60_000).toISOString()
+    const names = Array.from({ length: 1_000 }, (_, index) => `${fingerprint}-${index}`)
+    await sql`
+      insert into incident (id, type, severity, title)
+      select 'inc_storm_' || name, 'storm', 'warning', name from unnest(${names}::text[]) name`.execute(database.db)
+    await sql`
+      insert into alert (id, source, fingerprint, status, name, labels, annotations, links, starts_at, incident_id, raw)
+      select 'alr_' || name, 'storm', name, 'firing', 'storm', '{}', '{}', '{}', ${starts}::timestamptz,
+        'inc_storm_' || name, '{}' from unnest(${names}::text[]) name`.execute(database.db)
+    for (let first = 0; first < names.length; first += 50) {
+      await Promise.all(
+        names
+          .slice(first, first + 50)
+          .map((name) =>
+            send({ source: 'storm', fingerprint: name, status: 'resolved', startsAt: starts, endsAt: null }),
+          ),
+      )
+    }
+    const { rows } = await sql<{ status: string; count: number }>`
+      select status, count(*)::int as count from alert where source = 'storm' group by 1`.execute(database.db)
+    expect(rows).toEqual([{ status: 'unknown', count: 1_000 }])
+    const open = await sql<{ count: number }>`
+      select count(*)::int as count from incident where type = 'storm' and status = 'open'`.execute(database.db)
+    expect(open.rows).toEqual([{ count: 1_000 }])
+    const notices = await sql<{ count: number }>`
+      select count(*)::int as count from delivery where notification->>'trigger' = 'notice'
+        and incident_id like 'inc_storm_%'`.execute(database.db)
+    expect(notices.rows).toEqual([{ count: 1 }])
   })
 })
 

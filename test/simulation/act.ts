@@ -73,6 +73,7 @@ function rule(world: World, incident: SimIncident, place: Place, call: Call): Ru
   const targets = call.prepared?.ok ? call.prepared.preparation.targets : []
   const policy = policyFor(world, incident, targets, place.approvalId)
   const ruling = judgeWithout(world.without, call, facts, state, policy, world.nowMs)
+  if (ruling.code === 'NOT_QUIET_YET') return { kind: 'wait', waitMs: Number(ruling.details.waitSeconds) * 1000 }
   const step = judged.length === 0 ? undefined : judged.length
   append(world, incident, place.attempt, {
     kind: 'call_judged',
@@ -130,7 +131,18 @@ function policyFor(
       : []
   })
   const approval = usable(world, incident.id, approvalId)
-  return { ...plainPolicy(incident.id, incident.resource), denied, busy, approval }
+  return { ...plainPolicy(incident.id, incident.resource), denied, busy, approval, alerts: alertsOf(world, incident) }
+}
+
+const quietSeconds = 120
+
+/** What the rows of alerts say at this moment; without the gate, that all is over. */
+function alertsOf(world: World, { alert, status }: SimIncident): Policy['alerts'] {
+  const needed = status === 'awaiting_approval' ? quietSeconds * 2.5 : quietSeconds
+  const none = { unknown: 0, endless: 0, quietSeconds: needed }
+  if (world.without === 'alerts') return { ...none, total: 1, firing: 0, endedForSeconds: 3_600 }
+  if (alert.firing) return { ...none, total: 1, firing: 1, endedForSeconds: null }
+  return { ...none, total: 1, firing: 0, endedForSeconds: (world.nowMs - alert.endedAtMs) / 1000 }
 }
 
 function ask(world: World, incident: SimIncident, place: Place, call: Call, ruling: Ruling): Ruled {
@@ -272,7 +284,13 @@ function close(
   if (incident.status === 'resolved' || incident.status === 'escalated') return problem(409, 'NOT_ALLOWED')
   const by = { actor: agentActor, turn: place.turn, stepKey: key, detail: status }
   if (status === 'resolved') {
-    const { resolution, outcome, claims } = args as { resolution: string; outcome: 'repaired'; claims: [] }
+    const { resolution, outcome, claims } = args as { resolution: string; outcome: 'repaired' | 'no_fault'; claims: [] }
+    // In the transaction that closes, whatever was true when it was judged.
+    if (outcome !== 'repaired' && incident.alert.firing && world.without !== 'alerts')
+      return problem(409, 'STILL_FIRING')
+    const { alert } = incident
+    const quietMs = alert.firing ? 0 : world.nowMs - alert.endedAtMs
+    incident.closings.push({ seq: incident.rows.length + 1, alertFired: alert.firing, quietMs })
     append(world, incident, place.attempt, {
       ...by,
       kind: 'resolved',
@@ -282,7 +300,10 @@ function close(
     append(world, incident, place.attempt, {
       ...by,
       kind: 'escalated',
-      metadata: { reason: String(args.reason), code: 'MODEL', severity: 'warning' },
+      metadata: {
+        ...{ reason: String(args.reason), code: 'MODEL', severity: 'warning' as const },
+        ...(args.category === 'mitigated' && { category: args.category }),
+      },
     })
   }
   incident.status = status

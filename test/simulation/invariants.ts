@@ -1,6 +1,6 @@
-import { rowsOf } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { resourceKey } from '../../domain/resource.ts'
+import { rowsOf } from '../../domain/stored-claim.ts'
 import { commands } from './platform.ts'
 import type { SimIncident, World } from './world.ts'
 
@@ -22,6 +22,7 @@ export function checkWorld(world: World, ended: boolean): Violation[] {
     writesWereLookedUp(world, incident, tell)
     writesWereVerified(incident, tell)
     claimsWereProved(incident, tell)
+    nothingFiringWasClosed(incident, tell)
     nothingWasRepeated(incident, tell)
     nothingDeniedWasDone(world, incident, tell)
     limitsHeld(incident, tell)
@@ -109,6 +110,34 @@ function claimsWereProved({ rows }: SimIncident, tell: Tell): void {
     )
     if (!held) tell('9.3', 'a repair is claimed that nothing verified')
   }
+}
+
+/**
+ * 9.9: the agent never closes as resolved while an alert fires, except as repaired, which is then watched. What a person
+ * marks or asks is not the model's to claim, and what is mitigated has a write that held.
+ */
+function nothingFiringWasClosed({ rows, closings }: SimIncident, tell: Tell): void {
+  for (const row of rows) {
+    if (row.kind === 'escalated' && row.metadata.category === 'mitigated' && !hasHeld(rows, row)) {
+      tell('9.9', 'mitigated without a write that held')
+    }
+    if (row.kind !== 'resolved') continue
+    const { outcome } = row.metadata
+    if (outcome === 'expected' || outcome === 'answered') tell('9.9', `the agent ended it as ${outcome}`)
+    const closing = closings.find(({ seq }) => seq === row.seq)
+    if (outcome === 'repaired') continue
+    if (closing?.alertFired !== false) tell('9.9', `closed as ${outcome} while its alert fires`)
+  }
+}
+
+function hasHeld(rows: Rows, before: IncidentEvent): boolean {
+  return rows.some(
+    (row) =>
+      row.kind === 'verification' &&
+      row.metadata.outcome === 'held' &&
+      row.attempt === before.attempt &&
+      row.seq < before.seq,
+  )
 }
 
 function isEvidence(row: IncidentEvent): boolean {

@@ -55,6 +55,7 @@ describe('the invariants notice a gate that is switched off', () => {
     ['untrusted text is cleansed', 'untrusted', '9.6'],
     ['budgets end a run', 'budgets', '9.7'],
     ['one writer per target', 'leases', '9.8'],
+    ['what fires is not over', 'alerts', '9.9'],
     ['authority is a row', 'approval', 'I3'],
     ['every step happens once', 'step_key', 'I2'],
   ])('%s', async (_title, without, invariant) => {

@@ -18,6 +18,7 @@ export type Gate =
   | 'leases'
   | 'approval'
   | 'step_key'
+  | 'alerts'
 
 export type SimIncident = {
   id: string
@@ -28,6 +29,10 @@ export type SimIncident = {
   rows: IncidentEvent[]
   byKey: Map<string, IncidentEvent>
   mood: 'honest' | HostileMood
+  /** Its alert, as it is at its sender: rows only tell of it. */
+  alert: { firing: boolean; endedAtMs: number }
+  /** What the alert did at the moment of each closing by the agent. */
+  closings: { seq: number; alertFired: boolean; quietMs: number }[]
 }
 
 export type SimApproval = {

@@ -1,15 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Worker } from '@temporalio/worker'
+import { sql } from 'kysely'
 import { type Api, createApi } from '../../api/app.ts'
 import { connect, type Db } from '../../db/connect.ts'
 import { eventsOf, verifyChain } from '../../db/events.ts'
+import { ingestAlert } from '../../db/take-alert.ts'
 import { createToken, ensureOperator } from '../../db/tokens.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { migrateTo, migrateToLatest } from '../../migrations/migrate.ts'
 import { fold } from '../../safety/fold.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
-import { moveClock } from '../support/database.ts'
+import { anAlert, moveClock } from '../support/database.ts'
 import { emptyDatabase } from '../support/servers.ts'
 import { installRuntime } from '../support/temporal.ts'
 import { fixtureVersions, readFixture, restoreRows } from './fixture.ts'
@@ -94,6 +96,20 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
       const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { body: {}, as })
       const answer = await ask(`/approvals/${id}/decision`, { body: { token, decision: 'approve' }, as })
       expect(answer).toMatchObject({ status: 'approved' })
+    }
+  })
+
+  test('what that version closed and still fires is taken up again: its next alert is a new occurrence', async () => {
+    const { rows } = await sql<{ source: string; fingerprint: string; startsAt: string; id: string; status: string }>`
+      select source, fingerprint, starts_at as "startsAt", incident.id, incident.status
+      from alert join incident on incident.id = alert.incident_id
+      where alert.status = 'firing' and incident.status in ('resolved', 'escalated', 'cancelled')`.execute(db)
+    expect(rows.length).toBeGreaterThan(0)
+    for (const { source, fingerprint, startsAt, id, status } of rows) {
+      const again = await ingestAlert(db, anAlert({ source, fingerprint, startsAt }))
+      expect([status, again.outcome, again.incidentId === id]).toEqual(
+        status === 'cancelled' ? ['cancelled', 'repeated', true] : [status, 'reopened', true],
+      )
     }
   })
 

@@ -57,6 +57,17 @@ async function end(script: Script, limits = { maxTurns: 3, timeBudgetMs: 60_000 
 }
 
 describe('an investigation', () => {
+  test('an ending that comes too early is kept: the run waits, costs no budget, and is judged again', async () => {
+    const waited = { kind: 'wait', waitMs: 100_000 } as const
+    const script = { thoughts: [calls('resolve_incident')], acts: [waited, waited, { kind: 'closed' } as const] }
+    const { end: how, did } = await end(script, { maxTurns: 3, timeBudgetMs: 1_000 })
+    expect(how).toEqual({ end: 'closed' })
+    expect(did.slice(1)).toEqual([
+      ...['act 1.0 resolve_incident', 'pause 100000', 'act 1.0 resolve_incident', 'pause 100000'],
+      'act 1.0 resolve_incident',
+    ])
+  })
+
   test('calls run in the order the model gave, and a write is verified before the next', async () => {
     const { did } = await end({
       thoughts: [calls('get_shard', 'converge_shard', 'get_node'), { kind: 'closed' }],

@@ -1,5 +1,5 @@
-import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/stored-claim.ts'
 import { Inert } from '../inert.tsx'
 
 /** What an ending claims, with links to the rows it rests on and a mark where they do not show it. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { claim as claimSchema, marked, withMarks } from '../../../domain/claim.ts'
+import { claim as claimSchema, marked } from '../../../domain/claim.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
-import { plainPolicy } from '../../../domain/policy.ts'
+import { type Policy, plainPolicy } from '../../../domain/policy.ts'
+import { withMarks } from '../../../domain/stored-claim.ts'
 import { fold } from '../../../safety/fold.ts'
 import { type Call, judge } from '../../../safety/judge.ts'
 import { toolFacts } from '../../../tools/registry.ts'
@@ -18,8 +19,8 @@ function ending(tool: string, args: Record<string, unknown>): Call {
 }
 const resolve = (claims: unknown[], outcome = 'repaired', resolution = 'it is over') =>
   ending('resolve_incident', { resolution, outcome, claims })
-const ruled = (call: Call, rows: IncidentEvent[]) =>
-  judge(call, toolFacts, fold(logOf(...rows), 1, shard), plainPolicy(incidentId, shard), now)
+const ruled = (call: Call, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
+  judge(call, toolFacts, fold(logOf(...rows), 1, shard), { ...plainPolicy(incidentId, shard), ...more }, now)
 
 const repair = [looked('c1_0', [shard]), wrote('c2_0', [shard]), written('c2_0'), verified('c2_0', 'held')]
 const refusedBefore = row('call_judged', {
@@ -71,8 +72,9 @@ describe('an ending', () => {
 
   test.each(['no_fault', 'answered'])('as %s is refused again while a claim is not shown', (outcome) => {
     const call = resolve([seenNominal(1, 'it was critical')], outcome)
-    expect(ruled(call, [looked('c1_0', [shard]), refusedBefore]).code).toBe('CLAIM_NOT_SHOWN')
-    expect(ruled(resolve([seenNominal(1)], outcome), [looked('c1_0', [shard])]).verdict).toBe('run')
+    const about = { isQuestion: outcome === 'answered' }
+    expect(ruled(call, [looked('c1_0', [shard]), refusedBefore], about).code).toBe('CLAIM_NOT_SHOWN')
+    expect(ruled(resolve([seenNominal(1)], outcome), [looked('c1_0', [shard])], about).verdict).toBe('run')
   })
 
   test('is not held up for its words where a limit was announced: what is not shown is marked at once', () => {
