@@ -51,7 +51,10 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     problems: [404, 409],
     agent: {
       tool: 'resolve_incident',
-      identity: ({ id }, { resolution, outcome, claims }) => ({ id, resolution, outcome, claims }),
+      identity: ({ id }, { resolution, outcome, claims, next_step }) => ({
+        ...{ id, resolution, outcome, claims },
+        ...given({ next_step }),
+      }),
     },
     async run({ params: { id }, body: { resolution, outcome, claims }, ...by }) {
       const shown = by.judged ? marked(claims, await foundByRuling(db, by.judged)) : { claims: [], unshown: [] }
@@ -75,7 +78,10 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     answer: incident,
     example: { ...incidentExample, status: 'escalated' },
     problems: [404, 409],
-    agent: { tool: 'escalate_incident', identity: ({ id }) => ({ id }) },
+    agent: {
+      tool: 'escalate_incident',
+      identity: ({ id }, { category, next_step }) => ({ id, ...given({ category, next_step }) }),
+    },
     async run({ params: { id }, body: { reason, category, next_step: nextStep }, ...by }) {
       const code = by.judged ? 'AGENT' : 'PERSON'
       const { unshown } = by.judged ? marked([], await foundByRuling(db, by.judged)) : { unshown: [] }
@@ -170,6 +176,11 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
       return await requireIncident(deps, id)
     },
   })
+}
+
+/** What was sent, without what was left out: an action is the same only with the same fields. */
+function given<T extends Record<string, unknown>>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
 const longestCancelSeconds = 30 * 24 * 3600

@@ -95,7 +95,8 @@ function judged(event: IncidentEvent<'call_judged'>, recovering: Recovering, too
   if (errorClass === 'STRICT_RESOLUTION')
     added.push({ counter: 'strict_resolution_block', labels: { tool, code: word } })
   if (code === 'ROUTING_MISMATCH') added.push({ counter: 'routing_mismatch_block', labels: { tool } })
-  if (code === 'PHANTOM_CLAIM') added.push({ counter: 'phantom_detected', labels: { where: 'claim' } })
+  if (code === 'PHANTOM_CLAIM' || code === 'CLAIM_NOT_SHOWN')
+    added.push({ counter: 'phantom_detected', labels: { where: 'claim' } })
   if (recoverable) {
     added.push({ counter: 'auto_recovery_attempt', labels: { code: word, tool } })
     recovering.set(keyOf(event, code), code)

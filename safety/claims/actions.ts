@@ -84,6 +84,9 @@ const harmless = new Set(
 const ownVerb =
   /\b(?:i|we|i've|we've|nightshift|the agent)(?:'ve| have| has| had)?(?: (?:then|also|just|already|now|\w+ly))* ([a-z]{2,}ed)\b|\b(?:was|were|been|got|is|are)(?: \w+ly)* ([a-z]{2,}(?:ed|n))\b(?=[^,;]{0,40}\bby (?:us|me|nightshift|the agent|this (?:run|investigation|agent))\b)/g
 
+/** Rotated logs filled it: a verb behind its noun, so that the first word describes. */
+const describesNoun = /^ [a-z][a-z-]* (?:[a-z]{2,}ed|was|were|is|are|had|have)\b/
+
 export type Action = { verb: string; isOurs: boolean; isDenied: boolean; isByOthers: boolean }
 
 /** The actions that a clause says were done, in its own words; what should be or could be done is none. */
@@ -114,7 +117,10 @@ function knownActions(clause: string): Action[] {
     const behind = clause.slice(match.index + verb.length)
     if (supposed.test(before)) return []
     const isDenied = denied.test(before)
-    const isFirst = /^\s*(?:(?:done|ok|then|and|also|successfully|so)[:,-]? )*$/.test(before) && /^ [\w§]/.test(behind)
+    const isFirst =
+      /^\s*(?:(?:done|ok|then|and|also|successfully|so)[:,-]? )*$/.test(before) &&
+      /^ [\w§]/.test(behind) &&
+      !describesNoun.test(behind)
     const isOurs =
       !otherSubject.test(before) && (ourselves.test(before) || (isFirst && !/^ (?:by|at|on|in|since)\b/.test(behind)))
     const isPassive = passive.test(before)

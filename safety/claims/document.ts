@@ -1,12 +1,13 @@
 /** A scalar of a result with where it stands in the folded text. A string has a line for each of its lines. */
 export type Leaf = { path: readonly string[]; value: unknown; item: Item; lines: { start: number; end: number }[] }
 
-/** An element of a list, or the whole result. `hasId`: the element names what it is about by itself. */
+/** An element of a list, or the whole result. `hasId`: the element names what it is about by itself. `own`: kept once it was asked for. */
 export type Item = {
   start: number
   end: number
   hasId: boolean
   list: { item: Item; length: number; of: Item[] } | null
+  own?: string
 }
 
 export type Document = { text: string; leaves: Leaf[]; items: Item[] }

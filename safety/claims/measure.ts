@@ -32,7 +32,7 @@ function inUnitOf(figure: Figure, { value, unit, from }: Known): number[] {
   if (wanted.dimension === 'percent') {
     const mayBe =
       mayMeasure(from.path, 'percent') ||
-      (!isField && /%|percent|pct|ratio|utili[sz]ation/.test(from.place.part.document().text))
+      (!isField && /%|percent|pct|ratio|utili[sz]ation/.test(from.place.part.document().text.slice(0, mostHeading)))
     if (!mayBe) return []
     return value >= 0 && value <= 1 && from.decimals > 0 ? [value, value * 100] : [value]
   }
@@ -43,7 +43,7 @@ function inUnitOf(figure: Figure, { value, unit, from }: Known): number[] {
 
 /** A text without a unit beside its numbers may name it in its heading, or the command by an option: how many base units one is. */
 function namedUnits({ place }: Value, wanted: Unit): number[] {
-  const text = `${place.part.document().text} ${place.part.head}`.slice(0, 20_000)
+  const text = `${place.part.document().text.slice(0, mostHeading)} ${place.part.head.slice(0, mostHeading)}`
   const base = /(?<![a-z0-9])(?:1b-blocks|bytes|-b1|-[a-z]*b|%s)(?![a-z])/.test(text) ? [1] : []
   const named = [...text.matchAll(/(?<![a-z])(?:1|1024)?-?([kmgt]i?b?|ms|min|hours|days)(?![a-z])(?:-blocks)?/g)]
   const units = named.flatMap((match) => unitOf(match[1] as string) ?? [])
@@ -53,6 +53,7 @@ function namedUnits({ place }: Value, wanted: Unit): number[] {
   ]
 }
 
+const mostHeading = 4000
 const aboutFraction = 0.05
 
 function isSame(figure: Figure, value: number): boolean {

@@ -28,11 +28,18 @@ export function placesOf(quote: ClaimQuote, parts: readonly Part[]): Place[] {
   return []
 }
 
-/** Every line of a part, as if all of it were quoted. */
-export function allPlaces(part: Part): Place[] {
-  return part
-    .document()
-    .leaves.flatMap((leaf) => leaf.lines.map((line) => placeOf(part, leaf, line, line.start, line.end)))
+/** A part with more lines than this is not looked at line by line, but where it holds one of the words that are asked for. */
+const mostLines = 300
+
+/** The lines of a part, as if all of it were quoted; of a long one those that hold one of these words. */
+export function allPlaces(part: Part, words: readonly string[]): Place[] {
+  const { leaves, text } = part.document()
+  const lines = leaves.flatMap((leaf) => leaf.lines.map((line) => ({ leaf, line })))
+  const isLong = lines.length > mostLines
+  const chosen = isLong
+    ? lines.filter(({ line }) => words.some((word) => text.slice(line.start, line.end).includes(word)))
+    : lines
+  return chosen.slice(0, mostLines).map(({ leaf, line }) => placeOf(part, leaf, line, line.start, line.end))
 }
 
 function placesIn(part: Part, words: string): Place[] {
@@ -67,9 +74,16 @@ function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, f
 /** Of a long text only the line says what it is about; of data the element, without the lists in a whole result. */
 function aboutItem(text: string, leaf: Leaf, item: Item, line: { start: number; end: number }): string {
   if (leaf.lines.length > 1) return text.slice(line.start, line.end)
+  item.own ??= ownText(text, item)
+  return item.list === null ? `${item.own} ${lineOf(leaf, text)}` : item.own
+}
+
+const mostAbout = 20_000
+
+function ownText(text: string, item: Item): string {
   const whole = text.slice(item.start, item.end)
-  if (item.list !== null || !whole.includes('[')) return whole
-  return `${whole.replace(/\[[^[\]]*\]/g, ' ').slice(0, 20_000)} ${lineOf(leaf, text)}`
+  if (item.list !== null || !whole.includes('[')) return whole.slice(0, mostAbout)
+  return whole.replace(/\[[^[\]]*\]/g, ' ').slice(0, mostAbout)
 }
 
 function lineOf(leaf: Leaf, text: string): string {

@@ -111,6 +111,7 @@ function shows(sign: Sign, word: string, key: string, line: string, value: unkno
   // A kernel's letter for a process that runs.
   if (/^stat(?:e|us)?$/.test(key) && word === 'running' && /^r[sl<+]*$/.test(line)) return sign === '+'
   if (word === '%') return sign === '+' && /\d ?%/.test(line.slice(from, to))
+  if (!line.includes(word)) return false
   const pattern = new RegExp(`(?<![\\w-])${word}${word === 'answer' ? '(?:s|ed)?' : ''}(?![\\w-])`, 'g')
   for (const match of line.matchAll(pattern)) {
     if (match.index < from || match.index + match[0].length > to) continue

@@ -11,6 +11,8 @@ import { unsupported } from './support.ts'
 export type UnshownPart = { text: string; problem: Problem }
 
 const mostUnshown = 10
+const mostCharacters = 20_000
+const mostPlaces = 10_000
 
 /**
  * What a resolution, a reason or an answer in prose says that no row of the attempt shows. It cites nothing, so every row
@@ -18,8 +20,12 @@ const mostUnshown = 10
  * Advice is not held against anything.
  */
 export function checkText(text: string, evidence: Evidence): UnshownPart[] {
-  const places = evidence.parts.filter(({ source }) => source !== 'record').flatMap(allPlaces)
-  const clauses = clausesOf(text, evidence.known)
+  const clauses = clausesOf(text.slice(0, mostCharacters), evidence.known)
+  const words = wordsIn(clauses)
+  const places = evidence.parts
+    .filter(({ source }) => source !== 'record')
+    .flatMap((part) => allPlaces(part, words))
+    .slice(-mostPlaces)
   const found: UnshownPart[] = []
   for (const clause of clauses) {
     const wrong = clauseProblem(clause, clauses, places, evidence)
@@ -43,7 +49,8 @@ function clauseProblem(
       holdsName(evidence.incidentId, name.text) ||
       evidence.parts.some(
         (part) =>
-          holdsName(`${part.head} ${part.document().text}`, name.text) ||
+          holdsName(part.head, name.text) ||
+          holdsName(part.document().text, name.text) ||
           part.seqs.some((seq) => String(seq) === name.text),
       )
     if (!isKnown && name.kind !== 'literal')
@@ -63,6 +70,17 @@ function clauseProblem(
       )?.code !== 'NUMBER_NOT_SHOWN',
   )
   return isShown || isSummed(clause, clauses) ? null : wrong
+}
+
+/** What a long result is searched for: the names, numbers, times and states of the text. */
+function wordsIn(clauses: readonly Clause[]): string[] {
+  const all = clauses.flatMap(({ text, raw, groups, moments }) => [
+    ...groups.flat().map((name) => name.text.toLowerCase()),
+    ...moments.map((moment) => moment.text.toLowerCase()),
+    ...figuresIn(text).map(({ at, end }) => raw.slice(at, end).replace(/,/g, '')),
+    ...statesIn(text).map(({ word }) => word),
+  ])
+  return [...new Set(all)].slice(0, 60)
 }
 
 /** Said before in the same text: ten of 524,288 bytes and one of 133,995, together 5,376,875. */

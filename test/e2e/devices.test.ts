@@ -175,3 +175,18 @@ testWith(['ss'])(
   },
   400_000,
 )
+
+test('everything that was said at these ends is shown by what it quotes', async () => {
+  const refused: string[] = []
+  for (const { id, type } of await spine.incidents()) {
+    for (const event of await spine.events(id)) {
+      if (event.kind === 'call_judged' && event.metadata.code === 'CLAIM_NOT_SHOWN') {
+        refused.push(`${type}: ${event.metadata.reason} ${JSON.stringify(event.metadata.details)}`)
+      }
+      if (event.kind !== 'resolved') continue
+      expect(event.metadata.claims.length).toBeGreaterThan(0)
+      expect(event.metadata.unshown ?? []).toEqual([])
+    }
+  }
+  expect(refused).toEqual([])
+})

@@ -12,10 +12,12 @@ export type RealAlertmanager = {
   stop(): Promise<void>
 }
 
-const program = () =>
-  [process.env.ALERTMANAGER, '/usr/bin/prometheus-alertmanager', '/usr/bin/alertmanager'].find(
-    (path) => path && existsSync(path),
-  )
+function program(): string | undefined {
+  const onPath = (process.env.PATH ?? '')
+    .split(':')
+    .flatMap((directory) => ['prometheus-alertmanager', 'alertmanager'].map((name) => join(directory, name)))
+  return [process.env.ALERTMANAGER ?? '', ...onPath].find((path) => path !== '' && existsSync(path))
+}
 
 /**
  * A real Alertmanager that notifies the given webhook at once and repeats after a day. Throws when there is none: Debian's

@@ -22,12 +22,14 @@ export type ScriptedModel = {
 }
 
 /** A chat-completions server that says what `script` returns for the n-th request. It speaks the real protocol over HTTP. */
-export async function scriptedModel(script: (turn: number, request: ChatRequest) => Line): Promise<ScriptedModel> {
+export async function scriptedModel(
+  script: (turn: number, request: ChatRequest) => Line | Promise<Line>,
+): Promise<ScriptedModel> {
   const requests: ChatRequest[] = []
   const server = createServer(async (request, response) => {
     const asked = JSON.parse(await textOf(request)) as ChatRequest
     requests.push(asked)
-    const line = script(requests.length, asked)
+    const line = await script(requests.length, asked)
     if (typeof line === 'function') return line(response)
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify(completion(line, asked)))
