@@ -1,6 +1,7 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import type { AnIncident } from '../core.ts'
+import { endingWord, spaced } from '../told-ending.ts'
 
 /** A fault that is followed to its end, or a course of several. */
 export type ScenarioName = FaultName | 'after_escalated'
@@ -83,20 +84,6 @@ export function wrongsOfEnding(scenario: ScenarioName, incident: AnIncident, eve
   const wanted = `it should have been ${status}: ${words.map(spaced).join(', ')}`
   if (incident.status !== status || !words.includes(endingWord(incident))) return [wanted]
   return (missing?.(incident, events) ?? []).map((what) => `this is not so: ${what}`)
-}
-
-/** The outcome or category that an incident ended with. */
-export function endingWord({ status, outcome, category }: AnIncident): string {
-  return (status === 'resolved' ? outcome : category) ?? 'none'
-}
-
-export function toldEnding(incident: AnIncident): string {
-  const word = endingWord(incident)
-  return word === 'none' ? incident.status : `${incident.status}: ${spaced(word)}`
-}
-
-function spaced(word: string): string {
-  return word.replaceAll('_', ' ')
 }
 
 function unless(facts: Record<string, boolean>): string[] {
