@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { IncidentEvent } from '../domain/event.ts'
 import { closedStatuses } from '../domain/incident.ts'
-import { anEvent, type Core, eventsAfter, readIncident } from './core.ts'
+import { type AnIncident, anEvent, type Core, eventsAfter, readIncident } from './core.ts'
 import { ApiProblem } from './problem.ts'
 
 /** Between a lost stream and the next try. */
@@ -10,6 +10,8 @@ const reconnectMs = 500
 
 type StreamOptions = {
   incidentId?: string
+  /** Of this incident the rows up to this number are known. */
+  afterSeq?: number
   signal?: AbortSignal
   onLost?: (why: string) => void
   onOpen?: () => void
@@ -20,7 +22,8 @@ type StreamOptions = {
  * dense, show whether something is still missing; that is then fetched. No row comes twice. A refusal (4xx) is thrown.
  */
 export async function* liveEvents(api: Core, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
-  const seen = new Map<string, number>()
+  const { incidentId, afterSeq } = options
+  const seen = new Map(incidentId && afterSeq ? [[incidentId, afterSeq] as const] : [])
   let lastId: string | undefined
   while (!options.signal?.aborted) {
     // Ends with this round, however it ends: a reader that has seen enough must not leave a connection that keeps the process.
@@ -62,22 +65,30 @@ export async function* liveEvents(api: Core, options: StreamOptions = {}): Async
   }
 }
 
-/** Every row of one incident, those before and those to come, until it is closed. */
+type FollowOptions = Omit<StreamOptions, 'incidentId'> & {
+  /** Which end is the last one: an incident that was closed may be opened again. Any, unless told otherwise. */
+  isOver?: (incident: AnIncident) => boolean
+}
+
+/** Every row of one incident after a number, those before and those to come, until it is closed. */
 export async function* followIncident(
   api: Core,
   incidentId: string,
-  options: Omit<StreamOptions, 'incidentId'> = {},
+  options: FollowOptions = {},
 ): AsyncGenerator<IncidentEvent> {
+  const { isOver = () => true, ...rest } = options
+  const isClosed = (incident: AnIncident) => closedStatuses.includes(incident.status) && isOver(incident)
   const before = await readIncident(api, incidentId)
   // A closed incident may have no further row to wake up to.
-  const last = closedStatuses.includes(before.status) ? before.events : null
-  for await (const event of liveEvents(api, { ...options, incidentId })) {
+  const last = isClosed(before) ? before.events : null
+  if (last !== null && last <= (options.afterSeq ?? 0)) return
+  for await (const event of liveEvents(api, { ...rest, incidentId })) {
     yield event
     if (last !== null && event.seq >= last) return
     if (last !== null || !closing.has(event.kind)) continue
     const now = await readIncident(api, incidentId)
     // An earlier attempt may have ended the same way.
-    if (closedStatuses.includes(now.status) && now.attempt === event.attempt) return
+    if (isClosed(now) && now.attempt === event.attempt) return
   }
 }
 

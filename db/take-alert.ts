@@ -4,13 +4,11 @@ import { incidentTypeOf } from '../domain/incident.ts'
 import {
   attemptsPerDay,
   decideLifecycle,
-  endsOccurrence,
   type Happening,
-  isNewOccurrence,
   type LifecycleDecision,
   nextCheckMs,
-  type StoredOccurrence,
 } from '../domain/lifecycle.ts'
+import { endsOccurrence, isNewOccurrence, type StoredOccurrence } from '../domain/occurrence.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import {
   appendAlert,

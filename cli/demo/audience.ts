@@ -24,6 +24,7 @@ export function audience(api: Core, run: Run): Audience {
       ),
     unclaimed: () =>
       say('Not claimed yet. The alert wakes the queue at once; if that got lost, its next tick is at most 60 s away.'),
+    remark: say,
     async event(event, sinceIso) {
       const told = tell(event, sinceIso)
       if (told) data(told)

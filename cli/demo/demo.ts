@@ -7,11 +7,12 @@ import { inert } from '../inert.ts'
 import { oracleVerdict } from '../oracle-verdict.ts'
 import { data, paint } from '../terminal.ts'
 import { moment } from '../time.ts'
+import { toldEnding } from '../told-ending.ts'
 import { command } from '../where.ts'
-import { word } from '../word.ts'
 import { audience } from './audience.ts'
 import { play, type World } from './play.ts'
 import { say } from './say.ts'
+import { tellWhatFires } from './still-firing.ts'
 
 /** What is broken, in the order of the show, with what the audience is about to see. */
 const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
@@ -25,7 +26,7 @@ const scenes: { fault: FaultName; target: string; title: string; text: string }[
     fault: 'host_down',
     target: 'host-osl-1',
     title: 'A host dies',
-    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write: a person is asked, and nothing happens before.',
+    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write: a person is asked, and nothing happens before. The host itself stays dead: its alert fires on, and people have it.',
   },
 ]
 
@@ -51,11 +52,12 @@ export async function demo(run: Run, options: { again: boolean; signal: AbortSig
     say(scene.text)
     const world: World = { api, lab, signal }
     const { incident, verdict } = await play(world, scene.fault, scene.target, audience(api, run))
-    data(`\n  ${inert(incident.id)} is ${word(incident.status)}.`)
+    data(`\n  ${inert(incident.id)} is ${toldEnding(incident)}.`)
     data(oracleVerdict(verdict).replace(/^/gm, '  '))
     data(`  The whole story:  ${command(`incidents show ${incident.id}`)}`)
     if (signal.aborted) return
   }
+  await tellWhatFires(api)
 }
 
 function statePending(pending: AnApproval[], api: Core): void {

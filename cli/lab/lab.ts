@@ -1,19 +1,19 @@
 import type { Command } from 'commander'
-import { type FaultName, faultName } from '../../lab/state.ts'
 import { seconds } from '../seconds.ts'
+import { type ScenarioName, scenarioNames } from './endings.ts'
 import { breakLab, healLab, labStatus, listFaults } from './faults.ts'
 import { named } from './named.ts'
 import { askOracle } from './oracle.ts'
 import { playScenario } from './scenario.ts'
 
-type Options = { scenario?: FaultName; target?: string; timeout?: number; json?: boolean }
+type Options = { scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
 export function labCommand(program: Command): void {
   const parent = program
     .command('lab')
     .description('a platform of real processes to break things in')
     .enablePositionalOptions()
-    .option('--scenario <name>', 'break this, follow the incident to its end, ask the oracle', named(faultName.options))
+    .option('--scenario <name>', 'break this, follow the incident to its end, ask the oracle', named(scenarioNames))
     .option('--target <target>', 'with --scenario: what to break')
     .option('--timeout <seconds>', 'with --scenario: give up after this long', seconds)
     .option('--json', 'with --scenario: one JSON document at the end')

@@ -1,5 +1,5 @@
 import { type Conversation, ruleOf, type Step } from './conversation.ts'
-import { type Call, call, type Decision, escalate } from './decision.ts'
+import { type Call, call, type Decision, escalate, type Handover } from './decision.ts'
 import { done, object, subject } from './facts.ts'
 import { undoDeploy } from './playbooks/deploy.ts'
 import { diskPressure } from './playbooks/disk.ts'
@@ -20,6 +20,8 @@ const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   runaway_process: endRunaway,
   bad_deploy: undoDeploy,
   missing_package: installMissing,
+  // A notice: whatever it announces, what it is about is looked at like any other.
+  backup_running: repairShard,
   question: answerQuestion,
 }
 
@@ -27,13 +29,20 @@ const playbooks: Record<string, (conversation: Conversation) => Decision> = {
 const busyAtMost = 3
 const unexpectedAtMost = 2
 const correctionsAtMost = 2
+const refusedEndingsAtMost = 1
 
 /** The next turn of a careful operator. Pure: the same conversation always gets the same decision. */
-export function decide(conversation: Conversation): Decision {
-  const { context, steps, protocol, corrections } = conversation
+export function decide(whole: Conversation): Decision {
+  const { context, protocol, corrections } = whole
   if (!context) {
     return { say: '', answer: { summary: 'There is no incident context that I can read.', confidence: 'low' } }
   }
+  const refusals = refusedEndings(whole)
+  if (refusals.length > refusedEndingsAtMost) {
+    return escalate(whole, 'Every look finds it nominal, and its alert comes and goes.', { category: 'no_fault_found' })
+  }
+  const conversation = sinceRefused(whole, refusals)
+  const { steps } = conversation
   const decision =
     corrections >= correctionsAtMost
       ? escalate(conversation, 'My answers were corrected twice; a person must look.')
@@ -47,6 +56,25 @@ export function decide(conversation: Conversation): Decision {
       : escalate(conversation, 'The same step again would tell nothing new; a person must look.')
   }
   return { say: decision.say, calls }
+}
+
+/** Endings that said it is over, and were refused because it is not. */
+function refusedEndings({ steps }: Conversation): Step[] {
+  return steps.filter(
+    ({ tool, args, result }) =>
+      tool === 'resolve_incident' && args.outcome !== 'repaired' && notOver.has(ruleOf(result) ?? ''),
+  )
+}
+
+const notOver = new Set(['STILL_FIRING', 'STILL_DEGRADED'])
+
+/** What is not over is looked at from the beginning: what was read before is no longer so. */
+function sinceRefused(conversation: Conversation, refusals: Step[]): Conversation {
+  const { context, steps } = conversation
+  const last = refusals.at(-1)
+  if (!context || !last) return conversation
+  const alerts = context.alerts.map((alert) => ({ ...alert, status: 'firing' }))
+  return { ...conversation, context: { ...context, alerts }, steps: steps.slice(steps.indexOf(last) + 1) }
 }
 
 /** What the last results' errors ask for, before any playbook goes on. Null when there is none. */
@@ -67,9 +95,9 @@ function trouble(conversation: Conversation): Decision | null {
   switch (rule) {
     case 'DENIED':
       // The host's playbook knows how to make another plan; nothing else has a second way.
-      return failed.tool === 'execute_migration' ? null : escalate(conversation, `Denied: "${error.message}"`)
+      return failed.tool === 'execute_migration' ? null : escalate(conversation, `Denied: "${error.message}"`, denied)
     case 'PAUSED':
-      return escalate(conversation, `Writes are paused: ${error.message}`)
+      return escalate(conversation, `Writes are paused: ${error.message}`, { category: 'needs_approval' })
     case 'STRICT_RESOLUTION':
       if (before >= 2) return escalate(conversation, `${failed.tool} stays refused: ${error.message}`)
       return { say: 'It must be looked up first.', calls: [lookUp(failed)] }
@@ -88,6 +116,11 @@ function trouble(conversation: Conversation): Decision | null {
     return escalate(conversation, `${failed.tool} failed: ${rule}, ${error.message}`)
   }
   return readIncident(conversation, `${failed.tool} failed (${rule}); I look again before I try once more.`)
+}
+
+const denied: Handover = {
+  category: 'needs_approval',
+  nextStep: 'Decide what is done instead, or have it investigated again when the reason of the denial is over.',
 }
 
 const expected = new Set(['DENIED', 'PAUSED', 'STRICT_RESOLUTION', 'FSM_BLOCKED', 'TARGET_BUSY'])

@@ -63,7 +63,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await yes.click()
   await card.getByText('Approved by approver').waitFor()
   await card.getByRole('link', { name: 'Follow the incident' }).click()
-  await page.locator('dl').getByText('resolved').waitFor()
+  await page.locator('dl').getByText('escalated').waitFor()
   await page.getByRole('log').getByText('Approved by approver').waitFor()
   expect(await page.title()).toBe('Host host-osl-1 is down · Nightshift')
   expect((await spine.lab.oracle('host_down', 'host-osl-1')).healthy).toBe(true)
@@ -158,7 +158,7 @@ test('who approves with other arguments sees what changes, why it was refused, a
   await page.getByRole('link', { name: 'the approval that this one replaces' }).waitFor()
   await page.getByRole('link', { name: 'Follow the incident' }).click()
   await page.getByRole('log').getByText('approver changed the arguments: storage agreed').waitFor()
-  await page.locator('dl').getByText('resolved').waitFor()
+  await page.locator('dl').getByText('escalated').waitFor()
   const { items } = await spine.get<{ items: { status: string }[] }>(`/approvals?incident=${asked.incidentId}`)
   expect(items.map(({ status }) => status)).toEqual(['consumed', 'withdrawn'])
   // The refusal of the edit is the one failed request.

@@ -50,7 +50,7 @@ test("an approval with changed arguments is judged and asked anew with the edito
   const answer = await decided(asked, spine.tokens.approver, { decision: 'approve', args })
   expect([answer.status, answer.body.status]).toEqual([200, 'withdrawn'])
 
-  const events = await ended(asked.incidentId, 'resolved')
+  const events = await ended(asked.incidentId, 'escalated')
   expect(judgements(events).map(({ metadata }) => metadata.code)).toEqual(['RISK_HIGH', 'RISK_HIGH', 'APPROVED'])
   const started = events.filter((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')
   expect(started).toMatchObject([{ metadata: { arguments: { reason: 'host-osl-1 is dead, agreed with storage' } } }])
@@ -74,7 +74,7 @@ test('where configuration asks for two people, one is not enough, the same one t
   const again = await decided(asked, spine.tokens.approver, { decision: 'approve' })
   expect(again.body).toMatchObject({ outcome: 'repeated', status: 'pending' })
   expect((await decided(asked, spine.tokens.admin, { decision: 'approve' })).body).toMatchObject({ status: 'approved' })
-  const events = await ended(asked.incidentId, 'resolved')
+  const events = await ended(asked.incidentId, 'escalated')
   expect(events.filter((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toHaveLength(1)
 }, 300_000)
 

@@ -19,7 +19,7 @@ const scenarios: { fault: FaultName; target: string; type: string; ends: 'resolv
   { fault: 'disk_pressure', target: 'web-osl-1', type: 'disk_pressure', ends: 'resolved' },
   { fault: 'service_down', target: 'web-ams-1', type: 'service_down', ends: 'resolved' },
   { fault: 'config_drift', target: 'web-osl-2', type: 'config_drift', ends: 'resolved' },
-  { fault: 'host_down', target: 'host-osl-1', type: 'host_down', ends: 'resolved' },
+  { fault: 'host_down', target: 'host-osl-1', type: 'host_down', ends: 'escalated' },
 ]
 
 test('an honest run of every lab scenario is never refused, never corrected, and asks about no look', async () => {
@@ -35,6 +35,8 @@ test('an honest run of every lab scenario is never refused, never corrected, and
   const nagged: string[] = []
   for (const { fault, target, type, ends } of scenarios) {
     const incident = await spine.incident(type, ends)
+    // Started elsewhere, its VMs are well again; the host itself is as dead as before.
+    if (type === 'host_down') expect(incident.category).toBe('mitigated')
     for (const event of await spine.events(incident.id)) {
       if (event.kind === 'correction_sent') nagged.push(`${type}: ${event.metadata.code}`)
       if (event.kind !== 'call_judged') continue

@@ -49,7 +49,7 @@ test('a stopped replica becomes an alert, an incident, a repair that held, and a
   expect(effects[0]).toMatchObject({ runs: 1, status: 'done' })
 }, 300_000)
 
-test('a dead host waits for a person; forged decisions change nothing; approved by signal, its VMs move once', async () => {
+test('a dead host waits for a person; forged decisions change nothing; approved by signal, its VMs move once and people have the host', async () => {
   await spine.lab.break('host_down', 'host-osl-1')
   const approval = await spine.pendingApproval()
   const incident = await spine.incident('host_down', 'awaiting_approval')
@@ -102,9 +102,10 @@ test('a dead host waits for a person; forged decisions change nothing; approved 
 
   const minted = await spine.post(`/approvals/${approval.id}/token`, {}, { token: spine.tokens.approver })
   await handle.signal('approve', { token: minted.body.token })
-  const resolved = await spine.incident('host_down', 'resolved')
+  const mitigated = await spine.incident('host_down', 'escalated')
+  expect(mitigated).toMatchObject({ category: 'mitigated', alerts: { firing: 1 } })
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
-  const events = await spine.events(resolved.id)
+  const events = await spine.events(mitigated.id)
   expect(events.find((event) => event.kind === 'approval_decided')).toMatchObject({
     actor: 'user:approver',
     metadata: { via: 'signal' },

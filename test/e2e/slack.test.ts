@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const texts = () => [...slack.messages.values()].map(({ body }) => JSON.stringify(body))
 
-test('a dead host is repaired by one press in Slack, though the worker was killed while everybody slept', async () => {
+test('what ran on a dead host is brought back by one press in Slack, though the worker was killed while everybody slept', async () => {
   const answer = await fetch(`${spine.url}/api/v1/operators/anna`, {
     method: 'PUT',
     headers: { authorization: `Bearer ${spine.tokens.admin}`, 'content-type': 'application/json' },
@@ -52,14 +52,14 @@ test('a dead host is repaired by one press in Slack, though the worker was kille
   )
   expect(statuses.sort()).toEqual([200, 401, 401])
   await spine.start('worker')
-  await spine.incident('host_down', 'resolved', 120_000)
+  await spine.incident('host_down', 'escalated', 120_000)
 
   const events = await spine.events(asked.incidentId)
   expect(events.flatMap((event) => (event.kind === 'approval_decided' ? [event.metadata.via] : []))).toEqual(['slack'])
   expect(events.filter(({ kind, action }) => kind === 'tool_started' && action === 'attempted_fix')).toHaveLength(1)
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
   await spine.until('the thread to say how it ended', async () =>
-    texts().some((text) => text.includes('Status: resolved') && text.includes('Approved by anna')),
+    texts().some((text) => text.includes('Status: escalated') && text.includes('Approved by anna')),
   )
   await spine.until('the buttons to go', async () => !slack.buttons(card.ts).approve)
   expect(texts().filter((text) => text.includes(`Nightshift, ${asked.id}`))).toHaveLength(1)

@@ -104,13 +104,13 @@ async function approvedAfterThreeDays(meanwhile: () => void = () => {}) {
     await handle.signal('decided')
     if ((await core.get(`/approvals/${first.id}`)).body.status !== 'consumed') {
       const next = await eventually('the end, or another question', async () => {
-        const { status } = (await core.get(`/incidents/${incidentId}`)).body
-        if (status === 'escalated') {
+        const { status, category } = (await core.get(`/incidents/${incidentId}`)).body
+        if (status === 'escalated' && category !== 'mitigated') {
           const rows = (await eventsOf(core.db, incidentId)).slice(-5).map(({ kind, metadata }) => ({ kind, metadata }))
           throw new Error(`it was escalated: ${JSON.stringify(rows)}`)
         }
         const again = await pending()
-        return status === 'resolved' ? 'ended' : again?.id !== first.id && again
+        return status === 'escalated' ? 'ended' : again?.id !== first.id && again
       })
       if (next !== 'ended') {
         await approve(next.id)
@@ -133,7 +133,10 @@ async function approve(approvalId: string): Promise<void> {
 
 test('an approval that waited three days still works, and what it is about is read afresh before the act', async () => {
   const { incidentId, events } = await approvedAfterThreeDays()
-  expect((await core.get(`/incidents/${incidentId}`)).body).toMatchObject({ status: 'resolved' })
+  expect((await core.get(`/incidents/${incidentId}`)).body).toMatchObject({
+    status: 'escalated',
+    category: 'mitigated',
+  })
   const judged = events.filter((event) => event.kind === 'call_judged' && event.metadata.tool === 'execute_migration')
   expect(judged.map((event) => event.kind === 'call_judged' && event.metadata.code)).toEqual(['RISK_HIGH', 'APPROVED'])
   const [asked, decided] = ['approval_requested', 'approval_decided'].map((kind) =>

@@ -60,7 +60,7 @@ test('an approval left for three days, over a deploy of the worker and restarts 
   const answers = await Promise.all([decide(), decide(), decide()])
   expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0)
 
-  const incident = await spine.incident('host_down', 'resolved', 180_000)
+  const incident = await spine.incident('host_down', 'escalated', 180_000)
   const events = await spine.events(incident.id)
   expect(events.filter(({ kind }) => kind === 'approval_decided')).toHaveLength(1)
   const moves = (await spine.lab.effects()).filter((effect) => effect.request.includes('/vms/'))

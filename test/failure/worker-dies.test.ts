@@ -83,7 +83,7 @@ test('killed while an approval waits, the worker comes back to a decision that w
   )
   expect(decided.status).toBe(200)
   await spine.start('worker')
-  const incident = await spine.incident('host_down', 'resolved', 180_000)
+  const incident = await spine.incident('host_down', 'escalated', 180_000)
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
   const moved = (await spine.lab.effects()).filter((effect) => effect.request.includes('/vms/'))
   expect(moved.every((effect) => effect.runs === 1)).toBe(true)

@@ -78,7 +78,10 @@ function notOurs(conversation: Conversation, figures: string): Decision {
       ],
     }
   }
-  return escalate(conversation, `${finding} A person must decide between a larger quota and talking to the tenant.`)
+  return escalate(conversation, finding, {
+    category: 'no_tool',
+    nextStep: 'Decide between a larger quota and talking to the tenant.',
+  })
 }
 
 function disk(facts: Facts): { used: number | null; quota: number | null; byDirectory: Record<string, number> } {

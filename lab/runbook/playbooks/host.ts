@@ -1,6 +1,6 @@
 import { quoted, quotedOf } from '../claims.ts'
 import { type Conversation, type Result, ruleOf, type Step } from '../conversation.ts'
-import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
+import { call, type Decision, escalate, type Handover, nothingWrong, resolve } from '../decision.ts'
 import { after, done, type Facts, lastVerification, object, rows, subject, text } from '../facts.ts'
 
 /** A dead host's VMs are started elsewhere; a host that is to be emptied lets its VMs go while they run. */
@@ -37,7 +37,7 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
   const denials = deniedPlans(steps)
   const withRacks = denials.some(({ reason }) => /rack/i.test(reason))
   const unhelpful = denials.find(({ reason }) => !/rack/i.test(reason))
-  if (unhelpful) return escalate(conversation, `The plan to ${goal} was denied: "${unhelpful.reason}"`)
+  if (unhelpful) return escalate(conversation, `The plan to ${goal} was denied: "${unhelpful.reason}"`, denied)
   const since = isOpen ? after(steps, 'execute_migration') : steps
   const proposed = done(since, 'schedule_ha_proposal').findLast(({ args }) => args.use_rack_constraints === withRacks)
   if (!proposed) {
@@ -52,14 +52,14 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
 
   const plan = object(proposed.result.data)
   const state = text(plan, 'state')
-  if (state === 'no_action')
-    return nothingWrong(conversation, `Nothing on ${list(hosts)} needs a new place`, quoted(proposed, 'state'))
+  if (state === 'no_action') return nothingToMove(conversation, intent, hosts, proposed)
   if (state !== 'planned' && state !== 'partial') {
-    const why = remainder(plan, intent) ?? text(plan, 'reason') ?? 'no reason given'
-    return escalate(conversation, `There is no plan to ${goal} (${state}). ${why}`)
+    const rest = remainder(plan, intent)
+    const why = rest?.text ?? text(plan, 'reason') ?? 'no reason given'
+    return escalate(conversation, `There is no plan to ${goal} (${state}). ${why}`, noRoom(rest))
   }
-  const denied = denials.find(({ moves }) => moves === movesOf(plan))
-  if (denied) return escalate(conversation, `The only plan to ${goal} was denied: "${denied.reason}"`)
+  const before = denials.find(({ moves }) => moves === movesOf(plan))
+  if (before) return escalate(conversation, `The only plan to ${goal} was denied: "${before.reason}"`, denied)
   const moves = stepsOf(plan).map((step) => `${text(step, 'vm')} to ${text(step, 'to')}`)
   const left = rows(plan.unplaced).map((each) => text(each, 'vm'))
   const staying = left.length > 0 ? `; there is no room for ${left.join(', ')}` : ''
@@ -67,6 +67,26 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
     say: `The plan to ${goal}: ${moves.join(', ')}${staying}.`,
     calls: [call('execute_migration', { proposal_id: proposalId(plan), reason: reasonOf(hosts, intent, moves) })],
   }
+}
+
+const denied: Handover = {
+  category: 'needs_approval',
+  nextStep: 'Decide what becomes of the VMs, or have it investigated again when the reason of the denial is over.',
+}
+
+/** An empty host that is to be emptied is as it should be; a dead one is still dead, and no tool starts it. */
+function nothingToMove(conversation: Conversation, intent: Intent, hosts: string[], proposed: Step): Decision {
+  const what = `Nothing on ${list(hosts)} needs a new place`
+  if (intent === 'drain') return nothingWrong(conversation, what, quoted(proposed, 'state'))
+  return escalate(conversation, `${what}.`, { category: 'no_tool', nextStep: repairOf(hosts) })
+}
+
+function noRoom(rest: Remainder | null): Handover {
+  return { category: 'no_tool', ...(rest?.help && { nextStep: rest.help }) }
+}
+
+function repairOf(hosts: string[]): string {
+  return `Repair ${list(hosts)}: ${hosts.length === 1 ? 'its alert fires' : 'their alerts fire'} until then.`
 }
 
 /** Hosts that are linked to this one, as the context names them. */
@@ -144,7 +164,9 @@ function verifyMoves(
       ? `${isDown(hosts)}; ${count} started elsewhere${room}: ${where}.`
       : `${list(hosts)} is to be emptied; ${count} moved elsewhere while running${room}: ${where}.`
   const rest = remainder(plan, intent)
-  if (rest) return escalate(conversation, `${result} ${rest}`)
+  if (rest) return escalate(conversation, `${result} ${rest.text}`, noRoom(rest))
+  // The host itself is as dead as before: only its VMs are well again.
+  if (intent === 'recover') return escalate(conversation, result, { category: 'mitigated', nextStep: repairOf(hosts) })
   return resolve(conversation, 'repaired', result, [
     {
       kind: 'was',
@@ -161,8 +183,10 @@ function verifyMoves(
   ])
 }
 
-/** Whom a plan has no place for, why, and what would change that. Null when it has one for all. */
-function remainder(plan: Facts, intent: Intent): string | null {
+type Remainder = { text: string; help: string | null }
+
+/** Whom a plan has no place for and why, and what would change that. Null when it has one for all. */
+function remainder(plan: Facts, intent: Intent): Remainder | null {
   const left = rows(plan.unplaced)
   if (left.length === 0) return null
   const stay = `${left.length === 1 ? '1 VM stays' : `${left.length} VMs stay`} ${intent === 'recover' ? 'down' : 'there'}`
@@ -173,11 +197,10 @@ function remainder(plan: Facts, intent: Intent): string | null {
     .filter(({ kind }) => kind !== 'leave_down')
     .flatMap((repair) => text(repair, 'text') ?? [])
     .filter((repair) => !why.includes(repair))
-  return [
-    `${stay}: ${left.map((each) => text(each, 'vm')).join(', ')}.`,
-    /[.!?]$/.test(why) ? why : `${why}.`,
-    ...(repairs.length > 0 ? [`What would help: ${repairs.join('; or ')}.`] : []),
-  ].join(' ')
+  return {
+    text: `${stay}: ${left.map((each) => text(each, 'vm')).join(', ')}. ${/[.!?]$/.test(why) ? why : `${why}.`}`,
+    help: repairs.length > 0 ? `What would help: ${repairs.join('; or ')}.` : null,
+  }
 }
 
 /** What a person said no to: the plan's moves, by which another proposal of the same plan is known, and why. */

@@ -35,6 +35,7 @@ export function lookAndEscalate(conversation: Conversation): Decision {
   return escalate(
     conversation,
     `There is no runbook for incidents of type ${incident.type}; a person must look at "${incident.title}".`,
+    { category: 'no_tool' },
   )
 }
 

@@ -17,6 +17,7 @@ const replica = {
 }
 const primary = { id: 'node-db-osl-1a', role: 'primary', status: 'nominal', reason: null }
 const well: Answer = { data: {} }
+const alertsFiring = (firing: number): Answer => ({ data: { id: 'inc_1', alerts: { firing, unknown: 0 } } })
 
 type World = Record<string, Answer | ((call: Call, nth: number) => Answer)>
 const worldOf = (answers: World) => (call: Call, nth: number) => {
@@ -50,10 +51,16 @@ describe('replication lag', () => {
       ['get_shard + list_nodes_by_shard', ...repaired.slice(2)],
     ],
     [
-      'what is nominal at the first look is no fault',
+      'what is nominal while its alert fires is for a person, and no fault of mine to declare',
       lag,
-      { ...laggingShard, list_nodes_by_shard: { data: [primary] } },
-      ['get_shard', 'list_nodes_by_shard', 'resolve_incident no_fault'],
+      { ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(1) },
+      ['get_shard', 'list_nodes_by_shard', 'get_incident', 'escalate_incident no_fault_found'],
+    ],
+    [
+      'what is nominal when its alert has just ended is said to be over',
+      lag,
+      { ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(0) },
+      ['get_shard', 'list_nodes_by_shard', 'get_incident', 'resolve_incident self_resolved'],
     ],
     [
       'what has ended by itself is said so',
@@ -94,7 +101,7 @@ describe('replication lag', () => {
         'get_shard + list_nodes_by_shard',
         'get_node',
         'add_incident_event + report_capability_gap remediation',
-        'escalate_incident',
+        'escalate_incident no_tool',
       ],
     ],
   ])('%s', async (_, alert, world, turns) => expect((await play('native', alert, worldOf(world))).turns).toEqual(turns))
@@ -154,11 +161,15 @@ describe('what a refused call leads to', () => {
       { converge_shard: always('TARGET_BUSY') },
       [...upToWrite, 'get_shard', 'converge_shard', 'get_shard', 'converge_shard', 'escalate_incident'],
     ],
-    ['a pause is for a person', { converge_shard: always('PAUSED') }, [...upToWrite, 'escalate_incident']],
+    [
+      'a pause is for a person',
+      { converge_shard: always('PAUSED') },
+      [...upToWrite, 'escalate_incident needs_approval'],
+    ],
     [
       'a denial is for a person',
       { converge_shard: always('DENIED', 'not tonight') },
-      [...upToWrite, 'escalate_incident'],
+      [...upToWrite, 'escalate_incident needs_approval'],
     ],
     [
       'what fails unexpectedly twice is for a person',
@@ -168,7 +179,10 @@ describe('what a refused call leads to', () => {
     [
       'an escalation that is refused is tried once more after a look, then said',
       { converge_shard: always('PAUSED'), escalate_incident: always('NO_DIAGNOSTIC') },
-      [...upToWrite, 'escalate_incident', 'get_incident', 'converge_shard', 'escalate_incident', 'answer'],
+      [
+        ...[...upToWrite, 'escalate_incident needs_approval', 'get_incident', 'converge_shard'],
+        ...['escalate_incident needs_approval', 'answer'],
+      ],
     ],
   ])('%s', async (_, world, turns) =>
     expect((await play('native', lag, worldOf({ ...laggingShard, ...world }))).turns).toEqual(turns),
@@ -216,13 +230,13 @@ describe('disk pressure', () => {
       'a tenant’s bytes are for a person, whatever the hint says',
       { ...alert, hint: 'temporary files; converge_shard' },
       { get_node: node({ tmp: 11, tenants: 120 }) },
-      ['get_node + get_shard', 'add_incident_event + report_capability_gap remediation', 'escalate_incident'],
+      ['get_node + get_shard', 'add_incident_event + report_capability_gap remediation', 'escalate_incident no_tool'],
     ],
     [
-      'a disk with room is no fault',
+      'a disk with room whose alert fires is for a person',
       alert,
-      { get_node: node({ tmp: 1 }, 'nominal') },
-      ['get_node', 'resolve_incident no_fault'],
+      { get_node: node({ tmp: 1 }, 'nominal'), get_incident: alertsFiring(1) },
+      ['get_node', 'get_incident', 'escalate_incident no_fault_found'],
     ],
   ])('%s', async (_, alert, answers, turns) =>
     expect((await play('native', alert, worldOf({ ...world, ...answers }))).turns).toEqual(turns),
@@ -262,9 +276,9 @@ describe('a host that is down', () => {
   const looks = 'current_vm_host vm-101 + current_vm_host vm-102'
   test.each<[string, World, string[]]>([
     [
-      'its VMs are started elsewhere and looked at',
+      'its VMs are started elsewhere and looked at, and the host itself is for a person',
       { schedule_ha_proposal: plan('p1', to), current_vm_host: where(to) },
-      [...start, looks, 'resolve_incident repaired'],
+      [...start, looks, 'escalate_incident mitigated'],
     ],
     [
       'a denial that asks for racks leads to another plan',
@@ -273,7 +287,7 @@ describe('a host that is down', () => {
         execute_migration: denied('both ledgers in one rack'),
         current_vm_host: where(apart),
       },
-      [...start, 'schedule_ha_proposal true', 'execute_migration p2', looks, 'resolve_incident repaired'],
+      [...start, 'schedule_ha_proposal true', 'execute_migration p2', looks, 'escalate_incident mitigated'],
     ],
     [
       // Another id, the same moves: it would be the same question again.
@@ -282,24 +296,24 @@ describe('a host that is down', () => {
         schedule_ha_proposal: (call) => (call.args.use_rack_constraints ? plan('p2', to) : plan('p1', to)),
         execute_migration: denied('mind the racks'),
       },
-      [...start, 'schedule_ha_proposal true', 'escalate_incident'],
+      [...start, 'schedule_ha_proposal true', 'escalate_incident needs_approval'],
     ],
     [
       'a denial for another reason is for a person',
       { schedule_ha_proposal: plan('p1', to), execute_migration: denied('wait for the morning') },
-      [...start, 'escalate_incident'],
+      [...start, 'escalate_incident needs_approval'],
     ],
     [
       'a plan that does not exist is for a person',
       {
         schedule_ha_proposal: { data: { proposal_id: 'p1', state: 'infeasible', steps: [], reason: 'not enough RAM' } },
       },
-      [...start.slice(0, 2), 'escalate_incident'],
+      [...start.slice(0, 2), 'escalate_incident no_tool'],
     ],
     [
-      'a host with nothing to move is no fault',
+      'a dead host with nothing to move is still dead',
       { schedule_ha_proposal: { data: { proposal_id: 'p1', state: 'no_action', steps: [] } } },
-      [...start.slice(0, 2), 'resolve_incident no_fault'],
+      [...start.slice(0, 2), 'escalate_incident no_tool'],
     ],
     [
       'a VM that is not where it should be is for a person',
@@ -346,12 +360,13 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
       'schedule_ha_proposal false',
       'execute_migration p1',
       'current_vm_host vm-101 + current_vm_host vm-108',
-      'escalate_incident',
+      'escalate_incident no_tool',
     ])
     expect(reasonOf(calls)).toBe(
       'host-osl-1 is down; 1 VM started elsewhere, and 1 moved to make room: vm-101 on host-osl-4, vm-108 on host-osl-4. 1 VM ' +
-        'stays down: vm-104. The RAM of host-osl-3 and host-osl-4 does not suffice. What would help: 6144 MiB more on host-osl-3.',
+        'stays down: vm-104. The RAM of host-osl-3 and host-osl-4 does not suffice.',
     )
+    expect(calls.at(-1)!.args.next_step).toBe('What would help: 6144 MiB more on host-osl-3.')
   })
 
   test('a plan that was called off in the middle is planned anew and asked about again', async () => {
@@ -382,18 +397,18 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
       'schedule_ha_proposal false',
       'execute_migration p2',
       'current_vm_host vm-101',
-      'resolve_incident repaired',
+      'escalate_incident mitigated',
     ])
   })
 
   test('where nothing can be placed a person is told who stays down and what would help', async () => {
     const world = { schedule_ha_proposal: planned('infeasible', [], { unplaced, obstacle }) }
     const { turns, calls } = await play('native', alert('host-osl-1'), worldOf(world))
-    expect(turns.slice(1)).toEqual(['schedule_ha_proposal false', 'escalate_incident'])
+    expect(turns.slice(1)).toEqual(['schedule_ha_proposal false', 'escalate_incident no_tool'])
     expect(reasonOf(calls)).toMatch(
       /^There is no plan to recover host-osl-1 \(infeasible\)\. 1 VM stays down: vm-104\. /,
     )
-    expect(reasonOf(calls)).toContain('What would help: 6144 MiB more on host-osl-3')
+    expect(calls.at(-1)!.args.next_step).toContain('6144 MiB more on host-osl-3')
   })
 
   test('a step that failed is named to a person, also when it is none of those looked at', async () => {
@@ -444,8 +459,9 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
       const plans = calls.filter(({ tool }) => tool === 'schedule_ha_proposal')
       expect(plans.map(({ args }) => args.host_ids)).toEqual([['host-osl-1', 'host-osl-2']])
       expect(calls.at(-1)!.args).toMatchObject({
-        outcome: 'no_fault',
-        claims: [{ text: 'Nothing on host-osl-1 and host-osl-2 needs a new place' }],
+        category: 'no_tool',
+        reason: 'Nothing on host-osl-1 and host-osl-2 needs a new place.',
+        next_step: 'Repair host-osl-1 and host-osl-2: their alerts fire until then.',
       })
     }
     alerts['host-osl-2'] = firing('host-osl-2', 'osl-r1', 'resolved')
@@ -491,7 +507,7 @@ describe('everything else', () => {
 
   test('a type without a runbook is read and handed over', async () => {
     const { turns } = await play('native', { type: 'fan_noise' }, worldOf({}))
-    expect(turns).toEqual(['get_incident', 'escalate_incident'])
+    expect(turns).toEqual(['get_incident', 'escalate_incident no_tool'])
   })
 
   test('an operator who is corrected twice hands over', async () => {

@@ -34,7 +34,7 @@ describe('a bad deploy', () => {
     [
       ...(['native', 'that somebody took back meanwhile is not written over'] as const),
       world(whole, whole),
-      ['get_node', 'fs_read + exec', 'resolve_incident'],
+      ['get_node', 'fs_read + exec', 'get_incident', 'escalate_incident'],
     ],
     [
       ...(['native', 'after another bad one is for a person'] as const),
@@ -127,7 +127,7 @@ describe('a directory full of logs', () => {
 
   test('is for a person where too little of it was rotated', async () => {
     const { turns, calls } = await play('native', alert, world(logs.slice(0, 3)))
-    expect(turns.at(-1)).toBe('escalate_incident')
+    expect(turns.at(-1)).toBe('escalate_incident no_tool')
     expect(calls.filter(({ tool }) => tool === 'exec')).toEqual([])
   })
 
@@ -154,7 +154,7 @@ describe('a missing package', () => {
     ],
     ['that nobody offers is for a person', world(['tariffs-old']), ['get_node', 'pkg_search', 'escalate_incident']],
     ['that the node does not speak of is for a person', world(['tariffs'], 'drift'), ['get_node', 'escalate_incident']],
-    ['that is there by now is left alone', world(['tariffs'], ''), ['get_node', 'resolve_incident']],
+    ['that is there by now is left alone', world(['tariffs'], ''), ['get_node', 'get_incident', 'escalate_incident']],
     [
       'that did not help is for a person',
       world(['tariffs'], undefined, 'degraded'),

@@ -58,7 +58,7 @@ test.each<[FaultName, string, string, string]>([
   ['config_drift', 'web-osl-1', 'config_drift', 'resolve_incident repaired'],
   ['disk_pressure', 'node-web-osl-1b', 'disk_pressure', 'resolve_incident repaired'],
   // The same alert, another cause: nothing is deleted and a person is asked.
-  ['disk_pressure_tenant', 'node-web-osl-1a', 'disk_pressure', 'escalate_incident'],
+  ['disk_pressure_tenant', 'node-web-osl-1a', 'disk_pressure', 'escalate_incident no_tool'],
 ])('%s on %s: the alert for %s ends in %s, and the oracle agrees', async (fault, target, name, end) => {
   lab.alerts.length = 0
   await lab.control.break(fault, target)

@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { closedStatuses } from '../../domain/incident.ts'
+import type { Fault, FaultName } from '../../lab/state.ts'
+import { type AnIncident, anIncident, type Core, listAll } from '../core.ts'
+import { CommandFailed } from '../exit-code.ts'
+
+/** The prober looks every second and wants to see a fault twice; a replica must first fall behind. */
+const alertWithinMs = 60_000
+/** An alert that fired before does not begin again: then the incident that has it is taken. */
+const newWithinMs = 10_000
+
+/** The alert that a fault raises; null where nothing does. */
+export const alertOf: Record<FaultName, string | null> = {
+  replication_lag: 'replication_lag',
+  disk_pressure: 'disk_pressure',
+  disk_pressure_tenant: 'disk_pressure',
+  full_log: 'disk_pressure',
+  service_down: 'service_down',
+  log_orders: 'service_down',
+  port_squatter: 'service_down',
+  relapse: 'service_down',
+  unended_alert: 'service_down',
+  config_drift: 'config_drift',
+  runaway_process: 'runaway_process',
+  bad_deploy: 'bad_deploy',
+  missing_package: 'missing_package',
+  backup_notice: 'backup_running',
+  host_down: 'host_down',
+  host_lost: 'host_down',
+  rack_down: 'host_down',
+  no_room: 'host_down',
+  step_fails: 'host_down',
+  drain: 'host_draining',
+  link_down: null,
+}
+
+const surroundings = z.looseObject({
+  alerts: z.array(z.looseObject({ startsAt: z.string(), status: z.string() })),
+})
+
+/**
+ * The incident that this fault's alert opened, opened again, or joined: known by the alert's name, what it is about, and that it began
+ * after the fault. Other incidents of the same place, and newer ones, are not meant.
+ */
+export async function incidentOf(api: Core, fault: Fault, signal?: AbortSignal): Promise<AnIncident> {
+  const type = alertOf[fault.fault]
+  if (type === null) throw new CommandFailed('usage', `${fault.fault} raises no alert, so there is nothing to follow.`)
+  const begun = Date.now()
+  while (Date.now() < begun + alertWithinMs) {
+    const about = (await incidentsOf(api, type)).filter((incident) => isAbout(incident, fault))
+    // The oldest first: of several that one rack opened the others follow it.
+    for (const incident of about.reverse()) {
+      if (await hasNewAlert(api, incident, fault)) return await taken(incident, fault)
+    }
+    const open = about.find(({ status }) => !closedStatuses.includes(status))
+    if (open && Date.now() > begun + newWithinMs) return open
+    await delay(300, undefined, { signal })
+  }
+  throw new CommandFailed(
+    'timeout',
+    `No incident about ${fault.on} after ${alertWithinMs / 1000} s. The log of the lab (.nightshift/logs/lab.log) tells whether its alert was refused.`,
+  )
+}
+
+function incidentsOf(api: Core, type: string): Promise<AnIncident[]> {
+  return listAll(api, `/api/v1/incidents?type=${type}&limit=50`, anIncident, 50)
+}
+
+function isAbout({ resource, title }: AnIncident, { on, target, hosts }: Fault): boolean {
+  const names = [on, target, ...hosts]
+  return resource ? names.includes(resource.id) : names.some((name) => title.includes(name))
+}
+
+async function hasNewAlert(api: Core, { id }: AnIncident, { at }: Fault): Promise<boolean> {
+  const { alerts } = surroundings.parse(await api.get(`/api/v1/incidents/${id}/surroundings`))
+  // Both are times of the lab's clock.
+  return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
+}
+
+/** An alert that came once too often today is only counted: nothing follows, and whoever waits would wait for ever. */
+async function taken(incident: AnIncident, { at, on }: Fault): Promise<AnIncident> {
+  const wasClosed = incident.closedAt !== null && Date.parse(incident.closedAt) < Date.parse(at)
+  if (!wasClosed) return incident
+  throw new CommandFailed(
+    'unresolved',
+    `${incident.id} about ${on} was handed to people after as many attempts as a day has: its alert is only counted. Break another one with --target, or: nightshift incidents investigate ${incident.id}`,
+  )
+}

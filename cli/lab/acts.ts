@@ -1,0 +1,115 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import type { Scenario } from '../../lab/oracle.ts'
+import type { FaultName } from '../../lab/state.ts'
+import { type AnIncident, readIncident } from '../core.ts'
+import { type Audience, type Broken, breakAndFind, follow, type World } from '../demo/play.ts'
+import { CommandFailed } from '../exit-code.ts'
+import type { ScenarioName } from './endings.ts'
+
+/** How a scenario goes: what is broken, and what a person does meanwhile. */
+export type Course = {
+  /** What to take back of an earlier play. */
+  faults: FaultName[]
+  /** Which of the oracle's questions is asked at the end. */
+  oracle: Scenario
+  /** Short forms of times that are minutes and hours at a real site, by setting. */
+  times?: Record<string, number>
+  /** Places to take in turn, since an alert has three attempts a day. */
+  targets?: string[]
+  /** Where nobody has to decide anything it is over by then, or never. */
+  limitSeconds?: number
+  play(world: World, target: string, audience: Audience): Promise<AnIncident>
+}
+
+const nodes = ['node-web-osl-1a', 'node-web-ams-1a', 'node-web-osl-1b', 'node-web-ams-1b']
+const limitSeconds = 600
+const hosts = ['host-osl-1', 'host-ams-1', 'host-osl-2', 'host-ams-3']
+
+export function courseOf(scenario: ScenarioName): Course {
+  return courses[scenario] ?? untilItEnds(scenario as FaultName)
+}
+
+const courses: Partial<Record<ScenarioName, Course>> = {
+  relapse: { ...untilItEnds('relapse', ({ status }) => status === 'escalated'), targets: nodes, limitSeconds },
+  unended_alert: {
+    ...untilItEnds('unended_alert', ({ status }) => status === 'escalated'),
+    times: { 'alert.settle': 10, 'alert.settle_max': 60 },
+    targets: nodes,
+    limitSeconds,
+  },
+  host_lost: { ...untilItEnds('host_lost'), targets: hosts },
+  backup_notice: {
+    faults: ['backup_notice'],
+    oracle: 'backup_notice',
+    targets: nodes,
+    limitSeconds,
+    play: playBackupNotice,
+  },
+  after_escalated: {
+    faults: ['disk_pressure_tenant', 'disk_pressure'],
+    oracle: 'disk_pressure',
+    targets: nodes,
+    limitSeconds,
+    play: playAfterEscalated,
+  },
+}
+
+function untilItEnds(fault: FaultName, isOver?: (incident: AnIncident) => boolean): Course {
+  return {
+    faults: [fault],
+    oracle: fault,
+    play: async (world, target, audience) =>
+      await follow(world, await breakAndFind(world, fault, target, audience), audience, isOver),
+  }
+}
+
+const mark = z.looseObject({ id: z.string() })
+const oneHourMs = 3_600_000
+
+/** A notice about nothing wrong is for a person; one that the person marks as expected ends by code when it comes again. */
+async function playBackupNotice(world: World, target: string, audience: Audience): Promise<AnIncident> {
+  const { api } = world
+  const broken = await breakAndFind(world, 'backup_notice', target, audience)
+  const first = await follow(world, broken, audience)
+  if (first.category !== 'no_fault_found') return first
+  const { id } = mark.parse(
+    await api.post(`/api/v1/incidents/${first.id}/expected`, {
+      subject: 'alert',
+      until: new Date(Date.now() + oneHourMs).toISOString(),
+      reason: 'the nightly backup of the lab',
+    }),
+  )
+  audience.remark('Marked as expected for an hour, as a person does. The next backup is to end without a run.')
+  try {
+    const marked = await readIncident(api, first.id)
+    const next: Broken = { ...broken, afterSeq: marked.events }
+    return await follow(
+      world,
+      next,
+      audience,
+      ({ outcome, reopened }) => outcome !== 'expected' || reopened > marked.reopened,
+    )
+  } finally {
+    await api.post(`/api/v1/expectations/${id}/end`)
+    audience.remark('The mark is taken back.')
+  }
+}
+
+/** The same alert once more, after one that only a person could end: it is looked at again, and now it can be repaired. */
+async function playAfterEscalated(world: World, target: string, audience: Audience): Promise<AnIncident> {
+  const { api, lab, signal } = world
+  const first = await follow(world, await breakAndFind(world, 'disk_pressure_tenant', target, audience), audience)
+  if (first.status !== 'escalated') return first
+  await lab.heal('disk_pressure_tenant', target)
+  audience.remark('The tenant has made room, as a person asked. The alert ends.')
+  while ((await readIncident(api, first.id)).alerts.firing > 0) await delay(300, undefined, { signal })
+  const broken = await breakAndFind(world, 'disk_pressure', target, audience)
+  if (broken.incidentId !== first.id) {
+    throw new CommandFailed(
+      'unresolved',
+      `${broken.incidentId} is new: the alert of ${first.id} should have opened it again.`,
+    )
+  }
+  return await follow(world, broken, audience)
+}
