@@ -159,7 +159,7 @@ describe('what a refused call leads to', () => {
     [
       'a busy target is tried twice more, with a look in between',
       { converge_shard: always('TARGET_BUSY') },
-      [...upToWrite, 'get_shard', 'converge_shard', 'get_shard', 'converge_shard', 'escalate_incident'],
+      [...upToWrite, 'get_shard', 'converge_shard', 'get_incident', 'converge_shard', 'escalate_incident'],
     ],
     [
       'a pause is for a person',
