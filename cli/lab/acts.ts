@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Scenario } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { type AnIncident, readIncident } from '../core.ts'
-import { type Audience, type Broken, breakAndFind, follow, type World } from '../demo/play.ts'
+import { type Audience, breakAndFind, follow, type World } from '../demo/play.ts'
 import { CommandFailed } from '../exit-code.ts'
 import type { ScenarioName } from './endings.ts'
 
