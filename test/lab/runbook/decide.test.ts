@@ -198,6 +198,45 @@ describe('what a refused call leads to', () => {
   })
 })
 
+describe('an alert that fires again after everything was nominal', () => {
+  const ended: Alert = { ...lag, status: 'resolved' }
+  const firesAgain: Answer = { code: 'STILL_FIRING', message: 'its alert fires' }
+  const looks = ['get_shard', 'list_nodes_by_shard']
+
+  test('is looked at from the beginning, and repaired where something broke meanwhile', async () => {
+    const world: World = {
+      ...laggingShard,
+      list_nodes_by_shard: (_, nth) => ({ data: { items: nth === 1 ? [primary] : [primary, replica] } }),
+      resolve_incident: (_, nth) => (nth === 1 ? firesAgain : well),
+    }
+    const { turns } = await play('native', ended, worldOf(world))
+    expect(turns).toEqual([...looks, 'resolve_incident self_resolved', ...repaired])
+  })
+
+  test('is for a person where everything is nominal still', async () => {
+    const world: World = {
+      ...{ ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(1) },
+      resolve_incident: firesAgain,
+    }
+    const { turns } = await play('native', ended, worldOf(world))
+    const end = ['get_incident', 'escalate_incident no_fault_found']
+    expect(turns).toEqual([...looks, 'resolve_incident self_resolved', ...looks, ...end])
+  })
+
+  test('is for a person where it comes and goes', async () => {
+    const world: World = {
+      ...{ ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(0) },
+      resolve_incident: firesAgain,
+    }
+    const { turns } = await play('native', ended, worldOf(world))
+    expect(turns.slice(-3)).toEqual([
+      'get_incident',
+      'resolve_incident self_resolved',
+      'escalate_incident no_fault_found',
+    ])
+  })
+})
+
 describe('disk pressure', () => {
   const alert: Alert = { type: 'disk_pressure', labels: { shard: 'web-osl-1', node: 'node-web-osl-1a' } }
   const node = (diskByDirectory: Record<string, number>, status = 'critical'): Answer => ({
