@@ -1,5 +1,5 @@
 import { chmodSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { endBackups } from './backup.ts'
 import { startHost, startNode } from './lab.ts'
 import { runawayOn, squatterOn } from './look.ts'
@@ -45,11 +45,18 @@ export async function healOne(lab: Lab, name: Fault['fault'], target: string | n
     if (fault.fault === 'drain') lab.draining = lab.draining.filter((host) => host !== fault.on)
     if (fault.fault === 'port_squatter') delete lab.ports[fault.on]
     await takeBack(lab, fault)
+    forgetFiles(lab, fault)
     if (lab.topology.nodes.some(({ id }) => id === fault.on)) await bringUpNode(lab, fault.on)
     for (const host of fault.hosts) await bringUpHost(lab, host)
   }
   saveState(lab)
   return meant.length
+}
+
+/** Faults that were broken in meanwhile found these files among the tenants' data: now it is right that they are gone. */
+function forgetFiles(lab: Lab, { on, files }: Fault): void {
+  const gone = files.map((file) => relative(lab.dir, join(nodeDirectory(lab, on), file)))
+  for (const { tenantData } of lab.faults) for (const file of gone) delete tenantData[file]
 }
 
 async function takeBack(lab: Lab, { fault, on, files, readOnly }: Fault): Promise<void> {

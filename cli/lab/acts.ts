@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { z } from 'zod'
 import type { Scenario } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { type AnIncident, readIncident } from '../core.ts'
-import { type Audience, type Broken, breakAndFind, follow, type World } from '../demo/play.ts'
+import { type Audience, breakAndFind, follow, type World } from '../demo/play.ts'
 import { CommandFailed } from '../exit-code.ts'
 import type { ScenarioName } from './endings.ts'
 
@@ -17,12 +16,15 @@ export type Course = {
   times?: Record<string, number>
   /** Places to take in turn, since an alert has three attempts a day. */
   targets?: string[]
+  /** Goes on when everything is told: it is healed at the end, unless somebody stops it before. */
+  isHealed?: true
   /** Where nobody has to decide anything it is over by then, or never. */
   limitSeconds?: number
   play(world: World, target: string, audience: Audience): Promise<AnIncident>
 }
 
 const nodes = ['node-web-osl-1a', 'node-web-ams-1a', 'node-web-osl-1b', 'node-web-ams-1b']
+const isHealed = true
 const limitSeconds = 600
 const hosts = ['host-osl-1', 'host-ams-1', 'host-osl-2', 'host-ams-3']
 
@@ -31,11 +33,17 @@ export function courseOf(scenario: ScenarioName): Course {
 }
 
 const courses: Partial<Record<ScenarioName, Course>> = {
-  relapse: { ...untilItEnds('relapse', ({ status }) => status === 'escalated'), targets: nodes, limitSeconds },
+  relapse: {
+    ...untilItEnds('relapse', ({ status }) => status === 'escalated'),
+    targets: nodes,
+    isHealed,
+    limitSeconds,
+  },
   unended_alert: {
     ...untilItEnds('unended_alert', ({ status }) => status === 'escalated'),
-    times: { 'alert.settle': 10, 'alert.settle_max': 60 },
+    times: { 'alert.settle': 10, 'alert.settle_max': 150 },
     targets: nodes,
+    isHealed,
     limitSeconds,
   },
   host_lost: { ...untilItEnds('host_lost'), targets: hosts },
@@ -43,6 +51,7 @@ const courses: Partial<Record<ScenarioName, Course>> = {
     faults: ['backup_notice'],
     oracle: 'backup_notice',
     targets: nodes,
+    isHealed,
     limitSeconds,
     play: playBackupNotice,
   },
@@ -50,6 +59,7 @@ const courses: Partial<Record<ScenarioName, Course>> = {
     faults: ['disk_pressure_tenant', 'disk_pressure'],
     oracle: 'disk_pressure',
     targets: nodes,
+    isHealed,
     limitSeconds,
     play: playAfterEscalated,
   },
@@ -64,8 +74,7 @@ function untilItEnds(fault: FaultName, isOver?: (incident: AnIncident) => boolea
   }
 }
 
-const mark = z.looseObject({ id: z.string() })
-const oneHourMs = 3_600_000
+const tenMinutesMs = 600_000
 
 /** A notice about nothing wrong is for a person; one that the person marks as expected ends by code when it comes again. */
 async function playBackupNotice(world: World, target: string, audience: Audience): Promise<AnIncident> {
@@ -73,27 +82,19 @@ async function playBackupNotice(world: World, target: string, audience: Audience
   const broken = await breakAndFind(world, 'backup_notice', target, audience)
   const first = await follow(world, broken, audience)
   if (first.category !== 'no_fault_found') return first
-  const { id } = mark.parse(
-    await api.post(`/api/v1/incidents/${first.id}/expected`, {
-      subject: 'alert',
-      until: new Date(Date.now() + oneHourMs).toISOString(),
-      reason: 'the nightly backup of the lab',
-    }),
+  await api.post(`/api/v1/incidents/${first.id}/expected`, {
+    subject: 'alert',
+    until: new Date(Date.now() + tenMinutesMs).toISOString(),
+    reason: 'the nightly backup of the lab',
+  })
+  audience.remark('Marked as expected for ten minutes, as a person does. The next backup is to end without a run.')
+  const marked = await readIncident(api, first.id)
+  return await follow(
+    world,
+    { ...broken, afterSeq: marked.events },
+    audience,
+    ({ outcome, reopened }) => outcome !== 'expected' || reopened > marked.reopened,
   )
-  audience.remark('Marked as expected for an hour, as a person does. The next backup is to end without a run.')
-  try {
-    const marked = await readIncident(api, first.id)
-    const next: Broken = { ...broken, afterSeq: marked.events }
-    return await follow(
-      world,
-      next,
-      audience,
-      ({ outcome, reopened }) => outcome !== 'expected' || reopened > marked.reopened,
-    )
-  } finally {
-    await api.post(`/api/v1/expectations/${id}/end`)
-    audience.remark('The mark is taken back.')
-  }
 }
 
 /** The same alert once more, after one that only a person could end: it is looked at again, and now it can be repaired. */

@@ -66,7 +66,11 @@ const endings: Record<ScenarioName, Ending> = {
   backup_notice: {
     status: 'resolved',
     words: ['expected'],
-    missing: (_, events) => unless({ 'no run began after the mark': claims(since(events, 'expected_marked')) === 0 }),
+    missing: (_, events) =>
+      unless({
+        'a run found no fault, and a person marked it': notes(events, 'expected_marked') > 0,
+        'no run began after the mark': claims(since(events, 'expected_marked')) === 0,
+      }),
   },
   after_escalated: {
     ...repaired,

@@ -1,10 +1,18 @@
+import type { LabClient } from '../../lab/client.ts'
 import { anIncident, type Core, listAll } from '../core.ts'
 
 const dayMs = 24 * 3_600_000
 
-/** The first of these places without an incident of that type today: an alert has three attempts a day. Null: each had one. */
-export async function freshTarget(api: Core, type: string, targets: string[]): Promise<string | null> {
-  const incidents = await listAll(api, `/api/v1/incidents?type=${type}&limit=200`, anIncident, 200)
+/**
+ * The first of these places that nothing is broken on, and that had no incident of this type today: an alert has three attempts a day, and
+ * two plays on one place would repair each other's fault. Null: there is none.
+ */
+export async function freshTarget(api: Core, lab: LabClient, type: string, targets: string[]): Promise<string | null> {
+  const [incidents, faults] = await Promise.all([
+    listAll(api, `/api/v1/incidents?type=${type}&limit=200`, anIncident, 1_000),
+    lab.faults(),
+  ])
   const recent = incidents.filter(({ updatedAt }) => Date.parse(updatedAt) > Date.now() - dayMs)
-  return targets.find((target) => recent.every(({ resource }) => resource?.id !== target)) ?? null
+  const taken = new Set([...recent.map(({ resource }) => resource?.id), ...faults.map(({ on }) => on)])
+  return targets.find((target) => !taken.has(target)) ?? null
 }

@@ -1,7 +1,7 @@
 import type { Verdict } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/enrol-lab.ts'
-import { type AnIncident, type Core, core, eventsAfter } from '../core.ts'
+import { type AnIncident, core, eventsAfter } from '../core.ts'
 import { audience } from '../demo/audience.ts'
 import { alertOf } from '../demo/find-incident.ts'
 import { type Audience, askOracle, type World } from '../demo/play.ts'
@@ -43,7 +43,7 @@ export async function playScenario(options: ScenarioOptions): Promise<void> {
     note(enrolled === 0 ? 'All were enrolled before.' : `Enrolled ${enrolled} nodes.`)
   }
   const course = courseOf(scenario)
-  const target = await targetOf(api, options, course)
+  const target = await targetOf({ api, lab }, options, course)
   for (const fault of course.faults) {
     const healed = await lab.heal(fault, options.target)
     if (healed > 0) note(`Healed ${fault}, which an earlier run left.`)
@@ -56,6 +56,10 @@ export async function playScenario(options: ScenarioOptions): Promise<void> {
     }),
   )
   const verdict = await askOracle({ api, lab }, course.oracle, target)
+  if (course.isHealed) {
+    for (const fault of course.faults) await lab.heal(fault, target)
+    listener.remark(`Healed ${target}: it would go on for ever.`)
+  }
   const wrongs = wrongsOfEnding(scenario, incident, await eventsAfter(api, incident.id))
   if (options.json) json({ scenario, target, incident, verdict, wrongs })
   else data(ended(incident, verdict, wrongs))
@@ -82,13 +86,13 @@ async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): P
   }
 }
 
-async function targetOf(api: Core, { scenario, target }: ScenarioOptions, course: Course): Promise<string> {
+async function targetOf({ api, lab }: World, { scenario, target }: ScenarioOptions, course: Course): Promise<string> {
   if (target) return target
   if (!course.targets) return faults[scenario as FaultName].example
-  const fresh = await freshTarget(api, alertOf[course.faults[0] as FaultName] ?? '', course.targets)
+  const fresh = await freshTarget(api, lab, alertOf[course.faults[0] as FaultName] ?? '', course.targets)
   if (fresh === null) {
     note(
-      'Every place of this scenario had such an incident today, and an alert has three attempts a day: it may be one too many.',
+      'Every place of this scenario had an incident today, and an alert has three attempts a day: name one with --target.',
     )
   }
   return fresh ?? (course.targets[0] as string)

@@ -109,6 +109,8 @@ function trouble(conversation: Conversation): Decision | null {
       }
     case 'TARGET_BUSY':
       if (before >= busyAtMost) return escalate(conversation, `${error.message}, three times; a person must look.`)
+      // Two calls in turns, twice, would be a loop.
+      if (before > 1) return readIncident(conversation, 'Somebody else is still writing there; I look at the incident.')
       return { say: 'Somebody else is writing there; I look again first.', calls: verifyingReads(conversation, failed) }
   }
   const unexpected = steps.filter(({ result }) => result?.error && !expected.has(ruleOf(result) ?? '')).length

@@ -24,7 +24,7 @@ async function processesIn(directory: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line.includes(directory))
 }
 
-test('npm start shows both scenes, stops for a person, takes a decision by signal, and Ctrl-C leaves nothing behind', async () => {
+test('npm start shows both scenes, stops for a person, takes a decision by signal, tells who has what still fires, and Ctrl-C leaves nothing behind', async () => {
   const state = temporaryDirectory()
   // Ports that no other test's start looks for: between choosing one and listening on it pass some seconds.
   const names = ['PORT', 'WORKER_PORT', 'LAB_PORT', 'RUNBOOK_PORT']
@@ -56,7 +56,7 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
 
   await shown('Nightshift is ready')
   await shown('Scene 2 of 2')
-  expect(output).toMatch(/is resolved\.\n.*all \d+ checks hold/)
+  expect(output).toMatch(/is resolved: repaired\.\n.*all \d+ checks hold/)
   await shown('Waiting for a person')
   const approvalId = /apr_[0-9a-z]{26}/.exec(output)?.[0] as string
   const workflowId = /investigate:inc_[0-9a-z]{26}:\d+/.exec(output)?.[0] as string
@@ -76,6 +76,11 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   await signal({ token: token.trim() })
   await shown('Nightshift keeps running')
   expect(output.match(/all \d+ checks hold/g)).toHaveLength(2)
+  // The VMs run elsewhere and the host is still dead: its alert fires, and somebody has it.
+  expect(output).toContain('is escalated: mitigated.')
+  expect(output).toContain('host_down on host-osl-1 fires on: mitigated, people have it.')
+  expect(output).toMatch(/Mark the host as repaired:\s+npm run -s nightshift -- lab heal/)
+  expect(output).not.toContain('nobody has')
 
   interrupt()
   expect(await ended).not.toBeNull()

@@ -159,7 +159,7 @@ describe('what a refused call leads to', () => {
     [
       'a busy target is tried twice more, with a look in between',
       { converge_shard: always('TARGET_BUSY') },
-      [...upToWrite, 'get_shard', 'converge_shard', 'get_shard', 'converge_shard', 'escalate_incident'],
+      [...upToWrite, 'get_shard', 'converge_shard', 'get_incident', 'converge_shard', 'escalate_incident'],
     ],
     [
       'a pause is for a person',
@@ -195,6 +195,45 @@ describe('what a refused call leads to', () => {
       worldOf({ ...laggingShard, converge_shard: always('DENIED', 'not tonight') }),
     )
     expect(calls.at(-1)!.args.reason).toBe('Denied: "not tonight"')
+  })
+})
+
+describe('an alert that fires again after everything was nominal', () => {
+  const ended: Alert = { ...lag, status: 'resolved' }
+  const firesAgain: Answer = { code: 'STILL_FIRING', message: 'its alert fires' }
+  const looks = ['get_shard', 'list_nodes_by_shard']
+
+  test('is looked at from the beginning, and repaired where something broke meanwhile', async () => {
+    const world: World = {
+      ...laggingShard,
+      list_nodes_by_shard: (_, nth) => ({ data: { items: nth === 1 ? [primary] : [primary, replica] } }),
+      resolve_incident: (_, nth) => (nth === 1 ? firesAgain : well),
+    }
+    const { turns } = await play('native', ended, worldOf(world))
+    expect(turns).toEqual([...looks, 'resolve_incident self_resolved', ...repaired])
+  })
+
+  test('is for a person where everything is nominal still', async () => {
+    const world: World = {
+      ...{ ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(1) },
+      resolve_incident: firesAgain,
+    }
+    const { turns } = await play('native', ended, worldOf(world))
+    const end = ['get_incident', 'escalate_incident no_fault_found']
+    expect(turns).toEqual([...looks, 'resolve_incident self_resolved', ...looks, ...end])
+  })
+
+  test('is for a person where it comes and goes', async () => {
+    const world: World = {
+      ...{ ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(0) },
+      resolve_incident: firesAgain,
+    }
+    const { turns } = await play('native', ended, worldOf(world))
+    expect(turns.slice(-3)).toEqual([
+      'get_incident',
+      'resolve_incident self_resolved',
+      'escalate_incident no_fault_found',
+    ])
   })
 })
 
