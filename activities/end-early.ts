@@ -3,8 +3,9 @@ import type { Db } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
 import { closeIncident, lockIncident, toIncident } from '../db/incidents.ts'
 import { lifecycleRules, lifecycleView } from '../db/lifecycle/view.ts'
-import { handOver, takerOf } from '../db/owners.ts'
+import { handOver } from '../db/owners.ts'
 import { readSettings } from '../db/settings.ts'
+import { takerOf } from '../db/taker.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { isQuiet } from '../domain/lifecycle.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
@@ -35,7 +36,7 @@ export async function endEarly(
         trx,
         incidentId,
         attempt,
-        { status: 'cancelled', ...cancellation(await eventsOf(trx, incidentId)) },
+        { status: 'cancelled', ...cancellation(await eventsOf(trx, incidentId, { attempt })) },
         { actor: agentActor, stepKey: null },
       )
     })

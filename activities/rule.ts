@@ -48,9 +48,7 @@ export async function rule(
 
   const events = await eventsOf(trx, place.incidentId)
   const id = callId(place.turn, place.call)
-  const judged = events.filter(
-    (event) => event.kind === 'call_judged' && event.attempt === place.attempt && event.metadata.callId === id,
-  ) as IncidentEvent<'call_judged'>[]
+  const judged = rulingsOf(events, place.attempt, id)
   const known = await knownAnswer(trx, judged.at(-1))
   if (known) return known
 
@@ -63,9 +61,9 @@ export async function rule(
     isEnding: toolFacts.get(call.tool)?.effect === 'terminal',
   })
   const at = await databaseTime(trx)
-  const bodies =
-    toolFacts.get(call.tool)?.effect === 'terminal' ? await bodiesOfEnding(trx, events, place.attempt) : new Map()
-  const judgement = judge({ ...call, callId: id, prepared, bodies }, toolFacts, state, policy, Date.parse(at))
+  const isEnding = toolFacts.get(call.tool)?.effect === 'terminal'
+  const ground = isEnding ? { bodies: await bodiesOfEnding(trx, events, place.attempt) } : {}
+  const judgement = judge({ ...call, callId: id, prepared, ...ground }, toolFacts, state, policy, Date.parse(at))
   const elsewhere = await decidedElsewhere(trx, judged.at(-1))
   const ruling: Ruling = elsewhere ? { ...judgement, ...elsewhere } : judgement
   if (ruling.code === 'NOT_QUIET_YET') return await keepEnding(trx, place, ruling)
@@ -126,6 +124,12 @@ async function keepEnding(trx: Trx, place: CallPlace, ruling: Ruling): Promise<R
     metadata: { code: 'ending_kept', text },
   })
   return { kind: 'wait', waitMs: Math.max(shortestWaitMs, Number(ruling.details.waitSeconds ?? 1) * 1000) }
+}
+
+function rulingsOf(events: readonly IncidentEvent[], attempt: number, id: string): IncidentEvent<'call_judged'>[] {
+  return events.filter(
+    (event) => event.kind === 'call_judged' && event.attempt === attempt && event.metadata.callId === id,
+  ) as IncidentEvent<'call_judged'>[]
 }
 
 /** What an earlier run of this activity already decided about the call: found after a crash, it is not decided again. */

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../db/alerts.ts'
 import { type ExpectationSubject, endExpectation, listExpectations, markIncidentExpected } from '../db/expectations.ts'
 import type { Incident } from '../domain/incident.ts'
+import { typesOf } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
@@ -59,6 +60,13 @@ export function expectationRoutes(router: Router, deps: ApiDeps): void {
     async run({ params: { id }, body: { subject, until, reason }, actor, principal }) {
       const by = personOf(principal, actor)
       requireAhead(until)
+      if (subject === 'resource' && typesOf(principal)) {
+        throw new Problem(
+          403,
+          'OUT_OF_SCOPE',
+          'A mark on a resource covers incidents of all types, and this token is for some.',
+        )
+      }
       const incident = await requireIncident(deps, id)
       const about = await subjectOf(deps, incident, subject)
       const state = incident.resource

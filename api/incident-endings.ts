@@ -1,9 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import { append, IncidentNotFoundError } from '../db/append.ts'
+import type { Closing } from '../db/closing.ts'
 import { firingAgainst } from '../db/ending-check.ts'
-import { type Closing, closeIncident, incidentById, lockIncident, NotAllowedError } from '../db/incidents.ts'
+import { closeIncident, incidentById, lockIncident, NotAllowedError } from '../db/incidents.ts'
 import { foundByRuling } from '../db/judged.ts'
-import { giveBack, handOver, takeIncident } from '../db/owners.ts'
+import { giveBack } from '../db/owners.ts'
 import { investigateAgain } from '../db/requests.ts'
 import { claim, marked, mostClaims } from '../domain/claim.ts'
 import { plainWords } from '../domain/escalation.ts'
@@ -22,6 +23,7 @@ import { incidentParams, requireIncident } from './incidents.ts'
 import { personOf } from './person.ts'
 import { Problem } from './problem.ts'
 import { rowKey } from './row-key.ts'
+import { takeForPerson } from './take-incident.ts'
 
 const tag = 'incidents'
 /** How long a run is tried to be told that its incident is closed: it is fenced by the status whatever happens. */
@@ -132,12 +134,7 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     example: incidentExample,
     problems: [404, 409],
     async run({ params: { id }, actor, principal }) {
-      const by = personOf(principal, actor)
-      const taken = await db.transaction().execute((trx) => takeIncident(trx, id, by))
-      if (taken.taken) return await requireIncident(deps, id)
-      const told = await deps.runs.tell(taken.run, 'cancelInvestigation', tellWithinMs)
-      // Without a run to end, it is theirs at once.
-      if (told !== 'told') await db.transaction().execute((trx) => handOver(trx, id, null, by))
+      await takeForPerson(deps, id, personOf(principal, actor))
       return await requireIncident(deps, id)
     },
   })
@@ -165,6 +162,8 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     permission: 'manage_incident',
     tag,
     summary: 'Puts an incident before the agent, again if it was closed',
+    description:
+      'An open incident that `agent.investigate` leaves to people (`keptReason`) is investigated after all; one that is queued already gets 409.',
     params: incidentParams,
     answer: incident,
     example: { ...incidentExample, status: 'open', assignedTo: null },

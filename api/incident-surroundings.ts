@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../db/alerts.ts'
 import { listIncidents } from '../db/incidents.ts'
-import { type Incident, incident, incidentActions } from '../domain/incident.ts'
+import { type Incident, type IncidentStatus, incident, incidentActions } from '../domain/incident.ts'
 import { type Permission, type Principal, permissionsOf } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
@@ -24,7 +24,9 @@ const alert = z.object({
   }),
 })
 
-const action = z.enum(['resolve', 'escalate', 'cancel', 'investigate', 'comment'])
+const action = z.enum([
+  ...(['resolve', 'escalate', 'cancel', 'take', 'give_back', 'expected', 'investigate', 'comment'] as const),
+])
 type Action = z.infer<typeof action>
 
 const permissionOf: Record<Action, Permission> = {
@@ -32,6 +34,9 @@ const permissionOf: Record<Action, Permission> = {
   escalate: 'record',
   comment: 'record',
   cancel: 'manage_incident',
+  take: 'manage_incident',
+  give_back: 'manage_incident',
+  expected: 'manage_incident',
   investigate: 'manage_incident',
 }
 
@@ -91,12 +96,34 @@ function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   return { id: workflowId, url: new URL(path, temporalPage.url).href }
 }
 
-function refusal(each: Action, { status }: Incident, principal: Principal): string | null {
+function refusal(each: Action, found: Incident, principal: Principal): string | null {
   const permission = permissionOf[each]
   if (!permissionsOf(principal).includes(permission))
     return `Your role (${principal.role}) lacks the permission ${permission}.`
-  if (each === 'comment') return null
-  const allowed: readonly string[] = incidentActions[each]
+  return refusedByState(each, found, principal)
+}
+
+function refusedByState(each: Action, found: Incident, principal: Principal): string | null {
+  const { status, owner, keptReason } = found
+  switch (each) {
+    case 'comment':
+    case 'expected':
+      return null
+    case 'give_back':
+      return owner ? null : 'Nobody has it: there is nothing to give back.'
+    case 'take':
+      if (owner && owner.id === principal.operatorId) return 'You have it already.'
+      return refusedByStatus(each, status)
+    case 'investigate':
+      if (status !== 'open') return refusedByStatus(each, status)
+      return keptReason === null ? 'It is queued already.' : null
+    default:
+      return refusedByStatus(each, status)
+  }
+}
+
+function refusedByStatus(each: keyof typeof incidentActions, status: IncidentStatus): string | null {
+  const allowed: readonly IncidentStatus[] = incidentActions[each]
   return allowed.includes(status) ? null : `It is ${words(status)}: this needs ${allowed.map(words).join(' or ')}.`
 }
 

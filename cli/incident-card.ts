@@ -1,22 +1,19 @@
+import { reportText } from '../domain/escalation.ts'
+import type { IncidentEvent } from '../domain/event.ts'
 import { resourceKey } from '../domain/resource.ts'
-import { remarks } from '../domain/status-words.ts'
+import { categoryWords, outcomeWords } from '../domain/status-words.ts'
 import type { AnIncident } from './core.ts'
 import { inert } from './inert.ts'
 import { paint, width } from './terminal.ts'
 import { moment, span } from './time.ts'
-import { word } from './word.ts'
+import { standingOf, word } from './word.ts'
 import { wrap } from './wrap.ts'
-
-function remarksOf(incident: AnIncident): string {
-  const said = remarks(incident)
-  return said.length === 0 ? '' : `, ${inert(said.join(', '))}`
-}
 
 /** What an incident is and where it stands. */
 export function incidentCard(incident: AnIncident, now = Date.now()): string {
   const line = (name: string, text: string | null) =>
     text === null ? [] : [`  ${paint('dim', name.padEnd(10))} ${wrap(text, width() - 14, '             ')}`]
-  const { createdAt, closedAt } = incident
+  const { createdAt, closedAt, owner } = incident
   const took = span((closedAt ? Date.parse(closedAt) : now) - Date.parse(createdAt))
   const by = { alert: '', default: ' (no severity in the alert)', person: ' (set by a person)' }[
     incident.severitySource
@@ -26,8 +23,10 @@ export function incidentCard(incident: AnIncident, now = Date.now()): string {
     '',
     ...line('incident', inert(incident.id)),
     ...line('severity', word(incident.severity) + by),
-    ...line('status', word(incident.status) + remarksOf(incident)),
-    ...line('kept', incident.keptReason ? inert(incident.keptReason) : null),
+    ...line('status', standingOf(incident)),
+    ...line('kept', incident.keptReason ? `not investigated: ${inert(incident.keptReason)}` : null),
+    ...line('owner', owner ? `${inert(owner.name)}, since ${moment(owner.since)}` : null),
+    ...line('watched', incident.watchUntil ? `its alert has until ${moment(incident.watchUntil)} to end` : null),
     ...line('follows', incident.previousId ? inert(incident.previousId) : null),
     ...line('type', incident.type),
     ...line('resource', incident.resource ? inert(resourceKey(incident.resource)) : '(unknown)'),
@@ -35,6 +34,25 @@ export function incidentCard(incident: AnIncident, now = Date.now()): string {
     ...line('assigned', incident.assignedTo ? inert(incident.assignedTo) : null),
     ...line('created', moment(createdAt)),
     ...line(closedAt ? 'closed' : 'open for', closedAt ? `${moment(closedAt)}, after ${took}` : took),
+    ...line('outcome', endingOf(incident)),
     ...line('resolution', incident.resolution ? inert(incident.resolution) : null),
   ].join('\n')
+}
+
+/** How it ended, in a word, and by whom. */
+function endingOf({ outcome, category, closedBy }: AnIncident): string | null {
+  const ending = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
+  const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
+  return [ending, by].filter(Boolean).join(', ') || null
+}
+
+/** What the person reads who is handed an incident; null where its rows have none. */
+export function escalationCard(events: readonly IncidentEvent[]): string | null {
+  const handed = events.findLast(({ kind }) => kind === 'escalated')
+  const report = handed?.kind === 'escalated' ? handed.metadata.report : undefined
+  if (!report) return null
+  const lines = reportText({ ...report, name: inert(report.name) })
+    .split('\n')
+    .slice(1)
+  return lines.map((line) => `  ${wrap(inert(line), width() - 4, line.startsWith('- ') ? '    ' : '  ')}`).join('\n')
 }

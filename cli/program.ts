@@ -8,6 +8,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   logout: async () => (await import('./login.ts')).logoutCommand,
   doctor: async () => (await import('./doctor.ts')).doctorCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).incidentsCommand,
+  expectations: async () => (await import('./expectations/expectations.ts')).expectationsCommand,
   approvals: async () => (await import('./approvals/approvals.ts')).approvalsCommand,
   ask: async () => (await import('./ask.ts')).askCommand,
   config: async () => (await import('./config/config.ts')).configCommand,

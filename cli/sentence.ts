@@ -1,4 +1,5 @@
 import type { IncidentEvent } from '../domain/event.ts'
+import { outcomeWords } from '../domain/status-words.ts'
 import { tellOutcome } from '../domain/told-verification.ts'
 import { inert } from './inert.ts'
 
@@ -48,7 +49,7 @@ function told(event: IncidentEvent): string {
       return outcome === 'open' ? `To verify: ${postcondition}` : `${tellOutcome(outcome)}: ${observed}`
     }
     case 'resolved':
-      return `Resolved (${event.metadata.outcome}): ${event.metadata.resolution}`
+      return `Resolved (${outcomeWords[event.metadata.outcome] ?? event.metadata.outcome}): ${event.metadata.resolution}`
     case 'escalated':
       return `Escalated to a person (${event.metadata.code}): ${event.metadata.reason}`
     case 'cancelled':

@@ -3,7 +3,7 @@ import Table from 'cli-table3'
 import { paint, width } from './terminal.ts'
 
 /** A last column narrower than this is better read on a line of its own. */
-const readable = 30
+const readable = 40
 
 /**
  * Rows in columns that fit the terminal. The column named by `flexible` gives way and is cut with an ellipsis; where it is the

@@ -8,6 +8,8 @@ import { wrap } from './wrap.ts'
 /** Kinds that tell of the incident itself; what an attempt does is set in below its turns. */
 const ofTheIncident = new Set<string>([
   'alert_received',
+  'looked',
+  'noted',
   'claimed',
   'context_assembled',
   'resolved',

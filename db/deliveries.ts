@@ -42,10 +42,12 @@ export async function enqueueNotification(
       status: incident.status,
       title: incident.title,
       resource: incident.resourceId ? { kind: incident.resourceKind as ResourceKind, id: incident.resourceId } : null,
+      outcome: incident.outcome,
+      category: incident.category,
     },
     reason,
     approval,
-    page: more.page ?? trigger !== 'resolved',
+    page: more.page ?? isToPage(trigger, incident),
     alertsFiring: await firingAlerts(trx, incident.id),
     incidents: more.incidents ?? [],
     at: incident.updatedAt,
@@ -63,6 +65,21 @@ export async function enqueueNotification(
       })),
     )
     .execute()
+}
+
+/** Is somebody to be woken? For what asks something of a person; what an alert did since is news. */
+function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
+  switch (trigger) {
+    case 'resolved':
+    case 'watch':
+    case 'quiet':
+    case 'digest':
+      return false
+    case 'reopened':
+      return severity === 'critical'
+    default:
+      return true
+  }
 }
 
 /** Where each kind of message goes: the first of these that has an address. */

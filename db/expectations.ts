@@ -5,6 +5,7 @@ import { newId } from '../domain/id.ts'
 import { incidentActions, runningStatuses } from '../domain/incident.ts'
 import { append, IncidentNotFoundError } from './append.ts'
 import type { Db, Trx } from './connect.ts'
+import { enqueueNotification } from './deliveries.ts'
 import { announceCritical, closeIncident, lockIncident } from './incidents.ts'
 import type { ExpectationRow } from './tables.ts'
 
@@ -210,6 +211,13 @@ export async function settleExpected(
     detail: text,
     metadata: { code: 'not_as_expected', text },
   })
-  await announceCritical(trx, incidentId)
+  if (row.reopened > 0) await tellUnexpected(trx, incidentId, text)
+  else await announceCritical(trx, incidentId)
   return true
+}
+
+/** It came back, and nobody was notified while it might have been what is expected. */
+async function tellUnexpected(trx: Trx, incidentId: string, text: string): Promise<void> {
+  const row = await lockIncident(trx, incidentId)
+  if (row) await enqueueNotification(trx, row, 'reopened', text)
 }

@@ -1,31 +1,33 @@
 import { sql } from 'kysely'
-import { type EscalationReport, reportText } from '../domain/escalation.ts'
-import { escalationReport } from '../domain/escalation-report.ts'
-import { agentActor, type NewEvent, systemActor } from '../domain/event.ts'
+import { reportText } from '../domain/escalation.ts'
 import { newId } from '../domain/id.ts'
 import {
-  type ClosedBy,
-  type EscalationCategory,
   type Incident,
   type IncidentAction,
   type IncidentRole,
   type IncidentStatus,
   incidentActions,
-  type ResolveOutcome,
   type Severity,
 } from '../domain/incident.ts'
-import { cancelledSeconds } from '../domain/lifecycle.ts'
 import type { ResourceRef } from '../domain/resource.ts'
-import { type StoredClaim, type Unshown, withMarks } from '../domain/stored-claim.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
 import { withdrawPending } from './approvals/settle.ts'
+import {
+  afterwards,
+  announceClosing,
+  type ClosedAs,
+  type Closing,
+  closedByActor,
+  closingEvent,
+  noteTaken,
+  reportOf,
+} from './closing.ts'
 import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
-import { eventsOf } from './events.ts'
 import { releaseLeases } from './leases.ts'
-import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
+import { takerOf } from './taker.ts'
 
 /** The incident's status does not allow this; says which statuses would. */
 export class NotAllowedError extends Error {
@@ -238,36 +240,6 @@ export async function setWaiting(trx: Trx, id: string, waiting: boolean): Promis
     .execute()
 }
 
-export type Closing =
-  | {
-      status: 'resolved'
-      resolution: string
-      outcome: ResolveOutcome
-      claims: StoredClaim[]
-      unshown?: Unshown[]
-      confidence: string | null
-    }
-  | {
-      status: 'escalated'
-      reason: string
-      code: string
-      category?: EscalationCategory
-      unshown?: Unshown[]
-      /** What a person does first; by the code where nobody said. */
-      nextStep?: string | null
-      /** The person who has it from now on. */
-      ownerId?: string
-    }
-  | { status: 'cancelled'; reason: string; untilSeconds?: number }
-
-type By = {
-  actor: string
-  stepKey: string | null
-  /** The watchdog fences the run it closes over. */
-  nextAttempt?: boolean
-  turn?: number | null
-}
-
 /**
  * Closes an incident, once: the row, the status, what was pending for it (approvals withdrawn, leases released), what its
  * alerts are given from now on, and the notification, all or nothing. `attempt` fences as in `append()`; people and the
@@ -277,11 +249,13 @@ export async function closeIncident(
   trx: Trx,
   id: string,
   attempt: number | null,
-  closing: Closing,
-  by: By,
+  asked: Closing,
+  by: ClosedAs,
 ): Promise<boolean> {
   const row = await lockIncident(trx, id)
   if (!row) return false
+  const taker = asked.status === 'escalated' && !asked.ownerId ? await takerOf(trx, id, row.attempt) : null
+  const closing = taker ? { ...asked, ownerId: taker.operatorId } : asked
   const action = ({ resolved: 'resolve', escalated: 'escalate', cancelled: 'cancel' } as const)[closing.status]
   if (!(incidentActions[action] as IncidentStatus[]).includes(row.status)) {
     if (row.status === closing.status) return false
@@ -295,7 +269,7 @@ export async function closeIncident(
       .execute()
   }
   await withdrawPending(trx, id, `the incident was ${closing.status}`)
-  const report = closing.status === 'escalated' ? await reportOf(trx, row, closing) : null
+  const report = closing.status === 'escalated' ? await reportOf(trx, toIncident(row), closing) : null
   const { event } = await append(trx, id, attempt, closingEvent(closing, row.severity, by, report))
   await releaseLeases(trx, id)
   const closed = await trx
@@ -321,79 +295,8 @@ export async function closeIncident(
     .returningAll()
     .executeTakeFirstOrThrow()
   await announceClosing(trx, closed, closing, report ? reportText(report) : event.detail)
+  if (taker) await noteTaken(trx, id, taker)
   return true
-}
-
-function closedByActor(actor: string): ClosedBy {
-  if (actor === agentActor) return 'agent'
-  return actor === systemActor ? 'code' : 'person'
-}
-
-/** How long its alerts are given: after a repair until it is looked at, after a cancellation until it counts no more. */
-async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
-  const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
-  if (closing.status === 'cancelled') return { cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
-  if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
-  if (closing.outcome !== 'repaired') return {}
-  const settings = await readSettings(trx)
-  const firing = await trx
-    .selectFrom('alert')
-    .select('source')
-    .distinct()
-    .where('incidentId', '=', row.id)
-    .where('status', '=', 'firing')
-    .execute()
-  // Of a sender without ends only a repeat after this shows that the alert fires on.
-  const firesOn = firing.some(({ source }) => settings.value<boolean | null>('alert.ends', source) ?? true)
-  return { watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
-}
-
-async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
-  // Who took it knows.
-  if (closing.status === 'escalated' && !closing.ownerId) {
-    const isPage = closing.category !== 'mitigated'
-    await enqueueNotification(trx, closed, 'escalated', text, null, { page: isPage })
-  }
-  if (closing.status === 'resolved' && closing.outcome !== 'expected') {
-    await enqueueNotification(trx, closed, 'resolved', text, null, { page: false })
-  }
-}
-
-/** What a person who is handed the incident reads first, from its rows as they are now. */
-async function reportOf(
-  trx: Trx,
-  row: IncidentRow,
-  closing: Extract<Closing, { status: 'escalated' }>,
-): Promise<EscalationReport> {
-  const first = await trx
-    .selectFrom('alert')
-    .select('startsAt')
-    .where('incidentId', '=', row.id)
-    .orderBy('startsAt')
-    .limit(1)
-    .executeTakeFirst()
-  return escalationReport(toIncident(row), await eventsOf(trx, row.id, { attempt: row.attempt }), {
-    code: closing.code,
-    said: closing.reason,
-    nextStep: closing.nextStep ?? null,
-    since: first?.startsAt ?? null,
-  })
-}
-
-function closingEvent(closing: Closing, severity: Severity, by: By, report: EscalationReport | null): NewEvent {
-  const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
-  if (closing.status === 'resolved') {
-    const { resolution, outcome, claims, confidence, unshown = [] } = closing
-    const metadata = { resolution, outcome, claims, confidence, ...(unshown.length > 0 && { unshown }) }
-    return { ...common, kind: 'resolved', detail: withMarks(resolution, claims, unshown), metadata }
-  }
-  if (closing.status === 'escalated') {
-    const { reason, code, category, unshown = [] } = closing
-    const more = { ...(category && { category }), ...(report && { report }), ...(unshown.length > 0 && { unshown }) }
-    const metadata = { reason, code, severity, ...more }
-    return { ...common, kind: 'escalated', detail: withMarks(reason, [], unshown), metadata }
-  }
-  return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
 }
 
 /** What only a closed incident has. */

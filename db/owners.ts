@@ -6,8 +6,7 @@ import { enqueueNotification } from './deliveries.ts'
 import { closeIncident, lockIncident, NotAllowedError } from './incidents.ts'
 import type { SettingsReader } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
-
-type Person = { operatorId: string; actor: string; name: string }
+import type { Person } from './taker.ts'
 
 /**
  * Gives an incident to a person. Without a run it is theirs at once: `taken`. A run is asked to end first, so that a write
@@ -41,8 +40,16 @@ export async function takeIncident(
   }
 }
 
-/** Ends an attempt, or an incident that has none, as escalated to the person who took it. */
+/**
+ * Ends an attempt, or an incident that has none, as escalated to the person who took it. One that was escalated meanwhile is
+ * theirs all the same.
+ */
 export async function handOver(trx: Trx, id: string, attempt: number | null, by: Person): Promise<void> {
+  const row = await lockIncident(trx, id)
+  if (row?.status === 'escalated') {
+    if (row.ownerId !== by.operatorId) await setOwner(trx, row, by)
+    return
+  }
   await closeIncident(
     trx,
     id,
@@ -51,24 +58,6 @@ export async function handOver(trx: Trx, id: string, attempt: number | null, by:
     { actor: by.actor, stepKey: null },
   )
   await note(trx, id, by.actor, 'taken', `${by.name} has this incident`)
-}
-
-/** The person whose wish to take it ended this attempt; null when nobody asked. */
-export async function takerOf(trx: Trx, id: string, attempt: number): Promise<Person | null> {
-  const request = await trx
-    .selectFrom('incidentEvent')
-    .select('actor')
-    .where('incidentId', '=', id)
-    .where('attempt', '=', attempt)
-    .where('kind', '=', 'commented')
-    .where(sql<boolean>`metadata->>'action' = 'take_requested'`)
-    .orderBy('seq', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  if (!request) return null
-  const name = request.actor.replace(/^user:/, '')
-  const operator = await trx.selectFrom('operator').select('id').where('name', '=', name).executeTakeFirst()
-  return operator ? { operatorId: operator.id, actor: request.actor, name } : null
 }
 
 async function setOwner(trx: Trx, row: IncidentRow, by: Person): Promise<void> {

@@ -89,7 +89,7 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
 
 /**
  * Leaves an incident to people where `agent.investigate` does not ask for it: it stays open, says why, and a person can still
- * have it investigated. The caller has just opened it.
+ * have it investigated. The caller has just opened it, or opened it again.
  */
 export async function keepIfNotInvestigated(
   trx: Trx,

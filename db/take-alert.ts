@@ -4,13 +4,11 @@ import { incidentTypeOf } from '../domain/incident.ts'
 import {
   attemptsPerDay,
   decideLifecycle,
-  endsOccurrence,
   type Happening,
-  isNewOccurrence,
   type LifecycleDecision,
   nextCheckMs,
-  type StoredOccurrence,
 } from '../domain/lifecycle.ts'
+import { endsOccurrence, isNewOccurrence, type StoredOccurrence } from '../domain/occurrence.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import {
   appendAlert,
@@ -35,6 +33,7 @@ import {
   reopenBecause,
   scheduleCheck,
   storeCheck,
+  tellReopened,
 } from './lifecycle/carry-out.ts'
 import { attemptsToday, lifecycleRules, lifecycleView } from './lifecycle/view.ts'
 import { noteMassEnd } from './mass-end.ts'
@@ -176,7 +175,7 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
     case 'reopen':
       await appendAlert(trx, row.id, alert, 'reopened')
       await reopenBecause(trx, row, decision.why)
-      await awaitExpectedLook(trx, row.id, alert)
+      if (!(await awaitExpectedLook(trx, row.id, alert))) await tellReopened(trx, row.id, decision.why)
       await scheduleCheck(trx, row.id)
       return done(alert, row.id, 'reopened', { wakesQueue: true, tellRun: null })
     case 'escalate':

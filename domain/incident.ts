@@ -21,7 +21,8 @@ export const incidentActions = {
   resolve: ['open', 'investigating', 'awaiting_approval', 'escalated'],
   escalate: ['open', 'investigating', 'awaiting_approval'],
   cancel: ['open', 'investigating', 'awaiting_approval'],
-  investigate: ['open', 'resolved', 'escalated', 'cancelled'],
+  /** Besides: what is open and kept (`keptReason`). */
+  investigate: ['resolved', 'escalated', 'cancelled'],
   take: ['open', 'investigating', 'awaiting_approval', 'escalated'],
 } satisfies Record<string, IncidentStatus[]>
 export type IncidentAction = keyof typeof incidentActions

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { incident } from './incident.ts'
+import { escalationCategory, incident, resolveOutcome } from './incident.ts'
 import { risks } from './tool.ts'
 
 /** What a person is asked, as far as a message carries it: the exact arguments are on the card behind the link. */
@@ -24,7 +24,9 @@ export const notification = z.object({
     /** About several incidents at once. */
     ...(['digest', 'notice'] as const),
   ]),
-  incident: incident.pick({ id: true, type: true, severity: true, status: true, title: true, resource: true }),
+  incident: incident
+    .pick({ id: true, type: true, severity: true, status: true, title: true, resource: true })
+    .extend({ outcome: resolveOutcome.nullish(), category: escalationCategory.nullish() }),
   /** Why it was escalated, or why an approval is asked; null for `critical`. */
   reason: z.string().nullable(),
   approval: askedApproval.nullable().default(null),

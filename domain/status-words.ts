@@ -1,4 +1,4 @@
-import type { Incident } from './incident.ts'
+import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
 
 type Standing = Pick<
   Incident,
@@ -12,9 +12,11 @@ export function statusWords(incident: Standing): string {
 }
 
 /** What is to be known about a status besides its word. Pages show it as a mark. */
-export function remarks({ status, category, alerts, reopened, owner, keptReason, cancelledUntil }: Standing): string[] {
+export function remarks(incident: Standing): string[] {
+  const { status, outcome, category, alerts, reopened, owner, keptReason, cancelledUntil } = incident
   const said: string[] = []
-  if (status === 'escalated' && category === 'mitigated') said.push('the impact is gone and the cause is left')
+  if (status === 'resolved' && outcome === 'expected') said.push('expected')
+  if (status === 'escalated' && category === 'mitigated') said.push('mitigated: the impact is gone, the cause is left')
   if (status === 'cancelled' && cancelledUntil) said.push(`until ${minute(cancelledUntil)}`)
   const isClosed = status === 'resolved' || status === 'escalated' || status === 'cancelled'
   if (isClosed && alerts.firing > 0) said.push('its alert still fires')
@@ -27,4 +29,24 @@ export function remarks({ status, category, alerts, reopened, owner, keptReason,
 
 function minute(time: string): string {
   return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`
+}
+
+/** How it was resolved, as people say it. */
+export const outcomeWords: Record<ResolveOutcome, string> = {
+  repaired: 'repaired',
+  self_resolved: 'gone by itself',
+  no_fault: 'no fault',
+  answered: 'answered',
+  expected: 'expected',
+}
+
+/** Why it went to people, as people say it. */
+export const categoryWords: Record<EscalationCategory, string> = {
+  no_fault_found: 'no fault found',
+  needs_approval: 'needs an approval',
+  no_tool: 'no tool for it',
+  does_not_last: 'repairs do not last',
+  alert_goes_on: 'the alert goes on',
+  mitigated: 'mitigated',
+  unknown: 'unknown',
 }

@@ -1,5 +1,5 @@
 import type { Alert } from '../domain/alert.ts'
-import { isInFuture } from '../domain/lifecycle.ts'
+import { isInFuture } from '../domain/occurrence.ts'
 
 const firstMs = Date.UTC(1971, 0, 1)
 const lastMs = Date.UTC(9000, 0, 1)

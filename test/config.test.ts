@@ -11,6 +11,7 @@ import {
   settingNames,
   slackSettings,
 } from '../config.ts'
+import { settings } from '../domain/setting.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
   try {
@@ -175,5 +176,16 @@ test('racks are named by their nodes, each node in one', () => {
   expect({ ...racks('r1=pve1,pve2; r2 = pve3') }).toEqual({ pve1: 'r1', pve2: 'r1', pve3: 'r2' })
   for (const text of ['r1', 'r1=', '=pve1', 'r1=pve1;r2=pve1', 'r1=pve1=pve2', 'r1=pve1,,pve2']) {
     expect([text, problems({ ...proxmox, PROXMOX_RACKS: text }).length > 0]).toEqual([text, true])
+  }
+})
+
+test('the documentation lists every setting of platform_config with its default and meaning', () => {
+  const text = readFileSync('docs/configuration.md', 'utf8')
+  const rows = [...text.matchAll(/^\| `([a-z_.]+(?:<…>)?)` \| (?:`([^`]*)`)? ?\| (.*) \|$/gm)]
+  const told = new Map(rows.map(([, key = '', fallback, meaning]) => [key.replace('<…>', '*'), { fallback, meaning }]))
+  expect([...told.keys()].toSorted()).toEqual(settings.map(({ key }) => key).toSorted())
+  for (const { key, fallback, description } of settings) {
+    expect([key, told.get(key)?.fallback ?? null]).toEqual([key, fallback])
+    expect(told.get(key)?.meaning).toContain(description)
   }
 })

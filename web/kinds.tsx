@@ -6,6 +6,8 @@ export type Shape = 'disc' | 'ring' | 'triangle' | 'diamond' | 'square' | 'check
 /** Every kind of row: its word, its sign. A kind that is added to the log does not compile until it stands here. */
 export const kinds: Record<EventKind, { word: string; shape: Shape; tone: Tone }> = {
   alert_received: { word: 'alert', shape: 'triangle', tone: 'warning' },
+  looked: { word: 'look', shape: 'ring', tone: 'info' },
+  noted: { word: 'noted', shape: 'bar', tone: 'quiet' },
   claimed: { word: 'claimed', shape: 'half', tone: 'info' },
   context_assembled: { word: 'context', shape: 'ring', tone: 'quiet' },
   model_answered: { word: 'model', shape: 'square', tone: 'info' },

@@ -1,6 +1,7 @@
 import type { ApprovalStatus } from '../domain/approval.ts'
-import type { IncidentStatus, Severity } from '../domain/incident.ts'
+import type { Incident, IncidentStatus, Severity } from '../domain/incident.ts'
 import type { ResourceRef } from '../domain/resource.ts'
+import { remarks } from '../domain/status-words.ts'
 import type { Risk } from '../domain/tool.ts'
 import { Inert } from './inert.tsx'
 import { Mark, type Shape, type Tone } from './kinds.tsx'
@@ -41,6 +42,17 @@ const risks: Record<Risk, Look> = {
 
 export const SeverityMark = ({ severity }: { severity: Severity }) => <Mark {...severities[severity]} />
 export const StatusMark = ({ status }: { status: IncidentStatus }) => <Mark {...statuses[status]} />
+/** What is to be known about a status besides its word: its alert still fires, it came back, a person has it. */
+export function Remarks({ incident }: { incident: Incident }) {
+  const said = remarks(incident)
+  if (said.length === 0) return null
+  return (
+    <span className="remarks small">
+      <Inert text={said.join(', ')} />
+    </span>
+  )
+}
+
 export const ApprovalMark = ({ status }: { status: ApprovalStatus }) => <Mark {...approvalStatuses[status]} />
 export const RiskMark = ({ risk }: { risk: Risk }) => <Mark {...risks[risk]} />
 

@@ -12,6 +12,7 @@ import {
 import { readSettings } from '../db/settings.ts'
 import { type Destination, notification } from '../domain/notification.ts'
 import { deliver } from '../notify/deliver.ts'
+import { pathOf } from '../notify/path.ts'
 
 const pollEveryMs = 1_000
 const batch = 10
@@ -64,12 +65,6 @@ async function drain(db: Db, log: Logger, publicUrl: string): Promise<number> {
   return due.length
 }
 
-/** The card for a question, the incident for everything else. */
-function pathOf({ notification: stored, incidentId }: DueDelivery): string {
-  const { approval } = stored as { approval?: { id: string } | null }
-  return approval ? `approvals/${approval.id}` : `incidents/${incidentId}`
-}
-
 async function attempt(db: Db, delivery: DueDelivery, publicUrl: string): Promise<DeliveryResult> {
   const settings = await readSettings(db)
   const url = settings.value<string | null>(`${delivery.destination}.url`)
@@ -81,7 +76,7 @@ async function attempt(db: Db, delivery: DueDelivery, publicUrl: string): Promis
   }
   const parsed = notification.safeParse({
     ...(delivery.notification as object),
-    url: `${publicUrl}/${pathOf(delivery)}`,
+    url: `${publicUrl}/${pathOf(delivery.notification, delivery.incidentId)}`,
   })
   if (!parsed.success) return dropped('its stored notification cannot be read')
   const outcome = await deliver(destination, parsed.data, { deliveryId: delivery.messageId, now: new Date() })

@@ -6,6 +6,7 @@ import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery
 import { type LeasedChannel, leaseSlackChannel, releaseSlackChannel, useSlackChannel } from '../db/slack/channel.ts'
 import { type SlackView, saveCard, saveThread, slackCard, slackView } from '../db/slack/messages.ts'
 import { notification } from '../domain/notification.ts'
+import { pathOf } from '../notify/path.ts'
 import { type SlackOutcome, slackOutcome } from '../notify/slack/outcome.ts'
 import { planSlack, type SlackAddresses, type SlackErrand, type SlackStep } from '../notify/slack/plan.ts'
 
@@ -109,7 +110,7 @@ function errandOf({ destination, notification: stored }: DueDelivery, view: Slac
     }
     default: {
       const asked = (stored as { approval?: { id: string } | null }).approval
-      const url = `${publicUrl}/${asked ? `approvals/${asked.id}` : `incidents/${view.incident.id}`}`
+      const url = `${publicUrl}/${pathOf(stored, view.incident.id)}`
       const parsed = notification.safeParse({ ...(stored as object), url })
       const approval = approvalOf(asked?.id)
       if (!parsed.success || (asked && !approval)) return null

@@ -25,7 +25,7 @@ import { whisper } from './whisper.ts'
 export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | Denial): Promise<void> {
   const approval = await approvalOf(deps, slack, asked.button)
   const url = approval && cardUrl(deps, approval.id)
-  const say = (text: string) => whisper(deps, slack, asked, text, url)
+  const say = (text: string) => whisper(deps, slack, asked, text, { url, word: 'Open the card' })
   if (!approval) {
     const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
     await suspect(deps, c, approvalOfButton(asked.button), event)

@@ -8,6 +8,7 @@ import type { ApiDeps } from '../deps.ts'
 import type { Context, Env } from '../hono.ts'
 import { Problem } from '../problem.ts'
 import { actOn } from './decide.ts'
+import { pressOwner } from './own.ts'
 import { type Interaction, readInteraction } from './payload.ts'
 import { suspect } from './suspect.ts'
 
@@ -29,7 +30,9 @@ export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
     if (interaction.kind === 'denial' && interaction.category === 'other' && interaction.words === null) {
       return c.json({ response_action: 'errors', errors: { words: 'Say why not: the agent reads it.' } })
     }
-    const acting = actOn(deps, slack, c, interaction).catch((error) => {
+    const acted =
+      interaction.kind === 'owner' ? pressOwner(deps, slack, c, interaction) : actOn(deps, slack, c, interaction)
+    const acting = acted.catch((error) => {
       deps.log.error({ err: error }, 'a button of Slack came to nothing')
     })
     await Promise.race([acting, sleep(answerWithinMs, undefined, { ref: false })])

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { IncidentPress } from '../../clients/slack/button.ts'
 import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
 
 /** Where an answer is seen: the channel, and the thread where there is one. */
@@ -22,8 +23,17 @@ export type Denial = {
   spot: SlackSpot
 }
 
+/** Somebody takes an incident, or gives it back. */
+export type OwnerPress = {
+  kind: 'owner'
+  user: string
+  action: IncidentPress
+  button: string
+  spot: SlackSpot
+}
+
 /** `other`: a link that was followed, or something that is none of ours; there is nothing to do. */
-export type Interaction = Press | Denial | { kind: 'other' }
+export type Interaction = Press | Denial | OwnerPress | { kind: 'other' }
 
 const id = z.string().regex(/^[A-Z0-9]{1,40}$/)
 const timestamp = z.string().regex(/^\d{1,20}\.\d{1,20}$/)
@@ -37,6 +47,10 @@ const pressed = z.object({
   channel: z.object({ id }),
   container: z.object({ message_ts: timestamp, thread_ts: timestamp.optional() }),
   actions: z.tuple([z.object({ action_id: z.enum(['approve', 'deny']), value: button })]),
+})
+
+const owned = pressed.extend({
+  actions: z.tuple([z.object({ action_id: z.enum(['take', 'give_back']), value: button })]),
 })
 
 /** What the modal carries from the press to the words. */
@@ -66,6 +80,13 @@ export function readInteraction(body: string): Interaction {
     const spot = { channel: channel.id, thread: container.thread_ts ?? null }
     const [{ action_id, value }] = actions
     return { kind: 'press', user: user.id, action: action_id, button: value, trigger: trigger_id, spot }
+  }
+  const owner = owned.safeParse(payload)
+  if (owner.success) {
+    const { user, channel, container, actions } = owner.data
+    const [{ action_id, value }] = actions
+    const spot = { channel: channel.id, thread: container.thread_ts ?? null }
+    return { kind: 'owner', user: user.id, action: action_id, button: value, spot }
   }
   const denial = submitted.safeParse(payload)
   if (!denial.success) return { kind: 'other' }

@@ -9,7 +9,7 @@ export async function whisper(
   slack: SlackClient,
   to: { user: string; spot: SlackSpot },
   text: string,
-  url: string | null,
+  link: { url: string | null; word: string },
 ): Promise<void> {
   const answer = await slack.call('chat.postEphemeral', {
     channel: to.spot.channel,
@@ -18,12 +18,15 @@ export async function whisper(
     text: fallbackText(text, 1_000),
     blocks: [
       { type: 'section', text: plainText(text, slackLimits.section) },
-      ...(url !== null && isLink(url)
+      ...(link.url !== null && isLink(link.url)
         ? [
             {
               type: 'actions',
               elements: [
-                { type: 'button', text: plainText('Open the card', slackLimits.buttonText), action_id: 'open', url },
+                {
+                  ...{ type: 'button', action_id: 'open', url: link.url },
+                  text: plainText(link.word, slackLimits.buttonText),
+                },
               ],
             },
           ]

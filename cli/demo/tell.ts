@@ -9,6 +9,8 @@ type Style = Parameters<typeof paint>[0]
 /** How far a row is set in: the incident, its turns, what a turn does. */
 const depths: Partial<Record<IncidentEvent['kind'], number>> = {
   alert_received: 0,
+  looked: 0,
+  noted: 0,
   claimed: 0,
   context_assembled: 0,
   resolved: 0,

@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
-import { cancelIncident, escalateIncident } from './end.ts'
+import { cancelIncident, escalateIncident, resolveIncident } from './end.ts'
+import { expectIncident } from './expect.ts'
 import { exportIncident } from './export.ts'
 import { investigateIncident } from './investigate.ts'
 import { listIncidents } from './list.ts'
+import { giveBackIncident, takeIncident } from './own.ts'
 import { showIncident } from './show.ts'
 import { verifyIncident } from './verify.ts'
 import { watchIncidents } from './watch.ts'
@@ -17,7 +19,11 @@ export function incidentsCommand(program: Command): void {
   watchIncidents(parent)
   verifyIncident(parent)
   exportIncident(parent)
+  takeIncident(parent)
+  giveBackIncident(parent)
+  resolveIncident(parent)
   cancelIncident(parent)
   escalateIncident(parent)
+  expectIncident(parent)
   investigateIncident(parent)
 }

@@ -6,7 +6,7 @@ import { anIncident, listAll } from '../core.ts'
 import { inert } from '../inert.ts'
 import { oneOf, whole } from '../one-of.ts'
 import { table } from '../table.ts'
-import { data, json, note } from '../terminal.ts'
+import { data, json, note, width } from '../terminal.ts'
 import { span } from '../time.ts'
 import { word } from '../word.ts'
 
@@ -38,8 +38,15 @@ export function listIncidents(parent: Command): void {
         word(each.severity),
         word(each.status),
         span(Date.now() - Date.parse(each.createdAt)),
-        inert([each.title, ...remarks(each)].join(', ')),
+        titled(inert(each.title), inert(remarks(each).join(', '))),
       ])
       data(table(['ID', 'SEVERITY', 'STATUS', 'AGE', 'TITLE'], rows, 4))
     })
+}
+
+/** A title with what is to be known about its incident, which no long title pushes out of sight. */
+function titled(title: string, said: string): string {
+  if (said === '') return title
+  const room = Math.max(20, width() - said.length - 6)
+  return `${title.length > room ? `${title.slice(0, room - 1).trimEnd()}…` : title} (${said})`
 }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { type Asking, asking, connected } from '../connection.ts'
 import { eventsAfter, readIncident } from '../core.ts'
-import { incidentCard } from '../incident-card.ts'
-import { data, json } from '../terminal.ts'
+import { escalationCard, incidentCard } from '../incident-card.ts'
+import { data, json, paint } from '../terminal.ts'
 import { fullTimeline, timeline } from '../timeline.ts'
 
 export function showIncident(parent: Command): void {
@@ -19,6 +19,8 @@ export function showIncident(parent: Command): void {
       const [incident, events] = await Promise.all([readIncident(api, id), eventsAfter(api, id)])
       if (options.json) return json({ incident, events })
       data(incidentCard(incident))
+      const report = incident.status === 'escalated' ? escalationCard(events) : null
+      if (report) data(`\n${paint('bold', 'Handed to people')}\n${report}`)
       data('')
       data(options.full ? fullTimeline(events) : timeline(events))
     })

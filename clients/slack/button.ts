@@ -24,3 +24,22 @@ export function isButtonOf(secret: string, approval: Asked, value: string): bool
 function nonceOf(secret: string, { id, actionDigest }: Asked): string {
   return createHmac('sha256', secret).update(`nightshift button\n${id}\n${actionDigest}`).digest('base64url')
 }
+
+/** What the buttons of an incident carry: which one, and a nonce that only we can make for it and what the button does. */
+export function incidentButton(secret: string, incidentId: string, action: IncidentPress): string {
+  const nonce = createHmac('sha256', secret).update(`nightshift ${action}\n${incidentId}`).digest('base64url')
+  return `${incidentId}.${nonce}`
+}
+
+export type IncidentPress = 'take' | 'give_back'
+
+/** The incident that a button names; null when it is none of ours by its form alone. */
+export function incidentOfButton(value: string): string | null {
+  return /^(inc_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
+}
+
+/** Did we make this button, for this incident and for this? */
+export function isIncidentButton(secret: string, incidentId: string, action: IncidentPress, value: string): boolean {
+  const [expected, given] = [Buffer.from(incidentButton(secret, incidentId, action)), Buffer.from(value)]
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}

@@ -9,6 +9,7 @@ import { settleExpected } from '../expectations.ts'
 import { closeIncident, lockIncident, reopenIncident } from '../incidents.ts'
 import { settleUnknown } from '../mass-end.ts'
 import { lapseOwner } from '../owners.ts'
+import { keepIfNotInvestigated } from '../queue.ts'
 import { readSettings } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
 import { onceNow } from '../time.ts'
@@ -124,6 +125,7 @@ export async function carryOut(trx: Trx, row: IncidentRow, decision: LifecycleDe
       break
     case 'reopen':
       await reopenBecause(trx, row, decision.why)
+      await tellReopened(trx, row.id, decision.why)
       return { wakesQueue: true, tellRun: null }
     case 'escalate':
       await escalateByTable(trx, row, decision.code)
@@ -246,11 +248,28 @@ const reopenText: Record<ReopenReason, string> = {
   expectation_over: 'It is expected no longer and its alert still fires',
 }
 
-/** Back to the queue for the next attempt; people who were told of its end are told of this. */
+/** Notifies people, who heard of its end, that it is not over. */
+export async function tellReopened(trx: Trx, incidentId: string, why: ReopenReason): Promise<void> {
+  await tell(trx, incidentId, 'reopened', reopenText[why])
+}
+
+/** Back to the queue for the next attempt. The caller notifies people: `tellReopened`. */
 export async function reopenBecause(trx: Trx, row: IncidentRow, why: ReopenReason): Promise<void> {
   await reopenIncident(trx, row.id)
   await note(trx, row.id, 'reopened', reopenText[why])
-  await tell(trx, row.id, 'reopened', reopenText[why])
+  // An agent that was at work stays at work; else what is not investigated unasked is not investigated for coming back.
+  if (why !== 'did_not_last') await keepIfNotInvestigated(trx, row.id, await newestLabels(trx, row.id))
+}
+
+async function newestLabels(trx: Trx, incidentId: string): Promise<Record<string, string>> {
+  const alert = await trx
+    .selectFrom('alert')
+    .select('labels')
+    .where('incidentId', '=', incidentId)
+    .orderBy('lastSeenAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return alert?.labels ?? {}
 }
 
 /** Hands over what no further attempt would mend, quoting what was tried. */

@@ -1,4 +1,6 @@
 import type { Approval } from '../../domain/approval.ts'
+import type { EscalationReport } from '../../domain/escalation.ts'
+import type { EventMetadata } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { listApprovals } from '../approvals/find.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -9,6 +11,8 @@ type SlackPlace = { channel: string; ts: string }
 
 export type SlackView = {
   incident: Incident
+  /** What the person reads who is handed it; null unless it is escalated. */
+  report: EscalationReport | null
   /** The newest first. */
   approvals: Approval[]
   /** `posted`: it had a first message, even where Slack has lost that since. */
@@ -21,7 +25,20 @@ export async function slackView(db: Db, incidentId: string): Promise<SlackView |
   const thread = await db.selectFrom('slackThread').selectAll().where('incidentId', '=', incidentId).executeTakeFirst()
   if (!incident || !thread) return null
   const approvals = await listApprovals(db, { incidentId }, { before: null, limit: 100 })
-  return { incident, approvals, thread: { posted: thread.posted, place: placeOf(thread) } }
+  const report = incident.status === 'escalated' ? await newestReport(db, incidentId) : null
+  return { incident, report, approvals, thread: { posted: thread.posted, place: placeOf(thread) } }
+}
+
+async function newestReport(db: Db, incidentId: string): Promise<EscalationReport | null> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select('metadata')
+    .where('incidentId', '=', incidentId)
+    .where('kind', '=', 'escalated')
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return (row?.metadata as EventMetadata['escalated'] | undefined)?.report ?? null
 }
 
 /** The message that asks for an approval: null when none was ever posted, `place` null when Slack has lost it. */

@@ -27,7 +27,7 @@ export async function openThread(trx: Trx, incidentId: string): Promise<void> {
 /** Rows that change what the thread's first message says. */
 const shownAtRoot = new Set<EventKind>([
   ...(['claimed', 'approval_requested', 'approval_decided', 'approval_expired', 'approval_withdrawn'] as const),
-  ...(['resolved', 'escalated', 'cancelled'] as const),
+  ...(['resolved', 'escalated', 'cancelled', 'noted', 'alert_received'] as const),
 ])
 
 /** Makes what Slack shows due to be brought up to a new row, in the row's own transaction and whichever door wrote it. */

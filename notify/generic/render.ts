@@ -10,7 +10,7 @@ const maxReasonChars = 4_000
  */
 export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): Rendered {
   const { trigger, incident, reason, approval, url, at, headHash, page, alertsFiring, incidents } = notification
-  const { id, type, severity, status, title, resource } = incident
+  const { id, type, severity, status, title, resource, outcome, category } = incident
   const body = JSON.stringify({
     type:
       trigger === 'approval'
@@ -20,7 +20,11 @@ export function renderGeneric(notification: Notification, { deliveryId, now, sec
         : `incident.${trigger}`,
     timestamp: at,
     data: {
-      incident: { id, type, severity, status, title, resource },
+      incident: {
+        ...{ id, type, severity, status, title, resource },
+        ...(outcome && { outcome }),
+        ...(category && { category }),
+      },
       reason: reason === null ? null : reason.slice(0, maxReasonChars).toWellFormed(),
       ...(approval && { approval }),
       // False: nobody has to be woken for this.

@@ -1,6 +1,7 @@
-import { buttonValue } from '../../clients/slack/button.ts'
+import { buttonValue, type IncidentPress, incidentButton } from '../../clients/slack/button.ts'
 import type { SlackMethod } from '../../clients/slack/client.ts'
 import type { Approval } from '../../domain/approval.ts'
+import type { EscalationReport } from '../../domain/escalation.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Notification } from '../../domain/notification.ts'
 import { renderCard } from './card.ts'
@@ -12,6 +13,7 @@ type Place = { channel: string; ts: string }
 /** What a delivery finds when it is its turn. */
 type SlackSituation = {
   incident: Incident
+  report: EscalationReport | null
   approvals: readonly Approval[]
   thread: { posted: boolean; place: Place | null }
   /** Of the approval that this delivery is about. */
@@ -71,12 +73,24 @@ function tell(
 ): SlackStep | { nothing: string } {
   const root = at.thread.place
   if (approval && approval.status !== 'pending') return { nothing: `it is ${approval.status} already` }
-  if (!root) return postRoot(at, to, approval !== null)
+  // About several incidents at once: in the channel, for the thread of one of them is read by few.
+  if (notification.trigger === 'digest' || notification.trigger === 'notice') return post(to, notification)
+  if (!root) return postRoot(at, to, approval !== null || !saidByRoot.has(notification.trigger))
   const isFirstQuestion = approval && notification.approval?.reminder === 0
   if (isFirstQuestion) return at.card?.place ? { nothing: 'it is asked already' } : postCard(approval, at, to)
   // What is worth waking somebody for is seen in the channel as well: a thread rings only those who follow it.
-  const isUrgent = notification.trigger === 'escalated' || notification.approval?.reminder === 2
+  const isUrgent = (broadcast.has(notification.trigger) && notification.page) || notification.approval?.reminder === 2
   return reply(root, renderNotification(notification), 'reply', isUrgent)
+}
+
+/** What the first message says by itself. */
+const saidByRoot = new Set<Notification['trigger']>(['critical', 'escalated', 'resolved'])
+/** What is seen in the channel as well, where somebody is to be woken for it. */
+const broadcast = new Set<Notification['trigger']>(['escalated', 'reopened', 'reminder', 'owner'])
+
+function post({ channel }: SlackAddresses, notification: Notification): SlackStep {
+  const body = { channel, ...renderNotification(notification) }
+  return { method: 'chat.postMessage', body, shows: 'reply', more: false }
 }
 
 function postRoot(at: SlackSituation, to: SlackAddresses, more: boolean): SlackStep {
@@ -98,8 +112,12 @@ function update(place: Place, message: SlackMessage, shows: 'root' | 'card'): Sl
   return { method: 'chat.update', body: { ...place, text, blocks }, shows, more: false }
 }
 
-function rootOf({ incident, approvals }: SlackSituation, { publicUrl }: SlackAddresses): SlackMessage {
-  return renderRoot(incident, approvals, `${publicUrl}/incidents/${incident.id}`)
+function rootOf({ incident, report, approvals }: SlackSituation, to: SlackAddresses): SlackMessage {
+  const { publicUrl, signingSecret } = to
+  const url = `${publicUrl}/incidents/${incident.id}`
+  const value = (action: IncidentPress) => incidentButton(signingSecret, incident.id, action)
+  const buttons = { take: value('take'), give_back: value('give_back') }
+  return renderRoot({ incident, report, approvals, url, buttons })
 }
 
 function cardOf(approval: Approval, { incident }: SlackSituation, to: SlackAddresses): SlackMessage {

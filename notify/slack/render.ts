@@ -1,5 +1,7 @@
 import { fallbackText, isLink, type PlainText, plainText, slackLimits } from '../../clients/slack/text.ts'
 import type { AskedApproval, Notification } from '../../domain/notification.ts'
+import { minuteOf } from '../../domain/settled.ts'
+import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import type { Rendered, RenderOptions } from '../render.ts'
 
 const maxFieldChars = 300
@@ -27,7 +29,8 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
 
 /** What there is to tell, with a button that leads to where a person looks: a message of its own, or an answer in a thread. */
 export function renderNotification(notification: Notification): SlackMessage {
-  const { trigger, incident, reason, approval, url, at, alertsFiring } = notification
+  if (notification.trigger === 'digest') return renderDigest(notification)
+  const { incident, reason, approval, url, at } = notification
   const heading = headingOf(notification)
   const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
   return slackMessage(`${heading.slice(0, 1_000)} (${resource.slice(0, 200)})`, [
@@ -37,36 +40,58 @@ export function renderNotification(notification: Notification): SlackMessage {
       type: 'section',
       fields: [
         field(`Severity: ${incident.severity}`),
-        field(
-          `Status: ${incident.status}${alertsFiring > 0 && trigger !== 'critical' ? ', its alert still fires' : ''}`,
-        ),
+        field(`Status: ${standingOf(notification)}`),
         field(`Type: ${incident.type}`),
         field(`Resource: ${resource}`),
         ...(approval ? askedFields(approval) : []),
       ],
     },
     ...(reason?.trim() ? [section(reason)] : []),
-    ...digestLines(notification),
     ...actions(linkButton(approval ? 'Look and decide' : 'Open incident', url)),
     context(`Nightshift, ${incident.id}, ${at}`),
   ])
 }
 
 const maxListed = 20
+/** Of each title in a list; twenty of them fit one section, with what stands around them. */
+const maxListedChars = 100
 
-/** What a digest lists, a line each. */
-function digestLines({ incidents }: Notification): object[] {
-  if (incidents.length === 0) return []
+/** One message that lists what people have and still fires, the most severe first; it is about no single incident. */
+function renderDigest({ incidents, reason, url, at }: Notification): SlackMessage {
+  const heading = `${headings.digest}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
   const lines = incidents
     .slice(0, maxListed)
-    .map(({ severity, title, since }) => `${severity}: ${title} (since ${since})`)
+    .map(({ severity, title, since }) => `• ${severity}: ${cut(title)} (since ${minuteOf(since)})`)
   const rest = incidents.length - maxListed
-  return [section([...lines, ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'))]
+  return slackMessage(heading, [
+    header(heading),
+    ...(reason?.trim() ? [section(reason)] : []),
+    ...(lines.length > 0 ? [section([...lines, ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'))] : []),
+    ...actions(linkButton(incidents.length === 1 ? 'Open incident' : 'Open incidents', url)),
+    context(`Nightshift, ${at}`),
+  ])
+}
+
+function cut(title: string): string {
+  const line = title.replace(/\s+/g, ' ')
+  return line.length > maxListedChars ? `${line.slice(0, maxListedChars - 1)}…` : line
+}
+
+/** Where the incident stood when there was this to tell. */
+function standingOf({ trigger, incident, alertsFiring }: Notification): string {
+  const { status, outcome, category } = incident
+  return [
+    status.replaceAll('_', ' '),
+    ...(outcome ? [outcomeWords[outcome]] : []),
+    ...(category && category !== 'unknown' ? [categoryWords[category]] : []),
+    ...(alertsFiring > 0 && trigger !== 'critical' ? ['its alert still fires'] : []),
+  ].join(', ')
 }
 
 function headingOf({ trigger, incident, approval }: Notification): string {
   if (approval) return `${reminders[approval.reminder] ?? 'Approval wanted'}: ${approval.summary}`
-  return `${headings[trigger]}: ${incident.title}`
+  const isMitigated = trigger === 'escalated' && incident.category === 'mitigated'
+  return `${isMitigated ? 'Mitigated' : headings[trigger]}: ${incident.title}`
 }
 
 const headings: Record<Notification['trigger'], string> = {
@@ -75,11 +100,11 @@ const headings: Record<Notification['trigger'], string> = {
   approval: 'Approval wanted',
   resolved: 'Resolved',
   watch: 'Repaired, and its alert goes on',
-  reopened: 'It came back',
+  reopened: 'Not over',
   reminder: 'Still firing',
   quiet: 'Quiet now',
-  owner: 'It began again',
-  digest: 'Still with people',
+  owner: 'Yours began again',
+  digest: 'Still firing, with people',
   notice: 'Notice',
 }
 

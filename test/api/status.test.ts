@@ -44,8 +44,9 @@ test('an incident says what the caller may do now, and why not the rest', async 
     return Object.fromEntries(rows.map(({ action, refused }) => [action, refused]))
   }
   expect(await actions(api.tokens.admin)).toEqual({
-    ...{ resolve: null, escalate: null, cancel: null, comment: null },
-    investigate: 'It is investigating: this needs open or resolved or escalated or cancelled.',
+    ...{ resolve: null, escalate: null, cancel: null, comment: null, take: null, expected: null },
+    give_back: 'Nobody has it: there is nothing to give back.',
+    investigate: 'It is investigating: this needs resolved or escalated or cancelled.',
   })
   expect((await actions(api.tokens.viewer)).cancel).toBe('Your role (viewer) lacks the permission manage_incident.')
   expect((await api.get('/incidents/inc_none/surroundings')).status).toBe(404)

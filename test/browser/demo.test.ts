@@ -47,7 +47,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await page.getByRole('link', { name: 'Look and decide' }).click()
   const card = page.getByRole('article')
   await card.getByRole('img', { name: /^Plan to recover: start/ }).waitFor()
-  const order = ['Exact arguments', 'Why', 'Dry run', 'Deny', 'Edit', 'Approve']
+  const order = ['Exact arguments', 'Why', 'What will prove it', 'Dry run', 'Deny', 'Edit', 'Approve']
   expect(await card.getByRole('heading', { level: 2 }).allTextContents()).toEqual(order)
 
   // What it rests on is a link to its row; what may not be granted says why.

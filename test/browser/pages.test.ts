@@ -48,6 +48,10 @@ beforeAll(async () => {
   ]
   opened = [
     [`/approvals/${approval.id}`, 'Edit the arguments…'],
+    ...['Resolve', 'Escalate', 'Mark as expected'].map((button): [string, string] => [
+      `/incidents/${approval.incidentId}`,
+      button,
+    ]),
     ['/people', 'Change'],
     ['/tokens', 'Mint a token'],
   ]
@@ -258,6 +262,60 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   await page.getByRole('button', { name: 'Show' }).click()
   await page.getByText('Nothing fits these filters.').waitFor()
   expect(page.url()).toMatch(/who=nobody/)
+  expect(page.complaints).toEqual([])
+  await page.context().close()
+})
+
+test('a person takes an incident, gives it back, marks it as expected, takes the mark back, and closes it saying what it was', async () => {
+  const key = 'agent.investigate.by_hand'
+  await putConfig(spine.db, { key, value: 'none', actor: 'user:admin', reason: null, ifVersion: null })
+  const alert = { name: 'by_hand', title: 'A thing for people', labels: { incident_type: 'by_hand' } }
+  const { body } = await spine.post('/ingest/generic', alert, { token: spine.tokens.ingest })
+  const [{ incidentId }] = body.alerts as [{ incidentId: string }]
+  const page = await signedIn(browser, spine)
+  const facts = page.locator('dl.facts')
+  const dialog = page.getByRole('dialog')
+  const press = async (name: string) => {
+    await page.getByRole('button', { name: `${name} this incident` }).click()
+    return dialog.getByRole('button', { name, exact: true })
+  }
+
+  await settled(page, `/incidents/${incidentId}`)
+  await facts.getByText('agent.investigate is none for incidents of this type').waitFor()
+  await (await press('Take')).click()
+  await facts.getByText('its alert still fires, approver has it').waitFor()
+  await page.getByRole('region', { name: 'Handed to people' }).getByText('approver took this incident').waitFor()
+  await (await press('Give back')).click()
+  await page.getByRole('button', { name: 'Take this incident' }).waitFor()
+
+  // Nothing is chosen for the person: without a choice the dialog stays.
+  const resolve = await press('Resolve')
+  await dialog.getByLabel('What was wrong, and what was done?').fill('Restarted by hand')
+  await resolve.click()
+  expect(await dialog.isVisible()).toBe(true)
+  await dialog.getByRole('button', { name: 'Back' }).click()
+
+  const mark = await press('Mark as expected')
+  await dialog.getByRole('button', { name: 'a week' }).click()
+  await dialog.getByLabel('Why is it expected?').fill('it does this on Sundays')
+  await mark.click()
+  await facts.getByText('expected, its alert still fires').waitFor()
+  await settled(page, '/alerts')
+  await page.getByText('it does this on Sundays').waitFor()
+  await page.getByRole('button', { name: /^Take back the mark on/ }).click()
+  await dialog.getByRole('button', { name: 'Take back' }).click()
+  await page.getByText('it does this on Sundays').waitFor({ state: 'detached' })
+
+  await spine.until('the incident to open again', async () => {
+    const { status } = await spine.get<{ status: string }>(`/incidents/${incidentId}`)
+    return status === 'open'
+  })
+  await settled(page, `/incidents/${incidentId}`)
+  const close = await press('Resolve')
+  await dialog.getByRole('radio', { name: 'gone by itself' }).check()
+  await dialog.getByLabel('What was wrong, and what was done?').fill('Sunday is over')
+  await close.click()
+  await facts.getByText('Outcome: gone by itself, by a person').waitFor()
   expect(page.complaints).toEqual([])
   await page.context().close()
 })

@@ -4,15 +4,13 @@ import { incidentStatus, resolveOutcome } from '../../domain/incident.ts'
 import {
   attemptsPerDay,
   decideLifecycle,
-  endsOccurrence,
   type Happening,
-  isMassEnd,
-  isNewOccurrence,
   type LifecycleDecision,
   type LifecycleView,
   type Look,
   nextCheckMs,
 } from '../../domain/lifecycle.ts'
+import { endsOccurrence, isMassEnd, isNewOccurrence } from '../../domain/occurrence.ts'
 
 const now = Date.parse('2026-11-22T03:00:00Z')
 const ago = (seconds: number) => now - seconds * 1000

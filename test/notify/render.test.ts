@@ -36,6 +36,25 @@ test('a receiver can verify who signed an event', () => {
   expect(() => new Webhook(secret).verify(body.replace('inc_1', 'inc_2'), headers)).toThrow()
 })
 
+test('a digest names its incidents, and nobody has to be woken for it', () => {
+  const incidents = [{ id: 'inc_2', title: 'Disk full', severity: 'warning', status: 'escalated', since: '2026-11-21' }]
+  const given = notification({ trigger: 'digest', page: false, alertsFiring: 1, incidents: incidents as never })
+  expect(JSON.parse(renderGeneric(given, options).body)).toMatchObject({
+    type: 'incident.digest',
+    data: { page: false, alertsFiring: 1, incidents },
+  })
+})
+
+test('an ending says its word: how it was resolved, or why people have it', () => {
+  const ended = (more: object) => {
+    const given = notification({ trigger: 'escalated' })
+    return JSON.parse(renderGeneric({ ...given, incident: { ...given.incident, ...more } }, options).body).data.incident
+  }
+  expect(ended({ outcome: null, category: 'mitigated' })).toMatchObject({ category: 'mitigated' })
+  expect(ended({ outcome: 'repaired', category: null })).toMatchObject({ outcome: 'repaired' })
+  expect(ended({ outcome: null, category: null })).toEqual(notification().incident)
+})
+
 test('without a secret an event has its id and no signature', () => {
   const { headers, body } = renderGeneric(notification(), options)
   expect(headers['webhook-id']).toBe('msg_1')

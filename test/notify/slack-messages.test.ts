@@ -1,7 +1,9 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { Approval } from '../../domain/approval.ts'
+import { type EscalationReport, reportText } from '../../domain/escalation.ts'
 import type { Incident } from '../../domain/incident.ts'
+import { type Notification, notification as notificationShape } from '../../domain/notification.ts'
 import { risks } from '../../domain/tool.ts'
 import { renderCard } from '../../notify/slack/card.ts'
 import { renderNotification } from '../../notify/slack/render.ts'
@@ -37,6 +39,13 @@ function approval(more: Partial<Approval> = {}): Approval {
 }
 
 type Element = { action_id: string; value?: string; url?: string }
+const root = (more: Partial<Parameters<typeof renderRoot>[0]> = {}) =>
+  renderRoot({
+    ...{ incident: incident(), report: null, approvals: [], url },
+    buttons: { take: button, give_back: button },
+    ...more,
+  })
+const notificationTriggers = notificationShape.shape.trigger.options.filter((each) => each !== 'approval')
 const card = (more: Partial<Approval> = {}) => renderCard(approval(more), incident(), url, button)
 const buttons = ({ blocks }: { blocks: object[] }) =>
   (blocks as { type: string; elements?: Element[] }[]).flatMap((each) =>
@@ -114,14 +123,73 @@ test('while a second person is needed it says who agreed and can still be decide
 })
 
 test('the first message of a thread says how the incident stands and who decided', () => {
-  const message = renderRoot(
-    incident({ resolution: 'the replica does not catch up' }),
-    [approval({ status: 'denied', decisions: [{ ...decision, decision: 'deny', reason: 'no' }] })],
-    'https://nightshift.example/incidents/inc_1',
-  )
-  for (const part of ['Status: escalated', 'Severity: critical', 'does not catch up', 'Denied by anna']) {
+  const message = root({
+    incident: incident({ resolution: 'the replica does not catch up' }),
+    approvals: [approval({ status: 'denied', decisions: [{ ...decision, decision: 'deny', reason: 'no' }] })],
+  })
+  for (const part of [
+    'Status: escalated, its alert still fires',
+    'Severity: critical',
+    'does not catch up',
+    'Denied by anna',
+  ]) {
     expect(words(message)).toContain(part)
   }
+})
+
+const report = (text: string): EscalationReport => ({
+  ...{ name: text, severity: 'critical', resource: text, since: '2026-11-21 01:00 UTC', nextStep: text },
+  ...{ found: Array(8).fill(text), ruledOut: Array(8).fill(text), changed: Array(8).fill(text) },
+})
+
+test('the first message of an escalated incident says what to do and what was found, and nothing in JSON', () => {
+  const said = words(
+    root({
+      incident: incident({ resolution: 'not this' }),
+      report: { ...report('x'), nextStep: 'Order a disk', found: ['the disk fails'], ruledOut: [], changed: [] },
+    }),
+  )
+  for (const part of ['Next step: Order a disk', 'Found: the disk fails', 'Ruled out: nothing', 'Changed: nothing']) {
+    expect(said).toContain(part)
+  }
+  expect(said).not.toContain('not this')
+})
+
+test.each([
+  ['escalated', null, ['take', 'open']],
+  ['investigating', null, ['take', 'open']],
+  ['escalated', { id: 'opr_1', name: 'anna', since: '2026-11-21T02:00:00Z' }, ['give_back', 'open']],
+  ['resolved', null, ['open']],
+  ['cancelled', null, ['open']],
+] as const)(
+  'of an incident that is %s with owner %j the first message has the buttons %j',
+  (status, owner, actions) => {
+    const message = root({ incident: incident({ status, owner }) })
+    expect(buttons(message).map(({ action_id }) => action_id)).toEqual(actions)
+    if (owner) expect(words(message)).toContain('anna has it')
+  },
+)
+
+test('what is mitigated says so instead of escalated', () => {
+  const given = notification({ trigger: 'escalated', page: false })
+  const message = renderNotification({ ...given, incident: { ...given.incident, category: 'mitigated' } })
+  expect(message.text).toMatch(/^Mitigated: /)
+})
+
+const listed = (count: number, title = 'Disk full') =>
+  Array.from({ length: count }, (_, index) => ({
+    ...{ id: `inc_${index}`, title: `${title} ${index}`, severity: 'critical', status: 'escalated' },
+    since: '2026-11-21T02:00:00.000000Z',
+  })) as Notification['incidents']
+
+test('a digest lists what still fires, a line each, and how many more there are', () => {
+  const said = words(renderNotification(notification({ trigger: 'digest', incidents: listed(23), reason: 'x' })))
+  expect(said).toContain('Still firing, with people: 23 incidents')
+  expect(said).toContain('critical: Disk full 19 (since 2026-11-21 02:00 UTC)')
+  expect(said).not.toContain('Disk full 20')
+  expect(said).toContain('and 3 more')
+  // About all of them, and not about the first.
+  expect(said).not.toContain('Resource:')
 })
 
 /** A dry run of a plan that leaves this VM down. */
@@ -152,14 +220,17 @@ function everyKind(text: string) {
     ...(['approved', 'denied', 'expired', 'withdrawn', 'consumed'] as const).map((status) =>
       renderCard({ ...asked, status }, strange, url, button),
     ),
-    renderRoot(
-      strange,
-      Array.from({ length: 20 }, () => asked),
-      url,
+    ...[null, report(text)].map((each) =>
+      root({
+        ...{ incident: { ...strange, owner: { id: 'opr_1', name: text, since: text } }, report: each },
+        approvals: Array.from({ length: 20 }, () => asked),
+      }),
     ),
-    ...(['critical', 'escalated'] as const).map((trigger) =>
+    ...notificationTriggers.map((trigger) =>
       renderNotification({ ...notification({ title: text, reason: text, trigger }), incident: { ...strange } }),
     ),
+    renderNotification(notification({ trigger: 'escalated', title: text, reason: reportText(report(text)) })),
+    renderNotification(notification({ trigger: 'digest', title: text, reason: text, incidents: listed(50, text) })),
     ...[0, 1, 2].map((reminder) =>
       renderNotification(
         notification({

@@ -5,13 +5,17 @@ import { createSlackClient } from '../../clients/slack/client.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { mintDecisionToken } from '../../db/approvals/mint.ts'
 import { readDecision, withdrawPending } from '../../db/approvals/settle.ts'
-import { closeIncident } from '../../db/incidents.ts'
+import { enqueueNotification } from '../../db/deliveries.ts'
+import { sendDigests } from '../../db/digest.ts'
+import { closeIncident, lockIncident } from '../../db/incidents.ts'
+import { takeIncident } from '../../db/owners.ts'
 import { leaseSlackChannel, useSlackChannel } from '../../db/slack/channel.ts'
+import { ingestAlert } from '../../db/take-alert.ts'
 import { createToken, ensureOperator, principalOf } from '../../db/tokens.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
 import { startSlack } from '../../worker/slack.ts'
 import { asked } from '../api/announced.ts'
-import { claimedIncident, useDatabase } from '../support/database.ts'
+import { anAlert, claimedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { type ScriptedSlack, startScriptedSlack } from './scripted-slack.ts'
 
@@ -106,6 +110,55 @@ test('an escalation that nobody heard of before is one message', async () => {
   await message('full of tenant data')
   await allTold()
   expect(posted()).toHaveLength(1)
+})
+
+test('what is mitigated is an answer in the thread and rings nobody in the channel', async () => {
+  const incidentId = await claimedIncident(database.db, { severity: 'critical', title: 'A host died' })
+  const root = await message('A host died')
+  const mitigated = { ...closing('all VMs run elsewhere'), category: 'mitigated' as const }
+  await database.db
+    .transaction()
+    .execute((trx) => closeIncident(trx, incidentId, null, mitigated, { actor: 'user:anna', stepKey: null }))
+  const end = await message('Mitigated: ')
+  expect(end.body).toMatchObject({ thread_ts: root.ts, reply_broadcast: false })
+})
+
+test('the first message follows who has it and whether its alert fires', async () => {
+  const alert = anAlert({ startsAt: new Date(Date.now() - 60_000).toISOString(), title: 'A disk fills' })
+  const { incidentId } = await ingestAlert(database.db, alert)
+  await escalate(incidentId ?? '')
+  const root = await message('A disk fills')
+  await eventually('it to say that the alert fires', () => textOf(root).includes('its alert still fires'))
+  const by = { operatorId: await ensureOperator(database.db, 'anna', 'operator'), actor: 'user:anna', name: 'anna' }
+  await database.db.transaction().execute((trx) => takeIncident(trx, incidentId ?? '', by))
+  await eventually('it to say who has it', () => textOf(root).includes('anna has it'))
+  await ingestAlert(database.db, { ...alert, status: 'resolved', endsAt: new Date().toISOString() })
+  await eventually('it to say no more that it fires', () => !textOf(root).includes('still fires'))
+})
+
+test('a digest is a message in the channel, not an answer in a thread, with a way to the list', async () => {
+  const titles = ['The first of many', 'The second of many']
+  for (const title of titles) await escalate(await claimedIncident(database.db, { title }))
+  await sql`update incident set closed_at = nightshift_now() - interval '5 hours' where title like '%of many'`.execute(
+    database.owner,
+  )
+  expect(await sendDigests(database.db)).toBe(2)
+  const digest = await message('Still firing, with people: 2 incidents')
+  expect(digest.body.thread_ts).toBeUndefined()
+  for (const title of titles) expect(textOf(digest)).toContain(title)
+  expect(slack.buttons(digest.ts).open?.url).toBe(`${publicUrl}/incidents?status=escalated`)
+})
+
+test('a message about an incident without a thread begins the thread and is an answer in it', async () => {
+  const incidentId = await claimedIncident(database.db, { title: 'A quiet one' })
+  await database.db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, incidentId)
+    if (row) await enqueueNotification(trx, row, 'watch', 'The repair held, the alert goes on')
+  })
+  const told = await message('The repair held, the alert goes on')
+  const root = posted().find(({ ts }) => ts === told.body.thread_ts)
+  expect(textOf(root)).toContain('A quiet one')
+  expect(told.body.reply_broadcast).toBe(false)
 })
 
 test.each([

@@ -4,12 +4,15 @@ import { sql } from 'kysely'
 import { type Api, createApi } from '../../api/app.ts'
 import { connect, type Db } from '../../db/connect.ts'
 import { eventsOf, verifyChain } from '../../db/events.ts'
+import { incidentById } from '../../db/incidents.ts'
 import { ingestAlert } from '../../db/take-alert.ts'
 import { createToken, ensureOperator } from '../../db/tokens.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { migrateTo, migrateToLatest } from '../../migrations/migrate.ts'
 import { fold } from '../../safety/fold.ts'
+import { replay } from '../../safety/replay.ts'
+import { toolFacts } from '../../tools/registry.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
 import { anAlert, moveClock } from '../support/database.ts'
 import { emptyDatabase } from '../support/servers.ts'
@@ -83,6 +86,15 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
     for (const { id, attempt } of recorded) {
       const events = await eventsOf(db, id)
       expect(fold(events, attempt).lastSeq).toBe(events.at(-1)?.seq)
+    }
+  })
+
+  test('every ruling is repeated with the same result, but for endings, whose rules are stricter now', async () => {
+    for (const { id } of recorded) {
+      const { resource } = (await incidentById(db, id)) ?? { resource: null }
+      const { differences } = replay(await eventsOf(db, id), toolFacts, resource)
+      const elsewhere = differences.filter(({ tool }) => !['resolve_incident', 'escalate_incident'].includes(tool))
+      expect(elsewhere).toEqual([])
     }
   })
 

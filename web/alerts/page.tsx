@@ -12,12 +12,13 @@ import { queryClient } from '../query-client.ts'
 import { go, Link, usePlace, withSearch } from '../router.tsx'
 import { Failed, Loading, Nothing } from '../states.tsx'
 import { moment, span } from '../time.ts'
+import { Expected } from './expected.tsx'
 
 type Alert = {
   id: string
   source: string
   fingerprint: string
-  status: 'firing' | 'resolved'
+  status: 'firing' | 'resolved' | 'unknown'
   name: string
   labels: Record<string, string>
   annotations: Record<string, string>
@@ -52,18 +53,19 @@ export function AlertsPage() {
       <header>
         <Heading title="Alerts" />
       </header>
+      <Expected />
       <search className="filters">
         <SearchField place={place} field={search} label="Search names, titles, fingerprints" />
         <fieldset className="facet">
           <legend className="visually-hidden">Status</legend>
-          {['firing', 'resolved'].map((word) => (
+          {(['firing', 'resolved', 'unknown'] as const).map((word) => (
             <button
               type="button"
               key={word}
               aria-pressed={chosen === word}
               onClick={() => go(withSearch(place, { status: chosen === word ? null : word, cursor: null }))}
             >
-              {word === 'firing' ? word : 'ended'}
+              {marks[word].word}
             </button>
           ))}
         </fieldset>
@@ -94,18 +96,20 @@ export function AlertsPage() {
   )
 }
 
+const marks = {
+  firing: { shape: 'triangle', tone: 'warning', word: 'firing' },
+  resolved: { shape: 'check', tone: 'good', word: 'ended' },
+  // Its sender fell silent, or ended many at once.
+  unknown: { shape: 'ring', tone: 'quiet', word: 'unknown' },
+} as const
+
 function AlertRow({ alert }: { alert: Alert }) {
   const now = useNow()
   const { raw, labels, annotations, ...rest } = alert
-  const firing = alert.status === 'firing'
   return (
     <li>
       <div className="row">
-        <Mark
-          shape={firing ? 'triangle' : 'check'}
-          tone={firing ? 'warning' : 'good'}
-          word={firing ? 'firing' : 'ended'}
-        />
+        <Mark {...marks[alert.status]} />
         <strong className="wraps">
           <Inert text={raw.title ?? alert.name} />
         </strong>

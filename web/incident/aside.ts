@@ -1,4 +1,4 @@
-import type { IncidentEvent } from '../../domain/event.ts'
+import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
 import { tellOutcome } from '../../domain/told-verification.ts'
 import type { Envelope } from '../../domain/tool.ts'
 import { briefly } from './briefly.ts'
@@ -27,6 +27,12 @@ export function asideOf(event: IncidentEvent): string[] {
       return [`via ${event.metadata.via}`]
     case 'verification':
       return [tellOutcome(event.metadata.outcome), event.metadata.observed].filter(Boolean)
+    case 'looked': {
+      const { verification, resource } = event.metadata
+      return [lookPurposes[event.metadata.purpose], verification && tellOutcome(verification), resource].flatMap(
+        (word) => word ?? [],
+      )
+    }
     case 'budget_ended':
       return [`${event.metadata.used} of ${event.metadata.limit} ${event.metadata.budget}`]
     case 'notified':
@@ -34,6 +40,12 @@ export function asideOf(event: IncidentEvent): string[] {
     default:
       return []
   }
+}
+
+const lookPurposes: Record<EventMetadata['looked']['purpose'], string> = {
+  watch: 'after the repair',
+  expected: 'is it what is expected?',
+  crowd: 'after many alerts ended at once',
 }
 
 function seconds(ms: number): string {

@@ -1,10 +1,11 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
+import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { Inert } from '../inert.tsx'
 import { useNow } from '../now.ts'
 import { Link } from '../router.tsx'
 import { moment, span } from '../time.ts'
-import { Resource, SeverityMark, StatusMark } from '../words.tsx'
+import { Remarks, Resource, SeverityMark, StatusMark } from '../words.tsx'
 import type { Surroundings } from './query.ts'
 import { spent } from './spent.ts'
 
@@ -24,6 +25,7 @@ export function Facts({ incident, surroundings, events }: Props) {
           <StatusMark status={incident.status} />
           <SeverityMark severity={incident.severity} />
           {incident.severitySource === 'default' && <span className="soft small">severity by default</span>}
+          <Remarks incident={incident} />
         </dd>
       </div>
       <div>
@@ -66,9 +68,10 @@ export function Facts({ incident, surroundings, events }: Props) {
           <span className="mono small soft wraps">{incident.id}</span>
         </dd>
       </div>
+      <Standing incident={incident} now={now} />
       {incident.resolution && (
         <div className="whole">
-          <dt>Outcome</dt>
+          <dt>{endingOf(incident)}</dt>
           <dd className="wraps">
             <Inert text={incident.resolution} />
           </dd>
@@ -102,6 +105,55 @@ export function Facts({ incident, surroundings, events }: Props) {
   )
 }
 
+/** What a person or the watchdog does about it, as far as there is something to say. */
+function Standing({ incident, now }: { incident: Incident; now: number }) {
+  const { owner, keptReason, watchUntil, previousId } = incident
+  return (
+    <>
+      {owner && (
+        <div>
+          <dt>Owner</dt>
+          <dd>
+            <Inert text={owner.name} /> <span className="soft">for {span(now - Date.parse(owner.since))}</span>
+          </dd>
+        </div>
+      )}
+      {keptReason && (
+        <div className="whole">
+          <dt>Not investigated</dt>
+          <dd className="wraps">
+            <Inert text={keptReason} />
+          </dd>
+        </div>
+      )}
+      {watchUntil && (
+        <div>
+          <dt>Watched</dt>
+          <dd>{Date.parse(watchUntil) > now ? `its alert has until ${moment(watchUntil)}` : 'a look is due'}</dd>
+        </div>
+      )}
+      {previousId && (
+        <div>
+          <dt>Follows</dt>
+          <dd>
+            <Link href={`/incidents/${previousId}`}>the same alert, earlier</Link>
+          </dd>
+        </div>
+      )}
+    </>
+  )
+}
+
+/** How it ended, in a word. */
+function endingOf({ outcome, category, closedBy }: Incident): string {
+  const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
+  const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
+  return ['Outcome', [word, by].filter(Boolean).join(', ')].filter(Boolean).join(': ')
+}
+
+const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unknown: 'soft' }
+export const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
+
 function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
   return (
     <div className="whole">
@@ -110,7 +162,7 @@ function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
         <ul className="stack tight">
           {alerts.map((alert) => (
             <li key={alert.id} className="row">
-              <span className={alert.status === 'firing' ? 'tone-warning strong' : 'tone-good'}>{alert.status}</span>
+              <span className={alertTones[alert.status]}>{alertWords[alert.status]}</span>
               <Inert text={alert.title} />
               <span className="soft small">
                 {alert.source}, {alert.count === 1 ? 'once' : `${alert.count} times`}, since {moment(alert.startsAt)}

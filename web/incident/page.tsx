@@ -6,6 +6,7 @@ import { Actions } from './actions.tsx'
 import { Facts } from './facts.tsx'
 import { Note } from './note.tsx'
 import { useIncident } from './query.ts'
+import { Report } from './report.tsx'
 import { Timeline } from './timeline.tsx'
 import { Waiting } from './waiting.tsx'
 
@@ -27,9 +28,10 @@ export function IncidentPage({ id }: { id: string }) {
         <Heading title={inertText(incident.data.title)}>
           <Inert text={incident.data.title} />
         </Heading>
-        <Actions incident={incident.data} actions={surroundings.data?.actions ?? null} />
+        <Actions incident={incident.data} surroundings={surroundings.data ?? null} />
       </header>
       {incident.data.status === 'awaiting_approval' && <Waiting incidentId={id} />}
+      {incident.data.status === 'escalated' && <Report events={events.data ?? []} />}
       <Facts incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
       {surroundings.error && <Failed error={surroundings.error} again={() => void surroundings.refetch()} />}
       {events.isPending && <Loading what="the timeline" />}

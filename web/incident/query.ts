@@ -11,7 +11,7 @@ export type Surroundings = {
   alerts: {
     id: string
     source: string
-    status: 'firing' | 'resolved'
+    status: 'firing' | 'resolved' | 'unknown'
     name: string
     title: string
     count: number
@@ -21,8 +21,19 @@ export type Surroundings = {
   }[]
   group: Pick<Incident, 'id' | 'title' | 'status' | 'role'>[]
   workflow: { id: string; url: string | null } | null
-  actions: { action: 'resolve' | 'escalate' | 'cancel' | 'investigate' | 'comment'; refused: string | null }[]
+  actions: { action: PersonAction; refused: string | null }[]
 }
+
+/** What a person can do about an incident. */
+export type PersonAction =
+  | 'resolve'
+  | 'escalate'
+  | 'cancel'
+  | 'take'
+  | 'give_back'
+  | 'expected'
+  | 'investigate'
+  | 'comment'
 
 /** An incident, its log up to now and on, and what stands around it. */
 export function useIncident(id: string) {

@@ -1,6 +1,6 @@
-import type { IncidentEvent } from '../../domain/event.ts'
+import type { EventMetadata, IncidentEvent, NotedCode } from '../../domain/event.ts'
 import type { VerificationOutcome } from '../../domain/verification.ts'
-import { kinds } from '../kinds.tsx'
+import { kinds, type Shape, type Tone } from '../kinds.tsx'
 
 /** The sign of a row: of its kind, or of how it ended where that matters more. */
 export function signOf(event: IncidentEvent) {
@@ -17,7 +17,36 @@ export function signOf(event: IncidentEvent) {
   if (event.kind === 'verification') return { ...look, ...(signs[event.metadata.outcome] ?? signs.open) }
   if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
     return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
+  if (event.kind === 'looked') return { ...look, ...signOfLook(event.metadata) }
+  if (event.kind === 'noted') return { ...look, ...noted[event.metadata.code] }
   return look
+}
+
+/** A look by code: what it promised and how the resource is, the worse of the two. */
+function signOfLook({ verification, resource }: EventMetadata['looked']) {
+  if (verification === 'not_held' || resource === 'degraded') return { shape: 'cross', tone: 'critical' } as const
+  if (verification === 'open' || resource === 'unknown') return { shape: 'ring', tone: 'warning' } as const
+  return { shape: 'check', tone: 'good' } as const
+}
+
+const noted: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }> = {
+  watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
+  watch_over: { word: 'over', shape: 'check', tone: 'good' },
+  watch_unknown: { word: 'unknown', shape: 'ring', tone: 'warning' },
+  repair_confirmed: { word: 'repair held', shape: 'check', tone: 'good' },
+  reopened: { word: 'came back', shape: 'triangle', tone: 'warning' },
+  reminded: { word: 'reminded', shape: 'arrow', tone: 'warning' },
+  quiet: { word: 'quiet', shape: 'check', tone: 'good' },
+  crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
+  late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
+  ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },
+  kept: { word: 'not investigated', shape: 'bar', tone: 'warning' },
+  taken: { word: 'taken', shape: 'diamond', tone: 'info' },
+  given_back: { word: 'given back', shape: 'diamond', tone: 'quiet' },
+  owner_lapsed: { word: 'lapsed', shape: 'diamond', tone: 'warning' },
+  expected_marked: { word: 'expected', shape: 'check', tone: 'quiet' },
+  expected_ended: { word: 'mark ended', shape: 'bar', tone: 'quiet' },
+  not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'warning' },
 }
 
 /** What is neither proved nor disproved is no success: a ring where it could not be read, a bar where nothing was promised. */

@@ -3,7 +3,7 @@ import { kinds } from '../kinds.tsx'
 import { useNow } from '../now.ts'
 import { Link } from '../router.tsx'
 import { moment, span } from '../time.ts'
-import { Resource, SeverityMark, StatusMark } from '../words.tsx'
+import { Remarks, Resource, SeverityMark, StatusMark } from '../words.tsx'
 import type { ListedIncident } from './query.ts'
 
 export function IncidentTable({ items, current }: { items: ListedIncident[]; current: string | null }) {
@@ -51,6 +51,7 @@ function Row({ incident, now, isCurrent }: { incident: ListedIncident; now: numb
       </td>
       <td className="wide">
         <StatusMark status={status} />
+        <Remarks incident={incident} />
       </td>
       <td>
         <Link className="title" href={`/incidents/${id}`}>
@@ -61,6 +62,7 @@ function Row({ incident, now, isCurrent }: { incident: ListedIncident; now: numb
         </div>
         <div className="under small">
           <StatusMark status={status} /> <span className="soft">· {age}</span>
+          <Remarks incident={incident} />
         </div>
       </td>
       <td className="wide mono">

@@ -1,0 +1,133 @@
+import type { EscalationReport } from '../domain/escalation.ts'
+import { escalationReport } from '../domain/escalation-report.ts'
+import { agentActor, type NewEvent, systemActor } from '../domain/event.ts'
+import type { ClosedBy, EscalationCategory, Incident, ResolveOutcome, Severity } from '../domain/incident.ts'
+import { cancelledSeconds } from '../domain/lifecycle.ts'
+import { type StoredClaim, type Unshown, withMarks } from '../domain/stored-claim.ts'
+import { append } from './append.ts'
+import type { Trx } from './connect.ts'
+import { enqueueNotification } from './deliveries.ts'
+import { eventsOf } from './events.ts'
+import { readSettings } from './settings.ts'
+import type { IncidentRow } from './tables.ts'
+import type { Person } from './taker.ts'
+
+export type Closing =
+  | {
+      status: 'resolved'
+      resolution: string
+      outcome: ResolveOutcome
+      claims: StoredClaim[]
+      unshown?: Unshown[]
+      confidence: string | null
+    }
+  | {
+      status: 'escalated'
+      reason: string
+      code: string
+      category?: EscalationCategory
+      unshown?: Unshown[]
+      /** What a person does first; by the code where nobody said. */
+      nextStep?: string | null
+      /** The person who has it from now on. */
+      ownerId?: string
+    }
+  | { status: 'cancelled'; reason: string; untilSeconds?: number }
+
+export type ClosedAs = {
+  actor: string
+  stepKey: string | null
+  /** The watchdog fences the run it closes over. */
+  nextAttempt?: boolean
+  turn?: number | null
+}
+
+/** Its run ended by itself while a person asked for it: it is theirs. */
+export async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
+  const text = `${name} has this incident`
+  await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'taken', text } })
+}
+
+/** The agent's run, a person, or code alone: as the actor of the closing row says. */
+export function closedByActor(actor: string): ClosedBy {
+  if (actor === agentActor) return 'agent'
+  return actor === systemActor ? 'code' : 'person'
+}
+
+/** How long its alerts are given: after a repair until it is looked at, after a cancellation until it counts no more. */
+export async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
+  const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
+  if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
+  // What is over is with nobody: what fires then is reminded of, or investigated, as for any other.
+  const given = { ownerId: null, ownedAt: null }
+  if (closing.status === 'cancelled') {
+    return { ...given, cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
+  }
+  if (closing.outcome !== 'repaired') return given
+  const settings = await readSettings(trx)
+  const firing = await trx
+    .selectFrom('alert')
+    .select('source')
+    .distinct()
+    .where('incidentId', '=', row.id)
+    .where('status', '=', 'firing')
+    .execute()
+  // Of a sender without ends only a repeat after this shows that the alert fires on.
+  const firesOn = firing.some(({ source }) => settings.value<boolean | null>('alert.ends', source) ?? true)
+  return { ...given, watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
+}
+
+/** Puts the notification of a closing into the outbox. */
+export async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
+  // Who took it knows.
+  if (closing.status === 'escalated' && !closing.ownerId) {
+    const isPage = closing.category !== 'mitigated'
+    await enqueueNotification(trx, closed, 'escalated', text, null, { page: isPage })
+  }
+  if (closing.status === 'resolved' && closing.outcome !== 'expected') {
+    await enqueueNotification(trx, closed, 'resolved', text, null, { page: false })
+  }
+}
+
+/** What a person who is handed the incident reads first, from its rows as they are now. */
+export async function reportOf(
+  trx: Trx,
+  incident: Incident,
+  closing: Extract<Closing, { status: 'escalated' }>,
+): Promise<EscalationReport> {
+  const first = await trx
+    .selectFrom('alert')
+    .select('startsAt')
+    .where('incidentId', '=', incident.id)
+    .orderBy('startsAt')
+    .limit(1)
+    .executeTakeFirst()
+  return escalationReport(incident, await eventsOf(trx, incident.id, { attempt: incident.attempt }), {
+    code: closing.code,
+    said: closing.reason,
+    nextStep: closing.nextStep ?? null,
+    since: first?.startsAt ?? null,
+  })
+}
+
+/** The row that ends the incident's log, for now. */
+export function closingEvent(
+  closing: Closing,
+  severity: Severity,
+  by: ClosedAs,
+  report: EscalationReport | null,
+): NewEvent {
+  const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
+  if (closing.status === 'resolved') {
+    const { resolution, outcome, claims, confidence, unshown = [] } = closing
+    const metadata = { resolution, outcome, claims, confidence, ...(unshown.length > 0 && { unshown }) }
+    return { ...common, kind: 'resolved', detail: withMarks(resolution, claims, unshown), metadata }
+  }
+  if (closing.status === 'escalated') {
+    const { reason, code, category, unshown = [] } = closing
+    const more = { ...(category && { category }), ...(report && { report }), ...(unshown.length > 0 && { unshown }) }
+    const metadata = { reason, code, severity, ...more }
+    return { ...common, kind: 'escalated', detail: withMarks(reason, [], unshown), metadata }
+  }
+  return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
+}

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import pino from 'pino'
+import { incidentButton } from '../../clients/slack/button.ts'
+import { createSlackClient } from '../../clients/slack/client.ts'
+import { useSlackChannel } from '../../db/slack/channel.ts'
+import { startSlack } from '../../worker/slack.ts'
+import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
+import { claimedIncident, openedIncident } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { useApi } from './api.ts'
+
+const publicUrl = 'https://nightshift.example'
+let slack: ScriptedSlack
+let worker: { stop(): Promise<void> }
+
+beforeAll(async () => {
+  slack = await startScriptedSlack()
+})
+const api = useApi(() => ({ slack: createSlackClient(slack.settings), publicUrl }))
+beforeAll(async () => {
+  await useSlackChannel(api.db, slack.settings.channel)
+  worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
+    ...{ paceSeconds: 0, pollEveryMs: 50 },
+  })
+  const people = { anna: {}, bert: {}, vera: { role: 'viewer' }, gone: { disabled: true } }
+  for (const [name, more] of Object.entries(people)) {
+    const slackUserId = `U0${name.toUpperCase()}`
+    const body = { role: 'operator', maxRisk: 'low', incidentTypes: null, disabled: false, slackUserId, ...more }
+    expect((await api.put(`/operators/${name}`, { body })).status).toBe(200)
+  }
+})
+afterAll(async () => {
+  await worker?.stop()
+  await slack?.stop()
+})
+beforeEach(() => {
+  slack.calls.length = 0
+})
+
+/** The first message of the incident's thread, once Slack has it. */
+const root = (id: string) =>
+  eventually('the thread', () =>
+    [...slack.messages.values()].find(
+      ({ body }) => body.thread_ts === undefined && JSON.stringify(body.blocks).includes(`Nightshift, ${id}`),
+    ),
+  )
+async function send(form: URLSearchParams) {
+  const body = form.toString()
+  const headers = slack.signed(body)
+  const response = await api.api.app.request('http://localhost/slack/interactions', { method: 'POST', headers, body })
+  expect(response.status).toBe(200)
+}
+const press = async (user: string, id: string, action: 'take' | 'give_back') =>
+  send(slack.press(user, (await root(id)).ts, action))
+const whisper = (user: string, text: string) =>
+  eventually(`${user} to hear ${text}`, () => slack.whispers(user).find((each) => each.includes(text)))
+const owner = async (id: string) => (await api.get(`/incidents/${id}`)).body.owner as unknown
+
+const critical = { severity: 'critical' } as const
+
+test('who is known here takes an incident by a button and gives it back, and the thread says so', async () => {
+  const id = await openedIncident(api.db, critical)
+  const { ts } = await root(id)
+  expect(Object.keys(slack.buttons(ts))).toEqual(['take', 'open'])
+  await press('U0ANNA', id, 'take')
+  await whisper('U0ANNA', 'It is yours')
+  expect(await owner(id)).toMatchObject({ name: 'anna' })
+  await eventually('the button to change', () => slack.buttons(ts).give_back)
+  expect(JSON.stringify((await root(id)).body)).toContain('anna has it')
+  await press('U0ANNA', id, 'give_back')
+  await whisper('U0ANNA', 'It is given back')
+  expect(await owner(id)).toBeNull()
+})
+
+test('a run ends first', async () => {
+  const id = await claimedIncident(api.db, critical)
+  await press('U0ANNA', id, 'take')
+  await whisper('U0ANNA', 'its run ends first')
+  expect(api.told.at(-1)).toMatchObject({ signal: 'cancelInvestigation', incidentId: id })
+})
+
+test.each([
+  ['U0STRANGER', 'I do not know who you are'],
+  ['U0VERA', 'vera (viewer) lacks the permission manage_incident'],
+  ['U0GONE', 'gone is disabled'],
+])('%s takes nothing', async (user, why) => {
+  const id = await openedIncident(api.db, critical)
+  await press(user, id, 'take')
+  await whisper(user, why)
+  expect(await owner(id)).toBeNull()
+})
+
+test('a button of another incident, of another action or of nobody takes nothing, and is written down', async () => {
+  const id = await openedIncident(api.db, critical)
+  const { ts } = await root(id)
+  const secret = slack.settings.signingSecret
+  const [, foreign] = incidentButton(secret, 'inc_other', 'take').split('.')
+  for (const value of [`${id}.${foreign}`, incidentButton(secret, id, 'give_back'), `${id}.${'A'.repeat(43)}`, 'x']) {
+    await send(slack.press('U0ANNA', ts, 'take', { value }))
+  }
+  await whisper('U0ANNA', 'not one of mine')
+  expect(await owner(id)).toBeNull()
+  const written = async () =>
+    ((await api.get('/audit?what=security.foreign_button')).body as unknown as { items: unknown[] }).items.length
+  await eventually('all of them to be written down', async () => (await written()) === 4)
+})
+
+test('an old button of what is closed by now takes nothing and says why', async () => {
+  const id = await openedIncident(api.db, critical)
+  const old = slack.press('U0BERT', (await root(id)).ts, 'take')
+  await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted it', outcome: 'repaired' } })
+  await send(old)
+  await whisper('U0BERT', 'Nothing was done: it is resolved')
+})
