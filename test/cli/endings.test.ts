@@ -109,7 +109,7 @@ const whole = (rest: Partial<AnIncident>) => ({ ...incidentExample, ...incident(
 test('a show does not end well while an alert fires that nobody has', async () => {
   const closed = whole({ status: 'resolved', outcome: 'self_resolved', closedBy: 'agent' })
   await expect(tellWhatFires(apiWith(whole({ category: 'mitigated' }), closed))).rejects.toThrow(
-    'An alert fires that nobody has and nothing watches: service_down of inc_1.',
+    'An alert fires that no person has and nothing watches: service_down of inc_1.',
   )
   await tellWhatFires(apiWith(whole({ category: 'mitigated' })))
   await tellWhatFires(apiWith({ ...closed, alerts: { firing: 0, unknown: 0 } }))
