@@ -7,7 +7,7 @@ import { say } from './say.ts'
 
 /**
  * Says of every alert that still fires who has it, at the end of a show. Throws when one fires on a closed incident that no person has
- * and nothing watches: that is never how it ends.
+ * and nothing watches: that is a wrong end of every show.
  */
 export async function tellWhatFires(api: Core): Promise<void> {
   const incidents = await listAll(api, '/api/v1/incidents?limit=100', anIncident, 100)
@@ -21,15 +21,15 @@ export async function tellWhatFires(api: Core): Promise<void> {
   const unwatched = firing.filter((incident) => whoHas(incident) === null)
   if (unwatched.length === 0) return
   const named = unwatched.map(({ id, type }) => `${type} of ${id}`).join(', ')
-  throw new CommandFailed('unresolved', `An alert fires that nobody has and nothing watches: ${named}.`)
+  throw new CommandFailed('unresolved', `An alert fires that no person has and nothing watches: ${named}.`)
 }
 
 function toldFiring(incident: AnIncident): string {
   const { type, resource, id } = incident
-  return `${inert(type)} on ${inert(resource?.id ?? id)} fires on: ${whoHas(incident) ?? 'nobody has it'}.`
+  return `${inert(type)} on ${inert(resource?.id ?? id)} fires on: ${whoHas(incident) ?? 'no person has it'}.`
 }
 
-/** Who answers for an incident whose alert fires; null where nobody does. */
+/** Who answers for an incident whose alert fires; null where no one does. */
 export function whoHas(incident: AnIncident): string | null {
   const { status, outcome, category, closedBy, watchUntil, cancelledUntil, owner, keptReason } = incident
   if (owner) return `${inert(owner.name)} has it`

@@ -25,7 +25,7 @@ const mitigated: Ending = {
   missing: ({ alerts }) => (alerts.firing > 0 ? [] : ['the alert of what is still broken fires']),
 }
 
-/** How a good investigation ends, by scenario: what is still broken is nobody's repair, and what fires is nobody's "over". */
+/** How a good investigation ends, by scenario: what is still broken is not repaired, and what still fires is not over. */
 const endings: Record<ScenarioName, Ending> = {
   replication_lag: repaired,
   disk_pressure: repaired,

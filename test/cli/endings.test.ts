@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
-import type { AnIncident } from '../../cli/core.ts'
-import { whoHas } from '../../cli/demo/still-firing.ts'
+import { incidentExample } from '../../api/examples.ts'
+import type { AnIncident, Core } from '../../cli/core.ts'
+import { tellWhatFires, whoHas } from '../../cli/demo/still-firing.ts'
 import { scenarioNames, wrongsOfEnding } from '../../cli/lab/endings.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 
@@ -100,3 +101,16 @@ test.each<[string, Partial<AnIncident>]>([
 ])('an alert that fires on an incident that ended as %s has nobody', (_, rest) =>
   expect(whoHas(incident(rest))).toBeNull(),
 )
+
+const apiWith = (...items: AnIncident[]) =>
+  ({ url: 'http://api.test', get: async () => ({ items, nextCursor: null }) }) as unknown as Core
+const whole = (rest: Partial<AnIncident>) => ({ ...incidentExample, ...incident({}), ...rest }) as AnIncident
+
+test('a show does not end well while an alert fires that nobody has', async () => {
+  const closed = whole({ status: 'resolved', outcome: 'self_resolved', closedBy: 'agent' })
+  await expect(tellWhatFires(apiWith(whole({ category: 'mitigated' }), closed))).rejects.toThrow(
+    'An alert fires that no person has and nothing watches: service_down of inc_1.',
+  )
+  await tellWhatFires(apiWith(whole({ category: 'mitigated' })))
+  await tellWhatFires(apiWith({ ...closed, alerts: { firing: 0, unknown: 0 } }))
+})

@@ -80,7 +80,7 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   expect(output).toContain('is escalated: mitigated.')
   expect(output).toContain('host_down on host-osl-1 fires on: mitigated, people have it.')
   expect(output).toMatch(/Mark the host as repaired:\s+npm run -s nightshift -- lab heal/)
-  expect(output).not.toContain('nobody has')
+  expect(output).not.toContain('no person has')
 
   interrupt()
   expect(await ended).not.toBeNull()
