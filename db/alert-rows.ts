@@ -5,7 +5,7 @@ import { append } from './append.ts'
 import type { Trx } from './connect.ts'
 import type { AlertRow } from './tables.ts'
 
-/** The occurrence of an alert that goes on, as far as anybody knows. At most one for each sender and fingerprint. */
+/** The occurrence of an alert that fires, or may fire. At most one for each sender and fingerprint. */
 export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRow | null> {
   const row = await trx
     .selectFrom('alert')

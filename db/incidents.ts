@@ -91,7 +91,7 @@ export type NewIncident = {
   previousId?: string | null
 }
 
-/** Opens an incident. Whoever opens it announces it: `announceCritical`. */
+/** Opens an incident. The caller announces it: `announceCritical`. */
 export async function openIncident(trx: Trx, incident: NewIncident): Promise<Incident> {
   const row = await trx
     .insertInto('incident')

@@ -58,7 +58,7 @@ export type Ingested = {
  * incident, alert.
  */
 export async function ingestAlert(db: Db, received: Alert): Promise<Ingested> {
-  // Whoever can raise an alert can write anything into it.
+  // A sender can write anything into an alert.
   const alert = cleanse(received)
   return await db.transaction().execute(async (trx) => {
     await sql`select pg_advisory_xact_lock(hashtextextended(${`${alert.source}/${alert.fingerprint}`}, 0))`.execute(trx)

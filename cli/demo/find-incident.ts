@@ -78,7 +78,7 @@ async function hasNewAlert(api: Core, { id }: AnIncident, { at }: Fault): Promis
   return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
 }
 
-/** An alert that came once too often today is only counted: nothing follows, and whoever waits would wait for ever. */
+/** An alert whose attempts of the day are used up is only counted: the wait for an incident would never end. */
 async function taken(incident: AnIncident, { at, on }: Fault): Promise<AnIncident> {
   const wasClosed = incident.closedAt !== null && Date.parse(incident.closedAt) < Date.parse(at)
   if (!wasClosed) return incident

@@ -16,7 +16,7 @@ export type Course = {
   times?: Record<string, number>
   /** Places to take in turn, since an alert has three attempts a day. */
   targets?: string[]
-  /** Goes on when everything is told: it is healed at the end, unless somebody stops it before. */
+  /** The fault lasts beyond the scenario, so the scenario heals it at its end. */
   isHealed?: true
   /** Where nobody has to decide anything it is over by then, or never. */
   limitSeconds?: number

@@ -5,7 +5,7 @@ const dayMs = 24 * 3_600_000
 
 /**
  * The first of these places that nothing is broken on, and that had no incident of this type today: an alert has three attempts a day, and
- * two plays on one place would repair each other's fault. Null: there is none.
+ * two plays on one place would repair each other's fault. Null when no place is left.
  */
 export async function freshTarget(api: Core, lab: LabClient, type: string, targets: string[]): Promise<string | null> {
   const [incidents, faults] = await Promise.all([

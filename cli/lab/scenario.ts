@@ -29,7 +29,7 @@ export type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout
 
 /**
  * Breaks it, follows its own incident to the end, asks the oracle about the state, and looks how the incident ended. Both decide the exit
- * code: that a tenant's full disk is handed to a person is a good end, that it is called repaired is none.
+ * code: a full disk of a tenant ends well with a person, and wrongly as repaired.
  */
 export async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options

@@ -33,7 +33,7 @@ export function incidentButton(secret: string, incidentId: string, action: Incid
 
 export type IncidentPress = 'take' | 'give_back'
 
-/** The incident that a button names; null when it is none of ours by its form alone. */
+/** The incident that a button names; null when its form is not ours. */
 export function incidentOfButton(value: string): string | null {
   return /^(inc_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
 }

@@ -44,7 +44,7 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     const view = await lifecycleView(trx, row, settings)
     const decision = decideLifecycle(view, 'tick', lifecycleRules(settings, row.type))
     const effect = await carryOut(trx, row, decision)
-    // A run is told once for each time that its alerts go quiet, or a long wait would fill its history.
+    // One signal for each time that the alerts go quiet: more would fill the history of a run that waits for days.
     if (effect.tellRun) await storeCheck(trx, incidentId, null)
     else await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'look' })
     return effect
@@ -272,7 +272,7 @@ async function newestLabels(trx: Trx, incidentId: string): Promise<Record<string
   return alert?.labels ?? {}
 }
 
-/** Hands over what no further attempt would mend, quoting what was tried. */
+/** Hands over what another attempt would not repair, quoting what was tried. */
 export async function escalateByTable(
   trx: Trx,
   row: IncidentRow,
