@@ -126,8 +126,10 @@ async function onlyCounts(trx: Trx, incidentId: string): Promise<boolean> {
   const row = await trx.selectFrom('incident').selectAll().where('id', '=', incidentId).executeTakeFirstOrThrow()
   const { status, closedBy, outcome } = row
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return true
-  if (status === 'escalated' || closedBy === 'person') return closedBy !== null
-  return status === 'resolved' && closedBy === 'agent' && outcome === 'repaired' && row.watchUntil !== null
+  if (status === 'escalated') return closedBy !== null
+  // What is cancelled or expected is so until a time, which only the table knows.
+  if (status === 'cancelled' || outcome === 'expected') return false
+  return closedBy === 'person' || (closedBy === 'agent' && outcome === 'repaired' && row.watchUntil !== null)
 }
 
 /** The sender gave a new start without an end before it: the old occurrence is over, a new one begins. */
@@ -171,6 +173,7 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
     case 'flap_tell_owner':
       await appendAlert(trx, row.id, alert, 'flapped')
       if (decision.do === 'flap_tell_owner') await tellOwner(trx, row.id)
+      await scheduleCheck(trx, row.id)
       return done(alert, row.id, 'flapped')
     case 'reopen':
       await appendAlert(trx, row.id, alert, 'reopened')
@@ -185,6 +188,7 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
     default: {
       const effect = await carryOut(trx, row, decision)
       if (!current) await appendAlert(trx, row.id, alert, 'repeated')
+      await scheduleCheck(trx, row.id)
       return done(alert, row.id, 'repeated', effect)
     }
   }

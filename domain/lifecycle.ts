@@ -240,7 +240,7 @@ export function nextCheckMs(view: LifecycleView, rules: LifecycleRules): number 
     return Math.max(nowMs, view.lastEndMs + quietSecondsFor(status, rules) * 1000)
   }
   if (alerts.firing === 0) return null
-  if (status === 'cancelled') return view.cancelledUntilMs
+  if (status === 'cancelled') return view.cancelledUntilMs ?? (view.closedAtMs ?? nowMs) + cancelledSeconds * 1000
   if (status !== 'resolved') return null
   if (view.outcome === 'expected') return view.expectedUntilMs
   if (view.closedBy === 'person') {

@@ -84,7 +84,8 @@ export async function tellAgainLater(db: Db, incidentId: string): Promise<void> 
 /** Stores when the watchdog has to decide again. The caller holds the incident's lock. */
 export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = false } = {}): Promise<void> {
   const row = await lockIncident(trx, incidentId)
-  if (!row) return
+  // What waits to be looked at has its own deadline.
+  if (!row || row.lookWanted === 'expected') return
   const settings = await readSettings(trx)
   const view = await lifecycleView(trx, row, settings)
   const dueMs = nextCheckMs(view, lifecycleRules(settings, row.type))

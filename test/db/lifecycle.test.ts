@@ -4,6 +4,7 @@ import { append } from '../../db/append.ts'
 import type { Closing } from '../../db/closing.ts'
 import { sendDigests } from '../../db/digest.ts'
 import { eventsOf } from '../../db/events.ts'
+import { markIncidentExpected } from '../../db/expectations.ts'
 import { claimIncident, closeIncident, incidentById } from '../../db/incidents.ts'
 import { earlierAttempts } from '../../db/lifecycle/attempts.ts'
 import { dueIncidents, tickIncident } from '../../db/lifecycle/carry-out.ts'
@@ -218,6 +219,45 @@ describe('nothing that fires is dropped', () => {
     await watchdog()
     expect(await standing(id)).toMatchObject({ status: 'open' })
   })
+})
+
+test('what begins again while it is cancelled, and never repeats, is investigated when the cancellation is over', async () => {
+  const { id, startsAt } = await raised()
+  await closed(id, 'cancelled', 'user:anna')
+  await ends(startsAt, await nowIso())
+  await pass(600)
+  expect((await raised()).id).toBe(id)
+  expect(await standing(id)).toMatchObject({ status: 'cancelled', alerts: { firing: 1 } })
+  await pass(24 * 3600)
+  await watchdog()
+  expect(await standing(id)).toMatchObject({ status: 'open' })
+})
+
+test('a cancellation that is over: the next repeat is investigated, watchdog or not', async () => {
+  const { id, startsAt } = await raised()
+  await closed(id, 'cancelled', 'user:anna')
+  await pass(25 * 3600)
+  expect((await fires(startsAt)).outcome).toBe('reopened')
+})
+
+test('what is expected and comes back is held for a look; when nobody looks, it goes the normal way', async () => {
+  const { id, startsAt } = await raised()
+  const by = { operatorId: await ensureOperator(database.db, 'anna', 'operator'), actor: 'user:anna', name: 'anna' }
+  const until = new Date(Date.parse(await nowIso()) + 86_400_000).toISOString()
+  const subject = { subject: 'alert' as const, source: 'alertmanager', fingerprint }
+  await database.db
+    .transaction()
+    .execute((trx) => markIncidentExpected(trx, id, { ...subject, until, reason: 'every night', state: {} }, by))
+  expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'expected' })
+  await ends(startsAt, await nowIso())
+  await pass(60)
+  expect((await raised()).id).toBe(id)
+  await watchdog()
+  expect(await noted(id)).not.toContain('not_as_expected')
+  await pass(121)
+  await watchdog()
+  expect(await noted(id)).toContain('not_as_expected')
+  expect(await standing(id)).toMatchObject({ status: 'open' })
 })
 
 describe('after a repair', () => {
