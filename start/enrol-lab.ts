@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { labClient } from '../lab/client.ts'
 
 type Lab = Pick<ReturnType<typeof labClient>, 'devices' | 'enrol'>
@@ -12,12 +13,28 @@ export async function enrolLab(apiUrl: string, adminToken: string, lab: Lab): Pr
     // A simple one, which every machine has: routes without any are not what somebody wants.
     const checks = [{ path: `${root}/site/routes.json`, argv: ['grep', '-c', 'routes', '{path}'] }]
     const terms = { capabilities: [], roots: [{ path: root, writable: true }], checks }
-    await ask(apiUrl, adminToken, 'PUT', `/devices/${id}`, { url, mode: 'all', terms })
+    await whenKnown(() => ask(apiUrl, adminToken, 'PUT', `/devices/${id}`, { url, mode: 'all', terms }))
     const { token } = (await ask(apiUrl, adminToken, 'POST', `/devices/${id}/enrolment`, {})) as { token: string }
     await lab.enrol(id, apiUrl, token)
     await ask(apiUrl, adminToken, 'POST', `/devices/${id}/health`, {})
   }
   return waiting.length
+}
+
+const knownWithinMs = 20_000
+const tryAgainMs = 250
+
+/** A core API that has just started may not have asked the lab yet what there is. */
+async function whenKnown<T>(work: () => Promise<T>): Promise<T> {
+  const until = Date.now() + knownWithinMs
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (Date.now() > until || !(error instanceof Error && error.message.includes('NO_RESOURCE'))) throw error
+      await sleep(tryAgainMs)
+    }
+  }
 }
 
 async function ask(apiUrl: string, token: string, method: string, path: string, body: object): Promise<unknown> {
