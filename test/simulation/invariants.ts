@@ -147,18 +147,20 @@ function isEvidence(row: IncidentEvent): boolean {
 
 /** Design 9.4: no identical call twice in a row, no handing over without one look. */
 function nothingWasRepeated({ rows }: SimIncident, tell: Tell): void {
-  let before: { attempt: number; text: string; callId: string } | null = null
+  let before: { attempt: number; text: string; callId: string; code: string } | null = null
   let looks = 0
   for (const row of rows) {
     if (row.kind === 'tool_finished' && ['read', 'resolve'].includes(row.metadata.effect)) looks += 1
     if (row.kind !== 'call_judged') continue
-    const { tool, verdict, callId } = row.metadata
+    const { tool, verdict, callId, code } = row.metadata
     const { reason: _, ...args } = row.metadata.arguments ?? {}
     const text = `${tool} ${JSON.stringify(args)}`
     const isSame = before?.attempt === row.attempt && before.text === text && before.callId !== callId
-    if (verdict === 'run' && isSame) tell('9.4', `${tool} twice in a row`)
+    // An ending that was corrected for its words may come again: what is not shown is then marked.
+    const isCorrected = before?.code === 'CLAIM_NOT_SHOWN' || before?.code === 'PHANTOM_CLAIM'
+    if (verdict === 'run' && isSame && !isCorrected) tell('9.4', `${tool} twice in a row`)
     if (verdict === 'run' && tool === 'escalate_incident' && looks === 0) tell('9.4', 'handed over without a look')
-    before = { attempt: row.attempt, text, callId }
+    before = { attempt: row.attempt, text, callId, code }
   }
 }
 
