@@ -6,7 +6,7 @@ import { type Lab, nodeDirectory, writeForNode } from './state.ts'
 /** Makes a node's service end some seconds after each of its starts, for as long as it is there. Relative to the node's directory. */
 export const lifetimeFile = 'etc/lifetime.json'
 
-/** Whoever starts the service finds it well, and it does not last: no converge knows why. */
+/** The service is well when it starts and dies again soon: a converge does not repair the cause. */
 export function limitLifetime(lab: Lab, node: string): void {
   const text = `${JSON.stringify({ seconds: lab.paceSeconds })}\n`
   writeForNode(lab, join(nodeDirectory(lab, node), lifetimeFile), text)

@@ -13,7 +13,7 @@ export function isUp(deadlineMs: number): boolean {
   return true
 }
 
-/** Notes that something was left undone for want of time. */
+/** Notes that time ran out before something was done. */
 export function noteCut(): void {
   hasCut = true
 }
