@@ -33,7 +33,9 @@ export function App() {
   // Once used, the code leaves the address: what the page has to say about it must not go with it while the session is asked.
   if (code !== null || (cameByCode && session.isPending)) return <SignInPage code={code} />
   if (session.isPending) return <Loading what="Nightshift" />
-  if (session.error) return <Failed error={session.error} again={() => void session.refetch()} />
+  // Once signed in, the page stays while the server is away: its stream reconnects and asks again.
+  if (session.error && session.data === undefined)
+    return <Failed error={session.error} again={() => void session.refetch()} />
   if (!session.data) return <SignInPage code={null} />
   return (
     <LiveProvider>

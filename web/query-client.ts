@@ -13,7 +13,8 @@ export const queryClient: QueryClient = new QueryClient({
     queries: {
       staleTime: 30_000,
       refetchOnWindowFocus: false,
-      retry: (failures, error) => failures < 2 && !(error instanceof ApiProblem && error.status < 500),
+      retry: (failures, error) =>
+        failures < 2 && !(error instanceof ApiProblem && error.status > 0 && error.status < 500),
     },
   },
 })

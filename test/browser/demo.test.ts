@@ -222,6 +222,25 @@ test('a page goes on by itself where it was when the server was away', async () 
   await found.waitFor()
 })
 
+test('a page that is open stays open when the server stops answering while it asks', async () => {
+  page = await signedIn(browser, spine)
+  let letListen = () => {}
+  const held = new Promise<void>((resolve) => {
+    letListen = resolve
+  })
+  await page.route('**/api/v1/stream*', (route) => held.then(() => route.continue()))
+  await page.reload()
+  await page.getByRole('table').waitFor()
+  // What the stream makes the page ask again fails, the session among it.
+  await page.route(/\/auth\/session|\/api\/v1\/(?!stream)/, (route) => route.abort())
+  const failed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/auth/session'))
+  letListen()
+  await failed
+  await page.getByRole('alert').first().waitFor()
+  await page.getByRole('table').waitFor()
+  await page.getByText('Live', { exact: true }).waitFor()
+})
+
 test('what came in before the page could listen is on it all the same', async () => {
   page = await signedIn(browser, spine)
   await page.route('**/api/v1/stream*', (route) => route.abort())

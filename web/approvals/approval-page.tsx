@@ -17,14 +17,9 @@ export function ApprovalPage({ id }: { id: string }) {
       <p className="small">
         <Link href="/approvals">← Approvals</Link>
       </p>
-      {approval.error ? (
-        <>
-          <Heading title="Approval" />
-          <Failed error={approval.error} again={() => void approval.refetch()} />
-        </>
-      ) : (
-        <ApprovalCard approval={approval.data} />
-      )}
+      {!approval.data && <Heading title="Approval" />}
+      {approval.error && <Failed error={approval.error} again={() => void approval.refetch()} />}
+      {approval.data && <ApprovalCard approval={approval.data} />}
     </>
   )
 }

@@ -14,7 +14,7 @@ export function IncidentPage({ id }: { id: string }) {
   const place = usePlace()
   const { incident, surroundings, events } = useIncident(id)
   if (incident.isPending) return <Loading what="the incident" />
-  if (incident.error) {
+  if (!incident.data) {
     return (
       <>
         <Heading title="Incident" />
@@ -30,6 +30,7 @@ export function IncidentPage({ id }: { id: string }) {
         </Heading>
         <Actions incident={incident.data} surroundings={surroundings.data ?? null} />
       </header>
+      {incident.error && <Failed error={incident.error} again={() => void incident.refetch()} />}
       {incident.data.status === 'awaiting_approval' && <Waiting incidentId={id} />}
       {incident.data.status === 'escalated' && <Report events={events.data ?? []} />}
       <Facts incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
