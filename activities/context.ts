@@ -4,7 +4,7 @@ import { storeBody } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
-import { claimIncident, closeIncident, incidentById } from '../db/incidents.ts'
+import { claimIncident, closeIncident, incidentById, lockIncident, toIncident } from '../db/incidents.ts'
 import { neighboursOf, resourceById } from '../db/inventory.ts'
 import { earlierAttempts } from '../db/lifecycle/attempts.ts'
 import { peopleSaid, whyReopened } from '../db/notes.ts'
@@ -22,7 +22,7 @@ import type { EscalationCode } from '../workflows/outcome.ts'
 import { GiveUp } from './failure.ts'
 import { beating } from './heartbeat.ts'
 import { outlast } from './outlast.ts'
-import { assertOwnRun, ownWorkflowId } from './own-run.ts'
+import { assertOwnRun, mayClaim, ownRunId, ownRunOf, ownWorkflowId, recordForgery } from './own-run.ts'
 import { escalationReason } from './reason.ts'
 import { stepKey } from './step-key.ts'
 
@@ -94,16 +94,16 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
       if (settings.value<boolean>('agent.paused')) return null
       const workflowId = ownWorkflowId()
       // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
-      if (workflowId !== `investigate:${input.incidentId}:${input.attempt}`) return null
-      return await db.transaction().execute(async (trx) => {
-        const claimed = await claimIncident(trx, {
-          ...input,
-          workflowId,
-          timeBudgetSeconds: settings.value<number>('agent.time_budget'),
-        })
-        if (!claimed) return null
-        const incident = await incidentById(trx, input.incidentId)
-        if (!incident) return null
+      if (workflowId !== `investigate:${input.incidentId}:${input.attempt}`) {
+        await recordForgery(db, input)
+        return null
+      }
+      const timeBudgetSeconds = settings.value<number>('agent.time_budget')
+      const claimed = await db.transaction().execute(async (trx): Promise<Claimed | 'forged' | null> => {
+        const row = await lockIncident(trx, input.incidentId)
+        if (!row) return null
+        if (input.attempt > row.attempt + 1 || !(await mayClaim(trx, input))) return 'forged'
+        if (!(await claimIncident(trx, { ...input, workflowId, timeBudgetSeconds }))) return null
         await append(trx, input.incidentId, input.attempt, {
           kind: 'claimed',
           actor: agentActor,
@@ -113,15 +113,16 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
             role: input.role,
             groupId: input.groupId,
             workflowId,
-            config: configInForce(settings, incident.type),
+            runId: ownRunId(),
+            config: configInForce(settings, row.type),
           },
         })
-        return {
-          type: incident.type,
-          severity: incident.severity,
-          target: incident.resource ? resourceKey(incident.resource) : 'unknown',
-        }
+        const { resource } = toIncident(row)
+        return { type: row.type, severity: row.severity, target: resource ? resourceKey(resource) : 'unknown' }
       })
+      if (claimed !== 'forged') return claimed
+      await recordForgery(db, input)
+      return null
     },
 
     /**
@@ -160,6 +161,7 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
 
     /** How it ended, for the workflow's result: the head hash lets a later alteration of the log be proved. */
     async closing(incidentId: string): Promise<{ status: string; headHash: string | null }> {
+      await ownRunOf(db, incidentId)
       const row = await db
         .selectFrom('incident')
         .select(['status', 'headHash'])

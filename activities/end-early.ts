@@ -1,11 +1,13 @@
 import { cancellationSignal } from '@temporalio/activity'
+import type { Closing } from '../db/closing.ts'
 import type { Db } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
 import { closeIncident, lockIncident, toIncident } from '../db/incidents.ts'
 import { lifecycleRules, lifecycleView } from '../db/lifecycle/view.ts'
 import { handOver } from '../db/owners.ts'
+import { recordSecurityEvent } from '../db/security-events.ts'
 import { readSettings } from '../db/settings.ts'
-import { takerOf } from '../db/taker.ts'
+import { stopWish, takerOf } from '../db/taker.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { isQuiet } from '../domain/lifecycle.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
@@ -15,8 +17,8 @@ import type { Interruption } from '../workflows/outcome.ts'
 import { lookOnce, verifyWrite } from './verify.ts'
 
 /**
- * Ends a run before its model does. Cancelled: one look at what was written, then closed. Alerts ended: before any write the
- * incident resolved itself; after one, its verification is finished first and the run goes on to say what it repaired.
+ * Ends a run before its model does. Stopped by a person: one look at what was written, then closed. Alerts ended: before any write
+ * the incident resolved itself; after one, its verification is finished first and the run goes on to say what it repaired.
  * Answers whether the incident is closed.
  */
 export async function endEarly(
@@ -27,21 +29,7 @@ export async function endEarly(
   const { incidentId, attempt, why } = input
   const events = await eventsOf(db, incidentId, { attempt })
   const state = fold(events, attempt)
-  if (why === 'cancel') {
-    await lookOnce(deps, { incidentId, attempt })
-    await db.transaction().execute(async (trx) => {
-      const taker = await takerOf(trx, incidentId, attempt)
-      if (taker) return await handOver(trx, incidentId, attempt, taker)
-      await closeIncident(
-        trx,
-        incidentId,
-        attempt,
-        { status: 'cancelled', ...cancellation(await eventsOf(trx, incidentId, { attempt })) },
-        { actor: agentActor, stepKey: null },
-      )
-    })
-    return true
-  }
+  if (why !== 'alert_resolved') return await stop(deps, input)
   // The model ended it already and the run waits for quiet: its words are better than a sentence of code.
   if (keepsEnding(events)) return false
   if (state.writes.length > 0) {
@@ -76,6 +64,41 @@ export async function endEarly(
   })
 }
 
+/**
+ * Ends a run that is to stop: as a person asked for, which is a row. A signal that no row stands behind stops nothing and leaves a
+ * `security_event`; a run that was cancelled in Temporal itself cannot go on, and a person gets the incident.
+ */
+async function stop(
+  deps: { db: Db; core: CorePort },
+  { incidentId, attempt, why }: { incidentId: string; attempt: number; why: Interruption },
+): Promise<boolean> {
+  const { db } = deps
+  const wish = await stopWish(db, incidentId, attempt)
+  if (wish === null && why === 'cancel') {
+    await db.transaction().execute(async (trx) => {
+      if (!(await lockIncident(trx, incidentId))) return
+      const detail = 'a signal asked this run to stop, and no person did'
+      await recordSecurityEvent(trx, incidentId, { code: 'FORGED_CANCEL', door: 'signal', subject: 'unknown', detail })
+    })
+    return false
+  }
+  await lookOnce(deps, { incidentId, attempt })
+  await db.transaction().execute(async (trx) => {
+    const taker = await takerOf(trx, incidentId, attempt)
+    if (taker) return await handOver(trx, incidentId, attempt, taker)
+    const closing: Closing =
+      wish === null
+        ? {
+            status: 'escalated',
+            code: 'RUN_STOPPED',
+            reason: 'The run was cancelled in Temporal, and no person asked for that here',
+          }
+        : { status: 'cancelled', ...cancellation(await eventsOf(trx, incidentId, { attempt })) }
+    await closeIncident(trx, incidentId, attempt, closing, { actor: agentActor, stepKey: null })
+  })
+  return true
+}
+
 function keepsEnding(events: readonly IncidentEvent[]): boolean {
   const last = events.findLast(({ kind }) => kind === 'model_answered' || kind === 'noted')
   return last?.kind === 'noted' && last.metadata.code === 'ending_kept'
@@ -87,10 +110,10 @@ function isKnownIll(state: State, resource: ResourceRef | null): boolean {
   return health !== null && health !== 'nominal' && health !== 'unknown'
 }
 
-/** Why and for how long, as the person said; a cancellation through Temporal says neither. */
+/** Why and for how long, as the person said. */
 function cancellation(events: readonly IncidentEvent[]): { reason: string; untilSeconds?: number } {
   const request = events.findLast((event) => event.kind === 'commented' && event.metadata.action === 'cancel_requested')
-  if (request?.kind !== 'commented') return { reason: 'Cancelled through Temporal' }
+  if (request?.kind !== 'commented') return { reason: 'Cancelled' }
   const { text, until } = request.metadata
   if (!until) return { reason: text }
   return { reason: text, untilSeconds: Math.max(1, (Date.parse(until) - Date.now()) / 1000) }

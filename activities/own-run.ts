@@ -1,19 +1,26 @@
-import { activityInfo } from '@temporalio/activity'
+import { activityInfo, getClient } from '@temporalio/activity'
 import { StaleRunError } from '../db/append.ts'
-import type { Db } from '../db/connect.ts'
+import type { Db, Trx } from '../db/connect.ts'
+import { eventByStepKey } from '../db/events.ts'
 import { lockIncident } from '../db/incidents.ts'
 import { recordSecurityEvent } from '../db/security-events.ts'
-import type { Run } from './step-key.ts'
+import { type Run, stepKey } from './step-key.ts'
 
 /** The workflow this activity runs for, as Temporal says it: no input can claim to be another. */
 export function ownWorkflowId(): string {
   return activityInfo().workflowExecution?.workflowId ?? 'none'
 }
 
+export function ownRunId(): string {
+  return activityInfo().workflowExecution?.runId ?? 'none'
+}
+
+const workflowIdOf = ({ incidentId, attempt }: Run) => `investigate:${incidentId}:${attempt}`
+
 /**
- * Lets only the incident's own run through, and tells whether the incident is still being worked on. Whoever starts a workflow
- * by hand with somebody else's arguments gets StaleRunError and leaves a `security_event`; so does, without the event, a run
- * that was superseded.
+ * Lets only the incident's own run through, and says whether the incident is still being worked on. Everything else gets
+ * StaleRunError, and leaves a `security_event` where it is a forgery: a workflow of another name, or one that was started under this
+ * name by somebody else than the run that claimed the incident. A run that was superseded is late, and leaves none.
  */
 export async function assertOwnRun(db: Db, run: Run): Promise<'working' | 'closed'> {
   const row = await db
@@ -22,24 +29,71 @@ export async function assertOwnRun(db: Db, run: Run): Promise<'working' | 'close
     .where('id', '=', run.incidentId)
     .executeTakeFirst()
   const own = ownWorkflowId()
-  const named = own === `investigate:${run.incidentId}:${run.attempt}`
-  if (named && row?.attempt === run.attempt && (row.assignedTo === own || row.assignedTo === null)) {
+  const isNamed = own === workflowIdOf(run)
+  const isClaimed = isNamed && (await holdsClaim(db, run))
+  if (isClaimed && row?.attempt === run.attempt && (row.assignedTo === own || row.assignedTo === null)) {
     return row.assignedTo === null ? 'closed' : 'working'
   }
-  if (!named) await recordForgery(db, run, own)
+  if (!isClaimed) await recordForgery(db, run)
   throw new StaleRunError(run.incidentId, run.attempt, row?.attempt ?? 0)
 }
 
-async function recordForgery(db: Db, run: Run, workflowId: string): Promise<void> {
+/**
+ * The run this activity works for, read from its workflow's name: for activities whose input names the incident alone. Any attempt of
+ * the incident passes, since a superseded run may still read how it ended.
+ */
+export async function ownRunOf(db: Db, incidentId: string): Promise<Run> {
+  const attempt = Number(new RegExp(`^investigate:${incidentId}:(\\d+)$`).exec(ownWorkflowId())?.[1] ?? -1)
+  if (attempt >= 0) return { incidentId, attempt }
+  await recordForgery(db, { incidentId, attempt: 0 })
+  throw new StaleRunError(incidentId, 0, 0)
+}
+
+/** Runs of which this process knows that they hold their claim: Temporal is asked once for each. */
+const holders = new Set<string>()
+const holdersKept = 10_000
+
+/**
+ * Does this very execution hold the claim of its attempt, as the run that made it or as one that continues it? Started anew under the
+ * same name it does not, whatever its input says. Claims of version 0.1.0 name no run: there the workflow's name is all there is.
+ */
+async function holdsClaim(db: Db, run: Run): Promise<boolean> {
+  const execution = `${ownWorkflowId()} ${ownRunId()}`
+  if (holders.has(execution)) return true
+  const claimed = await eventByStepKey(db, stepKey(run, 0, 'claimed', 0))
+  if (claimed?.kind !== 'claimed') return false
+  const { runId } = claimed.metadata
+  const holds = runId === undefined || runId === ownRunId() || runId === (await firstRunId())
+  if (!holds) return false
+  if (holders.size >= holdersKept) holders.clear()
+  holders.add(execution)
+  return true
+}
+
+/** The first run of the chain that this execution continues, as Temporal says it. */
+async function firstRunId(): Promise<string> {
+  const execution = await getClient().workflow.getHandle(ownWorkflowId(), ownRunId()).describe()
+  return execution.raw.workflowExecutionInfo?.firstRunId || 'unknown'
+}
+
+/** Is this the run that made the claim of its attempt, or is there none yet? Asked in the transaction that claims. */
+export async function mayClaim(trx: Trx, run: Run): Promise<boolean> {
+  const claimed = await eventByStepKey(trx, stepKey(run, 0, 'claimed', 0))
+  if (claimed?.kind !== 'claimed') return true
+  const { runId } = claimed.metadata
+  return runId === undefined || runId === ownRunId() || runId === (await firstRunId())
+}
+
+/** A workflow that does not hold this incident tried to work on it: who and what for stand on the incident. */
+export async function recordForgery(db: Db, run: Run): Promise<void> {
+  const { activityType, workflowType } = activityInfo()
   await db.transaction().execute(async (trx) => {
-    const row = await lockIncident(trx, run.incidentId)
-    // An older attempt that is still winding down is late, not forged.
-    if (!row || workflowId.startsWith(`investigate:${run.incidentId}:`)) return
+    if (!(await lockIncident(trx, run.incidentId))) return
     await recordSecurityEvent(trx, run.incidentId, {
       code: 'FORGED_RUN',
       door: 'workflow',
-      subject: workflowId.slice(0, 100).toWellFormed(),
-      detail: 'a workflow that does not hold this incident tried to work on it',
+      subject: ownWorkflowId().slice(0, 100).toWellFormed(),
+      detail: `a workflow that does not hold this incident tried to work on it: run ${ownRunId()} of ${String(workflowType).slice(0, 60)}, activity ${activityType}, attempt ${run.attempt}`,
     })
   })
 }

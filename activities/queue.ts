@@ -4,6 +4,8 @@ import type { Db } from '../db/connect.ts'
 import { groupState, stampQueue } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { decided, wake } from '../workflows/messages.ts'
+import { GiveUp } from './failure.ts'
+import { ownWorkflowId } from './own-run.ts'
 
 type QueueDeps = {
   db: Db
@@ -68,6 +70,7 @@ export function groupActivities({ db, environment }: Pick<QueueDeps, 'db' | 'env
   return {
     /** What a group is to start now, from the rows alone. */
     async planGroup(type: string, starting: string[]): Promise<GroupPlan> {
+      if (ownWorkflowId() !== `group:${type}`) throw new GiveUp('FORGED_GROUP')
       const settings = await readSettings(db, environment)
       const state = await groupState(db, type)
       const nothing = {

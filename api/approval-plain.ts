@@ -2,7 +2,7 @@ import type { Hono } from 'hono'
 import { decide } from '../db/approvals/decide.ts'
 import { evidenceOf } from '../db/approvals/evidence.ts'
 import { listApprovals } from '../db/approvals/find.ts'
-import { mintDecisionToken } from '../db/approvals/mint.ts'
+import { mintDecisionToken } from '../db/approvals/tokens.ts'
 import type { DenialCategory } from '../domain/approval.ts'
 import { denialCategory } from '../domain/approval.ts'
 import { type Principal, permissionsOf } from '../domain/operator.ts'
@@ -73,7 +73,7 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
     if (error instanceof Problem) return { text: `Nothing was decided: ${error.message}`, status: error.status }
     throw error
   }
-  const minted = await mintDecisionToken(deps.db, principal, id)
+  const minted = await mintDecisionToken(deps.db, principal, id, form.decision)
   if (minted.outcome !== 'minted') {
     const status = { not_found: 404, forbidden: 403, gone: 410 }[minted.outcome]
     return { text: `Nothing was decided: ${minted.message}.`, status }
@@ -92,7 +92,7 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
   if (!('approvalId' in decided)) {
     deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
     const message = 'message' in decided ? decided.message : 'there is no such approval'
-    const status = { not_found: 404, invalid: 422, forbidden: 403, conflict: 409, gone: 410 }[decided.outcome]
+    const status = { not_found: 404, forbidden: 403, conflict: 409, gone: 410 }[decided.outcome]
     return { text: `Nothing was decided: ${message}.`, status }
   }
   if (decided.outcome === 'recorded') {

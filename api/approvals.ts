@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { decide } from '../db/approvals/decide.ts'
 import { evidenceOf } from '../db/approvals/evidence.ts'
 import { listApprovals, neighbours } from '../db/approvals/find.ts'
-import { mintDecisionToken } from '../db/approvals/mint.ts'
+import { mintDecisionToken } from '../db/approvals/tokens.ts'
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents.ts'
 import {
@@ -81,16 +81,30 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Mints a decision token',
     description:
-      'For the signed-in person and this one approval, good for one decision, stored as a hash. The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`.',
+      'For the signed-in person, this one approval and one verdict; good once, stored as a hash. Shown for another verdict or approval it is spent. The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`.',
     params,
-    answer: z.object({ token: z.string(), approvalId: z.string(), incidentId: z.string(), expiresAt: z.string() }),
-    example: { token: '…43 characters…', approvalId, incidentId, expiresAt: '2026-11-21T01:56:02.000000Z' },
+    body: z.strictObject({ decision }),
+    bodyExample: { decision: 'approve' },
+    answer: z.object({
+      token: z.string(),
+      approvalId: z.string(),
+      incidentId: z.string(),
+      decision,
+      expiresAt: z.string(),
+    }),
+    example: {
+      token: '…43 characters…',
+      approvalId,
+      incidentId,
+      decision: 'approve',
+      expiresAt: '2026-11-21T01:56:02.000000Z',
+    },
     status: 201,
     problems: [404, 410],
     secret: true,
-    async run({ params: { id }, principal, c }) {
+    async run({ params: { id }, body, principal, c }) {
       await limitDecisions(db, c, principal, id)
-      const minted = await mintDecisionToken(db, principal, id)
+      const minted = await mintDecisionToken(db, principal, id, body.decision)
       if (minted.outcome === 'minted') {
         const { outcome: _, ...answer } = minted
         return answer
@@ -107,7 +121,7 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Approves or denies',
     description:
-      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409; a denial needs a reason, which the agent reads, and may have a `category`. An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked anew with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
+      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked anew with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
     params,
     body: z.strictObject({
       decision,
@@ -195,8 +209,6 @@ function refusal(id: string, decided: Exclude<DecisionOutcome, { outcome: 'recor
   switch (decided.outcome) {
     case 'not_found':
       return notFound(`approval ${id}`)
-    case 'invalid':
-      return new Problem(422, 'INVALID', decided.message)
     case 'forbidden':
       return new Problem(403, decided.code, decided.message)
     case 'conflict':

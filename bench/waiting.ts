@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
 import { sql } from 'kysely'
 import { decide } from '../db/approvals/decide.ts'
-import { mintDecisionToken } from '../db/approvals/mint.ts'
+import { mintDecisionToken } from '../db/approvals/tokens.ts'
 import { connect, type Db } from '../db/connect.ts'
 import { ingestAlert } from '../db/take-alert.ts'
 import { createToken, ensureOperator, principalOf } from '../db/tokens.ts'
@@ -203,7 +203,7 @@ async function decideSome(db: Db, client: Client, person: Principal): Promise<nu
     .limit(decisions)
     .execute()
   for (const { id, incidentId } of asked) {
-    const minted = await mintDecisionToken(db, person, id)
+    const minted = await mintDecisionToken(db, person, id, 'approve')
     if (minted.outcome !== 'minted') throw new Error(minted.message)
     const request = {
       approvalId: id,

@@ -7,7 +7,7 @@ import { signalCommand } from './workflow-signal.ts'
 /** The doors through which a person can decide this approval, each ready to be used. */
 export function waysToDecide(approval: AnApproval, run: Run, temporal: string): string {
   const id = approval.id
-  const token = `"{\\"token\\":\\"$(${command(`approvals token ${id}`)} 2>/dev/null)\\"}"`
+  const token = `"{\\"token\\":\\"$(${command(`approvals token ${id} approve`)} 2>/dev/null)\\"}"`
   return [
     paint('bold', 'Four ways to decide, all of them judged by the same code:'),
     '',
@@ -19,7 +19,7 @@ export function waysToDecide(approval: AnApproval, run: Run, temporal: string): 
     `     ${command(`approvals deny ${id} --reason "why not"`)}`,
     '',
     '  3. Over the API:',
-    `     POST ${run.url}/api/v1/approvals/${id}/token, then …/decision`,
+    `     POST ${run.url}/api/v1/approvals/${id}/token { "decision": … }, then …/decision`,
     '',
     '  4. Through Temporal:',
     signalCommand(temporal, run.temporalAddress, approval, 'approve', token).replace(/^/gm, '     '),

@@ -5,6 +5,7 @@ import type { Policy } from '../domain/policy.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
+import { refusalToDecide } from './operators.ts'
 import type { ApprovalRow } from './tables.ts'
 
 /** Lets an approved action run again without asking: the same action on the same state, `uses` times within `hours`. */
@@ -33,26 +34,44 @@ export async function grant(
   return id
 }
 
-/** Grants of a tool that may still be used: the judge says whether one is for this very action. */
-export async function usableGrants(trx: Trx, tool: string): Promise<Policy['grants']> {
-  return await trx
+/**
+ * Grants of a tool that may still be used in this incident: the judge says whether one is for this very action. A grant is as good as
+ * its giver is now: one of a person who may not approve the action in this incident is left out.
+ */
+export async function usableGrants(trx: Trx, tool: string, incidentId: string): Promise<Policy['grants']> {
+  const grants = await trx
     .selectFrom('standingGrant')
-    .select(['id', 'actionDigest', 'stateFingerprint'])
-    .where('tool', '=', tool)
+    .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
+    .select(['standingGrant.id', 'standingGrant.actionDigest', 'standingGrant.stateFingerprint', 'grantedBy', 'risk'])
+    .where('standingGrant.tool', '=', tool)
     .where('usesLeft', '>', 0)
     .where('revokedAt', 'is', null)
-    .where('expiresAt', '>', sql<string>`nightshift_now()`)
-    .orderBy('expiresAt')
+    .where('standingGrant.expiresAt', '>', sql<string>`nightshift_now()`)
+    .orderBy('standingGrant.expiresAt')
     .execute()
+  const usable: { id: string; actionDigest: string; stateFingerprint: string }[] = []
+  for (const { id, actionDigest, stateFingerprint, grantedBy, risk } of grants) {
+    if (await refusalToDecide(trx, grantedBy, { incidentId, risk })) continue
+    usable.push({ id, actionDigest, stateFingerprint })
+  }
+  return usable
 }
 
-/** Takes one use, in the transaction that writes `tool_started`. False when a rival took the last, or it ended since. */
+/** Takes one use, in the transaction that writes `tool_started`. False when a rival took the last, it ended, or its giver may not give it any more. */
 export async function takeUse(
   trx: Trx,
   run: { incidentId: string; attempt: number; turn: number },
   grantId: string,
   stepKey: string,
 ): Promise<boolean> {
+  const given = await trx
+    .selectFrom('standingGrant')
+    .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
+    .select(['grantedBy', 'risk'])
+    .where('standingGrant.id', '=', grantId)
+    .executeTakeFirst()
+  if (!given || (await refusalToDecide(trx, given.grantedBy, { incidentId: run.incidentId, risk: given.risk })))
+    return false
   const taken = await trx
     .updateTable('standingGrant')
     .set((update) => ({ usesLeft: update('usesLeft', '-', 1) }))

@@ -215,6 +215,7 @@ export async function claimIncident(
         where.and([
           where('status', '=', 'open'),
           where('assignedTo', 'is', null),
+          where('keptReason', 'is', null),
           where('attempt', '=', claim.attempt - 1),
         ]),
         where.and([where('assignedTo', '=', claim.workflowId), where('attempt', '=', claim.attempt)]),

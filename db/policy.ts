@@ -33,7 +33,7 @@ export async function readPolicy(
       required: settings.value<number>('approval.required', call.tool),
     },
     offered: settings.value<string[] | null>('agent.tools', incident.type),
-    grants: await usableGrants(trx, call.tool),
+    grants: await usableGrants(trx, call.tool, incident.id),
     vicinity: resource ? [resource, ...(await neighboursOf(trx, resource))] : [],
     denied: await deniedDigests(trx, incident.id),
     busy: await leasesOfOthers(trx, incident.id, call.targets),

@@ -116,7 +116,6 @@ export type StandingGrant = z.infer<typeof standingGrant>
 export type DecisionOutcome =
   | { outcome: 'recorded' | 'repeated'; status: ApprovalStatus; approvalId: string; incidentId: string }
   | { outcome: 'not_found' }
-  | { outcome: 'invalid'; message: string }
   | { outcome: 'forbidden'; code: string; message: string }
   | { outcome: 'conflict'; status: ApprovalStatus; message: string }
   | { outcome: 'gone'; status: ApprovalStatus; message: string }

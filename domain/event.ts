@@ -185,7 +185,14 @@ export type EventMetadata = {
     state: Record<string, unknown> | null
   }
   noted: { code: NotedCode; text: string }
-  claimed: { role: IncidentRole; groupId: string; workflowId: string; config: ConfigInForce }
+  claimed: {
+    role: IncidentRole
+    groupId: string
+    workflowId: string
+    /** The first run of the workflow that claimed it, which its later ones continue; absent in rows of 0.1.0. */
+    runId?: string
+    config: ConfigInForce
+  }
   context_assembled: {
     prompt: BodyRef
     tools: BodyRef

@@ -67,7 +67,9 @@ async function startInvestigation(type: string, groupId: string, start: GroupPla
     await startChild(InvestigateIncident, {
       workflowId: `investigate:${incidentId}:${attempt}`,
       args: [{ incidentId, attempt, role, groupId, group: workflowInfo().workflowId }],
-      workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+      // The rows say whether this attempt is still to be made: a run of its name that ended by itself, started by anybody, must not stand
+      // in its way.
+      workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
       parentClosePolicy: ParentClosePolicy.ABANDON,
       staticSummary: `${type}: ${role}`,
     })

@@ -11,6 +11,7 @@ import {
   proxyActivities,
   setCurrentDetails,
   setHandler,
+  sleep,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow'
@@ -18,6 +19,8 @@ import type { ActActivities } from '../activities/act.ts'
 import type { ApprovalActivities } from '../activities/approvals.ts'
 import type { ContextActivities } from '../activities/context.ts'
 import type { ThinkActivities } from '../activities/think.ts'
+import { hearing } from './hearing.ts'
+import { interruptions } from './interruptions.ts'
 import { freshProgress, type Ports, type Progress, runLoop } from './loop.ts'
 import {
   alertResolved,
@@ -26,9 +29,11 @@ import {
   cancelInvestigation,
   type DecideAnswer,
   type DecideMessage,
+  type DecisionMessage,
   decide,
   decided,
   deny,
+  heardAs,
   inBounds,
   type Pending,
   pendingApproval,
@@ -76,8 +81,22 @@ const target = defineSearchAttributeKey('Target', 'KEYWORD')
 /** Since 0.2 an alert's end lets the model finish its answer, and the run asks before the first call whether it is still wanted. */
 const thinkOn = 'think-on'
 
-/** A flood of forged signals must not become a flood of activities. */
+/**
+ * Since 0.2 decisions are weighed in batches, and nothing is given up for a signal before a row says that a person wants it. Runs
+ * that began earlier replay as they went.
+ */
+const guardedSignals = 'guarded-signals'
+
+/** What a run of version 0.1.0 weighed at most. */
 const decisionsPerRun = 200
+
+/** A run that hears no more reads its row this often. */
+const pollMs = 30_000
+/** So many looks follow their signals at once; later ones leave this much time between them. */
+const promptLooks = 20
+const betweenLooksMs = 1_000
+/** So many signals to stop are looked into while the model thinks; after that the next step looks. */
+const stopChecksPerRun = 20
 
 /**
  * One attempt at one incident: claim it, assemble what is known, then turns until it is closed. Anything but a resolution ends
@@ -85,35 +104,52 @@ const decisionsPerRun = 200
  */
 export async function InvestigateIncident(input: InvestigationInput): Promise<InvestigationResult> {
   const { incidentId, attempt } = input
-  let interruption: Interruption | null = null
+  const isGuarded = patched(guardedSignals)
+  const asked = interruptions(isGuarded)
   let wakes = 0
   let heeded = 0
   let decisions = 0
   let pending: Pending = null
   let thinking: CancellationScope | null = null
+  let isStopAsked = false
+  let isLookingForStop = false
+  let stopChecks = 0
 
   const interrupt = (why: Interruption) => {
-    // A person's stop outranks an alert that ended.
-    if (interruption !== 'cancel') interruption = why
+    asked.add(why)
     wakes += 1
-    // An answer that is on its way is paid for: only a person's stop gives it up.
-    if (why === 'cancel' || !patched(thinkOn)) thinking?.cancel()
+    // An answer that is on its way is paid for: only a stop gives it up, and a signal only where a person stands behind it.
+    if (why === 'cancel' && isGuarded) void stopThinking()
+    else if (why !== 'alert_resolved' || !(isGuarded || patched(thinkOn))) thinking?.cancel()
   }
-  const apply = async (message: DecideMessage, via: string): Promise<DecideAnswer> => {
+  // Handlers belong to the run's own scope: without `nonCancellable`, a decision that meets a cancelled run would end it half-way.
+  const heard = hearing(
+    (batch) => CancellationScope.nonCancellable(() => rows.decideAll(incidentId, attempt, batch)),
+    () => {
+      wakes += 1
+    },
+  )
+  const apply = async (message: DecideMessage, via: 'signal' | 'update'): Promise<DecideAnswer> => {
+    if (isGuarded) {
+      return heard.counts() ? await heard.weigh(heardAs(via, message, message.decision)) : tooMany
+    }
     decisions += 1
-    if (decisions > decisionsPerRun)
-      return { outcome: 'refused', status: null, message: 'too many decisions in one run' }
-    // Handlers belong to the run's own scope: without this, a decision that meets a cancelled run would end it half-way.
+    if (decisions > decisionsPerRun) return tooMany
     const answer = await CancellationScope.nonCancellable(() => rows.decide(incidentId, { ...inBounds(message), via }))
     wakes += 1
     return answer
   }
-  const applySignal = async (message: DecideMessage): Promise<void> => {
+  const applySignal = async (sent: DecisionMessage, decision: 'approve' | 'deny'): Promise<void> => {
     try {
-      await apply(message, 'signal')
+      if (!isGuarded) await apply({ ...sent, decision }, 'signal')
+      else if (heard.counts()) await heard.weigh(heardAs('signal', sent, decision))
     } catch {
-      // A signal has nobody to tell, and what fails in its handler would fail the run.
+      // A signal has nobody to answer, and what fails in its handler would fail the run.
     }
+  }
+  /** Runs what a signal asks for, unless this run has heard too many. */
+  const onSignal = (act: () => void) => () => {
+    if (!isGuarded || heard.counts()) act()
   }
   setHandler(decide, (message) => apply(message, 'update'), {
     description: 'Approve or deny what this incident waits for, with a decision token',
@@ -124,15 +160,24 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
         throw new Error('token must be a decision token')
     },
   })
-  setHandler(approve, (message) => applySignal({ ...message, decision: 'approve' }))
-  setHandler(deny, (message) => applySignal({ ...message, decision: 'deny' }))
-  setHandler(decided, () => {
-    wakes += 1
-  })
-  setHandler(alertResolved, () => interrupt('alert_resolved'))
-  setHandler(cancelInvestigation, () => interrupt('cancel'))
+  setHandler(approve, (sent) => applySignal(sent, 'approve'))
+  setHandler(deny, (sent) => applySignal(sent, 'deny'))
+  setHandler(
+    decided,
+    onSignal(() => {
+      wakes += 1
+    }),
+  )
+  setHandler(
+    alertResolved,
+    onSignal(() => interrupt('alert_resolved')),
+  )
+  setHandler(
+    cancelInvestigation,
+    onSignal(() => interrupt('cancel')),
+  )
   setHandler(pendingApproval, () => pending)
-  CancellationScope.current().cancelRequested.catch(() => interrupt('cancel'))
+  CancellationScope.current().cancelRequested.catch(() => interrupt('stopped'))
 
   return await CancellationScope.nonCancellable(async () => {
     let limits = input.resume
@@ -161,7 +206,7 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
           thinking = new CancellationScope()
           return await thinking.run(() => think(`turn ${turn}`, incidentId, attempt, turn))
         } catch {
-          return { kind: interruption ? 'interrupted' : 'failed' }
+          return { kind: asked.isAny() ? 'interrupted' : 'failed' }
         } finally {
           thinking = null
         }
@@ -195,16 +240,15 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
       },
       pause: async (waitMs) => {
         setCurrentDetails(`The ending is kept for ${Math.ceil(waitMs / 1000)} s: the alerts must stay quiet`)
-        await condition(() => interruption !== null, waitMs, { summary: 'the alerts stay quiet' })
-        return (await interrupted(0)) ? 'interrupted' : 'over'
+        return await quietTime(waitMs)
       },
       interrupted: (turn) => interrupted(turn),
-      isStillWanted: async (turn) => !patched(thinkOn) || !(await interrupted(turn)),
+      isStillWanted: async (turn) => !(isGuarded || patched(thinkOn)) || !(await interrupted(turn)),
       breathe: async (soFar) => {
-        if (!workflowInfo().continueAsNewSuggested || interruption) return
+        if (!workflowInfo().continueAsNewSuggested || asked.isAny()) return
         await condition(allHandlersFinished)
-        // What came while a handler finished would be lost with this run: the next turn heeds it.
-        if (interruption) return
+        // What came while a handler finished would be lost with this run: the next turn looks into it.
+        if (asked.isAny()) return
         await continueAsNew<typeof InvestigateIncident>({
           ...input,
           resume: { progress: soFar, maxTurns, timeBudgetMs },
@@ -242,27 +286,62 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
   /** Sleeps until something was decided; the row says what, and a timer asks it when nobody does. */
   async function settledDecision(approvalId: string, expiresInMs: number): Promise<DecisionStatus | 'interrupted'> {
     let waitMs = expiresInMs
-    for (;;) {
+    for (let looks = 1; ; looks += 1) {
       // A wake that came before the wait began counts too: it costs one look at the row.
-      await condition(() => wakes > heeded, waitMs, { summary: 'a person decides' })
+      await condition(() => wakes > heeded, heard.isDeaf() ? Math.min(waitMs, pollMs) : waitMs, {
+        summary: 'a person decides',
+      })
       await condition(allHandlersFinished)
       heeded = wakes
       if (await interrupted(0)) return 'interrupted'
       const read = await rows.readDecision(incidentId, attempt, approvalId)
       if (read.status !== 'pending') return read.status
       waitMs = Math.max(250, read.remainingMs)
+      if (isGuarded && looks >= promptLooks) await sleep(Math.min(betweenLooksMs, waitMs))
+    }
+  }
+
+  /** Waits for as long as the alerts have to stay quiet, whatever is signalled meanwhile, unless the run is to end. */
+  async function quietTime(waitMs: number): Promise<'over' | 'interrupted'> {
+    const until = Date.now() + waitMs
+    for (let looks = 1; ; looks += 1) {
+      await condition(() => asked.isAny(), Math.max(1, until - Date.now()), { summary: 'the alerts stay quiet' })
+      if (await interrupted(0)) return 'interrupted'
+      if (!isGuarded || Date.now() >= until) return 'over'
+      if (looks >= promptLooks) await sleep(betweenLooksMs)
     }
   }
 
   async function interrupted(turn: number): Promise<boolean> {
+    if (heard.isDeaf()) {
+      if (await rows.isStopWanted(incidentId, attempt)) asked.add('cancel')
+      asked.add('alert_resolved')
+    }
     // Again, for while an alert's end is looked into a person may stop the run: no call is to start in between.
-    while (interruption) {
-      const why: Interruption = interruption
-      interruption = null
+    for (let why = asked.take(); why; why = asked.take()) {
       const ended = await world.endEarly.executeWithOptions({ summary: why }, [{ incidentId, attempt, turn, why }])
       if (ended) return true
     }
     return false
+  }
+
+  /** Gives up the model's answer where a person wants the run to stop. One look at a time, and one more for what came meanwhile. */
+  async function stopThinking(): Promise<void> {
+    isStopAsked = true
+    if (isLookingForStop) return
+    isLookingForStop = true
+    try {
+      while (isStopAsked && thinking && stopChecks < stopChecksPerRun) {
+        isStopAsked = false
+        stopChecks += 1
+        const isWanted = await CancellationScope.nonCancellable(() => rows.isStopWanted(incidentId, attempt))
+        if (isWanted) thinking?.cancel()
+      }
+    } catch {
+      // The next step looks again.
+    } finally {
+      isLookingForStop = false
+    }
   }
 
   async function escalated(end: Extract<LoopEnd, { end: 'escalate' }>): Promise<InvestigationResult> {
@@ -288,6 +367,8 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
     }
   }
 }
+
+const tooMany: DecideAnswer = { outcome: 'refused', status: null, message: 'too many decisions in one run' }
 
 /** A row that was asked for by a run that is not the incident's any more. */
 function superseded(error: unknown): boolean {

@@ -29,15 +29,38 @@ export const wake = defineSignal('wake')
 export type ChildReport = 'parked' | 'resumed' | 'ended'
 export const report = defineSignal<[string, ChildReport]>('report')
 
-/** A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input. */
-export function inBounds(message: DecideMessage): DecideMessage {
+/** A decision as it was heard: read where its form is right, else with what in it may be a decision token. */
+export type Heard = { door: 'signal' | 'update'; message: DecideMessage | null; texts: string[] }
+
+const tokenForm = /(?<![\w-])[\w-]{43}(?![\w-])/g
+const textsKept = 5
+
+/**
+ * A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input. Whatever was sent comes out in this
+ * form, so that no sender can fail the run.
+ */
+export function heardAs(door: Heard['door'], sent: unknown, decision: 'approve' | 'deny'): Heard {
   const cut = (text: unknown, limit: number) => (typeof text === 'string' ? text.slice(0, limit) : undefined)
-  const { decision } = message
-  const [approvalId, reason] = [cut(message.approvalId, 100), cut(message.reason, 2_000)]
-  return {
+  const fields: Record<string, unknown> = typeof sent === 'object' && sent !== null ? { ...sent } : {}
+  const token = cut(fields.token, 200)
+  const texts = tokenTexts(sent).filter((text) => text !== token)
+  if (token === undefined) return { door, message: null, texts }
+  const [approvalId, reason] = [cut(fields.approvalId, 100), cut(fields.reason, 2_000)]
+  const message: DecideMessage = {
     decision,
-    token: cut(message.token, 200) ?? '',
+    token,
     ...(approvalId === undefined ? {} : { approvalId }),
     ...(reason === undefined ? {} : { reason }),
   }
+  return { door, message, texts }
+}
+
+function tokenTexts(sent: unknown): string[] {
+  const text = typeof sent === 'string' ? sent : (JSON.stringify(sent) ?? '')
+  return [...new Set(text.slice(0, 10_000).match(tokenForm))].slice(0, textsKept)
+}
+
+/** The same for runs that began with version 0.1.0. */
+export function inBounds(message: DecideMessage): DecideMessage {
+  return heardAs('signal', message, message.decision).message ?? { decision: message.decision, token: '' }
 }

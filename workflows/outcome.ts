@@ -48,5 +48,5 @@ export type EscalationCode =
 
 export type LoopEnd = { end: 'closed' } | { end: 'fenced' } | { end: 'escalate'; code: EscalationCode; turn: number }
 
-/** What asks a run to stop between two steps. */
-export type Interruption = 'alert_resolved' | 'cancel'
+/** What asks a run to stop between two steps: its alerts ended, a signal says that a person wants it, or Temporal cancelled it. */
+export type Interruption = 'alert_resolved' | 'cancel' | 'stopped'

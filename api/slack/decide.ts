@@ -2,7 +2,7 @@ import { approvalOfButton, isButtonOf } from '../../clients/slack/button.ts'
 import type { SlackClient } from '../../clients/slack/client.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
-import { mintDecisionToken } from '../../db/approvals/mint.ts'
+import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { Principal } from '../../domain/operator.ts'
@@ -82,10 +82,10 @@ async function decideAs(
     if (error instanceof Problem) return `Nothing was decided: ${error.message}`
     throw error
   }
-  const minted = await mintDecisionToken(db, principal, approval.id)
+  const decision = asked.kind === 'denial' ? 'deny' : 'approve'
+  const minted = await mintDecisionToken(db, principal, approval.id, decision)
   if (minted.outcome === 'gone') return await settledByNow(deps, approval.id, minted.message)
   if (minted.outcome !== 'minted') return `Nothing was decided: ${minted.message}.`
-  const decision = asked.kind === 'denial' ? 'deny' : 'approve'
   const decided = await decide(db, {
     ...{ approvalId: approval.id, incidentId: null, token: minted.token, decision, via: 'slack' },
     reason: asked.kind === 'denial' ? (asked.words ?? asked.category.replaceAll('_', ' ')) : null,

@@ -72,7 +72,7 @@ function number(text: string): number {
 async function decide(id: string, decision: Decision, options: Options): Promise<void> {
   const { api } = connected(options)
   const args = await editedArguments(api, id, options)
-  const { token } = await mintToken(api, id)
+  const { token } = await mintToken(api, id, decision)
   const answer = await toldByStatus(api, id, () =>
     api.post(`/api/v1/approvals/${encodeURIComponent(id)}/decision`, {
       decision,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Decision } from '../../domain/approval.ts'
 import { type Core, readApproval } from '../core.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
@@ -12,10 +13,10 @@ const minted = z.looseObject({
 })
 export type DecisionToken = z.infer<typeof minted>
 
-/** A token with which its holder decides this one approval, once. */
-export async function mintToken(api: Core, id: string): Promise<DecisionToken> {
+/** A token with which its holder gives this verdict on this one approval, once. */
+export async function mintToken(api: Core, id: string, decision: Decision): Promise<DecisionToken> {
   return toldByStatus(api, id, async () =>
-    minted.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`)),
+    minted.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
   )
 }
 

@@ -1,32 +1,38 @@
 import type { Command } from 'commander'
+import type { Decision } from '../../domain/approval.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { readApproval } from '../core.ts'
+import { oneOf } from '../one-of.ts'
 import { data, json, note } from '../terminal.ts'
 import { moment } from '../time.ts'
 import { signalCommand, temporalProgram } from '../workflow-signal.ts'
 import { mintToken } from './decision-token.ts'
 
+const verdicts = ['approve', 'deny'] as const
+
 export function tokenForApproval(parent: Command): void {
   asking(
     parent
       .command('token')
-      .description('a token to decide one approval through Temporal; prints it, and how to use it on stderr')
-      .argument('<id>', 'as apr_…'),
+      .description('a token to approve or deny through Temporal; prints it, and how to use it on stderr')
+      .argument('<id>', 'as apr_…')
+      .argument('<verdict>', 'approve or deny: the token does this one, and nothing else', oneOf(verdicts)),
   )
-    .addHelpText('after', '\nExample:\n  nightshift approvals token apr_01k…')
-    .action(async (id: string, options: Asking) => {
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift approvals token apr_01k… approve',
+    )
+    .action(async (id: string, verdict: Decision, options: Asking) => {
       const { api, where } = connected(options)
       const approval = await readApproval(api, id)
-      const minted = await mintToken(api, id)
+      const minted = await mintToken(api, id, verdict)
       if (options.json) return json(minted)
       data(minted.token)
       const address = where.run?.temporalAddress ?? process.env.TEMPORAL_ADDRESS ?? '127.0.0.1:7233'
       const program = await temporalProgram(where.run)
-      note(`Good for one decision about ${id}, until ${moment(minted.expiresAt)}. To approve:\n`)
-      note(signalCommand(program, address, approval, 'approve', `'${JSON.stringify({ token: minted.token })}'`))
-      note('\nTo deny, which needs a reason that the agent reads:\n')
-      const denial = JSON.stringify({ token: minted.token, reason: 'why not' })
-      note(signalCommand(program, address, approval, 'deny', `'${denial}'`))
+      const input = { token: minted.token, ...(verdict === 'deny' && { reason: 'why not; the agent reads it' }) }
+      note(`Good once, until ${moment(minted.expiresAt)}. To ${verdict} ${id}:\n`)
+      note(signalCommand(program, address, approval, verdict, `'${JSON.stringify(input)}'`))
       note('\nA signal is not answered; "nightshift approvals show" tells what came of it.')
     })
 }

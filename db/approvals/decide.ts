@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { ApprovalStatus, Decision, DecisionOutcome, DenialCategory, GrantWish } from '../../domain/approval.ts'
 import { useBySeconds } from '../../domain/approval.ts'
-import { sha256 } from '../../domain/digest.ts'
+import { digestOf } from '../../domain/digest.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
 import { recordAudit } from '../audit.ts'
@@ -11,6 +11,8 @@ import { refusalToDecide } from '../operators.ts'
 import { recordSecurityEvent } from '../security-events.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { expirePending } from './settle.ts'
+import { findToken, type StoredToken, spend } from './tokens.ts'
+import { countVotes, isOwnRun } from './votes.ts'
 
 type DecisionRequest = {
   /** Null when the door names none: then the token alone says which. */
@@ -33,18 +35,13 @@ type DecisionRequest = {
 /**
  * Judges every decision, whatever the door. The person is the token's; nothing the caller claims about who decides is read.
  * One transaction under the incident's and the approval's locks, by the database's clock: of any number of rivals exactly
- * one decides. A false, foreign, spent or late token changes nothing and leaves a `security_event`.
+ * one decides. A false, foreign, spent or late token changes nothing and leaves a `security_event`; one that is shown for another
+ * approval or verdict is spent by that. The same request with the same token is answered with the same outcome.
  */
 export async function decide(db: Db, request: DecisionRequest): Promise<DecisionOutcome> {
   return await db.transaction().execute(async (trx) => {
-    const token = await trx
-      .selectFrom('decisionToken')
-      .innerJoin('operator', 'operator.id', 'decisionToken.operatorId')
-      .select(['approvalId', 'operatorId', 'operator.name', 'usedAt', 'usedFor'])
-      .select(sql<boolean>`expires_at <= nightshift_now()`.as('late'))
-      .where('sha256', '=', sha256(request.token))
-      .executeTakeFirst()
-    const approvalId = request.approvalId ?? token?.approvalId ?? null
+    const first = await findToken(trx, request.token)
+    const approvalId = request.approvalId ?? first?.approvalId ?? null
     const found = approvalId
       ? await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
       : undefined
@@ -52,7 +49,11 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     if (incidentId) {
       await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forUpdate().execute()
     }
-    if (!token || (request.incidentId !== null && found && found.incidentId !== request.incidentId)) {
+    // Again under the lock: a rival with the same token may have spent it.
+    const token = first && (await findToken(trx, request.token))
+    const isElsewhere = request.incidentId !== null && found !== undefined && found.incidentId !== request.incidentId
+    if (!token || isElsewhere) {
+      if (token) await spend(trx, token, 'foreign')
       await suspect(trx, incidentId, request, token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN', token?.name ?? 'unknown')
       return {
         outcome: 'forbidden',
@@ -62,93 +63,109 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     }
     if (!found || !approvalId) return { outcome: 'not_found' }
     if (token.approvalId !== approvalId) {
+      await spend(trx, token, 'foreign')
       await suspect(trx, incidentId, request, 'FOREIGN_TOKEN', token.name)
-      return { outcome: 'forbidden', code: 'FOREIGN_TOKEN', message: 'this decision token is for another approval' }
-    }
-    const approval = await trx
-      .selectFrom('approval')
-      .selectAll()
-      .select(sql<boolean>`expires_at <= nightshift_now()`.as('late'))
-      .where('id', '=', approvalId)
-      .forUpdate()
-      .executeTakeFirstOrThrow()
-
-    const before = await trx
-      .selectFrom('approvalDecision')
-      .select('decision')
-      .where('approvalId', '=', approvalId)
-      .where('operatorId', '=', token.operatorId)
-      .executeTakeFirst()
-    if (before?.decision === request.decision) {
-      return { outcome: 'repeated', status: approval.status, approvalId, incidentId: approval.incidentId }
-    }
-    if (before) {
-      return {
-        outcome: 'conflict',
-        status: approval.status,
-        message: `${token.name} already decided: ${before.decision}`,
-      }
-    }
-    if (token.usedAt) {
-      await suspect(trx, incidentId, request, 'SPENT_TOKEN', token.name)
-      return { outcome: 'forbidden', code: 'SPENT_TOKEN', message: 'this decision token was used before' }
-    }
-    if (approval.status === 'pending' && approval.late) {
-      await expirePending(trx, approval)
-      await suspect(trx, incidentId, request, 'LATE_TOKEN', token.name)
-      return { outcome: 'gone', status: 'expired', message: `${approvalId} expired at ${approval.expiresAt}` }
-    }
-    if (approval.status !== 'pending' || token.late) {
-      const gone = approval.status === 'expired' || approval.status === 'withdrawn' || approval.status === 'pending'
-      if (gone) await suspect(trx, incidentId, request, 'LATE_TOKEN', token.name)
-      const message = `${approvalId} is ${approval.status} already`
-      return { outcome: gone ? 'gone' : 'conflict', status: approval.status, message }
-    }
-    // What somebody may can change between minting a token and using it.
-    const refusal = await refusalToDecide(trx, token.operatorId, approval)
-    if (refusal) {
-      await suspect(trx, incidentId, request, 'ROLE_LOST', token.name)
-      return { outcome: 'forbidden', code: 'ROLE_LOST', message: refusal }
-    }
-    if (request.decision === 'approve' && (await isOwnRun(trx, token.operatorId, approval))) {
       return {
         outcome: 'forbidden',
-        code: 'OWN_RUN',
-        message: 'who asked for a run cannot approve its critical actions',
+        code: 'FOREIGN_TOKEN',
+        message: 'this decision token is for another approval, and spent now',
       }
     }
-    const reason = cleanse(request.reason?.trim()) || null
-    if (request.decision === 'deny' && !reason) {
-      return { outcome: 'invalid', message: 'a denial needs a reason: the model reads it' }
-    }
-    await trx
-      .updateTable('decisionToken')
-      .set({ usedAt: sql`nightshift_now()` as never, usedFor: request.edited ? 'edit' : request.decision })
-      .where('sha256', '=', sha256(request.token))
-      .execute()
-    const voter = { operatorId: token.operatorId, name: token.name }
-    const status = request.edited
-      ? await supersede(trx, approval, voter, request.edited, reason)
-      : await vote(trx, approval, voter, { ...request, reason })
-    if (request.grant && status === 'approved') {
-      const { uses, hours } = request.grant
-      const subject = await grant(trx, approval, token.operatorId, request.grant)
-      const detail = `${approval.tool} as in ${approval.id} may run ${uses} more times within ${hours} h without asking`
-      await recordAudit(trx, { who: token.name, what: 'grant.given', subject, detail })
-    }
-    return { outcome: 'recorded', status, approvalId, incidentId: approval.incidentId }
+    return await decideWith(trx, token, { ...request, approvalId })
   })
 }
 
-/** Did this person ask for the run whose critical action is asked about? Then somebody else has to agree. */
-async function isOwnRun(trx: Trx, operatorId: string, approval: ApprovalRow): Promise<boolean> {
-  if (approval.risk !== 'critical') return false
-  const { requestedBy } = await trx
-    .selectFrom('incident')
-    .select('requestedBy')
-    .where('id', '=', approval.incidentId)
+/** The token is its person's and for this approval: may it be used, and is there still something to decide? */
+async function decideWith(
+  trx: Trx,
+  token: StoredToken,
+  request: DecisionRequest & { approvalId: string },
+): Promise<DecisionOutcome> {
+  const { approvalId } = request
+  const approval = await trx
+    .selectFrom('approval')
+    .selectAll()
+    .select(sql<boolean>`expires_at <= nightshift_now()`.as('late'))
+    .where('id', '=', approvalId)
+    .forUpdate()
     .executeTakeFirstOrThrow()
-  return requestedBy === operatorId
+  const { incidentId } = approval
+  if (token.outcome && token.request === requestDigest(request)) {
+    return { outcome: 'repeated', status: token.outcome.status, approvalId, incidentId }
+  }
+  const before = await trx
+    .selectFrom('approvalDecision')
+    .select('decision')
+    .where('approvalId', '=', approvalId)
+    .where('operatorId', '=', token.operatorId)
+    .executeTakeFirst()
+  if (before) {
+    await spend(trx, token, request.decision)
+    if (before.decision === request.decision) {
+      return { outcome: 'repeated', status: approval.status, approvalId, incidentId }
+    }
+    const message = `${token.name} already decided: ${before.decision}`
+    return { outcome: 'conflict', status: approval.status, message }
+  }
+  const refused = (code: string, message: string): DecisionOutcome => ({ outcome: 'forbidden', code, message })
+  if (token.isSpent) {
+    await suspect(trx, incidentId, request, 'SPENT_TOKEN', token.name)
+    return refused('SPENT_TOKEN', 'this decision token was used before')
+  }
+  if (token.decision !== null && token.decision !== request.decision) {
+    await spend(trx, token, 'other verdict')
+    await suspect(trx, incidentId, request, 'OTHER_VERDICT', token.name)
+    const verdict = { approve: 'approves', deny: 'denies' }[token.decision]
+    return refused('OTHER_VERDICT', `this decision token ${verdict} and nothing else: it is spent now, mint another`)
+  }
+  if (approval.status === 'pending' && approval.late) {
+    await expirePending(trx, approval)
+    await suspect(trx, incidentId, request, 'LATE_TOKEN', token.name)
+    return { outcome: 'gone', status: 'expired', message: `${approvalId} expired at ${approval.expiresAt}` }
+  }
+  if (approval.status !== 'pending' || token.isLate) {
+    const gone = approval.status === 'expired' || approval.status === 'withdrawn' || approval.status === 'pending'
+    if (gone) await suspect(trx, incidentId, request, 'LATE_TOKEN', token.name)
+    const message = `${approvalId} is ${approval.status} already`
+    return { outcome: gone ? 'gone' : 'conflict', status: approval.status, message }
+  }
+  // What somebody may can change between minting a token and using it.
+  const refusal = await refusalToDecide(trx, token.operatorId, approval)
+  if (refusal) {
+    await suspect(trx, incidentId, request, 'ROLE_LOST', token.name)
+    return refused('ROLE_LOST', refusal)
+  }
+  if (request.decision === 'approve' && (await isOwnRun(trx, token.operatorId, approval))) {
+    return refused('OWN_RUN', 'who asked for a run cannot approve its critical actions')
+  }
+  return await record(trx, token, approval, request)
+}
+
+/** Counts the decision, and spends the token for it. */
+async function record(
+  trx: Trx,
+  token: StoredToken,
+  approval: ApprovalRow,
+  request: DecisionRequest,
+): Promise<DecisionOutcome> {
+  const reason = cleanse(request.reason?.trim()) || (request.decision === 'deny' ? 'no reason given' : null)
+  const voter = { operatorId: token.operatorId, name: token.name }
+  const status = request.edited
+    ? await supersede(trx, approval, voter, request.edited, reason)
+    : await vote(trx, approval, voter, { ...request, reason })
+  await spend(trx, token, request.edited ? 'edit' : request.decision, { request: requestDigest(request), status })
+  if (request.grant && status === 'approved') {
+    const { uses, hours } = request.grant
+    const subject = await grant(trx, approval, token.operatorId, request.grant)
+    const detail = `${approval.tool} as in ${approval.id} may run ${uses} more times within ${hours} h without asking`
+    await recordAudit(trx, { who: token.name, what: 'grant.given', subject, detail })
+  }
+  return { outcome: 'recorded', status, approvalId: approval.id, incidentId: approval.incidentId }
+}
+
+/** What makes two requests the same: the verdict and what it lets run, not the words. */
+function requestDigest({ decision, edited, grant }: DecisionRequest): string {
+  return digestOf({ decision, edited: edited ?? null, grant: grant ?? null })
 }
 
 /**
@@ -232,14 +249,9 @@ async function supersede(
   return 'withdrawn'
 }
 
-/** Any denial ends it; approvals count distinct people until enough have spoken. */
+/** Any denial ends it; approvals count distinct people, as far as they may approve it now, until enough have spoken. */
 async function settle(trx: Trx, approval: ApprovalRow, decision: Decision): Promise<ApprovalStatus> {
-  const { count } = await trx
-    .selectFrom('approvalDecision')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('approvalId', '=', approval.id)
-    .where('decision', '=', 'approve')
-    .executeTakeFirstOrThrow()
+  const count = await countVotes(trx, approval)
   const status = decision === 'deny' ? 'denied' : count >= approval.required ? 'approved' : 'pending'
   if (status === 'pending') return status
   await trx

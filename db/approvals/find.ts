@@ -4,6 +4,7 @@ import type { ResourceRef } from '../../domain/resource.ts'
 import type { Risk } from '../../domain/tool.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { ApprovalRow } from '../tables.ts'
+import { countVotes } from './votes.ts'
 
 /** The pending approval of the very same action for another incident: joined, not asked again. */
 export async function pendingOfAction(db: Db | Trx, actionDigest: string, incidentId: string): Promise<string | null> {
@@ -30,7 +31,7 @@ export async function deniedDigests(db: Db | Trx, incidentId: string): Promise<s
   return rows.map((row) => row.actionDigest)
 }
 
-/** An approval that a person gave and that may still be used, by the database's clock. */
+/** An approval that people gave who may still give it, and that may still be used, by the database's clock. */
 export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow | null> {
   const row = await trx
     .selectFrom('approval')
@@ -39,7 +40,7 @@ export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow 
     .where('status', '=', 'approved')
     .where('useBy', '>', sql<string>`nightshift_now()`)
     .executeTakeFirst()
-  return row ?? null
+  return row && (await countVotes(trx, row)) >= row.required ? row : null
 }
 
 /** Approvals as people see them, newest first. */
@@ -73,7 +74,14 @@ export async function listApprovals(
     )
     .orderBy('at')
     .execute()
-  return rows.map((row) => toApproval(row, decisions))
+  const approvals = rows.map((row) => toApproval(row, decisions))
+  for (const each of approvals) {
+    // Who may not approve it any more does not count: asked only where somebody still waits for the rest.
+    if (each.status === 'pending' && each.approvals > 0) {
+      each.approvals = await countVotes(db, each)
+    }
+  }
+  return approvals
 }
 
 function toApproval(

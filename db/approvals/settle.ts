@@ -3,6 +3,7 @@ import type { ApprovalStatus } from '../../domain/approval.ts'
 import { systemActor } from '../../domain/event.ts'
 import { append } from '../append.ts'
 import type { Db, Trx } from '../connect.ts'
+import { countVotes } from './votes.ts'
 
 /** Expires one that is late, by the database's clock and in one statement: false when it was settled before. */
 export async function expirePending(
@@ -83,8 +84,13 @@ export async function withdrawPending(trx: Trx, incidentId: string, reason: stri
   }
 }
 
-/** Uses an approval up, in the transaction that writes `tool_started`: false when it is not approved or past its use-by. */
+/**
+ * Uses an approval up, in the transaction that writes `tool_started`: false when it is not approved, past its use-by, or not carried by
+ * enough people any more.
+ */
 export async function consumeApproval(trx: Trx, approvalId: string): Promise<boolean> {
+  const asked = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).forUpdate().executeTakeFirst()
+  if (!asked || (await countVotes(trx, asked)) < asked.required) return false
   const consumed = await trx
     .updateTable('approval')
     .set({ status: 'consumed' })

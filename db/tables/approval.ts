@@ -62,8 +62,14 @@ export type ApprovalTables = {
     operatorId: string
     createdAt: Time
     expiresAt: Deadline
+    /** Null in those that version 0.1.0 minted: good for either. */
+    decision: 'approve' | 'deny' | null
     usedAt: NullableTime
+    /** What it was spent for: a verdict, `edit`, or why it is void. */
     usedFor: string | null
+    /** Digest of the request that spent it, and what that came to. */
+    request: string | null
+    outcome: ColumnType<{ status: ApprovalRow['status'] } | null, string | null, string | null>
   }
 }
 

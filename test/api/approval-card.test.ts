@@ -91,7 +91,7 @@ test('who gave a standing grant and who ended it is in the audit', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
   await api.owner.updateTable('approval').set({ risk: 'medium' }).where('id', '=', id).execute()
   const as = api.tokens.approver
-  const { token } = (await api.post(`/approvals/${id}/token`, { as })).body
+  const { token } = (await api.post(`/approvals/${id}/token`, { as, body: { decision: 'approve' } })).body
   const body = { decision: 'approve', token, grant: { uses: 3, hours: 2 } }
   expect((await api.post(`/approvals/${id}/decision`, { as, body })).status).toBe(200)
   const [grant] = (await api.get('/grants')).body.items as unknown as { id: string }[]

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { buttonValue } from '../../clients/slack/button.ts'
 import { createSlackClient } from '../../clients/slack/client.ts'
 import { signatureOf } from '../../clients/slack/signature.ts'
-import { mintDecisionToken } from '../../db/approvals/mint.ts'
+import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { openSession, principalOfSession } from '../../db/sessions.ts'
 import { createToken, principalOf } from '../../db/tokens.ts'
 import { sha256 } from '../../domain/digest.ts'
@@ -160,7 +160,7 @@ test('behind the doors it is the same: no session, no decision token, no person'
   for (const role of machines) {
     const principal = await principalOf(api.db, api.tokens[role])
     if (!principal) throw new Error('the token is good')
-    expect((await mintDecisionToken(api.db, principal, id)).outcome).toBe('forbidden')
+    expect((await mintDecisionToken(api.db, principal, id, 'approve')).outcome).toBe('forbidden')
     expect(await openSession(api.db, principal.tokenId)).toBeNull()
     // A session that got into the database by another way opens nothing.
     await sql`insert into session (sha256, token_id, expires_at)
@@ -176,7 +176,9 @@ test('behind the doors it is the same: no session, no decision token, no person'
 
 test('a decision token in the hands of a machine decides nothing at the API', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
-  const { token } = (await api.post(`/approvals/${id}/token`, { as: api.tokens.approver })).body
+  const { token } = (
+    await api.post(`/approvals/${id}/token`, { as: api.tokens.approver, body: { decision: 'approve' } })
+  ).body
   for (const role of machines) {
     const answer = await api.post(`/approvals/${id}/decision`, {
       body: { decision: 'approve', token },

@@ -7,8 +7,12 @@ import { useApi } from './api.ts'
 
 const api = useApi()
 
-async function minted(approvalId: string, as = api.tokens.approver): Promise<string> {
-  const answer = await api.post(`/approvals/${approvalId}/token`, { as, key: `mint-${approvalId}` })
+async function minted(approvalId: string, as = api.tokens.approver, decision = 'approve'): Promise<string> {
+  const answer = await api.post(`/approvals/${approvalId}/token`, {
+    as,
+    key: `mint-${approvalId}-${decision}`,
+    body: { decision },
+  })
   expect(answer.status).toBe(201)
   return answer.body.token as unknown as string
 }
@@ -78,18 +82,45 @@ test('a late decision is gone, and the approval is expired', async () => {
   const token = await minted(id)
   await moveClock(api.owner, '2 minutes')
   const answer = await decide(id, token)
-  const minting = await api.post(`/approvals/${id}/token`, { as: api.tokens.approver })
+  const minting = await api.post(`/approvals/${id}/token`, { as: api.tokens.approver, body: { decision: 'approve' } })
   await moveClock(api.owner, '0 minutes')
   expect([answer.status, answer.body.approvalStatus]).toEqual([410, 'expired'])
   expect(minting.status).toBe(410)
   expect(await securityCodes(incidentId)).toEqual(['LATE_TOKEN'])
 })
 
-test('a denial needs a reason', async () => {
+test('a denial without words counts, and says that no reason was given', async () => {
+  const id = await asked(api.db, await claimedIncident(api.db))
+  const token = await minted(id, api.tokens.approver, 'deny')
+  expect((await decide(id, token, 'deny')).body).toMatchObject({ outcome: 'recorded', status: 'denied' })
+  expect((await api.get(`/approvals/${id}`)).body.decisions).toMatchObject([{ reason: 'no reason given' }])
+})
+
+test('a form that is wrong spends no token', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const token = await minted(id)
-  expect((await decide(id, token, 'deny')).status).toBe(422)
-  expect((await decide(id, token, 'deny', 'the host is being replaced')).body).toMatchObject({ status: 'denied' })
+  const as = api.tokens.approver
+  for (const body of [
+    { decision: 'maybe', token },
+    { decision: 'approve', token, args: 'all' },
+    { decision: 'approve', token, surprise: 1 },
+    { decision: 'approve', token, grant: { uses: 3, hours: 2 } },
+  ]) {
+    expect((await api.post(`/approvals/${id}/decision`, { body, as })).status).toBeGreaterThanOrEqual(400)
+  }
+  expect((await api.post(`/approvals/${id}/token`, { as })).status).toBeGreaterThanOrEqual(400)
+  expect((await decide(id, token)).body).toMatchObject({ outcome: 'recorded', status: 'approved' })
+})
+
+test('a token to deny approves nothing, and is spent by the attempt', async () => {
+  const incidentId = await claimedIncident(api.db)
+  const id = await asked(api.db, incidentId)
+  const token = await minted(id, api.tokens.approver, 'deny')
+  const answer = await decide(id, token)
+  expect([answer.status, answer.body.code]).toEqual([403, 'OTHER_VERDICT'])
+  expect((await decide(id, token, 'deny')).body.code).toBe('SPENT_TOKEN')
+  expect(await securityCodes(incidentId)).toEqual(['OTHER_VERDICT', 'SPENT_TOKEN'])
+  expect((await api.get(`/approvals/${id}`)).body.status).toBe('pending')
 })
 
 test('two people are two people: the same one twice is one', async () => {
@@ -106,7 +137,7 @@ test('of fifty people who decide at once, exactly one decides', async () => {
   for (let n = 0; n < 50; n++) {
     const operatorId = await ensureOperator(api.db, `person-${n}`, 'approver')
     const as = await createToken(api.db, { name: `person-${n}`, role: 'approver', operatorId })
-    people.push({ as, token: await minted(id, as) })
+    people.push({ as, token: await minted(id, as, n % 2 ? 'deny' : 'approve') })
   }
   const answers = await Promise.all(
     people.map(({ as, token }, n) => decide(id, token, n % 2 ? 'deny' : 'approve', n % 2 ? 'no' : null, as)),
@@ -119,5 +150,5 @@ test('of fifty people who decide at once, exactly one decides', async () => {
 
 test('an approval that does not exist is not found', async () => {
   expect((await api.get('/approvals/apr_none')).status).toBe(404)
-  expect((await api.post('/approvals/apr_none/token')).status).toBe(404)
+  expect((await api.post('/approvals/apr_none/token', { body: { decision: 'approve' } })).status).toBe(404)
 })

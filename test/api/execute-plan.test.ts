@@ -172,7 +172,10 @@ async function approvedCall(): Promise<{ incident: string; key: string; plan: Pr
   const plan = await planned(incident)
   const identity = { plan: plan.planDigest }
   const approval = await asked(api.db, incident, { identity })
-  const token = await api.post(`/approvals/${approval}/token`, { as: api.tokens.approver })
+  const token = await api.post(`/approvals/${approval}/token`, {
+    as: api.tokens.approver,
+    body: { decision: 'approve' },
+  })
   const decision = { decision: 'approve', token: (token.body as unknown as { token: string }).token }
   await api.post(`/approvals/${approval}/decision`, { body: decision, as: api.tokens.approver })
   await consumed(api.db, incident, approval)

@@ -59,7 +59,7 @@ test('a decision token is minted for the risks and types of its person alone', a
   const lag = await asked(api.db, await claimedIncident(api.db, { labels: { incident_type: 'replication_lag' } }))
   const critical = await asked(api.db, await claimedIncident(api.db))
   await api.owner.updateTable('approval').set({ risk: 'critical' }).where('id', '=', critical).execute()
-  const mint = (id: string) => api.post(`/approvals/${id}/token`, { as })
+  const mint = (id: string) => api.post(`/approvals/${id}/token`, { as, body: { decision: 'approve' } })
   expect((await mint(disk)).status).toBe(201)
   expect((await mint(lag)).body.detail).toBe('carl decides about incidents of other types than replication_lag')
   expect((await mint(critical)).body.detail).toBe('carl decides about risks up to high, and this one is critical')

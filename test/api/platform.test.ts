@@ -204,7 +204,7 @@ test('an agent executes a plan only with the approval that its run used up for e
 })
 
 async function approve(id: string) {
-  const { body } = await api.post(`/approvals/${id}/token`, { as: api.tokens.approver })
+  const { body } = await api.post(`/approvals/${id}/token`, { as: api.tokens.approver, body: { decision: 'approve' } })
   await api.post(`/approvals/${id}/decision`, {
     body: { decision: 'approve', token: body.token },
     as: api.tokens.approver,

@@ -250,7 +250,9 @@ test('a press in Slack against a denial at the API has one outcome, and the lose
   for (let round = 0; round < 3; round += 1) {
     const { id } = await asks()
     const form = slack.press('U0ANNA', (await card(id)).ts, 'approve')
-    const { token } = (await api.post(`/approvals/${id}/token`, { as: api.tokens.approver })).body
+    const { token } = (
+      await api.post(`/approvals/${id}/token`, { as: api.tokens.approver, body: { decision: 'deny' } })
+    ).body
     const [, denied] = await Promise.all([
       send(form),
       api.post(`/approvals/${id}/decision`, {

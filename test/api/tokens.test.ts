@@ -155,8 +155,10 @@ test('a token for one incident type decides about that type alone', async () => 
   const { token: as } = await mint({ role: 'admin', scopes: ['type:disk_pressure'] })
   const disk = await asked(api.db, await claimedIncident(api.db))
   const lag = await asked(api.db, await claimedIncident(api.db, { labels: { incident_type: 'replication_lag' } }))
-  expect((await api.post(`/approvals/${disk}/token`, { as })).status).toBe(201)
-  expect((await api.post(`/approvals/${lag}/token`, { as })).body.code).toBe('OUT_OF_SCOPE')
+  expect((await api.post(`/approvals/${disk}/token`, { as, body: { decision: 'approve' } })).status).toBe(201)
+  expect((await api.post(`/approvals/${lag}/token`, { as, body: { decision: 'approve' } })).body.code).toBe(
+    'OUT_OF_SCOPE',
+  )
 })
 
 test('a browser may no more than the narrowed token it signed in with', async () => {

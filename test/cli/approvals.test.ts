@@ -97,7 +97,7 @@ test('a decision is made with a token that nobody sees, and carries its reason',
 test('a printed token is alone on stdout, decides once, and stderr has the command that uses it', async () => {
   const incidentId = await claimedIncident(api.db)
   const id = await asked(api.db, incidentId)
-  const { stdout, stderr } = await runCli(['approvals', 'token', id], {
+  const { stdout, stderr } = await runCli(['approvals', 'token', id, 'approve'], {
     ...api.as('approver'),
     TEMPORAL_ADDRESS: '127.0.0.1:7999',
   })

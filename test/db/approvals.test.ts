@@ -2,11 +2,14 @@ import { beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { requestApproval } from '../../db/approvals/ask.ts'
 import { decide, voteOfEditor } from '../../db/approvals/decide.ts'
-import { deniedDigests } from '../../db/approvals/find.ts'
-import { mintDecisionToken } from '../../db/approvals/mint.ts'
+import { deniedDigests, listApprovals, usableApproval } from '../../db/approvals/find.ts'
 import { consumeApproval, readDecision, withdrawPending } from '../../db/approvals/settle.ts'
+import { mintDecisionToken } from '../../db/approvals/tokens.ts'
+import type { Trx } from '../../db/connect.ts'
 import { eventsOf } from '../../db/events.ts'
+import { takeUse, usableGrants } from '../../db/grants.ts'
 import { createToken, ensureOperator, principalOf } from '../../db/tokens.ts'
+import type { Decision } from '../../domain/approval.ts'
 import type { Principal, Role } from '../../domain/operator.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 
@@ -52,8 +55,8 @@ async function asked(more: { required?: number; expirySeconds?: number; risk?: '
   return { incidentId, id }
 }
 
-async function tokenOf(name: string, approvalId: string): Promise<string> {
-  const minted = await mintDecisionToken(database.db, people[name] as Principal, approvalId)
+async function tokenOf(name: string, approvalId: string, decision: Decision = 'approve'): Promise<string> {
+  const minted = await mintDecisionToken(database.db, people[name] as Principal, approvalId, decision)
   if (minted.outcome !== 'minted') throw new Error(minted.message)
   return minted.token
 }
@@ -84,7 +87,7 @@ test('of fifty people deciding at once exactly one decision counts', async () =>
     Array.from({ length: 50 }, async (_, index) => {
       const name = `p${index}`
       people[name] = await signedIn(name, 'approver', await ensureOperator(database.db, name, 'approver'))
-      return await tokenOf(name, id)
+      return await tokenOf(name, id, index % 2 ? 'approve' : 'deny')
     }),
   )
   const outcomes = await Promise.all(tokens.map((token, index) => say(token, index % 2 ? 'approve' : 'deny', id)))
@@ -102,13 +105,97 @@ test('the same decision again is answered the same, a contrary one is a conflict
   expect(await say(token, 'deny', id)).toMatchObject({ outcome: 'conflict' })
 })
 
-test('a denial needs a reason and does not spend the token', async () => {
-  const { id } = await asked()
-  const token = await tokenOf('anna', id)
+test('a denial without words is a denial', async () => {
+  const { id, incidentId } = await asked()
+  const token = await tokenOf('anna', id, 'deny')
   expect(
-    await decide(database.db, { token, decision: 'deny', approvalId: id, incidentId: null, reason: '  ', via: 'api' }),
-  ).toMatchObject({ outcome: 'invalid' })
-  expect(await say(token, 'deny', id)).toMatchObject({ outcome: 'recorded', status: 'denied' })
+    await decide(database.db, {
+      token,
+      decision: 'deny',
+      approvalId: id,
+      incidentId: null,
+      reason: '  ',
+      via: 'signal',
+    }),
+  ).toMatchObject({ outcome: 'recorded', status: 'denied' })
+  expect((await eventsOf(database.db, incidentId)).at(-1)).toMatchObject({ metadata: { reason: 'no reason given' } })
+})
+
+test('a token is for one verdict: shown for the other it is spent, and leaves its trace', async () => {
+  const { id, incidentId } = await asked()
+  const denial = await tokenOf('anna', id, 'deny')
+  expect(await say(denial, 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'OTHER_VERDICT' })
+  expect(await say(denial, 'deny', id)).toMatchObject({ outcome: 'forbidden', code: 'SPENT_TOKEN' })
+  expect(await security(incidentId)).toEqual(['OTHER_VERDICT', 'SPENT_TOKEN'])
+  expect(await say(await tokenOf('anna', id, 'deny'), 'deny', id)).toMatchObject({ status: 'denied' })
+})
+
+test('a token shown for another approval is spent by that', async () => {
+  const mine = await asked()
+  const other = await asked()
+  for (const [approvalId, incidentId] of [
+    [other.id, null],
+    [null, other.incidentId],
+  ] as const) {
+    const token = await tokenOf('anna', mine.id)
+    expect(await say(token, 'approve', approvalId, incidentId)).toMatchObject({ code: 'FOREIGN_TOKEN' })
+    expect(await say(token, 'approve', mine.id)).toMatchObject({ code: 'SPENT_TOKEN' })
+  }
+})
+
+test('what a request came to is stored with its token, and answered again', async () => {
+  const { id } = await asked({ required: 2, risk: 'critical' })
+  const token = await tokenOf('anna', id)
+  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'recorded', status: 'pending' })
+  await say(await tokenOf('bert', id), 'approve', id)
+  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'repeated', status: 'pending' })
+})
+
+test('the yes of a person who was disabled since does not count, their no does', async () => {
+  const disable = (name: string, isDisabled: boolean) =>
+    sql`update operator set disabled_at = ${isDisabled ? sql`nightshift_now()` : null} where name = ${name}`.execute(
+      database.owner,
+    )
+  const consume = (id: string) => database.db.transaction().execute((trx) => consumeApproval(trx, id))
+  const usable = (id: string) => database.db.transaction().execute((trx) => usableApproval(trx, id))
+  const [two, approved, denied] = [await asked({ required: 2, risk: 'critical' }), await asked(), await asked()]
+  await say(await tokenOf('bert', two.id), 'approve', two.id)
+  await say(await tokenOf('bert', approved.id), 'approve', approved.id)
+  await say(await tokenOf('bert', denied.id, 'deny'), 'deny', denied.id)
+  const page = { before: null, limit: 1 }
+  expect((await listApprovals(database.db, { id: two.id }, page))[0]?.approvals).toBe(1)
+  await disable('bert', true)
+  expect((await listApprovals(database.db, { id: two.id }, page))[0]?.approvals).toBe(0)
+  expect(await say(await tokenOf('anna', two.id), 'approve', two.id)).toMatchObject({ status: 'pending' })
+  expect(await usable(approved.id)).toBeNull()
+  expect(await consume(approved.id)).toBe(false)
+  expect(await readDecision(database.db, denied.id)).toMatchObject({ status: 'denied' })
+  await disable('bert', false)
+  expect(await consume(approved.id)).toBe(true)
+})
+
+test('a standing grant is as good as its giver is when it is used', async () => {
+  const given = await asked()
+  await decide(database.db, {
+    ...{ token: await tokenOf('bert', given.id), decision: 'approve', approvalId: given.id, incidentId: null },
+    ...{ reason: null, via: 'page', grant: { uses: 2, hours: 1 } },
+  })
+  const run = { incidentId: await claimedIncident(database.db), attempt: 1, turn: 1 }
+  const inTrx = <T>(work: (trx: Trx) => Promise<T>) => database.db.transaction().execute(work)
+  const usable = () => inTrx((trx) => usableGrants(trx, 'execute_migration', run.incidentId))
+  const [{ id = '' } = {}] = await usable()
+  expect(await inTrx((trx) => takeUse(trx, run, id, `${id}:1`))).toBe(true)
+  for (const change of [
+    sql`update operator set disabled_at = nightshift_now() where name = 'bert'`,
+    sql`update operator set disabled_at = null, max_risk = 'low' where name = 'bert'`,
+    sql`update operator set max_risk = 'critical', incident_types = '["other_type"]' where name = 'bert'`,
+  ]) {
+    await change.execute(database.owner)
+    expect(await usable()).toEqual([])
+    expect(await inTrx((trx) => takeUse(trx, run, id, `${id}:2`))).toBe(false)
+  }
+  await sql`update operator set incident_types = null where name = 'bert'`.execute(database.owner)
+  expect(await inTrx((trx) => takeUse(trx, run, id, `${id}:2`))).toBe(true)
 })
 
 test('an unknown token changes nothing and leaves its trace', async () => {
@@ -122,9 +209,9 @@ test('an unknown token changes nothing and leaves its trace', async () => {
 test('a token for one approval opens no other', async () => {
   const mine = await asked()
   const other = await asked()
-  const token = await tokenOf('anna', mine.id)
+  const [token, second] = [await tokenOf('anna', mine.id), await tokenOf('anna', mine.id)]
   expect(await say(token, 'approve', other.id)).toMatchObject({ outcome: 'forbidden', code: 'FOREIGN_TOKEN' })
-  expect(await say(token, 'approve', null, other.incidentId)).toMatchObject({
+  expect(await say(second, 'approve', null, other.incidentId)).toMatchObject({
     outcome: 'forbidden',
     code: 'FOREIGN_TOKEN',
   })
@@ -132,12 +219,16 @@ test('a token for one approval opens no other', async () => {
   expect(await security(other.incidentId)).toEqual(['FOREIGN_TOKEN'])
 })
 
-test('a spent token shown again by somebody else is recorded', async () => {
+test('a spent token shown again for another request is recorded', async () => {
   const { id, incidentId } = await asked({ required: 2 })
   const token = await tokenOf('anna', id)
   await say(token, 'approve', id)
   await sql`delete from approval_decision where approval_id = ${id}`.execute(database.owner)
-  expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'SPENT_TOKEN' })
+  const another = { decision: 'approve', edited: { other: 'arguments' }, reason: null, via: 'api' } as const
+  expect(await decide(database.db, { ...another, token, approvalId: id, incidentId: null })).toMatchObject({
+    outcome: 'forbidden',
+    code: 'SPENT_TOKEN',
+  })
   expect(await security(incidentId)).toEqual(['SPENT_TOKEN'])
 })
 
@@ -154,9 +245,10 @@ test('a decision after the expiry is gone, and expires the approval on the way',
 
 test('no token is minted for an agent, a viewer, or an approval that is settled', async () => {
   const { id } = await asked()
-  const mint = async (name: string) => (await mintDecisionToken(database.db, people[name] as Principal, id)).outcome
+  const mint = async (name: string) =>
+    (await mintDecisionToken(database.db, people[name] as Principal, id, 'approve')).outcome
   expect([await mint('agent'), await mint('vera'), await mint('anna')]).toEqual(['forbidden', 'forbidden', 'minted'])
-  await say(await tokenOf('anna', id), 'deny', id)
+  await say(await tokenOf('anna', id, 'deny'), 'deny', id)
   expect(await mint('bert')).toBe('gone')
 })
 
@@ -181,7 +273,7 @@ test('what needs two people is approved by two, never by one twice, and one deni
   expect(await say(await tokenOf('bert', first.id), 'approve', first.id)).toMatchObject({ status: 'approved' })
   const second = await asked({ required: 2, risk: 'critical' })
   await say(await tokenOf('anna', second.id), 'approve', second.id)
-  expect(await say(await tokenOf('bert', second.id), 'deny', second.id)).toMatchObject({ status: 'denied' })
+  expect(await say(await tokenOf('bert', second.id, 'deny'), 'deny', second.id)).toMatchObject({ status: 'denied' })
 })
 
 test('who asked for the run cannot approve its critical actions', async () => {

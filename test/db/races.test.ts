@@ -2,8 +2,8 @@ import { beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { requestApproval } from '../../db/approvals/ask.ts'
 import { decide } from '../../db/approvals/decide.ts'
-import { mintDecisionToken } from '../../db/approvals/mint.ts'
 import { consumeApproval, readDecision } from '../../db/approvals/settle.ts'
+import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { eventsOf } from '../../db/events.ts'
 import { closeIncident } from '../../db/incidents.ts'
 import { createToken, ensureOperator, principalOf } from '../../db/tokens.ts'
@@ -37,8 +37,8 @@ async function asked(expirySeconds: number): Promise<{ id: string; incidentId: s
   return { id, incidentId }
 }
 
-const tokenOf = async (principal: Principal, id: string) => {
-  const minted = await mintDecisionToken(database.db, principal, id)
+const tokenOf = async (principal: Principal, id: string, decision: 'approve' | 'deny' = 'approve') => {
+  const minted = await mintDecisionToken(database.db, principal, id, decision)
   return minted.outcome === 'minted' ? minted.token : 'none'
 }
 
@@ -49,6 +49,7 @@ async function race(round: number): Promise<void> {
   const { id, incidentId } = await asked(isLate ? 1 : 600)
   const foreign = await tokenOf(people[0] as Principal, (await asked(600)).id)
   const tokens = await Promise.all(people.map((person) => tokenOf(person, id)))
+  const denials = await Promise.all(people.map((person) => tokenOf(person, id, 'deny')))
   if (isLate) {
     await sql`select pg_sleep(greatest(0, extract(epoch from expires_at - nightshift_now())::float8 - 0.05 + ${(round % 10) / 100}))
       from approval where id = ${id}`.execute(db)
@@ -57,7 +58,7 @@ async function race(round: number): Promise<void> {
     decide(db, { approvalId: id, incidentId: null, token, decision, reason: 'because', via })
   const contenders: (() => Promise<unknown>)[] = [
     ...tokens.flatMap((token) => ['api', 'signal', 'update', 'slack'].map((via) => say(token, 'approve', via))),
-    ...tokens.map((token) => say(token, 'deny', 'page')),
+    ...denials.map((token) => say(token, 'deny', 'page')),
     say(foreign, 'approve', 'api'),
     say('made-up', 'approve', 'signal'),
     () => readDecision(db, id),

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import type { Approval } from '../../domain/approval.ts'
+import type { Approval, Decision } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
@@ -17,8 +17,8 @@ afterEach(async () => {
   await sql`delete from platform_config`.execute(spine.db)
 })
 
-async function tokenFor(approval: Approval, as: string): Promise<string> {
-  return String((await spine.post(`/approvals/${approval.id}/token`, {}, { token: as })).body.token)
+async function tokenFor(approval: Approval, as: string, decision: Decision = 'approve'): Promise<string> {
+  return String((await spine.post(`/approvals/${approval.id}/token`, { decision }, { token: as })).body.token)
 }
 
 async function decided(approval: Approval, as: string, decision: Record<string, unknown>) {
@@ -85,7 +85,7 @@ test('a denial by signal ends it with its reason, and a risk that configuration 
   expect(asked).toMatchObject({ tool: 'converge_shard', risk: 'high' })
   const incident = await spine.incident('service_down', 'awaiting_approval')
   const handle = spine.client.workflow.getHandle(`investigate:${incident.id}:${incident.attempt}`)
-  const token = await tokenFor(asked, spine.tokens.approver)
+  const token = await tokenFor(asked, spine.tokens.approver, 'deny')
   await handle.signal('deny', { token, reason: 'a deploy is running' })
   const events = await ended(asked.incidentId, 'escalated')
   expect(events.find((event) => event.kind === 'approval_decided')).toMatchObject({

@@ -84,7 +84,7 @@ async function approve(tool: string): Promise<void> {
     return asked.tool === tool && asked
   })
   const as = { token: spine.tokens.approver }
-  const { body } = await spine.post(`/approvals/${approval.id}/token`, {}, as)
+  const { body } = await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, as)
   await spine.post(`/approvals/${approval.id}/decision`, { decision: 'approve', token: body.token }, as)
 }
 

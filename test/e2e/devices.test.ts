@@ -25,7 +25,7 @@ afterAll(async () => {
 
 async function approve(id: string): Promise<void> {
   const as = { token: spine.tokens.approver }
-  const { body } = await spine.post(`/approvals/${id}/token`, {}, as)
+  const { body } = await spine.post(`/approvals/${id}/token`, { decision: 'approve' }, as)
   await spine.post(`/approvals/${id}/decision`, { decision: 'approve', token: body.token }, as)
 }
 

@@ -17,7 +17,7 @@ afterAll(async () => {
 
 async function decided(approval: Approval, decision: Record<string, unknown>) {
   const as = { token: spine.tokens.approver }
-  const { body } = await spine.post(`/approvals/${approval.id}/token`, {}, as)
+  const { body } = await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, as)
   return await spine.post(
     `/approvals/${approval.id}/decision`,
     { decision: 'approve', token: body.token, ...decision },

@@ -26,7 +26,11 @@ test('an honest run of every lab scenario is never refused, never corrected, and
   for (const { fault, target } of scenarios) await spine.lab.break(fault, target)
   const approval = await spine.pendingApproval()
   expect(approval.tool).toBe('execute_migration')
-  const { body } = await spine.post(`/approvals/${approval.id}/token`, {}, { token: spine.tokens.approver })
+  const { body } = await spine.post(
+    `/approvals/${approval.id}/token`,
+    { decision: 'approve' },
+    { token: spine.tokens.approver },
+  )
   await spine.post(
     `/approvals/${approval.id}/decision`,
     { decision: 'approve', token: body.token },

@@ -65,7 +65,7 @@ test('a dead host waits for a person; forged decisions change nothing; approved 
   await handle.signal('approve', { by: 'root' })
   await handle.signal('approve', { token: 'made-up', by: 'root', approvalId: approval.id })
   const agent = { token: spine.tokens.agent }
-  expect((await spine.post(`/approvals/${approval.id}/token`, {}, agent)).status).toBe(403)
+  expect((await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, agent)).status).toBe(403)
   expect(
     (await spine.post(`/approvals/${approval.id}/decision`, { decision: 'approve', token: 'x' }, agent)).status,
   ).toBe(403)
@@ -100,7 +100,11 @@ test('a dead host waits for a person; forged decisions change nothing; approved 
   expect(await spine.get(`/approvals/${approval.id}`)).toMatchObject({ status: 'pending' })
   expect((await spine.lab.effects()).filter((effect) => effect.request.includes('/vms/'))).toEqual([])
 
-  const minted = await spine.post(`/approvals/${approval.id}/token`, {}, { token: spine.tokens.approver })
+  const minted = await spine.post(
+    `/approvals/${approval.id}/token`,
+    { decision: 'approve' },
+    { token: spine.tokens.approver },
+  )
   await handle.signal('approve', { token: minted.body.token })
   const mitigated = await spine.incident('host_down', 'escalated')
   expect(mitigated).toMatchObject({ category: 'mitigated', alerts: { firing: 1 } })
@@ -131,7 +135,11 @@ test('a denial with a reason leads to something else or to an escalation that qu
   await spine.until('a healed platform', async () => (await spine.lab.oracle('nothing')).healthy)
   await spine.lab.break('host_down', 'host-ams-1')
   const first = await spine.pendingApproval()
-  const minted = await spine.post(`/approvals/${first.id}/token`, {}, { token: spine.tokens.approver })
+  const minted = await spine.post(
+    `/approvals/${first.id}/token`,
+    { decision: 'deny' },
+    { token: spine.tokens.approver },
+  )
   const denied = await spine.post(
     `/approvals/${first.id}/decision`,
     { decision: 'deny', token: minted.body.token, reason: 'ams-2 is about to be serviced' },

@@ -40,7 +40,11 @@ test('two incidents that want the very same action ask once; the second learns w
   expect((await spine.get<{ items: unknown[] }>('/approvals?status=pending')).items).toHaveLength(1)
   expect(await spine.get(`/incidents/${second.id}`)).toMatchObject({ status: 'awaiting_approval' })
 
-  const minted = await spine.post(`/approvals/${approval.id}/token`, {}, { token: spine.tokens.approver })
+  const minted = await spine.post(
+    `/approvals/${approval.id}/token`,
+    { decision: 'approve' },
+    { token: spine.tokens.approver },
+  )
   await spine.post(
     `/approvals/${approval.id}/decision`,
     { decision: 'approve', token: minted.body.token },

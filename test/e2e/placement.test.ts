@@ -28,7 +28,7 @@ const ended = (host: string) =>
 
 async function approve(approval: Approval): Promise<void> {
   const as = { token: spine.tokens.approver }
-  const { body } = await spine.post(`/approvals/${approval.id}/token`, {}, as)
+  const { body } = await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, as)
   await spine.post(`/approvals/${approval.id}/decision`, { decision: 'approve', token: body.token }, as)
 }
 

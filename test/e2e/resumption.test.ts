@@ -37,7 +37,11 @@ async function afterDecision(shard: string, meanwhile: () => Promise<void>): Pro
   await spine.lab.break('service_down', shard)
   const asked: Approval = await spine.pendingApproval()
   await meanwhile()
-  const { body } = await spine.post(`/approvals/${asked.id}/token`, {}, { token: spine.tokens.approver })
+  const { body } = await spine.post(
+    `/approvals/${asked.id}/token`,
+    { decision: 'approve' },
+    { token: spine.tokens.approver },
+  )
   const decision = { decision: 'approve', token: body.token }
   await spine.post(`/approvals/${asked.id}/decision`, decision, { token: spine.tokens.approver })
   await spine.until('its end', async () => {

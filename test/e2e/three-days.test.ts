@@ -123,7 +123,10 @@ async function approvedAfterThreeDays(meanwhile: () => void = () => {}) {
 }
 
 async function approve(approvalId: string): Promise<void> {
-  const { body } = await core.post(`/approvals/${approvalId}/token`, { as: core.tokens.approver, body: {} })
+  const { body } = await core.post(`/approvals/${approvalId}/token`, {
+    as: core.tokens.approver,
+    body: { decision: 'approve' },
+  })
   const decided = await core.post(`/approvals/${approvalId}/decision`, {
     as: core.tokens.approver,
     body: { decision: 'approve', token: body.token },

@@ -52,7 +52,7 @@ test('an approval left for three days, over a deploy of the worker and restarts 
 
   const { approver } = spine.tokens
   const token = await spine.until('a decision token', async () => {
-    const minted = await spine.post(`/approvals/${asked.id}/token`, {}, { token: approver })
+    const minted = await spine.post(`/approvals/${asked.id}/token`, { decision: 'approve' }, { token: approver })
     return minted.body.token
   })
   const decide = () =>

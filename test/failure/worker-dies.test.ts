@@ -75,7 +75,11 @@ test('killed while an approval waits, the worker comes back to a decision that w
   await spine.lab.break('host_down', 'host-osl-1')
   const approval = await spine.pendingApproval()
   await spine.kill('worker')
-  const minted = await spine.post(`/approvals/${approval.id}/token`, {}, { token: spine.tokens.approver })
+  const minted = await spine.post(
+    `/approvals/${approval.id}/token`,
+    { decision: 'approve' },
+    { token: spine.tokens.approver },
+  )
   const decided = await spine.post(
     `/approvals/${approval.id}/decision`,
     { decision: 'approve', token: minted.body.token },

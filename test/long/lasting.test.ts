@@ -67,7 +67,7 @@ test('a host that stays down while its VMs run elsewhere is mitigated, and peopl
     ),
   )
   const as = { token: spine.tokens.approver }
-  const { body } = await spine.post(`/approvals/${asked.id}/token`, {}, as)
+  const { body } = await spine.post(`/approvals/${asked.id}/token`, { decision: 'approve' }, as)
   await spine.post(`/approvals/${asked.id}/decision`, { decision: 'approve', token: body.token }, as)
   const incident = await about('host_down', places.host, 'to be handed over', isEscalated)
   expect(incident).toMatchObject({ category: 'mitigated', attempt: 1, alerts: { firing: 1 } })

@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import pino from 'pino'
 import { createSlackClient } from '../../clients/slack/client.ts'
 import { decide } from '../../db/approvals/decide.ts'
-import { mintDecisionToken } from '../../db/approvals/mint.ts'
 import { readDecision, withdrawPending } from '../../db/approvals/settle.ts'
+import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { enqueueNotification } from '../../db/deliveries.ts'
 import { sendDigests } from '../../db/digest.ts'
 import { closeIncident, lockIncident } from '../../db/incidents.ts'
@@ -73,7 +73,7 @@ async function decideAs(name: string, approvalId: string, decision: 'approve' | 
     operatorId: await ensureOperator(database.db, name, 'approver'),
   })
   const principal = await principalOf(database.db, token)
-  const minted = await mintDecisionToken(database.db, principal!, approvalId)
+  const minted = await mintDecisionToken(database.db, principal!, approvalId, decision)
   if (minted.outcome !== 'minted') throw new Error(minted.message)
   return await decide(database.db, {
     ...{ approvalId, incidentId: null, token: minted.token, decision, via: 'cli' },

@@ -1,6 +1,6 @@
 import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import type { InvestigationInput } from '../../workflows/investigate.ts'
-import type { DecideAnswer, DecideMessage } from '../../workflows/messages.ts'
+import type { DecideAnswer, DecideMessage, Heard } from '../../workflows/messages.ts'
 import type { Act, DecisionStatus, EscalationCode, Interruption, Thought } from '../../workflows/outcome.ts'
 
 /** What the activities of one run answer: a list is answered one by one, a function is asked. */
@@ -12,6 +12,7 @@ export type RunScript = {
   verify?: () => Promise<Act>
   readDecision?: DecisionStatus[] | (() => Promise<{ status: DecisionStatus; remainingMs: number }>)
   decide?: (message: DecideMessage & { via: string }) => Promise<DecideAnswer>
+  isStopWanted?: () => Promise<boolean>
   endEarly?: (why: Interruption) => Promise<boolean>
   escalate?: (code: EscalationCode) => Promise<void>
 }
@@ -59,16 +60,28 @@ export function scriptedRun(script: RunScript = {}) {
       if (typeof script.readDecision === 'function') return await script.readDecision()
       return { status: next(script.readDecision ?? [], 'approved'), remainingMs: hourMs }
     },
-    async decide(_incidentId: string, message: DecideMessage & { via: string }) {
+    async decide(_incidentId: string, message: DecideMessage & { via: string }): Promise<DecideAnswer> {
       did.push(`decide ${message.decision} by ${message.via}`)
       decisions.push(message)
       if (script.decide) return await script.decide(message)
       return { outcome: 'recorded', status: message.decision === 'approve' ? 'approved' : 'denied', message: null }
     },
+    async decideAll(incidentId: string, _attempt: number, heard: Heard[]) {
+      const answers: DecideAnswer[] = []
+      for (const { door, message } of heard) {
+        const forbidden = { outcome: 'forbidden', status: null, message: null }
+        answers.push(message ? await activities.decide(incidentId, { ...message, via: door }) : forbidden)
+      }
+      return answers
+    },
+    async isStopWanted() {
+      did.push('is a stop wanted?')
+      return (await script.isStopWanted?.()) ?? true
+    },
     async endEarly({ why }: { why: Interruption }) {
       did.push(`end early: ${why}`)
       const ended = script.endEarly ? await script.endEarly(why) : true
-      if (ended) status = why === 'cancel' ? 'cancelled' : 'resolved'
+      if (ended) status = { cancel: 'cancelled', stopped: 'escalated', alert_resolved: 'resolved' }[why]
       return ended
     },
     async escalate(_incidentId: string, _attempt: number, code: EscalationCode) {

@@ -105,7 +105,7 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
       await ask(`/approvals/${id}`)
       // One of two had agreed to the migration: the second decides.
       const as = tool === 'execute_migration' ? tokens.admin : tokens.approver
-      const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { body: {}, as })
+      const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { body: { decision: 'approve' }, as })
       const answer = await ask(`/approvals/${id}/decision`, { body: { token, decision: 'approve' }, as })
       expect(answer).toMatchObject({ status: 'approved' })
     }

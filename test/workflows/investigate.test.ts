@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/client'
 import { GiveUp, RetryLater, sealed } from '../../activities/failure.ts'
 import { StaleRunError } from '../../db/append.ts'
+import { heardPerRun } from '../../workflows/hearing.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import {
   alertResolved,
@@ -13,6 +14,7 @@ import {
   deny,
   pendingApproval,
 } from '../../workflows/messages.ts'
+import type { DecisionStatus } from '../../workflows/outcome.ts'
 import { scheduled, spoken } from '../support/history.ts'
 import {
   ask,
@@ -142,7 +144,7 @@ describe('a decision', () => {
     expect(scripted.did).toContain('act 1.0 with apr_1')
   })
 
-  test('that comes twice in one breath is judged twice and acted on once', async () => {
+  test('that comes twice in one breath is judged once and acted on once', async () => {
     const scripted = scriptedRun(oneApproval())
     const taskQueue = newTaskQueue()
     const run = await start(taskQueue)
@@ -150,7 +152,7 @@ describe('a decision', () => {
     await run.signal(approve, message)
     await run.signal(approve, message)
     await temporal.working(scripted.activities, () => run.result(), taskQueue)
-    expect(scripted.decisions).toHaveLength(2)
+    expect(scripted.decisions).toHaveLength(1)
     expect(scripted.did.filter((step) => step === 'act 1.0 with apr_1')).toHaveLength(1)
   })
 
@@ -177,16 +179,65 @@ describe('a decision', () => {
     expect(did).toContain('act 1.0 with apr_1')
   })
 
-  test('among three hundred forged ones starts two hundred activities at most, and the run still hears a real one', async () => {
+  test('among a thousand forged ones is heard, and they cost a dozen activities', async () => {
     const scripted = scriptedRun({
       ...oneApproval(),
-      decide: async () => ({ outcome: 'unknown_token', status: null, message: null }),
+      decide: async ({ token }) => ({
+        outcome: token === 'real' ? 'recorded' : 'forbidden',
+        status: null,
+        message: null,
+      }),
     })
     const taskQueue = newTaskQueue()
     const run = await start(taskQueue)
-    await Promise.all(Array.from({ length: 300 }, () => run.signal(approve, { token: 'forged' })))
+    const send = (from: number) =>
+      Promise.all(Array.from({ length: 500 }, (_, at) => run.signal(approve, { token: `forged ${from + at}` })))
+    await send(0)
+    await run.signal(approve, { token: 'real' })
+    await send(500)
     await temporal.working(scripted.activities, () => run.result(), taskQueue)
-    expect(scheduled(await run.fetchHistory()).filter((name) => name === 'decide')).toHaveLength(200)
+    expect(scheduled(await run.fetchHistory()).filter((name) => name === 'decideAll').length).toBeLessThanOrEqual(12)
+    expect(scripted.decisions.map(({ token }) => token)).toContain('real')
+    expect(scripted.did).toContain('act 1.0 with apr_1')
+  })
+
+  test.each([
+    ['a text', 'tok_in_a_text_0123456789012345678901234567ab'],
+    ['a token beside its place', { Token: 'tok_in_a_text_0123456789012345678901234567ab' }],
+    ['nothing', null],
+    ['a list', [{ token: 1 }]],
+  ])('that comes as %s decides nothing, and the run goes on', async (_what, sent) => {
+    const { decisions, did } = await played(oneApproval(), async (run) => {
+      await parked(run)
+      await run.signal(deny, sent as never)
+      await run.signal(decided)
+    })
+    expect(decisions).toEqual([])
+    expect(did).toContain('act 1.0 with apr_1')
+  })
+
+  test('that is heard after five thousand signals is read from its row', async () => {
+    let status: DecisionStatus = 'pending'
+    const scripted = scriptedRun({
+      ...oneApproval(),
+      readDecision: async () => ({ status, remainingMs: 300 }),
+      endEarly: async () => false,
+      isStopWanted: async () => false,
+    })
+    const taskQueue = newTaskQueue()
+    const run = await start(taskQueue)
+    for (let sent = 0; sent < heardPerRun; sent += 500) {
+      await Promise.all(Array.from({ length: 500 }, () => run.signal(alertResolved)))
+    }
+    await temporal.working(
+      scripted.activities,
+      async () => {
+        await parked(run)
+        status = 'approved'
+        await run.result()
+      },
+      taskQueue,
+    )
     expect(scripted.did).toContain('act 1.0 with apr_1')
   })
 })
@@ -195,7 +246,7 @@ describe('a run is stopped', () => {
   const stops: [string, (run: Run) => Promise<unknown>, string][] = [
     ['its alert ends', (run) => run.signal(alertResolved), 'alert_resolved'],
     ['a person cancels it', (run) => run.signal(cancelInvestigation), 'cancel'],
-    ['it is cancelled in Temporal itself', (run) => run.cancel(), 'cancel'],
+    ['it is cancelled in Temporal itself', (run) => run.cancel(), 'stopped'],
   ]
 
   test.each(stops.slice(1))(
@@ -207,8 +258,9 @@ describe('a run is stopped', () => {
         await stop(run)
         await stopped
       })
-      expect(did).toEqual(['claim', 'context', 'think 1', `end early: ${why}`, 'closing'])
-      expect(result.status).toBe(why === 'cancel' ? 'cancelled' : 'resolved')
+      const asked = why === 'cancel' ? ['is a stop wanted?'] : []
+      expect(did).toEqual(['claim', 'context', 'think 1', ...asked, `end early: ${why}`, 'closing'])
+      expect(result.status).toBe(why === 'cancel' ? 'cancelled' : 'escalated')
     },
   )
 
@@ -282,6 +334,31 @@ describe('a run is stopped', () => {
     expect(did).toContain('act 1.0 with apr_1')
   })
 
+  test('by a signal that no person stands behind: the model answers, and the run goes on', async () => {
+    const begun = Promise.withResolvers<void>()
+    const heard = Promise.withResolvers<void>()
+    const { did, result } = await played(
+      {
+        think: async () => {
+          begun.resolve()
+          await heard.promise
+          return { kind: 'closed' }
+        },
+        isStopWanted: async () => false,
+        endEarly: async () => false,
+      },
+      async (run, { did }) => {
+        await begun.promise
+        for (let sent = 0; sent < 100; sent += 1) await run.signal(cancelInvestigation)
+        await eventually('a look', async () => did.includes('is a stop wanted?'))
+        heard.resolve()
+      },
+    )
+    expect(did.filter((step) => step.startsWith('think'))).toEqual(['think 1'])
+    expect(did.filter((step) => step.startsWith('is a stop')).length).toBeLessThanOrEqual(20)
+    expect(result.status).toBe('resolved')
+  })
+
   test("a person's stop outranks an alert that ended", async () => {
     const { think, begun } = endlessThought()
     const scripted = scriptedRun({ think })
@@ -345,7 +422,7 @@ describe('a run is stopped', () => {
     )
     expect(decisions).toHaveLength(1)
     expect(did.at(-1)).toBe('closing')
-    expect(result.status).toBe('cancelled')
+    expect(result.status).toBe('escalated')
   })
 })
 

@@ -30,7 +30,10 @@ export function Decide({ approval }: { approval: ApprovalDetail }) {
     setBusy(true)
     setError(null)
     try {
-      const { token } = await ask<{ token: string }>(`/approvals/${approval.id}/token`, { method: 'POST' })
+      const { token } = await ask<{ token: string }>(`/approvals/${approval.id}/token`, {
+        method: 'POST',
+        body: { decision },
+      })
       await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, ...more } })
       // The button that was pressed is gone: whoever uses a keyboard goes on at the top of the card.
       document.querySelector('h1')?.focus()

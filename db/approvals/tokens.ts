@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import type { ApprovalStatus, Decision } from '../../domain/approval.ts'
+import { sha256 } from '../../domain/digest.ts'
+import { type Principal, permissionsOf, typesOf } from '../../domain/operator.ts'
+import type { Db, Trx } from '../connect.ts'
+import { typeOfApproval } from '../incident-type.ts'
+import { refusalToDecide } from '../operators.ts'
+import { recordSecurityEvent } from '../security-events.ts'
+
+type MintOutcome =
+  | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; decision: Decision; expiresAt: string }
+  | { outcome: 'not_found' | 'forbidden' | 'gone'; message: string }
+
+/**
+ * A decision token: 256 bits for one signed-in person, one pending approval and one verdict, stored as a hash and used once. The
+ * plain token is in this answer and nowhere else. Who reads it on its way can do with it what its person is about to do, and
+ * nothing else.
+ */
+export async function mintDecisionToken(
+  db: Db,
+  principal: Principal,
+  approvalId: string,
+  decision: Decision,
+): Promise<MintOutcome> {
+  const { operatorId } = principal
+  if (operatorId === null || !permissionsOf(principal).includes('decide')) {
+    return { outcome: 'forbidden', message: `${principal.name} (${principal.role}) may not decide approvals` }
+  }
+  const row = await db.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirst()
+  if (!row) return { outcome: 'not_found', message: `there is no approval ${approvalId}` }
+  const types = typesOf(principal)
+  if (types && !types.includes((await typeOfApproval(db, approvalId)) ?? '')) {
+    return {
+      outcome: 'forbidden',
+      message: `this token of ${principal.name} is for incidents of type ${types.join(', ')}`,
+    }
+  }
+  const refusal = await refusalToDecide(db, operatorId, row)
+  if (refusal) return { outcome: 'forbidden', message: refusal }
+  const token = randomBytes(32).toString('base64url')
+  const minted = await db
+    .insertInto('decisionToken')
+    .columns(['sha256', 'approvalId', 'operatorId', 'decision', 'expiresAt'])
+    .expression(
+      db
+        .selectFrom('approval')
+        .select([
+          sql<string>`${sha256(token)}`.as('sha256'),
+          'id',
+          sql<string>`${operatorId}`.as('operatorId'),
+          sql<Decision>`${decision}`.as('decision'),
+          'expiresAt',
+        ])
+        .where('id', '=', approvalId)
+        .where('status', '=', 'pending')
+        .where('expiresAt', '>', sql<string>`nightshift_now()`),
+    )
+    .returning('expiresAt')
+    .executeTakeFirst()
+  if (!minted) return { outcome: 'gone', message: `${approvalId} is ${row.status} and cannot be decided any more` }
+  return { outcome: 'minted', token, approvalId, incidentId: row.incidentId, decision, expiresAt: minted.expiresAt }
+}
+
+export type StoredToken = {
+  sha256: string
+  approvalId: string
+  operatorId: string
+  /** Name of its person. */
+  name: string
+  decision: Decision | null
+  usedFor: string | null
+  isSpent: boolean
+  isLate: boolean
+  request: string | null
+  outcome: { status: ApprovalStatus } | null
+}
+
+export async function findToken(db: Db | Trx, text: string): Promise<StoredToken | null> {
+  const found = await db
+    .selectFrom('decisionToken')
+    .innerJoin('operator', 'operator.id', 'decisionToken.operatorId')
+    .select(['sha256', 'approvalId', 'operatorId', 'operator.name', 'decision', 'usedFor', 'request', 'outcome'])
+    .select(sql<boolean>`used_at is not null`.as('isSpent'))
+    .select(sql<boolean>`expires_at <= nightshift_now()`.as('isLate'))
+    .where('sha256', '=', sha256(text))
+    .executeTakeFirst()
+  return found ?? null
+}
+
+/** Uses a token up. With `did`, the same request is answered with that outcome from now on. One that is spent stays as it is. */
+export async function spend(
+  trx: Trx,
+  token: Pick<StoredToken, 'sha256'>,
+  usedFor: string,
+  did?: { request: string; status: ApprovalStatus },
+): Promise<void> {
+  await trx
+    .updateTable('decisionToken')
+    .set({
+      usedAt: sql`nightshift_now()` as never,
+      usedFor,
+      ...(did && { request: did.request, outcome: JSON.stringify({ status: did.status }) }),
+    })
+    .where('sha256', '=', token.sha256)
+    .where('usedAt', 'is', null)
+    .execute()
+}
+
+/** Which of these texts are decision tokens, spent or not. */
+export async function tokensAmong(db: Db, texts: readonly string[]): Promise<Set<string>> {
+  if (texts.length === 0) return new Set()
+  const byHash = new Map(texts.map((text) => [sha256(text), text]))
+  const rows = await db
+    .selectFrom('decisionToken')
+    .select('sha256')
+    .where('sha256', 'in', [...byHash.keys()])
+    .execute()
+  return new Set(rows.map((row) => byHash.get(row.sha256) as string))
+}
+
+/**
+ * Voids a token that stands where others can read it and decided nothing: its person mints another by deciding on the card. Leaves a
+ * `security_event` on the incident it was for.
+ */
+export async function voidToken(db: Db, text: string, door: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const found = await findToken(trx, text)
+    if (!found || found.isSpent) return
+    const { incidentId } = await trx
+      .selectFrom('approval')
+      .select('incidentId')
+      .where('id', '=', found.approvalId)
+      .executeTakeFirstOrThrow()
+    await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forUpdate().execute()
+    await spend(trx, found, 'exposed')
+    await recordSecurityEvent(trx, incidentId, {
+      code: 'TOKEN_EXPOSED',
+      door,
+      subject: found.name,
+      detail: `a decision token of ${found.name} for ${found.approvalId} came in a form that decides nothing: it is void, and the card gives another`,
+    })
+  })
+}
