@@ -18,10 +18,7 @@ export function tokenForApproval(parent: Command): void {
       .argument('<id>', 'as apr_…')
       .argument('<verdict>', 'approve or deny: the token does this one, and nothing else', oneOf(verdicts)),
   )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift approvals token apr_01k… approve',
-    )
+    .addHelpText('after', '\nExample:\n  nightshift approvals token apr_01k… approve')
     .action(async (id: string, verdict: Decision, options: Asking) => {
       const { api, where } = connected(options)
       const approval = await readApproval(api, id)
