@@ -2,8 +2,9 @@ import { forbiddenRedirection } from './blocklist.ts'
 import { hiddenCharacter } from './characters.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
-import { type Docket, type Ending, isInert, judgeWords, type Place } from './simple.ts'
+import { type Docket, type Ending, isAffordable, isInert, judgeWords, type Place } from './simple.ts'
 import { type CommandVerdict, decide, type Finding } from './verdict.ts'
+import { newWork } from './work.ts'
 
 export type { CommandCode, CommandVerdict } from './verdict.ts'
 
@@ -27,10 +28,17 @@ export function judgeCommand(text: string, context: CommandContext): CommandVerd
   return guarded(() => judgeText(text, context, true))
 }
 
+/** How many steps judging a text takes: at most `stepsForAnyText` and `stepsPerCharacter` for each character. */
+export function stepsOf(text: string, context: CommandContext): number {
+  const docket = open(context, text.length)
+  judgeScript(text, docket, place)
+  return docket.work.spent
+}
+
 /** Decides about an argv that is executed without a shell: nothing in it expands. */
 export function judgeArgv(argv: readonly string[], context: CommandContext): CommandVerdict {
   return guarded(() => {
-    const docket = open(context)
+    const docket = open(context, argv.join(' ').length)
     seeCharacters(argv.join(' '), docket)
     const words = argv.map((text): Word => ({ text, literal: true, quoting: 'bare', pattern: null }))
     if (words.length === 0 || argv[0] === '') empty(docket)
@@ -50,7 +58,7 @@ const place: Place = {
 }
 
 function judgeText(text: string, context: CommandContext, rewriting: boolean): CommandVerdict {
-  const docket = open(context)
+  const docket = open(context, text.length)
   seeCharacters(text, docket)
   const ending = text.length > longestText ? tooLong(docket) : judgeScript(text, docket, place)
   return close(docket, rewriting ? rewriteOf(ending, context) : null)
@@ -61,7 +69,7 @@ function tooLong(docket: Docket): Ending {
   return { ends: true }
 }
 
-function open(context: CommandContext): Docket {
+function open(context: CommandContext, length: number): Docket {
   return {
     knownHosts: context.knownHosts,
     knownNames: context.knownNames ?? new Set(),
@@ -70,6 +78,7 @@ function open(context: CommandContext): Docket {
     environment: {},
     needsRoot: false,
     bound: null,
+    work: newWork(length),
     directories: context.directory?.startsWith('/') ? [context.directory] : [],
   }
 }
@@ -123,6 +132,7 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
 
 /** One text for a shell, at the top or inside a wrapper. */
 function judgeScript(text: string, docket: Docket, at: Place): Ending {
+  if (!isAffordable(docket, text.length + 1)) return { ends: true }
   const tree = parse(text)
   if (!tree) {
     docket.findings.push({ code: 'UNREADABLE', reason: 'nobody can say what bash would make of it', token: null })

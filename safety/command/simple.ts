@@ -13,6 +13,7 @@ import { unwrap } from './unwrap.ts'
 import type { Inner, Unwrapped } from './unwrapped.ts'
 import { valueFindings } from './values.ts'
 import type { Bound, CommandCode, Finding } from './verdict.ts'
+import { takeSteps, tooComplex, type Work } from './work.ts'
 
 /** Everything that is found out about one text. */
 export type Docket = {
@@ -23,6 +24,8 @@ export type Docket = {
   environment: Record<string, string>
   needsRoot: boolean
   bound: Bound | null
+  /** What judging this text may still cost. */
+  work: Work
   /** Where a relative path may lead, by the `cd` seen so far. */
   directories: string[]
 }
@@ -53,7 +56,7 @@ const trusted = /^(?:\/usr(?:\/local)?)?\/s?bin\/[^/]+$/
 
 export function judgeWords(words: readonly Word[], docket: Docket, place: Place): Ending {
   const first = words[0]
-  if (!first) return ends
+  if (!first || !isAffordable(docket, lengthOf(words))) return ends
   const name = first.text.slice(first.text.lastIndexOf('/') + 1)
   docket.commands.add(name)
   const add = (code: CommandCode, word: Word | null, why: string) => {
@@ -83,6 +86,15 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
   if (place.runs) return judgeProgram(name, words, docket, place, add)
   return ends
 }
+
+/** Is there work left to look at this much? Once there is not, that is a finding, whether the command would run or not. */
+export function isAffordable(docket: Docket, steps: number): boolean {
+  if (takeSteps(docket.work, steps)) return true
+  if (!docket.findings.includes(tooComplex)) docket.findings.push(tooComplex)
+  return false
+}
+
+const lengthOf = (words: readonly Word[]): number => words.reduce((sum, { text }) => sum + text.length + 1, 1)
 
 type Add = (code: CommandCode, word: Word | null, why: string) => void
 

@@ -79,6 +79,8 @@ function unwrapFind(words: readonly Word[]): Unwrapped | null {
     const end = rest.findIndex((word) => word.text === ';' || word.text === '+')
     result.inner.push(argv(rest.slice(0, end < 0 ? rest.length : end)))
     result.why ??= asks(words[at]!, 'runs a command on whatever is found')
+    // What stands before the end is that command's own, another `-exec` included.
+    at += end < 0 ? rest.length : end + 1
   }
   return result.inner.length > 0 ? result : null
 }

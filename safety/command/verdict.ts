@@ -5,6 +5,7 @@ export type CommandCode =
   | 'HIDDEN_CHARACTER'
   | 'FOREIGN_CHARACTER'
   | 'TOO_LONG'
+  | 'TOO_COMPLEX'
   | 'FORBIDDEN'
   | 'UNREADABLE'
   | 'SYNTAX'
