@@ -1,7 +1,7 @@
 import type { ChatMessage } from '../domain/chat.ts'
 import { refusedEnvelope } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
-import { fence, inertJson } from '../domain/fence.ts'
+import { fence, inertJson, withoutTemplateTokens } from '../domain/fence.ts'
 import type { Envelope } from '../domain/tool.ts'
 
 /** One thing said, before it is known how much of it fits. */
@@ -198,7 +198,7 @@ function leftOut(entries: readonly Entry[]): ChatMessage {
 }
 
 function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): ChatMessage {
-  if (entry.kind === 'correction') return { role: 'user', content: `CORRECTION: ${entry.text}` }
+  if (entry.kind === 'correction') return { role: 'user', content: `CORRECTION: ${withoutTemplateTokens(entry.text)}` }
   if (entry.kind === 'result') {
     if (protocol === 'native') return { role: 'tool', tool_call_id: entry.callId, content: text }
     return { role: 'user', content: fence('tool_result', text) }

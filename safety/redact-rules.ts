@@ -132,7 +132,7 @@ export const rules: Rule[] = [
     kind: 'password',
     hints: ['-p'],
     pattern:
-      /(?<head>\b(?:mysql|mysqldump|mysqladmin|mysqlcheck|mysqlimport|mariadb|mariadb-dump|mariadb-admin|sshpass)\b(?:[^\n|;&]{0,200}[ \t"',])?-p)(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
+      /(?<head>\b(?:mysql|mysqldump|mysqladmin|mysqlcheck|mysqlimport|mariadb|mariadb-dump|mariadb-admin|sshpass)\b(?:[^\n|;&]{0,200})[ \t"',]-p)(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
     replace: behindHead('password'),
   },
   {

@@ -1,3 +1,6 @@
+import { formats } from './redact-formats.ts'
+import { redactListed } from './redact-listed.ts'
+import { holdsPrefix, prefixRule } from './redact-prefixes.ts'
 import { mark, rules } from './redact-rules.ts'
 import { isNoSecret, kindOfName } from './secret-names.ts'
 
@@ -5,7 +8,7 @@ import { isNoSecret, kindOfName } from './secret-names.ts'
 const longRun = /[A-Za-z0-9_-]{43}/
 
 const hint =
-  /pass|pwd|secret|token|key|auth|cookie|bearer|eyJ|AKIA|ASIA|AIza|sk[-_]|:\/\/|-----BEGIN|gh[pousr]_|gl[a-z]{2,3}-|xox|xapp|npm_|hv[sbr]\.|do._v1_|pypi-|dapi|nst_|glsa_|shpat_|rk_|whsec_|SG\.|:AA|\$|\*[0-9A-F]{40}|md5|SCRAM|pbkdf2|mysql|mariadb|docker|podman|helm|redis-cli|ldap|mongo|curl|[?&](?:sig|jwt|code)|x-(?:amz|goog)|webhook|@(?:tcp|unix)\(|hooks|response=/i
+  /pass|pwd|secret|token|key|auth|cookie|bearer|eyJ|AKIA|ASIA|AIza|sk[-_]|:\/\/|-----BEGIN|gh[pousr]_|gl[a-z]{2,3}-|xox|xapp|npm_|hv[sbr]\.|do._v1_|pypi-|dapi|nst_|glsa_|shpat_|rk_|whsec_|SG\.|:AA|\$|\*[0-9A-F]{40}|md5|SCRAM|pbkdf2|mysql|mariadb|docker|podman|helm|redis-cli|ldap|mongo|curl|[?&](?:sig|jwt|code)|x-(?:amz|goog)|webhook|@(?:tcp|unix)\(|hooks|response=|machine |login|identified|communit|com2sec|snmp|createUser|requirepass|masterauth|psk|wep|PSK|XAUTH|Static key|Private-Lines|\{(?:S?SHA|SMD5|MD5|CRYPT|PBKDF2)|acl |user |\*:|:\*|:\d+[: ]|EAP |\* ["]/i
 
 /**
  * Takes secrets out of a text and leaves `[redacted:<kind>]`: passwords by their name, headers, URLs, cloud keys, tokens,
@@ -13,7 +16,9 @@ const hint =
  * 1 MB of anything takes well under a second.
  */
 export function redact(text: string): string {
-  if (text.length < 5 || !(hint.test(text) || (text.length >= 43 && longRun.test(text)))) return text
+  if (text.length < 5) return text
+  if (!hint.test(text) && !(text.length >= 20 && holdsPrefix(text)) && !(text.length >= 43 && longRun.test(text)))
+    return text
   const json = redactDocument(text)
   if (json !== null) return json
   let before = text
@@ -49,9 +54,11 @@ function keepDigits(_key: string, value: unknown, context: { source: string }): 
   return typeof value === 'number' && String(value) !== context.source ? raw.rawJSON(context.source) : value
 }
 
+const everyRule = [...rules, ...formats, prefixRule]
+
 function once(text: string): string {
   let clean = text
-  for (const { kind, pattern, hints, replace } of rules) {
+  for (const { kind, pattern, hints, replace } of everyRule) {
     if (hints && !hints.some((hint) => clean.includes(hint))) continue
     clean = clean.replace(pattern, (match: string, ...rest: unknown[]) => {
       const groups = rest.at(-1)
@@ -59,7 +66,7 @@ function once(text: string): string {
       return replace(match, groups as Record<string, string | undefined>)
     })
   }
-  return clean
+  return redactListed(clean)
 }
 
 const deepest = 400
@@ -113,14 +120,38 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
     }
     const pair = typeof label === 'string' && /^value$/i.test(key) ? kindOfName(each(label)) : null
     const shown = each(key)
-    const kind = kindOfName(shown) ?? pair
+    const kind = kindOfName(shown) ?? pair ?? kindByForm(shown, entry)
     const name = redact(shown)
-    const kept = kind === null ? deep(entry, each, depth + 1) : hidden(entry, kind, each, depth)
+    const isData = value.kind === 'Secret' && /^(?:data|stringData)$/.test(shown)
+    const kept = isData
+      ? hiddenValues(entry, each)
+      : kind === null
+        ? deep(entry, each, depth + 1)
+        : hidden(entry, kind, each, depth)
     if (name !== key || kept !== entry) changed = true
     clean.push([name, kept])
   }
   // `fromEntries` defines, so that `__proto__` is a key like any other.
   return changed ? Object.fromEntries(clean) : value
+}
+
+const looksEncoded = /^(?=.{0,200}[\d=])[A-Za-z0-9+/=._-]{12,}$/
+
+/** What documents of a known form hold under names that promise nothing: docker's and kubectl's configuration. */
+function kindByForm(name: string, entry: unknown): Kind | null {
+  if (typeof entry !== 'string' || !looksEncoded.test(entry)) return null
+  return /^(?:auth|identitytoken|registrytoken|client-key-data)$/i.test(name) ? 'token' : null
+}
+
+/** The data of a Kubernetes Secret: every value of it, whatever its key is called. */
+function hiddenValues(data: unknown, each: Each): unknown {
+  if (data === null || typeof data !== 'object') return data
+  return Object.fromEntries(
+    Object.entries(data).map(([key, entry]) => [
+      key,
+      typeof entry === 'string' ? hide(each(entry), 'secret') : mark('secret'),
+    ]),
+  )
 }
 
 type Kind = NonNullable<ReturnType<typeof kindOfName>>

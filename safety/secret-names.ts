@@ -51,7 +51,8 @@ const words = new Set(
   must should will may can cannot for of and or the a an in to at by from with file auto rotated rotate required. expired.
   invalid. string str bytes text bearer basic ***`.split(/\s+/),
 )
-const reference = /^(?:\$[({A-Za-z_]|\{\{|<[^>]*>?$|%[({]|\*{3,}$|x{3,}$|\[redacted:[a-z_]+\]$)/i
+const reference =
+  /^(?:\$[({A-Za-z_]|\{\{|<[^>]*>?$|%[({]|\*{3,}$|x{3,}$|\[redacted:[a-z_]+\]$|[~^]?\d{1,4}\.\d{1,4}\.\d{1,4}$)/i
 
 export function isNoSecret(value: string): boolean {
   return value === '' || words.has(value.toLowerCase()) || reference.test(value)

@@ -1,0 +1,185 @@
+import { mark, type Rule } from './redact-rules.ts'
+import { isNoSecret, type SecretKind } from './secret-names.ts'
+
+/**
+ * Secrets that stand in a file of a known form and have no name of their own beside them: the form says which word it is. Each pattern
+ * is bounded, and looks at one line unless it says otherwise.
+ */
+const keep =
+  (kind: SecretKind) =>
+  (match: string, { head = '', value = '', tail = '' }: Record<string, string | undefined>): string =>
+    isNoSecret(value) || value.includes('[redacted:') ? match : `${head}${mark(kind)}${tail}`
+
+const rule = (kind: SecretKind, hints: string[], pattern: RegExp): Rule => ({
+  kind,
+  hints,
+  pattern,
+  replace: keep(kind),
+})
+
+const line = '(?<=^|[\\n\\r"]|\\\\n)'
+/** A word of a file, perhaps in quotes, up to a blank. */
+const word = '["\']?(?<value>[^\\s"\'\\\\;]{1,256})(?<tail>["\']?)'
+
+export const formats: Rule[] = [
+  // .pgpass: host:port:database:user:password
+  rule(
+    'password',
+    [':'],
+    new RegExp(
+      `(?<head>${line}(?:[\\w.*-]{1,255}|\\[[0-9a-f:]{2,45}\\]):(?:\\d{1,5}|\\*):[\\w.*-]{1,128}:[\\w.*@-]{1,128}:)(?<value>(?!\\d{1,5}(?:[\\s:]|$))[^\\s"\\\\:]{4,256})(?=\\s|["\\\\]|$)`,
+      'g',
+    ),
+  ),
+  // .netrc: machine … login … password …
+  rule(
+    'password',
+    ['machine', 'login'],
+    new RegExp(
+      `(?<head>\\b(?:machine|login)[ \\t]{1,8}\\S{1,255}(?:\\s{1,16}(?:login|account)[ \\t]{1,8}\\S{1,255}){0,2}\\s{1,16}password[ \\t]{1,8})${word}`,
+      'g',
+    ),
+  ),
+  // docker's config.json, and the same as a Kubernetes secret
+  rule(
+    'token',
+    ['auth'],
+    /(?<head>\\*["'](?:auth|identitytoken|registrytoken)\\*["'][ \t]{0,8}:[ \t]{0,8}\\*["'])(?<value>[A-Za-z0-9+/=._-]{8,4096})/g,
+  ),
+  // kubeconfig
+  rule(
+    'private_key',
+    ['client-key-data'],
+    /(?<head>\bclient-key-data\\*["']?[ \t]{0,8}:[ \t]{0,8}\\*["']?)(?<value>[A-Za-z0-9+/=]{8,16384})/g,
+  ),
+  // Data of a Kubernetes Secret, each value of it: base64, whatever the key is called
+  {
+    kind: 'secret',
+    hints: ['Secret'],
+    pattern:
+      /(?<head>\bkind:[ \t]{1,4}Secret\b[\s\S]{0,2000}?\n(?<indent>[ \t]{0,8})(?:data|stringData):[ \t]{0,4}\n)(?<block>(?:\k<indent>[ \t]{1,8}[^\n]{0,8192}(?:\n|$)){1,200})/g,
+    replace: (_match, { head = '', block = '' }) => head + blockWithout(block),
+  },
+  {
+    kind: 'secret',
+    hints: ['Secret'],
+    pattern:
+      /(?<head>\n(?<indent>[ \t]{0,8})(?:data|stringData):[ \t]{0,4}\n)(?<block>(?:\k<indent>[ \t]{1,8}[^\n]{0,8192}\n){1,200})(?=(?:[\s\S]{0,2000}?\n)?\k<indent>kind:[ \t]{1,4}Secret\b)/g,
+    replace: (_match, { head = '', block = '' }) => head + blockWithout(block),
+  },
+  // SQL: IDENTIFIED BY '…', PASSWORD '…'
+  rule(
+    'password',
+    ['IDENTIFIED', 'identified', 'PASSWORD', 'password', 'Identified', 'Password'],
+    /(?<head>\b(?:identified[ \t]{1,8}(?:with[ \t]{1,8}\S{1,64}[ \t]{1,8})?(?:by|as)(?:[ \t]{1,8}password)?|(?:encrypted[ \t]{1,8})?password(?:[ \t]{1,8}for[ \t]{1,8}\S{1,128}[ \t]{0,8}=)?)[ \t]{1,8}\\*')(?<value>[^'\\\n]{1,256})/gi,
+  ),
+  rule('password', ['PASSWORD(', 'password('], /(?<head>\bpassword\([ \t]{0,4}\\*["'])(?<value>[^"'\\\n]{1,256})/gi),
+  // SNMP: communities and users
+  rule(
+    'password',
+    ['community', 'com2sec', 'snmp', 'trap', 'COMMUNITY'],
+    new RegExp(
+      `(?<head>\\b(?:r[ow]community6?|trapcommunity|snmp-server[ \\t]{1,8}community|set[ \\t]{1,8}snmp[ \\t]{1,8}community|com2sec6?[ \\t]{1,8}\\S{1,64}[ \\t]{1,8}\\S{1,128}|trap2?sink[ \\t]{1,8}\\S{1,128})[ \\t]{1,8})${word}`,
+      'gi',
+    ),
+  ),
+  rule(
+    'password',
+    ['snmp'],
+    /(?<head>\bsnmp[a-z]{2,12}\b[^\n|;&]{0,200}?[ \t]-[cAX][ \t]{0,4})(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
+  ),
+  rule(
+    'password',
+    ['createUser', 'usmUser'],
+    new RegExp(`(?<head>\\bcreateUser[ \\t]{1,8}\\S{1,128}[ \\t]{1,8}(?:MD5|SHA(?:-\\d{3})?)[ \\t]{1,8})${word}`, 'g'),
+  ),
+  rule(
+    'password',
+    ['AES', 'DES'],
+    new RegExp(`(?<head>\\bcreateUser\\b[^\\n]{1,300}[ \\t](?:AES(?:-?\\d{3})?|DES)[ \\t]{1,8})${word}`, 'g'),
+  ),
+  // Redis, memcached, NATS, MQTT: directives without a sign between
+  rule(
+    'password',
+    ['requirepass', 'masterauth', 'sentinel'],
+    new RegExp(
+      `(?<head>\\b(?:requirepass|masterauth|sentinel[ \\t]{1,4}auth-pass[ \\t]{1,4}\\S{1,64})[ \\t]{1,8})${word}`,
+      'gi',
+    ),
+  ),
+  rule(
+    'password',
+    ['AUTH ', 'auth '],
+    /(?<head>(?<=^|["'\n])AUTH[ \t]{1,4}(?:[\w.-]{1,64}[ \t]{1,4})?)(?<value>[^\s"'\\]{6,256})(?=$|["'\n\r])/g,
+  ),
+  rule(
+    'password',
+    ['ACL', 'user ', 'setuser'],
+    /(?<head>\b(?:acl[ \t]{1,4}setuser|user)[ \t]{1,4}\S{1,64}[^\n]{0,200}?[ \t]>)(?<value>[^\s"'\\]{1,256})/gi,
+  ),
+  // Network gear
+  rule(
+    'password',
+    ['secret', 'password'],
+    /(?<head>\b(?:enable|username[ \t]{1,4}\S{1,64}(?:[ \t]{1,4}privilege[ \t]{1,4}\d{1,2})?|neighbor[ \t]{1,4}\S{1,64}|line[ \t]{1,4}vty[^\n]{0,40})[ \t]{1,4}(?:secret|password)[ \t]{1,4}(?:\d[ \t]{1,4})?)(?<value>(?!is\b|for\b|has\b|was\b|not\b)[^\s"'\\]{3,256})/gi,
+  ),
+  rule(
+    'password',
+    ['key-string', 'key 7', 'tacacs', 'radius'],
+    /(?<head>\b(?:key-string|(?:tacacs|radius)(?:-server)?[^\n]{0,80}?[ \t]key)[ \t]{1,4}(?:\d[ \t]{1,4})?)(?<value>[^\s"'\\]{3,256})/gi,
+  ),
+  // VPN and wireless
+  rule(
+    'password',
+    ['PSK', 'XAUTH', 'EAP'],
+    /(?<head>:[ \t]{1,8}(?:PSK|XAUTH|EAP)[ \t]{1,8}["']?)(?<value>[^\s"'\\]{1,256})/g,
+  ),
+  rule(
+    'password',
+    ['psk', 'wep'],
+    /(?<head>\b(?:psk|wep_key\d|wep-key\d|sae_password|wpa_passphrase|wpa-psk)[ \t]{0,4}[=:][ \t]{0,4}\\*["']?)(?<value>[^\s"'\\]{5,256})/g,
+  ),
+  rule(
+    'key',
+    ['resharedKey', 'reshared-key'],
+    /(?<head>\bpreshared-?key[ \t]{0,4}[=:][ \t]{0,4})(?<value>[A-Za-z0-9+/=]{20,100})/gi,
+  ),
+  {
+    kind: 'private_key',
+    hints: ['Static key', 'Private-Lines'],
+    pattern:
+      /(?<head>-----BEGIN OpenVPN Static key V1-----|\bPrivate-Lines: \d{1,4})(?<value>(?:(?:\s|\\n){1,4}[0-9a-zA-Z+/=]{16,128}){1,120})/g,
+    replace: keep('private_key'),
+  },
+  // PPP, Samba, mail
+  rule(
+    'password',
+    ['*', 'chap', 'pap'],
+    /(?<head>(?<=^|\n)["']?[\w.@-]{1,64}["']?[ \t]{1,8}(?:\*|["'][\w.*-]{1,64}["'])[ \t]{1,8}")(?<value>[^\s"\\]{4,256})/g,
+  ),
+  rule(
+    'password',
+    ['smtp', 'relayhost', ']:', 'sasl'],
+    /(?<head>(?<=^|\n|")\[?[\w.-]{3,255}\]?:\d{2,5}[ \t]{1,8}[^\s:]{1,128}:)(?<value>[^\s"'\\]{3,256})/g,
+  ),
+  rule('hash', [':'], /(?<head>\b[\w.$-]{1,64}:\d{3,6}:)(?<value>[0-9A-Fa-f]{32}:[0-9A-Fa-f]{32})/g),
+  rule(
+    'hash',
+    ['{S', '{C', '{M', '{P'],
+    /(?<head>\{(?:S?SHA(?:256|384|512)?|SMD5|MD5|CRYPT|PBKDF2[\w-]{0,10})\})(?<value>[A-Za-z0-9+/=.$]{16,256})/g,
+  ),
+  // Connection strings of drivers
+  rule(
+    'password',
+    ['Key=', 'key='],
+    /(?<head>\b(?:AccountKey|SharedAccessKey|SharedSecretValue)=)(?<value>[A-Za-z0-9+/=]{16,512})/gi,
+  ),
+  rule('token', ['sc_', 'SCW'], /(?<head>\bSCW_SECRET_KEY=)(?<value>\S{8,128})/g),
+]
+
+function blockWithout(block: string): string {
+  return block.replace(
+    /^([ \t]{1,16}[^\s:#][^:\n]{0,253}:[ \t]{1,8})(?!\[redacted:)(["']?)([^\s"'|>][^\n"']{0,8191})\2[ \t]{0,4}$/gm,
+    (_line, head: string, quote: string) => `${head}${quote}${mark('secret')}${quote}`,
+  )
+}
