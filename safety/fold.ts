@@ -193,7 +193,8 @@ function isWarning(code: string): boolean {
   return code.startsWith('budget_')
 }
 
-const recentLimit = 4
+/** Two rounds of the longest that counts as a loop (`loop.ts`). */
+const recentLimit = 8
 const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
 
 function cite(state: State, event: IncidentEvent): void {

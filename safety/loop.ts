@@ -7,7 +7,13 @@ export const loopLimit = 3
 
 const digestOf = ({ tool, arguments: args }: Pick<Call, 'tool' | 'arguments'>) => actionDigest(tool, args ?? {})
 
-/** The same call again, or two calls in turns. Judging one call anew, as after an approval, is no repetition. */
+/** A round of more calls than this is a way of working, not a loop. */
+const longestRound = 4
+
+/**
+ * The same call again, or the same round of up to four calls a second time. Judging one call anew, as after an approval, is no
+ * repetition.
+ */
 export function loopRule(call: Call, state: State): Rule | null {
   const digest = digestOf(call)
   const before = state.recent.filter(({ callId }) => callId !== call.callId).map(digestOf)
@@ -18,13 +24,24 @@ export function loopRule(call: Call, state: State): Rule | null {
       'Use the result you have, look at something else, or escalate.',
     )
   }
-  const [a, b, c] = before.slice(-3)
-  if (before.length >= 3 && a === c && b === digest) {
+  const round = roundOf([...before, digest])
+  if (round !== null) {
     return refuse(
       'ALTERNATING_CALLS',
-      `${call.tool} and the call before it were made in turns, twice`,
+      `the same ${round} calls were made in the same order twice, ${call.tool} the last of them`,
       'Nothing changes by asking again. Look at something else, act, or escalate.',
     )
+  }
+  return null
+}
+
+/** How many calls the round has that just ended for the second time; null when none did. */
+function roundOf(digests: readonly string[]): number | null {
+  for (let length = 2; length <= longestRound; length += 1) {
+    if (digests.length < 2 * length) return null
+    const second = digests.slice(-length)
+    const first = digests.slice(-2 * length, -length)
+    if (second.every((digest, at) => digest === first[at])) return length
   }
   return null
 }

@@ -103,10 +103,10 @@ describe('the clock', () => {
 })
 
 describe('what was judged lately', () => {
-  test('is kept four calls long', () => {
-    const state = folded(...['a', 'b', 'c', 'd', 'e'].map((id) => judged(id)))
-    expect(state.recent.map(({ callId }) => callId)).toEqual(['b', 'c', 'd', 'e'])
-    expect(folded(...['a', 'b', 'c', 'd'].map((id) => judged(id))).recent).toHaveLength(4)
+  test('is kept eight calls long', () => {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
+    expect(folded(...ids.map((id) => judged(id))).recent.map(({ callId }) => callId)).toEqual(ids.slice(1))
+    expect(folded(...ids.slice(0, 8).map((id) => judged(id))).recent).toHaveLength(8)
   })
 
   test('holds a call that was judged twice once', () => {

@@ -351,6 +351,12 @@ describe('going in circles', () => {
     [['a', 'b', 'c'], 'b', 'READ'],
     [['a', 'b', 'a', 'c'], 'b', 'READ'],
     [['a', 'c', 'a'], 'b', 'READ'],
+    [['a', 'b', 'c', 'a', 'b'], 'c', 'ALTERNATING_CALLS'],
+    [['x', 'a', 'b', 'c', 'a', 'b'], 'c', 'ALTERNATING_CALLS'],
+    [['a', 'b', 'c', 'd', 'a', 'b', 'c'], 'd', 'ALTERNATING_CALLS'],
+    [['a', 'b', 'c', 'a', 'b'], 'd', 'READ'],
+    [['a', 'b', 'c', 'b', 'a'], 'c', 'READ'],
+    [['a', 'b', 'c', 'd', 'e', 'a', 'b', 'c', 'd'], 'e', 'READ'],
     [['b', 'b'], 'b', 'REPEATED_CALL'],
   ])('%j and then %s: %s', (ids, id, expected) => {
     expect(code(before(...ids), id)).toBe(expected)
