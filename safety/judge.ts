@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { type Effect, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
+import { impactFacts } from './command/impact.ts'
 import { terminalRule } from './end.ts'
 import { phaseOf, type State } from './fold.ts'
 import { loopRule } from './loop.ts'
@@ -99,12 +100,16 @@ function unread(call: Call, state: State, rule: Rule, effect: Effect, risk: Risk
 
 type Weight = { effect: Effect; risk: Risk }
 
-/** A command is what it does, whatever tool carries it: proven to look, or a write; as root it takes two people. */
+/**
+ * A command is what it does, whatever tool carries it: proven to look, or a write whose risk is that of the worst thing in it; as root
+ * it takes two people.
+ */
 function weigh(facts: ToolFacts, { command }: Settled, policy: Policy): Weight {
   if (!command)
     return { effect: facts.effect, risk: facts.effect === 'write' ? raised(facts.risk, policy) : facts.risk }
   if (command.effect === 'read' && command.verdict === 'run') return { effect: 'read', risk: 'none' }
-  return { effect: 'write', risk: command.needsRoot ? 'critical' : raised(facts.risk, policy) }
+  const risk = higher(raised(facts.risk, policy), impactFacts[command.impact].risk)
+  return { effect: 'write', risk: command.needsRoot ? 'critical' : risk }
 }
 
 /** Where everything is asked, a look is too, and nothing is less risky than the place. */

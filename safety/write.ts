@@ -1,5 +1,6 @@
 import { resourceKey } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
+import { impactFacts } from './command/impact.ts'
 import type { OpenWrite, State } from './fold.ts'
 import { isFresh } from './resolved.ts'
 import { ask, type Call, type Policy, quote, type Rule, refuse, run } from './ruling.ts'
@@ -79,7 +80,10 @@ function authorityRule(call: Call, facts: ToolFacts, settled: Settled, digest: s
   }
   const { asks } = call.prepared.preparation
   if (asks) return ask(riskCode[facts.risk], asks.why)
-  if (settled.command) return ask('UNPROVEN_COMMAND', settled.command.reason)
+  if (settled.command) {
+    const { reason, impact } = settled.command
+    return ask('UNPROVEN_COMMAND', `${reason}; it ${impactFacts[impact].words}`)
+  }
   const isNear = settled.targets.every((target) =>
     policy.vicinity.some((ref) => resourceKey(ref) === resourceKey(target)),
   )

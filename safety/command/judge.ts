@@ -77,6 +77,7 @@ function open(context: CommandContext, length: number): Docket {
     commands: new Set(),
     environment: {},
     needsRoot: false,
+    impact: 'look',
     bound: null,
     work: newWork(length),
     directories: context.directory?.startsWith('/') ? [context.directory] : [],
@@ -99,6 +100,7 @@ function close(docket: Docket, rewrite: string | null): CommandVerdict {
     bound: docket.bound,
     rewrite,
     needsRoot: docket.needsRoot,
+    impact: ruling.effect === 'read' ? 'look' : docket.impact,
     environment: docket.environment,
     commands: [...docket.commands],
   }
@@ -124,6 +126,7 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
       bound: null,
       rewrite: null,
       needsRoot: false,
+      impact: 'unknown',
       environment: {},
       commands: [],
     }

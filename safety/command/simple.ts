@@ -4,6 +4,7 @@ import { foreignCharacter } from './characters.ts'
 import { codeCommands } from './code.ts'
 import { grammars } from './grammars/index.ts'
 import { hostOf, isKnownHost } from './hosts.ts'
+import { type Impact, impactOf, worse } from './impact.ts'
 import { compile, read } from './options.ts'
 import type { Word } from './parse.ts'
 import { normalise } from './paths.ts'
@@ -23,6 +24,7 @@ export type Docket = {
   commands: Set<string>
   environment: Record<string, string>
   needsRoot: boolean
+  impact: Impact
   bound: Bound | null
   /** What judging this text may still cost. */
   work: Work
@@ -59,6 +61,8 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
   if (!first || !isAffordable(docket, lengthOf(words))) return ends
   const name = first.text.slice(first.text.lastIndexOf('/') + 1)
   docket.commands.add(name)
+  const texts = words.map(({ text }) => text)
+  docket.impact = worse(docket.impact, impactOf(name, texts, programs.has(name)))
   const add = (code: CommandCode, word: Word | null, why: string) => {
     if (place.runs || code === 'FORBIDDEN' || code === 'FOREIGN_CHARACTER') {
       docket.findings.push({ code, reason: word ? `${word.text} ${why}` : why, token: word?.text ?? null })

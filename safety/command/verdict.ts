@@ -1,3 +1,5 @@
+import type { Impact } from './impact.ts'
+
 /** Why a command was judged as it was: a closed word for tests, metrics and the workflow. */
 export type CommandCode =
   | 'READ'
@@ -38,6 +40,8 @@ export type CommandVerdict = {
   /** The same command in a form that ends and may run; null when there is none. */
   rewrite: string | null
   needsRoot: boolean
+  /** What the worst command in it does; `look` where all of it is proved to look. */
+  impact: Impact
   /** What the executor must set for the verdict to be true. */
   environment: Record<string, string>
   /** Base names of all commands in the text, nested ones included. */

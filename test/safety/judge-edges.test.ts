@@ -150,7 +150,7 @@ describe('a command', () => {
       verdict: 'ask',
       code: 'UNPROVEN_COMMAND',
       effect: 'write',
-      risk: 'medium',
+      risk: 'high',
     })
     expect(ruled(run('frobnicate'), known).reason).toContain('frobnicate')
   })
@@ -286,7 +286,8 @@ describe('a risk that configuration names', () => {
   })
 
   test('is never lowered', () => {
-    expect(ruled(run('frobnicate'), rows, to('none')).risk).toBe('medium')
+    expect(ruled(run('frobnicate'), rows, to('none')).risk).toBe('high')
+    expect(ruled(run('touch /tmp/a'), rows, to('none')).risk).toBe('medium')
     expect(ruled(converge(), rows, to('low'))).toMatchObject({ code: 'REVERSIBLE_NEAR', risk: 'low' })
   })
 
