@@ -30,7 +30,7 @@ const vmExample: z.input<typeof vm> = {
   cpuMc: 1_000,
   haGroup: 'ha-web',
   tenant: 'tenant-1',
-  device: { id: 'host-osl-2', capabilities: ['shell.exec', 'shell.eval'] },
+  device: { id: 'host-osl-2', mode: 'user', capabilities: ['shell.exec', 'shell.eval'] },
 }
 
 export function hostRoutes(router: Router, deps: ApiDeps): void {

@@ -1,20 +1,25 @@
 import { z } from '@hono/zod-openapi'
 import { type DeviceRow, devicesOf } from '../../db/devices.ts'
 import type { Executable } from '../../domain/device.ts'
-import { capability } from '../../domain/mesh.ts'
+import { capability, meshMode } from '../../domain/mesh.ts'
 import { toolsOf, toolsThrough } from '../../mesh/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { whyUnusable } from './executor.ts'
 
 /**
  * Who executes for a node, host or VM and what it can be asked, so that nobody has to find out by trying: its own device, else that of
- * its host. Null where nothing can be executed.
+ * its host. Null where nothing can be executed. `mode` says what a call costs: on a `sudo` device a person is asked about every one, a
+ * look included.
  */
 export const deviceField = {
-  device: z.object({ id: z.string(), capabilities: z.array(capability) }).nullable(),
+  device: z.object({ id: z.string(), mode: meshMode, capabilities: z.array(capability) }).nullable(),
 }
 type Offered = z.infer<typeof deviceField.device>
-export const offeredExample: Offered = { id: 'node-osl-2', capabilities: ['shell.exec', 'fs.read', 'proc.list'] }
+export const offeredExample: Offered = {
+  id: 'node-osl-2',
+  mode: 'user',
+  capabilities: ['shell.exec', 'fs.read', 'proc.list'],
+}
 
 type Row = { id: string; host?: string | null }
 
@@ -48,7 +53,9 @@ export async function withDevice<R extends Row>(
 function offeredBy(own: DeviceRow | undefined, around: DeviceRow | undefined): Offered {
   const device = own ?? around
   if (!device || whyUnusable(device)) return null
-  if (own) return { id: own.id, capabilities: toolsOf(own).map((spec) => spec.capability) }
+  if (own) return { id: own.id, mode: own.mode, capabilities: toolsOf(own).map((spec) => spec.capability) }
   const tools = device.guests ? toolsThrough(device, device.guests) : []
-  return tools.length === 0 ? null : { id: device.id, capabilities: tools.map((spec) => spec.capability) }
+  return tools.length === 0
+    ? null
+    : { id: device.id, mode: device.mode, capabilities: tools.map((spec) => spec.capability) }
 }

@@ -3,6 +3,7 @@ import { requestApproval } from '../../db/approvals/ask.ts'
 import { consumeApproval } from '../../db/approvals/settle.ts'
 import type { Db } from '../../db/connect.ts'
 import { setWaiting } from '../../db/incidents.ts'
+import { ensureOperator } from '../../db/tokens.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
@@ -61,6 +62,17 @@ export async function asked(
     }),
   )
   return id
+}
+
+/** A person approves what is asked, without the doors that lead there. */
+export async function approvedBySomebody(db: Db, approvalId: string): Promise<void> {
+  const operatorId = await ensureOperator(db, 'approver of a test', 'admin')
+  await db
+    .insertInto('approvalDecision')
+    .values({ approvalId, operatorId, decision: 'approve', reason: null, category: null, via: 'api' })
+    .execute()
+  const now = { status: 'approved', useBy: '2099-01-01T00:00:00Z' } as const
+  await db.updateTable('approval').set(now).where('id', '=', approvalId).execute()
 }
 
 /** What a run does with an approval just before it announces the action. */

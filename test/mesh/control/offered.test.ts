@@ -48,14 +48,14 @@ test('a list of nodes tells it for each, and null where there is no device', asy
     ['node-osl-2', null],
   ])
   expect(await looked('node_health', { node: 'host-osl-1' })).toMatchObject({
-    device: { id: 'host-osl-1', capabilities: ['shell.exec', 'docker.container.exec'] },
+    device: { id: 'host-osl-1', mode: 'all', capabilities: ['shell.exec', 'docker.container.exec'] },
   })
 })
 
 test('of a VM without a device it is told what goes through that of its host', async () => {
   const inGuests = meshSpecs.filter((spec) => spec.throughHost).map((spec) => spec.name)
   expect(inGuests).toEqual(['exec', 'shell_eval'])
-  const onHost = { id: 'host-osl-1', capabilities: ['shell.exec'] }
+  const onHost = { id: 'host-osl-1', mode: 'all', capabilities: ['shell.exec'] }
   expect(await looked('current_vm_host', { vm: 'vm-1' })).toMatchObject({ device: onHost })
   expect(await looked('current_vm_host', { vm: 'vm-2' })).toMatchObject({ device: null })
   const { body } = await api.get('/vms')

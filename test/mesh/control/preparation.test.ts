@@ -3,7 +3,7 @@ import { append } from '../../../db/append.ts'
 import { grant } from '../../../db/grants.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
-import { announced, asked, consumed } from '../../api/announced.ts'
+import { announced, approvedBySomebody, asked, consumed } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { enrolled, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
 import { proposed as proposedCall } from './proposed.ts'
@@ -82,11 +82,7 @@ test('an approved look on such a device is done under a grant, and what it read 
   const args = { on: 'node-osl-2', path: '/srv/x' }
   const id = await claimedIncident(api.db)
   const approvalId = await asked(api.db, id, { tool: 'fs_read', identity: args })
-  await api.db
-    .updateTable('approval')
-    .set({ status: 'approved', useBy: '2099-01-01T00:00:00Z' })
-    .where('id', '=', approvalId)
-    .execute()
+  await approvedBySomebody(api.db, approvalId)
   await consumed(api.db, id, approvalId)
   const key = await announced(api.db, id, 'fs_read', args, approvalId)
   const body = { capability: 'fs.read', args: { path: '/srv/x' } }

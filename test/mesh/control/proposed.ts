@@ -3,7 +3,7 @@ import type { Db } from '../../../db/connect.ts'
 import { agentActor } from '../../../domain/event.ts'
 import type { CorePort, Tool, ToolContext } from '../../../domain/tool.ts'
 import { tools } from '../../../tools/registry.ts'
-import { announced, asked, consumed } from '../../api/announced.ts'
+import { announced, approvedBySomebody, asked, consumed } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import type { MeshApi } from './mesh-api.ts'
 
@@ -67,11 +67,7 @@ export async function usedApproval(
   identity: Record<string, unknown>,
 ): Promise<string> {
   const approvalId = await asked(api.db, incidentId, { tool, identity })
-  await api.db
-    .updateTable('approval')
-    .set({ status: 'approved', useBy: '2099-01-01T00:00:00Z' })
-    .where('id', '=', approvalId)
-    .execute()
+  await approvedBySomebody(api.db, approvalId)
   await consumed(api.db, incidentId, approvalId)
   return approvalId
 }
