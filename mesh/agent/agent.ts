@@ -18,6 +18,8 @@ import { loadParsers } from './verdict.ts'
 
 export type World = {
   state: string
+  /** Paths that belong to the agent alone: no unasked command sees what is there. */
+  hidden: readonly string[]
   manifestFile: string
   rootKey: KeyObject
   /** The name this device was enrolled under; null until a first manifest has named it. */
@@ -120,6 +122,7 @@ export async function openAgent(world: World) {
       keys: here.keys,
       ...has,
       sandbox: world.confinement.sandbox,
+      hidden: world.hidden,
       nowMs: nowMs(),
       isUsedGrant: journal.known.isUsedGrant,
     })

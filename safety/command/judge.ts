@@ -2,6 +2,7 @@ import { forbiddenRedirection } from './blocklist.ts'
 import { hiddenCharacter } from './characters.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
+import { besideFinding, sightsOf } from './sights.ts'
 import { type Docket, type Ending, isInert, judgeWords, type Place } from './simple.ts'
 import { type CommandVerdict, decide, type Finding } from './verdict.ts'
 
@@ -14,6 +15,10 @@ export type CommandContext = {
   knownNames?: ReadonlySet<string>
   /** Where it will run, when that is known. */
   directory?: string
+  /** Paths that are as secret as those on the list: what belongs to the executor itself. */
+  secrets?: readonly string[]
+  /** False where it runs in a container or guest: its files cannot be looked at beforehand, only the environment gets there. */
+  canLook?: boolean
 }
 
 /** Nobody reviews more than this; a longer script belongs into a file that somebody reads. */
@@ -35,7 +40,7 @@ export function judgeArgv(argv: readonly string[], context: CommandContext): Com
     const words = argv.map((text): Word => ({ text, literal: true, quoting: 'bare', pattern: null }))
     if (words.length === 0 || argv[0] === '') empty(docket)
     const ending = judgeWords(words, docket, place)
-    return close(docket, rewriteOf(ending, context))
+    return close(docket, argv.join(' '), rewriteOf(ending, context))
   })
 }
 
@@ -46,6 +51,7 @@ const place: Place = {
   input: null,
   depth: 0,
   mounts: [],
+  elsewhere: false,
   script: judgeScript,
 }
 
@@ -53,7 +59,7 @@ function judgeText(text: string, context: CommandContext, rewriting: boolean): C
   const docket = open(context)
   seeCharacters(text, docket)
   const ending = text.length > longestText ? tooLong(docket) : judgeScript(text, docket, place)
-  return close(docket, rewriting ? rewriteOf(ending, context) : null)
+  return close(docket, text, rewriting ? rewriteOf(ending, context) : null)
 }
 
 function tooLong(docket: Docket): Ending {
@@ -68,6 +74,11 @@ function open(context: CommandContext): Docket {
     findings: [],
     commands: new Set(),
     environment: {},
+    conditions: [],
+    programs: [],
+    isLost: false,
+    secrets: context.secrets ?? [],
+    canLook: context.canLook ?? true,
     needsRoot: false,
     bound: null,
     directories: context.directory?.startsWith('/') ? [context.directory] : [],
@@ -83,7 +94,10 @@ function empty(docket: Docket): void {
   docket.findings.push({ code: 'EMPTY', reason: 'there is no command', token: null })
 }
 
-function close(docket: Docket, rewrite: string | null): CommandVerdict {
+function close(docket: Docket, text: string, rewrite: string | null): CommandVerdict {
+  const sees = sightsOf(docket.programs, text)
+  const beside = besideFinding(docket.programs, sees)
+  if (beside) docket.findings.push(beside)
   const ruling = decide(docket.findings)
   return {
     ...ruling,
@@ -91,6 +105,9 @@ function close(docket: Docket, rewrite: string | null): CommandVerdict {
     rewrite,
     needsRoot: docket.needsRoot,
     environment: docket.environment,
+    conditions: docket.conditions,
+    sees,
+    obeys: [...new Set(docket.programs.filter(({ obeys }) => obeys).map(({ name }) => name))],
     commands: [...docket.commands],
   }
 }
@@ -116,6 +133,9 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
       rewrite: null,
       needsRoot: false,
       environment: {},
+      conditions: [],
+      sees: [],
+      obeys: [],
       commands: [],
     }
   }

@@ -37,7 +37,7 @@ export const dockerExec = (engine: Engine): DeviceCapability<z.infer<typeof args
   args,
   lacks: () => lacksEngine(engine),
   weigh: ({ argv, container }) =>
-    weightOf(argvVerdict(argv, defaultDirectory), `in ${container}: ${argv.map(quote).join(' ')}`),
+    weightOf(argvVerdict(argv, defaultDirectory, { canLook: false }), `in ${container}: ${argv.map(quote).join(' ')}`),
   run: ({ container, argv, user }, { manifest, signal, emit }) =>
     answered(signal, async () => {
       const { environment } = argvVerdict(argv, defaultDirectory)

@@ -40,6 +40,7 @@ const guarded: Guarded = {
   available: new Map(allCapabilities.map((capability) => [capability.capability, capability])),
   unavailable: {},
   sandbox: 'unshare',
+  hidden: [],
   nowMs: Date.now(),
   isUsedGrant: () => false,
 }

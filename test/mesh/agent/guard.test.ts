@@ -18,6 +18,7 @@ function guarded(changes: Partial<Guarded> = {}, manifest: Record<string, unknow
     available: new Map(allCapabilities.map((capability) => [capability.capability, capability])),
     unavailable: {},
     sandbox: 'unshare',
+    hidden: [],
     nowMs,
     isUsedGrant: () => false,
     ...changes,
