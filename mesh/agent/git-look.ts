@@ -41,7 +41,7 @@ export async function whyNotPlainGit(
       const tree = realOf(resolve(gitDirectory, value))
       return tree !== null && tree !== '/' && isInside(real, tree) && existsSync(join(tree, '.git'))
     }
-    const odd = oddGitSetting(settings, (file) => writersOf(file) === 'root', isOwnWorkTree)
+    const odd = oddGitSetting(settings, (file) => writersOf(namedBy(file, gitDirectory)) === 'root', isOwnWorkTree)
     if (odd) return `git would obey its setting ${odd.key} in ${at}`
     for (const link of links) {
       const inside = join(top, link)
@@ -49,6 +49,12 @@ export async function whyNotPlainGit(
     }
   }
   return null
+}
+
+/** A setting of the repository's own file is said to be from a relative path; any other relative one is not followed. */
+function namedBy(file: string, gitDirectory: string): string {
+  if (file.startsWith('/')) return file
+  return file === '.git/config' || file === 'config' ? join(gitDirectory, 'config') : ''
 }
 
 type Found = { gitDirectory: string; top: string; settings: GitSetting[]; links: string[] }

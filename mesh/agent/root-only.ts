@@ -6,6 +6,7 @@ const mostLinks = 40
 
 /** `absent`; `root`: nobody but root can write it, or put another one in its place; else `others`. */
 export function writersOf(path: string): 'absent' | 'root' | 'others' {
+  if (!path.startsWith('/')) return 'others'
   let links = 0
   let verdict: 'root' | 'others' = 'root'
   let left = resolve(path).split('/').filter(Boolean)

@@ -7,13 +7,13 @@
 export function oddKubeconfig(config: unknown): string | null {
   if (config === null || config === undefined) return null
   if (typeof config !== 'object') return 'it is no kubeconfig'
-  return oddKey(config, new Set(['exec', 'auth-provider', 'tokenFile', 'proxy-url', 'as', 'as-user-extra']))
+  return oddKey(config, new Set(['exec', 'auth-provider', 'tokenfile', 'proxy-url']))
 }
 
 function oddKey(value: unknown, odd: ReadonlySet<string>): string | null {
   if (value === null || typeof value !== 'object') return null
   for (const [key, inner] of Object.entries(value)) {
-    if (!Array.isArray(value) && odd.has(key)) return key
+    if (!Array.isArray(value) && odd.has(key.toLowerCase())) return key
     const found = oddKey(inner, odd)
     if (found !== null) return found
   }

@@ -47,7 +47,7 @@ export function oddGitSetting(
     if (scope === 'command' || harmless.test(key)) return false
     if (/^core\.fsmonitor$/i.test(key) && off.test(value)) return false
     if (/^core\.worktree$/i.test(key) && isOwnWorkTree(value)) return false
-    return !(origin.startsWith('file:/') && isTrusted(origin.slice('file:'.length)))
+    return !(origin.startsWith('file:') && isTrusted(origin.slice('file:'.length)))
   })
   return odd ?? null
 }
