@@ -13,8 +13,8 @@ const script = `
 line() { base64 | tr -d '\\n'; echo; }
 git rev-parse --absolute-git-dir 2>/dev/null | line
 git rev-parse --show-toplevel 2>/dev/null | line
-{ git config --list --includes -z --show-scope --show-origin || echo failed; } | line
-git ls-files --stage -z --full-name :/ 2>/dev/null | grep -z '^160000 ' | line`
+{ git config --list --includes -z --show-scope --show-origin && printf 'end\\0'; } | line
+{ git ls-files --stage -z --full-name :/ 2>/dev/null && printf 'end\\0'; } | LC_ALL=C grep -az -e '^160000 ' -e '^end$' | line`
 
 type Look = Pick<CapabilityContext, 'run'>
 
@@ -59,16 +59,24 @@ function namedBy(file: string, gitDirectory: string): string {
 
 type Found = { gitDirectory: string; top: string; settings: GitSetting[]; links: string[] }
 
+/** Git writes it last, when nothing failed before. */
+const ending = 'end\0'
+const isWhole = (part: string): boolean => part === ending || part.endsWith(`\0${ending}`)
+
 async function readAt(cwd: string, env: Record<string, string>, run: Look['run']): Promise<Found | null> {
   const ran = await run(['/bin/sh', '-c', script], { cwd, env, confine: 'read' })
   const lines = ran.stdout.split('\n').map((line) => Buffer.from(line, 'base64').toString('utf8'))
   // Five, with what follows the last one; a name in another encoding is one that nobody here could follow.
   if (ran.exitCode !== 0 || ran.truncated || lines.length !== 5 || lines.join('').includes('\ufffd')) return null
   const [gitDirectory, top, listed, stage] = lines as [string, string, string, string, string]
-  const settings = gitSettingsIn(listed)
-  const links = stage.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(line.indexOf('\t') + 1)]))
-  const withoutEnd = (line: string) => line.replace(/\n$/, '')
-  return settings && { gitDirectory: withoutEnd(gitDirectory), top: withoutEnd(top), settings, links }
+  const settings = isWhole(listed) ? gitSettingsIn(listed.slice(0, -ending.length)) : null
+  // What has no work tree has no submodules in it.
+  if (!settings || (top !== '' && !isWhole(stage))) return null
+  const links = stage
+    .split('\0')
+    .flatMap((line) => (line.startsWith('160000 ') ? [line.slice(line.indexOf('\t') + 1)] : []))
+  const withoutNewline = (line: string) => line.replace(/\n$/, '')
+  return { gitDirectory: withoutNewline(gitDirectory), top: withoutNewline(top), settings, links }
 }
 
 function realOf(path: string): string | null {

@@ -80,11 +80,10 @@ export const clients: [string, Surroundings][] = [
   [
     'wget',
     {
-      manual: 'wget(1), GNU Wget 1.21: wgetrc, WGETRC',
+      manual: 'wget(1), GNU Wget 1.21: startup file',
       reach: 'network',
       obeys: '~/.wgetrc: any option; ~/.netrc: names and passwords for a host',
-      switches: { WGETRC: '/dev/null' },
-      conditions: [{ kind: 'root_only', files: ['~/.netrc'] }],
+      conditions: [{ kind: 'root_only', files: ['~/.wgetrc', '~/.netrc'] }],
     },
   ],
   [

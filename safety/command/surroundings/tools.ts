@@ -62,10 +62,10 @@ export const tools: [string, Surroundings][] = [
     switches: { GOTOOLCHAIN: 'local', GOENV: 'off', GOFLAGS: '', GOWORK: 'off', GOTELEMETRY: 'off' },
   }),
   ...each('ansible ansible-playbook ansible-galaxy', {
-    manual: 'ansible(1): ANSIBLE_CONFIG',
+    manual: 'ansible(1): configuration file search',
     reach: 'prints',
     obeys: 'ansible.cfg of the directory, ~/.ansible.cfg: plug-ins',
-    switches: { ANSIBLE_CONFIG: '/dev/null', ANSIBLE_HOME: '/nonexistent' },
+    conditions: rootOnly('ansible.cfg', '~/.ansible.cfg', '~/.ansible/plugins', '~/.ansible/collections'),
   }),
   ...each('terraform', {
     manual: 'terraform(1), 1.7: CLI configuration, backends',

@@ -207,7 +207,7 @@ describe('settings of git', () => {
 
   test.each(
     `core.fsmonitor core.sshCommand core.hooksPath core.pager core.editor core.gitProxy core.worktree core.attributesFile core.askPass
-    core.alternateRefsCommand diff.external diff.x.command diff.x.textconv filter.x.clean filter.x.smudge filter.x.process
+    core.alternateRefsCommand blame.ignoreRevsFile diff.external diff.x.command diff.x.textconv filter.x.clean filter.x.smudge filter.x.process
     gpg.program gpg.ssh.program alias.status include.path includeIf.gitdir:/.path pager.log credential.helper http.proxy
     remote.x.promisor remote.x.uploadpack remote.x.vcs extensions.partialClone url.x.insteadOf log.showSignature
     status.submoduleSummary submodule.recurse submodule.x.update diff.submodule merge.x.driver uploadpack.packObjectsHook
