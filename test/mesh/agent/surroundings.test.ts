@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { temporaryDirectory } from '../../support/directory.ts'
@@ -16,6 +16,7 @@ let agent: Running
 let evil = ''
 let mark = ''
 let count = 0
+let pristine = ''
 
 beforeAll(async () => {
   place = temporaryDirectory()
@@ -25,6 +26,7 @@ beforeAll(async () => {
   // It tells that it ran by what outlives it: a connection is cut off, a file may not be written, a process is seen by nobody. Its words are.
   writeFileSync(evil, `#!/bin/sh\necho STRANGER-RAN >&2\necho STRANGER-RAN\n: > ${mark}\ncat\n`)
   chmodSync(evil, 0o755)
+  pristine = checkout()
   agent = await startAgent(own, uid === undefined ? {} : { uid })
 })
 afterEach(() => expect(existsSync(mark)).toBe(false))
@@ -57,6 +59,10 @@ function git(at: string, ...words: string[]): string {
 function checkout(): string {
   count += 1
   const at = join(place.path, `checkout-${count}`)
+  if (count > 1) {
+    cpSync(pristine, at, { recursive: true, preserveTimestamps: true })
+    return at
+  }
   mkdirSync(at)
   git(at, 'init', '-q')
   writeFileSync(join(at, 'a.txt'), 'one\n')
@@ -111,7 +117,7 @@ const traps: [string, string, (at: string) => void][] = [
   ],
   [
     'a program for signatures',
-    'log --format=%G?',
+    'log --format=%GS',
     (at) => {
       git(at, 'config', 'gpg.program', evil)
       git(at, 'config', 'log.showSignature', 'true')
@@ -251,4 +257,42 @@ describe('what settings of the place say of other programs', () => {
     const { answer } = await agent.call('shell.exec', { argv: ['haproxy', '-c', '-f', join(place.path, 'ha.cfg')] })
     expect(answer.error?.code).toBe('approval_required')
   })
+})
+
+describe("the agent's own state", () => {
+  const secret = 'only-the-agent-knows-this'
+  let link = ''
+  beforeAll(() => {
+    const refresh = join(agent.state, 'refresh.json')
+    writeFileSync(refresh, secret, { mode: 0o600 })
+    if (uid !== undefined) chownSync(refresh, uid, uid)
+    link = join(place.path, 'link')
+    symlinkSync(agent.state, link)
+  })
+
+  test('is named only to be asked about', async () => {
+    for (const argv of [
+      ['cat', `${agent.state}/refresh.json`],
+      ['ls', agent.state],
+      ['cat', `/proc/${agent.pid}/cwd/x`],
+      ['grep', '-r', 'x', join(agent.state, '..')],
+    ]) {
+      const { answer } = await agent.call('shell.exec', { argv })
+      expect([argv, answer.error?.code]).toEqual([argv, 'approval_required'])
+    }
+  })
+
+  test.each(['', '; ss -tln', '; findmnt /'])(
+    'is not found by a way that nobody could know of (%s)',
+    async (beside) => {
+      const text = `cat ${link}/refresh.json ${link}/head.json; find ${link}/ -name '*'; ls -R ${link}/journal/${beside}`
+      const { answer } = await agent.call('shell.eval', { text })
+      expect(answer).toMatchObject({ ok: true, approval_status: 'auto_approved' })
+      const { stdout, stderr } = answer.result as { stdout: string; stderr: string }
+      expect(stderr).toContain(`${link}/refresh.json: No such file or directory`)
+      expect(stdout).not.toContain(secret)
+      expect(stdout).toContain(`${link}/\n`)
+      expect(stdout).not.toContain(`${link}/journal`)
+    },
+  )
 })
