@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { keys, type Running, startAgent } from './running.ts'
+import { aManifest, keys, type Running, startAgent } from './running.ts'
 
 /**
  * A checkout that somebody else prepared: whatever its settings start would leave a mark. The sandbox writes nothing, so the mark is that
@@ -27,7 +28,8 @@ beforeAll(async () => {
   writeFileSync(evil, `#!/bin/sh\necho STRANGER-RAN >&2\necho STRANGER-RAN\n: > ${mark}\ncat\n`)
   chmodSync(evil, 0o755)
   pristine = checkout()
-  agent = await startAgent(own, uid === undefined ? {} : { uid })
+  const manifest = aManifest(own, { roots: [{ path: tmpdir(), writable: false }] })
+  agent = await startAgent(own, { manifest, ...(uid !== undefined && { uid }) })
 })
 afterEach(() => expect(existsSync(mark)).toBe(false))
 afterAll(async () => {
@@ -268,6 +270,13 @@ describe("the agent's own state", () => {
     if (uid !== undefined) chownSync(refresh, uid, uid)
     link = join(place.path, 'link')
     symlinkSync(agent.state, link)
+  })
+
+  test('is given to nobody as a file', async () => {
+    for (const capability of ['fs.read', 'fs.stat'] as const) {
+      const { answer } = await agent.call(capability, { path: join(agent.state, 'root-key') })
+      expect([capability, answer.error?.code]).toEqual([capability, 'outside_roots'])
+    }
   })
 
   test('is named only to be asked about', async () => {
