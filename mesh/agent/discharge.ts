@@ -7,7 +7,7 @@ import type { CapabilityContext, Sight } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { whyNotPlainGit } from './git-look.ts'
 import { homeOf } from './home.ts'
-import { writersOf } from './root-only.ts'
+import { writableBelow, writersOf } from './root-only.ts'
 
 /** What an unasked run rests on besides its words. */
 export type Rests = {
@@ -42,7 +42,7 @@ async function whyOne(
   switch (condition.kind) {
     case 'root_only': {
       const files = condition.files.flatMap((file) => filesAt(file, places, condition.up === true))
-      const found = files.find((file) => writersOf(file) === 'others')
+      const [found] = files.flatMap((file) => writableBelow(file) ?? [])
       return found === undefined ? null : `it obeys ${found}, which others than root may write`
     }
     case 'git_settings': {

@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync } from 'node:fs'
+import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 /** More links than this lead nowhere. */
@@ -35,6 +35,21 @@ export function writersOf(path: string): 'absent' | 'root' | 'others' {
     at = next
   }
   return verdict
+}
+
+/** More entries than this nobody looks at for one read. */
+const mostEntries = 1_000
+
+/** The same of a directory with all that is in it: the first that others may write, or null. */
+export function writableBelow(path: string): string | null {
+  const waiting = [path]
+  for (let seen = 0; waiting.length > 0; seen += 1) {
+    const at = waiting.pop() as string
+    if (seen > mostEntries || writersOf(at) === 'others') return at
+    if (statSync(at, { throwIfNoEntry: false })?.isDirectory())
+      waiting.push(...readdirSync(at).map((name) => `${at}/${name}`))
+  }
+  return null
 }
 
 function isRoots(path: string): boolean {

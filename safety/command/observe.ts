@@ -1,7 +1,7 @@
 import type { Reading } from './options.ts'
 import type { Word } from './parse.ts'
 import { normalise } from './paths.ts'
-import { type Condition, type Rule, type Surroundings, surroundingsOf } from './surroundings.ts'
+import { type Condition, hasNarrowerRows, type Rule, type Surroundings, surroundingsOf } from './surroundings.ts'
 import type { Finding } from './verdict.ts'
 
 /** A program of a text, as far as what it obeys and reaches goes. */
@@ -41,9 +41,9 @@ export function observe(called: Called, survey: Surveyed, elsewhere: boolean): F
   const rules = [...(row.conditions ?? []), ...ownFiles(called, row)]
   if (rules.length > 0 && !survey.canLook)
     return [finding(name, 'obeys what it finds there, and nobody can look at that beforehand')]
-  const directories = directoriesOf(called, survey)
-  if (directories === null && rules.some(isOfThePlace))
-    return [finding(name, 'obeys files of a directory that is not known before it runs')]
+  const directories = rules.length > 0 ? directoriesOf(called, survey) : []
+  if (rules.some(isUnknown) || (directories === null && rules.some(isOfThePlace)))
+    return [finding(name, 'obeys files that are not known before it runs')]
   for (const rule of rules) survey.conditions.push({ ...rule, program: name, directories: directories ?? [] })
   return []
 }
@@ -55,7 +55,7 @@ const finding = (name: string, why: string): Finding => ({
 })
 
 function rowOf({ name, words }: Called): Surroundings | null {
-  for (const { text } of words.slice(1)) {
+  for (const { text } of hasNarrowerRows(name) ? words.slice(1) : []) {
     const narrower = surroundingsOf(`${name} ${text}`)
     if (narrower) return narrower
   }
@@ -70,13 +70,16 @@ function isOneOf({ words, reading }: Called, names: readonly string[] = []): boo
 const hasEnvironment = ({ reading }: Called): boolean =>
   reading?.grammars.some(({ environment }) => environment !== undefined) ?? false
 
-/** The files that its own words name as its settings. */
-function ownFiles({ words, reading }: Called, { obeysFilesOf = [] }: Surroundings): Rule[] {
-  const named = (reading?.found ?? []).filter(({ name }) => obeysFilesOf.includes(name))
-  const files = named.map(({ valueAt, at }) => words[valueAt ?? at]?.text.replace(/^--?[\w-]+=/, '') ?? '')
-  if (obeysFilesOf.includes('operand')) files.push(...(reading?.operands ?? []).map(({ text }) => text))
+/** The files that its own words name, where some of them are its settings: the others have to be as trustworthy then. */
+function ownFiles({ reading }: Called, { obeysFilesOf = [] }: Surroundings): Rule[] {
+  const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))
+  const files = isNamed ? (reading?.values ?? []).flatMap(({ kind, word }) => (kind === 'file' ? [word.text] : [])) : []
   return files.length === 0 ? [] : [{ kind: 'root_only', files }]
 }
+
+/** A file of its own words that the shell, or what runs it, makes another one of. */
+const isUnknown = (rule: Rule): boolean =>
+  rule.kind === 'root_only' && rule.files.some((file) => !isPlainPath(file.replace(/^~\//, '/')))
 
 function isOfThePlace(rule: Rule): boolean {
   if (rule.kind === 'git_settings') return true
@@ -99,7 +102,7 @@ function directoriesOf({ name, words, reading }: Called, survey: Surveyed): stri
 }
 
 /** Leads where it says: the shell makes nothing of it. */
-export const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\]/.test(text)
+export const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}]/.test(text)
 
 /** More directories than this are not followed. */
 const mostDirectories = 6

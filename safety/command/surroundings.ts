@@ -43,6 +43,14 @@ export function surroundingsOf(program: string): Surroundings | null {
   return byProgram.get(program) ?? null
 }
 
+let narrowed: ReadonlySet<string> | null = null
+
+/** Has a sub-command of it a row? */
+export function hasNarrowerRows(program: string): boolean {
+  narrowed ??= new Set([...byProgram.keys()].flatMap((name) => (name.includes(' ') ? [name.split(' ')[0]!] : [])))
+  return narrowed.has(program)
+}
+
 /** Set for every read, whatever it runs: nothing is shown page by page, and no program of a language loads what a user has put into their home. */
 export const readEnvironment: Readonly<Record<string, string>> = {
   PAGER: 'cat',

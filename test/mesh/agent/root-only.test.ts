@@ -4,7 +4,7 @@ import { afterAll, expect, test } from '@jest/globals'
 import { whyUnmet } from '../../../mesh/agent/discharge.ts'
 import { shownAt } from '../../../mesh/agent/hidden.ts'
 import { homeOf } from '../../../mesh/agent/home.ts'
-import { writersOf } from '../../../mesh/agent/root-only.ts'
+import { writableBelow, writersOf } from '../../../mesh/agent/root-only.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 
 // Everybody may write to the directory that it is in, so nothing in it is root's alone.
@@ -26,6 +26,15 @@ test('what others than root could put there is theirs, however it is reached', (
   symlinkSync(join(place.path, 'round'), join(place.path, 'round'))
   expect(writersOf(join(place.path, 'round'))).toBe('others')
   expect(writersOf('etc/passwd')).toBe('others')
+})
+
+test('a directory is root’s alone with all that is in it', () => {
+  expect(writableBelow('/etc/passwd')).toBeNull()
+  expect(writableBelow('/etc/none')).toBeNull()
+  expect(writableBelow(join(place.path, 'directory'))).toBe(join(place.path, 'directory'))
+  expect(writableBelow('/usr/include/linux') ?? '').toBe('')
+  // Links lead out of it, and where they lead counts.
+  expect(writableBelow('/tmp')).toBe('/tmp')
 })
 
 test('a condition over files names the one that is obeyed, also from above', async () => {
