@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parse } from 'yaml'
-import { oddDockerSettings, oddKubeconfig, oddMysqlSetting } from '../../safety/command/surroundings/client-settings.ts'
+import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../safety/command/surroundings/client-settings.ts'
 import type { Condition } from '../../safety/command/surroundings.ts'
 import type { CapabilityContext, Sight } from './capability.ts'
 import type { Confinement } from './confine.ts'
@@ -56,8 +56,8 @@ async function whyOne(
       return whyFile('~/.kube/config', (text) => oddKubeconfig(parse(text)))
     case 'docker_settings':
       return whyFile('~/.docker/config.json', (text) => oddDockerSettings(JSON.parse(text)))
-    case 'mysql_settings':
-      return whyFile('~/.my.cnf', oddMysqlSetting)
+    case 'plain_settings':
+      return whyFile(condition.file, (text) => oddSetting(text, condition.keys))
   }
 }
 

@@ -33,8 +33,8 @@ export type Rule =
   | { kind: 'kubeconfig' }
   /** The settings of the docker client lead to no plug-in and to no other host. */
   | { kind: 'docker_settings' }
-  /** The option files of the mysql clients name who connects, and nothing else. */
-  | { kind: 'mysql_settings' }
+  /** A file of `key = value` in sections holds these keys alone: who connects, and nothing that it starts. */
+  | { kind: 'plain_settings'; file: string; keys: readonly string[] }
 
 /** A rule for one call, as plain data for the executor. `directories`: where it may run, absolute or from where it starts; none: there. */
 export type Condition = Rule & { program: string; directories: readonly string[] }

@@ -37,20 +37,17 @@ export function oddDockerSettings(settings: unknown): string | null {
   return null
 }
 
-const mysqlKeys = new Set(
-  'user password port socket protocol connect_timeout default_character_set ssl_mode ssl_ca ssl_cert ssl_key compress database table'.split(
-    ' ',
-  ),
-)
-
-/** The lines of an option file. A prefix of a key means the key, so what is not written in full is not known. */
-export function oddMysqlSetting(text: string): string | null {
+/**
+ * The lines of a file of `key = value` in sections. A prefix of a key may mean the key, so what is not written in full is not known. A host is
+ * this machine.
+ */
+export function oddSetting(text: string, keys: readonly string[]): string | null {
   for (const line of text.split(/\r\n|[\r\n]/).map((line) => line.trim())) {
-    if (line === '' || /^[#;]/.test(line) || /^\[[\w.-]+\]$/.test(line)) continue
+    if (line === '' || /^[#;]/.test(line) || /^\[[\w .:@/-]+\]$/.test(line)) continue
     const [name = '', value = ''] = line.split(/=(.*)/s).map((part) => part.trim())
     const key = name.toLowerCase().replaceAll('-', '_')
     const isHere = key === 'host' && /^["']?(?:localhost|127\.0\.0\.1|::1)["']?$/.test(value)
-    if (!mysqlKeys.has(key) && !isHere) return name
+    if (!keys.includes(key) && !isHere) return name
   }
   return null
 }

@@ -1,10 +1,19 @@
 import type { Surroundings } from '../surroundings.ts'
 
+/** Who connects and how. */
+const mysqlKeys =
+  'user password port socket protocol connect_timeout default_character_set ssl_mode ssl_ca ssl_cert ssl_key compress database table'.split(
+    ' ',
+  )
+
 const mysql: Surroundings = {
   manual: 'mysql(1), MySQL 8.0: option files',
   reach: 'network',
   obeys: '~/.my.cnf, ~/.mylogin.cnf: init-command, pager, tee, plugin-dir, another host',
-  conditions: [{ kind: 'mysql_settings' }, { kind: 'root_only', files: ['~/.mylogin.cnf'] }],
+  conditions: [
+    { kind: 'plain_settings', file: '~/.my.cnf', keys: mysqlKeys },
+    { kind: 'root_only', files: ['~/.mylogin.cnf'] },
+  ],
 }
 
 /** Clients of databases and of HTTP. */

@@ -1,5 +1,6 @@
 import type { Surroundings } from '../surroundings.ts'
 import { clients } from './clients.ts'
+import { clouds } from './clouds.ts'
 import { clusters } from './clusters.ts'
 import { git } from './git.ts'
 import { plain } from './plain.ts'
@@ -9,6 +10,7 @@ import { tools } from './tools.ts'
 export const byProgram: ReadonlyMap<string, Surroundings> = new Map([
   ...plain,
   ...clients,
+  ...clouds,
   ...clusters,
   ...git,
   ...tools,

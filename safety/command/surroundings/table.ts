@@ -9,7 +9,7 @@ const conditions: { [Kind in Rule['kind']]: (rule: Rule & { kind: Kind }) => str
   git_settings: () => 'settings only describe the repository, in submodules too',
   kubeconfig: () => '`~/.kube/config` starts no program and sends no file',
   docker_settings: () => '`~/.docker/config.json` leads to no plug-in and no other host',
-  mysql_settings: () => '`~/.my.cnf` only names who connects',
+  plain_settings: ({ file }) => `\`${file}\` only names who connects`,
 }
 
 function helpOf({ switches, conditions: rules = [], obeysFilesOf, asksWith }: Surroundings): string {

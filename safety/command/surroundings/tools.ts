@@ -81,6 +81,12 @@ export const tools: [string, Surroundings][] = [
     obeys: 'supervisord.conf of the directory: another server, code of plug-ins',
     conditions: rootOnly('supervisord.conf', 'etc/supervisord.conf'),
   }),
+  ...each('pstack', {
+    manual: 'pstack(1), gdb(1): .gdbinit, auto-load',
+    reach: 'prints',
+    obeys: '.gdbinit of the directory and the home: commands that run programs',
+    conditions: rootOnly('.gdbinit', '~/.gdbinit', '~/.config/gdb'),
+  }),
   ...each('monit', {
     manual: 'monit(1), 5.33: control file',
     reach: 'network',

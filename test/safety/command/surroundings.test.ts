@@ -1,14 +1,10 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { Grammar } from '../../../safety/command/grammar.ts'
 import { grammars } from '../../../safety/command/grammars/index.ts'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
 import { shell } from '../../../safety/command/shell.ts'
-import {
-  oddDockerSettings,
-  oddKubeconfig,
-  oddMysqlSetting,
-} from '../../../safety/command/surroundings/client-settings.ts'
+import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../../safety/command/surroundings/client-settings.ts'
 import { gitSettingsIn, oddGitSetting } from '../../../safety/command/surroundings/git-settings.ts'
 import { byProgram } from '../../../safety/command/surroundings/index.ts'
 import { surroundingsTable } from '../../../safety/command/surroundings/table.ts'
@@ -17,7 +13,8 @@ import { loadSql } from '../../../safety/sql/inspect.ts'
 beforeAll(() => loadSql())
 const context: CommandContext = { knownHosts: new Set(['db-osl-1']), knownNames: new Set(['web']), directory: '/srv' }
 const judged = (text: string, changes: Partial<CommandContext> = {}) => judgeCommand(text, { ...context, ...changes })
-const page = () => readFileSync(new URL('../../../docs/grammars.md', import.meta.url), 'utf8')
+const pageFile = new URL('../../../docs/grammars.md', import.meta.url)
+const page = () => readFileSync(pageFile, 'utf8')
 
 describe('what programs obey', () => {
   test('every program with a grammar has a row, and each row names its manual', () => {
@@ -40,7 +37,9 @@ describe('what programs obey', () => {
       expect([name, obeys !== undefined]).toEqual([name, Boolean(switches ?? conditions ?? obeysFilesOf)])
   })
 
+  // `UPDATE=1 npm test -- test/safety/command/surroundings` writes the table of the page again.
   test('the page for people says the same', () => {
+    if (process.env.UPDATE) writeFileSync(pageFile, page().replace(/^\| program \|[\s\S]*\n\|.*$/m, surroundingsTable))
     expect(page()).toContain(surroundingsTable())
   })
 })
@@ -260,9 +259,15 @@ describe('settings of other clients', () => {
     expect(oddDockerSettings([])).toBe('it is no object')
   })
 
-  test('those of mysql name who connects', () => {
-    expect(oddMysqlSetting('# x\n[client]\nuser = a\npassword="b=c"\nssl-ca=/x\nhost=localhost\ncompress\n')).toBeNull()
+  test('those of mysql and aws name who connects', () => {
+    const keysOf = (program: string) =>
+      byProgram.get(program)!.conditions!.flatMap((rule) => (rule.kind === 'plain_settings' ? rule.keys : []))
+    const mysql = '# x\n[client]\nuser = a\npassword="b=c"\nssl-ca=/x\nhost=localhost\ncompress\n'
+    expect(oddSetting(mysql, keysOf('mysql'))).toBeNull()
     for (const line of ['init-command=x', 'pager=x', 'tee=x', 'plugin-dir=/x', 'host=db', 'init_c=x', '!include /x'])
-      expect(oddMysqlSetting(`[mysql]\n${line}`)).toBe(line.split('=')[0])
+      expect(oddSetting(`[mysql]\n${line}`, keysOf('mysql'))).toBe(line.split('=')[0])
+    expect(oddSetting('[profile a b]\nregion = x\naws_access_key_id=x\n', keysOf('aws'))).toBeNull()
+    for (const line of ['credential_process = /x', 'cli_legacy_plugin_path = /x', 'endpoint_url = http://x'])
+      expect(oddSetting(`[default]\n${line}`, keysOf('aws'))).toBe(line.split(' = ')[0])
   })
 })
