@@ -55,7 +55,7 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
 
   const deadlineMs = Math.min(Date.parse(request.deadline), startedMs + manifest.limits.timeout_seconds * 1000)
   const late = () => stopper.abort(new DOMException('the deadline has passed', 'TimeoutError'))
-  const timer = setTimeout(late, Math.max(0, deadlineMs - startedMs))
+  const timer = setTimeout(late, Math.max(0, deadlineMs - nowMs()))
   const outcome = await outcomeOf()
   clearTimeout(timer)
   const answer = answerOf(about, {

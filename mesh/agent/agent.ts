@@ -11,6 +11,7 @@ import { entriesAfter } from './entries.ts'
 import { rule } from './guard.ts'
 import type { Journal } from './journal.ts'
 import type { Known } from './known.ts'
+import { lately } from './lately.ts'
 import { type Trusted, trustManifest } from './manifest.ts'
 import type { Nonces } from './nonces.ts'
 import { type Operation, operation } from './operation.ts'
@@ -41,6 +42,7 @@ export async function openAgent(world: World) {
   const { journal, nonces, nowMs } = world
   const operations = new Map<string, ReturnType<typeof operation>>()
   const byKey = new Map<string, ReturnType<typeof operation>>()
+  const refusedLately = lately()
   let has: Available = { available: new Map(), unavailable: {} }
   let readings = 0
   const startedMs = nowMs()
@@ -146,6 +148,7 @@ export async function openAgent(world: World) {
     operations.set(going.requestId, going)
     byKey.set(going.key, going)
     void act({ request, ruling, digest, stopper, emit: going.emit, world, manifest: here.manifest }).then((answer) => {
+      if (answer.approval_status === 'required') refusedLately.keep(answer)
       operations.delete(going.requestId)
       byKey.delete(going.key)
       going.finish(answer)
@@ -225,6 +228,8 @@ export async function openAgent(world: World) {
   function lookUp(requestId: string): { running: Operation } | Reply | null {
     const running = operations.get(requestId)
     if (running) return { running }
+    const refused = refusedLately.of(requestId)
+    if (refused) return { answer: refused, code: refused.error?.code ?? null }
     const known = journal.known.ofRequest(requestId)
     if (!known) return null
     const stored = known.state === 'done' ? storedAnswer(known) : null

@@ -1,6 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { parse } from 'yaml'
 import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../safety/command/surroundings/client-settings.ts'
 import type { Condition } from '../../safety/command/surroundings.ts'
 import type { CapabilityContext, Sight } from './capability.ts'
@@ -53,7 +52,8 @@ async function whyOne(
       return null
     }
     case 'kubeconfig':
-      return whyFile('~/.kube/config', (text) => oddKubeconfig(parse(text)))
+      // Most devices have none, and the parser takes memory.
+      return whyFile('~/.kube/config', async (text) => oddKubeconfig((await import('yaml')).parse(text)))
     case 'docker_settings':
       return whyFile('~/.docker/config.json', (text) => oddDockerSettings(JSON.parse(text)))
     case 'plain_settings':
@@ -75,14 +75,17 @@ function aboveOf(place: string): string[] {
 const largestSettings = 1 << 20
 
 /** Root's own is believed; of anybody else's, what it says is looked at. */
-function whyFile(name: string, oddIn: (text: string) => string | null): string | null {
+async function whyFile(
+  name: string,
+  oddIn: (text: string) => string | null | Promise<string | null>,
+): Promise<string | null> {
   const file = atHome(name)
   const writers = writersOf(file)
   if (writers !== 'others') return null
   try {
     const found = statSync(file)
     if (!found.isFile() || found.size > largestSettings) return `it obeys ${file}, which is no plain file of settings`
-    const odd = oddIn(readFileSync(file, 'utf8'))
+    const odd = await oddIn(readFileSync(file, 'utf8'))
     return odd === null ? null : `it obeys ${odd} in ${file}`
   } catch {
     return `it obeys ${file}, which cannot be read`

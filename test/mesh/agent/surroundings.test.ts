@@ -3,8 +3,10 @@ import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, symlinkSync, write
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import type { CapabilityAnswer } from '../../../domain/mesh.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, keys, type Running, startAgent } from './running.ts'
+import { eventually } from '../../support/eventually.ts'
+import { aLeave, aManifest, keys, type Running, startAgent } from './running.ts'
 
 /**
  * A checkout that somebody else prepared: whatever its settings start would leave a mark. The sandbox writes nothing, so the mark is that
@@ -219,6 +221,20 @@ describe("a stranger's checkout", () => {
     )
     const { answer } = await agent.granted('shell.eval', { text: 'git status --short', cwd: at })
     expect(answer).toMatchObject({ ok: true, approval_status: 'granted', result: { stdout: ' M a.txt\n' } })
+  })
+
+  test('who follows it is told as well, also after it was said', async () => {
+    const at = checkout()
+    git(at, 'config', 'core.fsmonitor', evil)
+    handOver(at)
+    const { answer } = await agent.call('shell.eval', { text: 'git status', cwd: at }, { stream: true })
+    expect(answer.status).toBe('running')
+    const path = `/operations/${answer.request_id}`
+    const told = await eventually('the end of it', async () => {
+      const response = await fetch(`${agent.url}${path}`, { headers: aLeave(path, own.control) })
+      return response.status === 202 ? undefined : ((await response.json()) as CapabilityAnswer)
+    })
+    expect(told).toMatchObject({ ok: false, approval_status: 'required', error: { code: 'approval_required' } })
   })
 
   test('an ordinary checkout is read unasked, also by way of a submodule and from below', async () => {
