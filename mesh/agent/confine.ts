@@ -26,7 +26,7 @@ export type Confinement = {
 
 /**
  * Finds out which confinement works here, by trying: a write that succeeds, a file of the agent that is seen, or a sandbox that does not
- * start, is none. From the strongest: bubblewrap, namespaces by `unshare`, another user.
+ * start, is not taken. From the strongest: bubblewrap, namespaces by `unshare`, another user.
  */
 export async function findConfinement(
   order: readonly (keyof typeof kinds)[] = ['bwrap', 'unshare', 'user'],

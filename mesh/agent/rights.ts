@@ -6,7 +6,7 @@ export const search = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 export const dropAll = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all']
 
 /**
- * Who is not root loses every right of a namespace by starting a program in it, that of having processes of its own too: what such
+ * Who is not root loses every right of a namespace by starting a program in it, that to a namespace of processes too: what such
  * a program started is looked for in /proc then.
  */
 export function isRoot(): boolean {

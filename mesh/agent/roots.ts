@@ -86,7 +86,7 @@ const refusedFor = ({ code, message }: Misplaced): Weight => ({
 
 type OfTheAgent = { state: string; hidden: readonly string[] }
 
-/** The place, for those who are about to go there; throws what `weigh` would have said. What is the agent's own is nobody else's. */
+/** The place, for those who are about to go there; throws what `weigh` would have said. What is the agent's own is given to nobody. */
 export function placed(path: string, manifest: Manifest, own: OfTheAgent, access: 'look' | 'change'): Place {
   const place = placeOf(path, manifest)
   if ('code' in place) throw new Refused(place.code, place.message)

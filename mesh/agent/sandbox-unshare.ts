@@ -42,7 +42,7 @@ export function byUnshare(hidden: Hidden): Confinement | null {
         ...argv,
       ]
     },
-    // Room of its own in the sandbox; with the machine's mounts there is none.
+    // A file system in memory that only the sandbox has; beside the machine's mounts it lacks one.
     environment: { TMPDIR: '/dev/shm' },
     endsWhole: isRoot,
     canShow: () => true,

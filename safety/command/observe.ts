@@ -77,7 +77,7 @@ function ownFiles({ reading }: Called, { obeysFilesOf = [] }: Surroundings): Rul
   return files.length === 0 ? [] : [{ kind: 'root_only', files }]
 }
 
-/** A file of its own words that the shell, or what runs it, makes another one of. */
+/** A file among its words that the shell, or what runs it, makes another one of. */
 const isUnknown = (rule: Rule): boolean =>
   rule.kind === 'root_only' && rule.files.some((file) => !isPlainPath(file.replace(/^~\//, '/')))
 

@@ -95,7 +95,7 @@ export function pathFinding(word: Word, directories: readonly string[], tree: bo
 type Own = { paths: PathList; above: PathList }
 const owned = new WeakMap<readonly string[], Own>()
 
-/** The same for what belongs to an executor itself, wherever it was told to keep it. */
+/** The same for what belongs to an executor itself, wherever it keeps that. */
 export function ownFinding(
   word: Word,
   directories: readonly string[],

@@ -8,7 +8,7 @@ const networkFiles = /\/(?:proc\/(?:self|thread-self|\d+)?\/?net|sys\/class\/net
 const mountFiles = /\/proc\/(?:self\/|thread-self\/|\d+\/)?mount|\/etc\/mtab/
 
 /**
- * What a sandbox has to lift for a text. In a namespace of its own `ss` would find nobody listening, and every mount would be
+ * What a sandbox has to lift for a text. In a namespace without the network `ss` would find nobody listening, and every mount would be
  * read-only.
  */
 export function sightsOf(programs: readonly Observed[], text: string): Sight[] {

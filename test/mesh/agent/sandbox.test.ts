@@ -168,7 +168,7 @@ describe.each(working)('what is the agent’s own, inside %s', (kind) => {
     const text = `for way in ${ways.join(' ')}; do cat $way $way/refresh.json $way/journal/* ; done; cat /proc/${process.pid}/environ; ls -A ${state}`
     const { stdout } = await run(found.get(kind) as Confinement, text, { sees, cwd: kept.path })
     expect(stdout).not.toContain(secret)
-    // Of its own file system, not the machine's: nothing is to be found by looking for it either.
+    // Where it should be, an empty directory is.
     expect(stdout).toBe('')
   })
 
@@ -211,7 +211,7 @@ describe.each(working)('what is the agent’s own, inside %s', (kind) => {
   })
 })
 
-test('a sandbox that shows what is the agent’s own is none', async () => {
+test('a sandbox that shows what is the agent’s own is not taken', async () => {
   if (process.getuid?.() !== 0) return
   const open = temporaryDirectory()
   chmodSync(open.path, 0o755)

@@ -8,10 +8,6 @@ import { temporaryDirectory } from '../../support/directory.ts'
 import { eventually } from '../../support/eventually.ts'
 import { aLeave, aManifest, keys, type Running, startAgent } from './running.ts'
 
-/**
- * A checkout that somebody else prepared: whatever its settings start would leave a mark. The sandbox writes nothing, so the mark is that
- * of a program that shows itself in what it prints, and that of a file, where it could be written.
- */
 const own = keys()
 const uid = process.getuid?.() === 0 ? 65_534 : undefined
 let place: ReturnType<typeof temporaryDirectory>
@@ -26,7 +22,7 @@ beforeAll(async () => {
   chmodSync(place.path, 0o777)
   mark = join(place.path, 'ran')
   evil = join(place.path, 'evil')
-  // It tells that it ran by what outlives it: a connection is cut off, a file may not be written, a process is seen by nobody. Its words are.
+  // A program that shows in output and by a file that it ran.
   writeFileSync(evil, `#!/bin/sh\necho STRANGER-RAN >&2\necho STRANGER-RAN\n: > ${mark}\ncat\n`)
   chmodSync(evil, 0o755)
   pristine = checkout()
@@ -223,18 +219,18 @@ describe("a stranger's checkout", () => {
     expect(answer).toMatchObject({ ok: true, approval_status: 'granted', result: { stdout: ' M a.txt\n' } })
   })
 
-  test('who follows it is told as well, also after it was said', async () => {
+  test('who follows it gets the same answer, also later', async () => {
     const at = checkout()
     git(at, 'config', 'core.fsmonitor', evil)
     handOver(at)
     const { answer } = await agent.call('shell.eval', { text: 'git status', cwd: at }, { stream: true })
     expect(answer.status).toBe('running')
     const path = `/operations/${answer.request_id}`
-    const told = await eventually('the end of it', async () => {
+    const ended = await eventually('the end of it', async () => {
       const response = await fetch(`${agent.url}${path}`, { headers: aLeave(path, own.control) })
       return response.status === 202 ? undefined : ((await response.json()) as CapabilityAnswer)
     })
-    expect(told).toMatchObject({ ok: false, approval_status: 'required', error: { code: 'approval_required' } })
+    expect(ended).toMatchObject({ ok: false, approval_status: 'required', error: { code: 'approval_required' } })
   })
 
   test('an ordinary checkout is read unasked, also by way of a submodule and from below', async () => {
