@@ -77,5 +77,9 @@ function print(supposed: Supposed, { json }: Options): void {
   data(`${paint(colours[supposed.verdict], supposed.verdict.padEnd(6))} ${inert(what)}`)
   data(`       ${supposed.code}: ${inert(supposed.reason)}`)
   if ('rewrite' in supposed && supposed.rewrite) data(`       instead: ${inert(supposed.rewrite)}`)
+  if ('conditions' in supposed && supposed.verdict === 'run' && supposed.conditions.length > 0) {
+    const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
+    data(`       unless ${programs.join(' or ')} obeys more there: the device looks first`)
+  }
   if ('hint' in supposed && supposed.hint) data(`       hint: ${inert(supposed.hint)}`)
 }

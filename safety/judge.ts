@@ -13,7 +13,7 @@ import { writeRule } from './write.ts'
 export type { Call, Policy, Ruling } from './ruling.ts'
 
 /** Named on each `call_judged` row: which rules decided. */
-export const policyVersion = '3'
+export const policyVersion = '4'
 
 /**
  * Decides what becomes of one proposed call. Pure and total: same call, state, policy and time, same ruling; it never throws

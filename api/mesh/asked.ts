@@ -3,7 +3,10 @@ import type { Risk } from '../../domain/tool.ts'
 import { heldAt, isInside, plainRoot } from '../../mesh/held.ts'
 import type { Look } from '../../mesh/specs/spec.ts'
 import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
-import type { Mapped } from './call.ts'
+import type { ApiDeps } from '../deps.ts'
+import { askDevice } from './ask-device.ts'
+import { lookKey, type Mapped } from './call.ts'
+import type { Executor } from './executor.ts'
 
 export type Asks = { risk: Risk; why: string }
 
@@ -21,7 +24,7 @@ export function whyAsked(
   if (verdict?.verdict === 'refuse') return null
   if (verdict?.verdict === 'ask') {
     // Who looked a host up knows it; the device does not. And it sees how a guest is reached.
-    const own = verdictOf({ capability: spec.capability, args: spec.toArgs(input) })
+    const own = verdictOf({ capability: spec.capability, args: spec.toArgs(input) }, true)
     const isLook = own?.verdict === 'run' || verdict.code === 'EXFILTRATION'
     return isLook ? { risk: 'medium', why: `${id} takes no proven look in it: ${verdict.reason}` } : null
   }
@@ -33,15 +36,45 @@ export function whyAsked(
     return { risk: 'high', why: `${id} holds ${path} for secret; what is not recognised as a secret is read` }
   }
   if (health?.sandbox === 'none') return { risk: 'medium', why: `${id} cannot confine what it reads` }
+  // There, another user is all that confines it.
+  const obeying = health?.sandbox === 'user' ? verdict?.obeys[0] : undefined
+  if (obeying !== undefined)
+    return {
+      risk: 'medium',
+      why: `${obeying} obeys files of the place, and ${id} confines reads as another user alone`,
+    }
   const unlisted = verdict?.commands.find((name) => terms.auto_approve.length > 0 && !terms.auto_approve.includes(name))
   return unlisted === undefined
     ? null
     : { risk: 'medium', why: `the manifest of ${id} lets no ${unlisted} run unasked` }
 }
 
-/** As the device judges it, which knows no hosts; null for what is no command. */
-function verdictOf({ capability, args }: Look): CommandVerdict | null {
-  const context = { knownHosts: new Set<string>(), directory: typeof args.cwd === 'string' ? args.cwd : '/' }
+/**
+ * Why a device would not do just now what rows let it do unasked: a look whose program obeys something there. The device itself is asked,
+ * for nothing is known of its files here. Null where nothing is to be asked, and from a device that does not know the question.
+ */
+export async function whyUnmet(
+  deps: ApiDeps,
+  { device }: Pick<Executor, 'device'>,
+  { capability, args }: Look,
+  at: { key: string; incidentId: string; deadlineMs: number },
+): Promise<Asks | null> {
+  const verdict = verdictOf({ capability, args })
+  if (verdict?.verdict !== 'run' || (verdict.conditions.length === 0 && !verdict.sees.includes('mounts'))) return null
+  const heard = await askDevice(deps, device, {
+    ...{ ...at, key: lookKey(at.key, 'rests'), capability, args, rehearse: true },
+  })
+  const unmet = heard.kind === 'answer' && heard.answer.ok ? heard.answer.result?.unmet : null
+  return typeof unmet === 'string' ? { risk: 'medium', why: `${device.id} does not do it unasked: ${unmet}` } : null
+}
+
+/** As the device judges it, which knows no hosts and cannot look into containers; null for what is no command. */
+function verdictOf(
+  { capability, args }: Look,
+  canLook = capability !== 'docker.container.exec',
+): CommandVerdict | null {
+  const directory = typeof args.cwd === 'string' ? args.cwd : '/'
+  const context = { knownHosts: new Set<string>(), directory, canLook }
   if (typeof args.text === 'string' && capability === 'shell.eval') return judgeCommand(args.text, context)
   return Array.isArray(args.argv) ? judgeArgv(args.argv.map(String), context) : null
 }

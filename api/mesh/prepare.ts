@@ -11,7 +11,7 @@ import type { ApiDeps } from '../deps.ts'
 import { notFound, Problem } from '../problem.ts'
 import { deviceProblem, unreachable } from './answers.ts'
 import { askDevice } from './ask-device.ts'
-import { whyAsked } from './asked.ts'
+import { whyAsked, whyUnmet } from './asked.ts'
 import { deadlineMs, lookKey, type Mapped, mapCall, readInput } from './call.ts'
 import { type Executor, requireExecutor } from './executor.ts'
 import { proofOf } from './promise.ts'
@@ -53,7 +53,11 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
   const input = readInput(spec, given)
   const executor = await requireExecutor(deps.db, id)
   const mapped = mapCall(executor, spec, input)
-  const asks = whyAsked(executor.device, mapped)
+  const asks =
+    whyAsked(executor.device, mapped) ??
+    (await whyUnmet(deps, executor, mapped, {
+      ...{ key: stepKey, incidentId: proposed.incidentId, deadlineMs: deadlineMs(executor, true) },
+    }))
   const tried =
     asks || spec.effect === 'write' ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
   const { resource, device, through } = executor

@@ -1,11 +1,15 @@
 import type { CapabilityAnswer, CapabilityRequest, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import type { World } from './agent.ts'
 import { type CapabilityContext, failed, type Outcome } from './capability.ts'
+import { type Rests, whyUnmet as whyUnmetNow } from './discharge.ts'
 import { grantEndMs } from './grant.ts'
 import type { Ruling } from './guard.ts'
 import { startTicksOf } from './members.ts'
 import { Refused } from './refused.ts'
 import { runProgram } from './run.ts'
+
+/** No look at what a read rests on may take longer. */
+const lookMs = 10_000
 
 export type Act = {
   request: CapabilityRequest
@@ -27,6 +31,8 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
   const about = { request_id: request.request_id, device: request.device }
   const isWrite = ruling.effect === 'write'
   const granted = ruling.approval === 'granted' ? request.grant : null
+  const unmet = ruling.rests && !request.rehearse ? await whyUnmet(ruling.rests) : null
+  if (unmet !== null) return asked(`It needs a grant just now: ${unmet}.`)
   try {
     journal.known.forgetGrants(startedMs)
     journal.append({
@@ -49,7 +55,7 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
 
   const deadlineMs = Math.min(Date.parse(request.deadline), startedMs + manifest.limits.timeout_seconds * 1000)
   const late = () => stopper.abort(new DOMException('the deadline has passed', 'TimeoutError'))
-  const timer = setTimeout(late, Math.max(0, deadlineMs - startedMs))
+  const timer = setTimeout(late, Math.max(0, deadlineMs - nowMs()))
   const outcome = await outcomeOf()
   clearTimeout(timer)
   const answer = answerOf(about, {
@@ -75,6 +81,14 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
   } catch {
     // It was done and is told; only the journal does not know, and will call it indeterminate.
     return answer
+  }
+
+  /** Nothing was begun: what it rests on is not so, and a person may see why. */
+  function asked(message: string): CapabilityAnswer {
+    const { request_id, idempotency_key: key, capability } = request
+    const { command } = ruling
+    const hash = journal.append({ kind: 'refused', request_id, key, capability, command, code: 'approval_required' })
+    return refusalOf(about, { code: 'approval_required', message }, 'required', command, hash)
   }
 
   async function outcomeOf(): Promise<Outcome> {
@@ -105,12 +119,25 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
     }
   }
 
+  /** Looked at before the journal knows of anything: what is started for it ends with it. */
+  async function whyUnmet(rests: Rests): Promise<string | null> {
+    const signal = AbortSignal.any([stopper.signal, AbortSignal.timeout(lookMs)])
+    const at = { limits: manifest.limits, confinement: world.confinement, marker: request.request_id, signal }
+    try {
+      return await whyUnmetNow(rests, world.confinement, { run: (argv, options) => runProgram(argv, options, at) })
+    } catch (error) {
+      return `it could not be looked at: ${error instanceof Error ? error.message : String(error)}`
+    }
+  }
+
   function context(): CapabilityContext {
     return {
       manifest,
       state: world.state,
+      hidden: world.hidden,
       signal: stopper.signal,
       emit,
+      whyUnmet,
       run: (argv, options) =>
         runProgram(argv, options, {
           limits: manifest.limits,

@@ -11,6 +11,7 @@ import { entriesAfter } from './entries.ts'
 import { rule } from './guard.ts'
 import type { Journal } from './journal.ts'
 import type { Known } from './known.ts'
+import { lately } from './lately.ts'
 import { type Trusted, trustManifest } from './manifest.ts'
 import type { Nonces } from './nonces.ts'
 import { type Operation, operation } from './operation.ts'
@@ -18,6 +19,8 @@ import { loadParsers } from './verdict.ts'
 
 export type World = {
   state: string
+  /** Paths that belong to the agent alone: no unasked command sees what is there. */
+  hidden: readonly string[]
   manifestFile: string
   rootKey: KeyObject
   /** The name this device was enrolled under; null until a first manifest has named it. */
@@ -39,6 +42,7 @@ export async function openAgent(world: World) {
   const { journal, nonces, nowMs } = world
   const operations = new Map<string, ReturnType<typeof operation>>()
   const byKey = new Map<string, ReturnType<typeof operation>>()
+  const refusedLately = lately()
   let has: Available = { available: new Map(), unavailable: {} }
   let readings = 0
   const startedMs = nowMs()
@@ -120,6 +124,7 @@ export async function openAgent(world: World) {
       keys: here.keys,
       ...has,
       sandbox: world.confinement.sandbox,
+      hidden: world.hidden,
       nowMs: nowMs(),
       isUsedGrant: journal.known.isUsedGrant,
     })
@@ -143,6 +148,7 @@ export async function openAgent(world: World) {
     operations.set(going.requestId, going)
     byKey.set(going.key, going)
     void act({ request, ruling, digest, stopper, emit: going.emit, world, manifest: here.manifest }).then((answer) => {
+      if (answer.approval_status === 'required') refusedLately.keep(answer)
       operations.delete(going.requestId)
       byKey.delete(going.key)
       going.finish(answer)
@@ -222,6 +228,8 @@ export async function openAgent(world: World) {
   function lookUp(requestId: string): { running: Operation } | Reply | null {
     const running = operations.get(requestId)
     if (running) return { running }
+    const refused = refusedLately.of(requestId)
+    if (refused) return { answer: refused, code: refused.error?.code ?? null }
     const known = journal.known.ofRequest(requestId)
     if (!known) return null
     const stored = known.state === 'done' ? storedAnswer(known) : null

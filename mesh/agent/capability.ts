@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Capability, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
+import type { Rests } from './discharge.ts'
 
 /** What a capability came to. A failure keeps what there was of a result: output up to the moment it was stopped. */
 export type Outcome =
@@ -16,7 +17,14 @@ export type Weight = {
   command: string | null
   /** Base names of everything a command starts; the manifest's `auto_approve` is held against them. */
   programs?: readonly string[]
+  /** Those of them that obey more than the administrator. */
+  obeys?: readonly string[]
+  /** What a read rests on besides its words, to be looked at right before it. */
+  rests?: Rests
 }
+
+/** What belongs to the agent alone: paths that no unasked command reads. */
+export type Own = { hidden: readonly string[] }
 
 export type RunOptions = {
   cwd?: string
@@ -28,8 +36,12 @@ export type RunOptions = {
   /** `read`: without network and without write access where the machine allows it. `write`: as the agent's own user. */
   confine: 'read' | 'write'
   /** What a confined read must see as the machine has it, because it is what the command looks at. Default: nothing. */
-  sees?: readonly ('network' | 'mounts')[]
+  sees?: readonly Sight[]
 }
+
+/** `rehearsals`: the throw-away copies of the agent, for checks that are run on them. */
+export type Sight = 'network' | 'mounts' | 'rehearsals'
+
 export type RunResult = {
   /** Null when it was stopped by a signal, the deadline or a limit. */
   exitCode: number | null
@@ -41,12 +53,14 @@ export type RunResult = {
   stoppedBy: 'deadline' | 'cancelled' | 'output' | 'memory' | null
 }
 
-export type CapabilityContext = {
+export type CapabilityContext = Own & {
   manifest: Manifest
   /** The agent's own directory: former versions and throw-away copies lie below it. */
   state: string
   /** Ends at the deadline and when somebody cancels. */
   signal: AbortSignal
+  /** Why what a read rests on is not so just now; null when it is. */
+  whyUnmet(rests: Rests): Promise<string | null>
   /** Lines of a long operation, as they come; capped and made plain before they leave the device. */
   emit(line: string): void
   /** Runs a program without a shell: its own process group, the manifest's limits, killed with the signal. */
@@ -59,7 +73,7 @@ export type DeviceCapability<Args = Record<string, unknown>> = {
   args: z.ZodType<Args>
   /** Null when this device has it; else what is missing, in words. Asked at the start, so that nobody learns it at night. */
   lacks(manifest: Manifest): Promise<string | null>
-  weigh(args: Args, manifest: Manifest): Weight
+  weigh(args: Args, manifest: Manifest, own?: Own): Weight
   run(args: Args, context: CapabilityContext): Promise<Outcome>
   /** The same in a throw-away copy: what would change, and what the manifest's checks say. */
   rehearse?(args: Args, context: CapabilityContext): Promise<Outcome>

@@ -1,5 +1,6 @@
 import type { Capability, CapabilityRequest, Manifest } from '../../domain/mesh.ts'
 import type { DeviceCapability, Weight } from './capability.ts'
+import type { Rests } from './discharge.ts'
 import type { Refused } from './door.ts'
 import { refuseGrant } from './grant.ts'
 import type { TrustedKeys } from './manifest.ts'
@@ -15,6 +16,8 @@ export type Ruling =
       command: string | null
       args: Record<string, unknown>
       capability: DeviceCapability
+      /** What has to be looked at right before it, where nobody was asked. */
+      rests: Rests | null
     }
 
 export type Guarded = {
@@ -25,6 +28,7 @@ export type Guarded = {
   /** What it lacks, with the reason. */
   unavailable: Partial<Record<string, string>>
   sandbox: Sandbox
+  hidden: readonly string[]
   nowMs: number
   isUsedGrant(id: string): boolean
 }
@@ -51,7 +55,7 @@ export function rule(request: CapabilityRequest, at: Guarded): Ruling {
   if (request.rehearse && !capability.rehearse)
     return no('capability_unavailable', `${request.capability} cannot be rehearsed.`)
 
-  const weight = capability.weigh(args, manifest)
+  const weight = capability.weigh(args, manifest, at)
   const { command } = weight
   if (weight.effect === 'refused') return no(weight.code ?? 'blocked', weight.reason, command)
   // A rehearsal happens in a copy that is thrown away: there is nothing yet that a person could approve.
@@ -59,19 +63,22 @@ export function rule(request: CapabilityRequest, at: Guarded): Ruling {
   const needed = whyGrant(weight, effect, at)
   if (request.grant === null) {
     if (needed) return { ...no('approval_required', needed, command), approval: 'required' }
-    return { ok: true, approval: 'auto_approved', effect, command, args, capability }
+
+    return { ok: true, approval: 'auto_approved', effect, command, args, capability, rests: weight.rests ?? null }
   }
   const refusal = refuseGrant(request.grant, request, { ...at, device: manifest.device, isUsed: at.isUsedGrant })
   if (refusal) return { ...refusal, approval: 'refused', command }
-  return { ok: true, approval: 'granted', effect, command, args, capability }
+  return { ok: true, approval: 'granted', effect, command, args, capability, rests: null }
 }
 
 /** Why a person must be asked; null when nobody has to be. */
-function whyGrant({ reason, programs = [] }: Weight, effect: 'read' | 'write', at: Guarded): string | null {
+function whyGrant({ reason, programs = [], obeys = [] }: Weight, effect: 'read' | 'write', at: Guarded): string | null {
   const { mode, auto_approve } = at.manifest
   if (mode === 'sudo') return 'This device runs as root: everything needs a grant.'
   if (effect === 'write') return `It needs a grant: ${reason}`
   if (at.sandbox === 'none') return 'Reads cannot be confined on this device, so each needs a grant.'
+  if (at.sandbox === 'user' && obeys.length > 0)
+    return `${obeys[0]} obeys files of the place, and reads are only confined as another user here.`
   const unlisted = auto_approve.length > 0 ? programs.find((program) => !auto_approve.includes(program)) : undefined
   return unlisted === undefined ? null : `The manifest does not let ${unlisted} run unasked.`
 }

@@ -13,9 +13,11 @@ const longestOutput = 8_192
 /** In place of what a file with secrets in it would show. */
 export const withheld = '[not shown: such files hold secrets]\n'
 
+export const rehearsalsIn = (state: string): string => join(state, 'rehearsals')
+
 /** A throw-away directory below the agent's state for as long as an act takes; whatever happens, it is gone afterwards. */
 export async function inThrowAway<T>(state: string, act: (directory: string) => Promise<T>): Promise<T> {
-  const parent = join(state, 'rehearsals')
+  const parent = rehearsalsIn(state)
   await mkdir(parent, { recursive: true, mode: 0o700 })
   const directory = await mkdtemp(join(parent, 'r-'))
   try {
@@ -31,7 +33,7 @@ export async function sweepRehearsals(
   olderThanSeconds: number,
   now: number = Date.now(),
 ): Promise<number> {
-  const parent = join(state, 'rehearsals')
+  const parent = rehearsalsIn(state)
   const names = await readdir(parent).catch(() => [])
   let swept = 0
   for (const name of names) {
@@ -65,7 +67,7 @@ export async function runChecks(
     for (const check of manifest.checks) {
       if (!globExpression([check.path]).test(path)) continue
       const argv = check.argv.map((word) => word.replaceAll('{path}', copy))
-      const { exitCode, stdout, stderr } = await run(argv, { cwd: directory, confine: 'read' })
+      const { exitCode, stdout, stderr } = await run(argv, { cwd: directory, confine: 'read', sees: ['rehearsals'] })
       const said = redact(stdout + stderr)
         .slice(0, longestOutput)
         .toWellFormed()

@@ -84,11 +84,14 @@ const refusedFor = ({ code, message }: Misplaced): Weight => ({
   command: null,
 })
 
-/** The place, for those who are about to go there; throws what `weigh` would have said. `state` is nobody's but the agent's. */
-export function placed(path: string, manifest: Manifest, state: string, access: 'look' | 'change'): Place {
+type OfTheAgent = { state: string; hidden: readonly string[] }
+
+/** The place, for those who are about to go there; throws what `weigh` would have said. What is the agent's own is given to nobody. */
+export function placed(path: string, manifest: Manifest, own: OfTheAgent, access: 'look' | 'change'): Place {
   const place = placeOf(path, manifest)
   if ('code' in place) throw new Refused(place.code, place.message)
-  if (isInside(place.path, realPath(state))) throw new Refused('outside_roots', `${place.path} belongs to the agent`)
+  if ([own.state, ...own.hidden].some((each) => isInside(place.path, realPath(each))))
+    throw new Refused('outside_roots', `${place.path} belongs to the agent`)
   if (access === 'change' && !place.writable) throw new Refused('outside_roots', readOnly(place).message)
   return place
 }

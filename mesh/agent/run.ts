@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
-import { userInfo } from 'node:os'
 import type { Manifest } from '../../domain/mesh.ts'
+import { readEnvironment } from '../../safety/command/surroundings.ts'
 import type { RunOptions, RunResult } from './capability.ts'
-import { type Confinement, find } from './confine.ts'
+import type { Confinement } from './confine.ts'
+import { homeOf } from './home.ts'
 import { markerName, members } from './members.ts'
 import { collect } from './output.ts'
 import { Refused } from './refused.ts'
+import { find } from './rights.ts'
 import { terminate } from './terminate.ts'
 
 export type Runner = {
@@ -62,8 +64,8 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
     env: {
       PATH: path,
       LANG: 'C.UTF-8',
-      HOME: home(),
-      ...(confined ? confinement.environment : {}),
+      HOME: homeOf(),
+      ...(confined ? { ...readEnvironment, ...confinement.environment } : {}),
       ...options.env,
       [markerName]: runner.marker,
     },
@@ -109,7 +111,7 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
       await stopping
       // What a read leaves behind is nobody's; of a write only what stayed in its group, since a daemon leaves it.
       if (!confined) endGroup(pid)
-      else if (!confinement.endsWhole(options)) await terminate(pid, runner.marker, false)
+      else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
       child.stdout.destroy()
       child.stderr.destroy()
       output.end()
@@ -123,15 +125,6 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
       })
     })
   })
-}
-
-/** Of the agent's user, who in a container may be in no list of users. */
-function home(): string {
-  try {
-    return userInfo().homedir
-  } catch {
-    return '/'
-  }
 }
 
 /** A signal that ends by its own clock says so; anything else is a person. */

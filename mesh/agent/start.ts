@@ -1,15 +1,16 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { readPublicKey } from '../sign.ts'
 import { type Address, whyTls } from './address.ts'
 import { openAgent } from './agent.ts'
 import type { Elsewhere } from './capabilities.ts'
 import { findConfinement } from './confine.ts'
+import type { Hidden } from './hidden.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { lock } from './lock.ts'
 import { bootId, members, startTicksOf } from './members.ts'
 import { openNonces } from './nonces.ts'
-import { sweepRehearsals } from './rehearsal.ts'
+import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
 import { serve } from './server.ts'
 import { terminate } from './terminate.ts'
 
@@ -35,7 +36,8 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   const state = resolve(options.state)
   const refusal = tls ? null : whyTls(address)
   if (refusal) throw new Error(refusal)
-  mkdirSync(state, { recursive: true, mode: 0o700 })
+  mkdirSync(rehearsalsIn(state), { recursive: true, mode: 0o700 })
+  closeToOthers(state)
   const rootKey = readPublicKey(readOr(options.rootKeyFile, 'The root key').trim())
   if (!rootKey) throw new Error(`${options.rootKeyFile} holds no ed25519 public key (base64 of its SPKI).`)
   const certificate = tls && { cert: readOr(tls.cert, 'The certificate'), key: readOr(tls.key, 'Its key') }
@@ -50,9 +52,11 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   await journal.durable()
 
   await sweepRehearsals(state, 0)
-  const confinement = await findConfinement()
+  const hidden = hiddenFor(state, [options.rootKeyFile, options.manifestFile, ...(tls ? [tls.key] : [])])
+  const confinement = await findConfinement(undefined, hidden)
   const agent = await openAgent({
     state,
+    hidden: hidden.paths,
     manifestFile: options.manifestFile,
     rootKey,
     device: enrolledName(state),
@@ -104,6 +108,24 @@ async function endLeftovers(journal: Journal): Promise<void> {
 }
 
 const nobody = -1
+
+/** Who runs as another user must not read it either; where it is somebody else's directory, they have decided. */
+function closeToOthers(state: string): void {
+  try {
+    chmodSync(state, 0o700)
+  } catch {
+    // It is not ours to close.
+  }
+}
+
+/** What no unasked command may see: the state, and what of the agent lies elsewhere. */
+function hiddenFor(state: string, files: readonly string[]): Hidden {
+  const paths = [state, ...files.map((file) => resolve(file))].filter((path) => existsSync(path))
+  return {
+    paths: [...new Set(paths.flatMap((path) => [path, realpathSync(path)]))],
+    rehearsals: rehearsalsIn(realpathSync(state)),
+  }
+}
 
 /** Under which name this device was enrolled: another device's manifest is then none, however well it is signed. */
 function enrolledName(state: string): string | null {

@@ -2,6 +2,7 @@ import { forbiddenRedirection } from './blocklist.ts'
 import { hiddenCharacter } from './characters.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
+import { besideFinding, sightsOf } from './sights.ts'
 import { type Docket, type Ending, isAffordable, isInert, judgeWords, type Place } from './simple.ts'
 import { type CommandVerdict, decide, type Finding } from './verdict.ts'
 import { newWork } from './work.ts'
@@ -15,6 +16,10 @@ export type CommandContext = {
   knownNames?: ReadonlySet<string>
   /** Where it will run, when that is known. */
   directory?: string
+  /** Paths that are as secret as those on the list: what belongs to the executor itself. */
+  secrets?: readonly string[]
+  /** False where it runs in a container or guest: its files cannot be looked at beforehand, only the environment gets there. */
+  canLook?: boolean
 }
 
 /** Nobody reviews more than this; a longer script belongs into a file that somebody reads. */
@@ -43,7 +48,7 @@ export function judgeArgv(argv: readonly string[], context: CommandContext): Com
     const words = argv.map((text): Word => ({ text, literal: true, quoting: 'bare', pattern: null }))
     if (words.length === 0 || argv[0] === '') empty(docket)
     const ending = judgeWords(words, docket, place)
-    return close(docket, rewriteOf(ending, context))
+    return close(docket, argv.join(' '), rewriteOf(ending, context))
   })
 }
 
@@ -54,6 +59,7 @@ const place: Place = {
   input: null,
   depth: 0,
   mounts: [],
+  elsewhere: false,
   script: judgeScript,
 }
 
@@ -61,7 +67,7 @@ function judgeText(text: string, context: CommandContext, rewriting: boolean): C
   const docket = open(context, text.length)
   seeCharacters(text, docket)
   const ending = text.length > longestText ? tooLong(docket) : judgeScript(text, docket, place)
-  return close(docket, rewriting ? rewriteOf(ending, context) : null)
+  return close(docket, text, rewriting ? rewriteOf(ending, context) : null)
 }
 
 function tooLong(docket: Docket): Ending {
@@ -76,6 +82,11 @@ function open(context: CommandContext, length: number): Docket {
     findings: [],
     commands: new Set(),
     environment: {},
+    conditions: [],
+    programs: [],
+    isLost: false,
+    secrets: context.secrets ?? [],
+    canLook: context.canLook ?? true,
     needsRoot: false,
     impact: 'look',
     bound: null,
@@ -93,7 +104,10 @@ function empty(docket: Docket): void {
   docket.findings.push({ code: 'EMPTY', reason: 'there is no command', token: null })
 }
 
-function close(docket: Docket, rewrite: string | null): CommandVerdict {
+function close(docket: Docket, text: string, rewrite: string | null): CommandVerdict {
+  const sees = sightsOf(docket.programs, text)
+  const beside = besideFinding(docket.programs, sees)
+  if (beside) docket.findings.push(beside)
   const ruling = decide(docket.findings)
   return {
     ...ruling,
@@ -102,6 +116,9 @@ function close(docket: Docket, rewrite: string | null): CommandVerdict {
     needsRoot: docket.needsRoot,
     impact: ruling.effect === 'read' ? 'look' : docket.impact,
     environment: docket.environment,
+    conditions: docket.conditions,
+    sees,
+    obeys: [...new Set(docket.programs.filter(({ obeys }) => obeys).map(({ name }) => name))],
     commands: [...docket.commands],
   }
 }
@@ -128,6 +145,9 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
       needsRoot: false,
       impact: 'unknown',
       environment: {},
+      conditions: [],
+      sees: [],
+      obeys: [],
       commands: [],
     }
   }

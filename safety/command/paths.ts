@@ -92,5 +92,26 @@ export function pathFinding(word: Word, directories: readonly string[], tree: bo
   return null
 }
 
+type Own = { paths: PathList; above: PathList }
+const owned = new WeakMap<readonly string[], Own>()
+
+/** The same for what belongs to an executor itself, wherever it keeps that. */
+export function ownFinding(
+  word: Word,
+  directories: readonly string[],
+  { tree, secrets }: { tree: boolean; secrets: readonly string[] },
+): PathFinding | null {
+  if (secrets.length === 0) return null
+  const known = owned.get(secrets)
+  const own = known ?? {
+    // A name may hold what a pattern would read as a wildcard: it then stands for itself and more.
+    paths: pathList(secrets.map((path) => `${path.replace(/[[\]{}\\]/g, '?')}/**`)),
+    above: pathList(secrets.flatMap((path) => ancestors(path))),
+  }
+  if (!known) owned.set(secrets, own)
+  if (leadsTo(word, own.paths, directories)) return 'secret'
+  return tree && leadsTo(word, own.above, directories) ? 'holds secrets' : null
+}
+
 /** `.` and `..` may be any directory. */
 const isUnknownDirectory = (word: Word): boolean => /^(?:\.\.?\/*)+$/.test(word.text)

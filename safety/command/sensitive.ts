@@ -142,6 +142,8 @@ export const secretPaths: readonly string[] = [
   '/etc/cloud/**',
   '/var/lib/cloud/**',
   '**/.nightshift/**',
+  '/var/lib/nightshift*/**',
+  '/etc/nightshift*/**',
 ]
 
 /** Below the patterns above, but public: what a certificate authority publishes, and a device that holds nothing. */

@@ -5,9 +5,9 @@ import { codeCommands } from './code.ts'
 import { grammars } from './grammars/index.ts'
 import { hostOf, isKnownHost } from './hosts.ts'
 import { type Impact, impactOf, worse } from './impact.ts'
+import { enter, observe, type Surveyed } from './observe.ts'
 import { compile, read } from './options.ts'
 import type { Word } from './parse.ts'
-import { normalise } from './paths.ts'
 import { quote } from './quote.ts'
 import { shell } from './shell.ts'
 import { unwrap } from './unwrap.ts'
@@ -17,19 +17,17 @@ import type { Bound, CommandCode, Finding } from './verdict.ts'
 import { takeSteps, tooComplex, type Work } from './work.ts'
 
 /** Everything that is found out about one text. */
-export type Docket = {
+export type Docket = Surveyed & {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
   findings: Finding[]
   commands: Set<string>
-  environment: Record<string, string>
   needsRoot: boolean
   impact: Impact
   bound: Bound | null
   /** What judging this text may still cost. */
   work: Work
-  /** Where a relative path may lead, by the `cd` seen so far. */
-  directories: string[]
+  secrets: readonly string[]
 }
 
 /** Where a command stands. */
@@ -43,6 +41,8 @@ export type Place = {
   input: string | null
   depth: number
   mounts: Unwrapped['mounts']
+  /** On another host or in a container: neither our environment nor our looks get there. */
+  elsewhere: boolean
   script: JudgeScript
 }
 
@@ -59,7 +59,7 @@ const trusted = /^(?:\/usr(?:\/local)?)?\/s?bin\/[^/]+$/
 export function judgeWords(words: readonly Word[], docket: Docket, place: Place): Ending {
   const first = words[0]
   if (!first || !isAffordable(docket, lengthOf(words))) return ends
-  const name = first.text.slice(first.text.lastIndexOf('/') + 1)
+  const name = baseOf(first)
   docket.commands.add(name)
   const texts = words.map(({ text }) => text)
   docket.impact = worse(docket.impact, impactOf(name, texts, programs.has(name)))
@@ -78,11 +78,7 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
     add('UNKNOWN_COMMAND', first, 'is a program of an unusual place')
 
   if (name === 'cd' || name === 'pushd') {
-    const isFollowed = enter(
-      words.slice(1).find(({ text }) => !/^-./.test(text)),
-      docket,
-    )
-    if (!isFollowed) add('ARGUMENT', first, 'changes the directory more often than is followed')
+    if (!enter(words, docket)) add('ARGUMENT', first, 'changes the directory more often than is followed')
   }
 
   const unwrapped = unwrap(name, words, place.input, place.piped)
@@ -99,6 +95,7 @@ export function isAffordable(docket: Docket, steps: number): boolean {
 }
 
 const lengthOf = (words: readonly Word[]): number => words.reduce((sum, { text }) => sum + text.length + 1, 1)
+const baseOf = ({ text }: Word): string => text.slice(text.lastIndexOf('/') + 1)
 
 type Add = (code: CommandCode, word: Word | null, why: string) => void
 
@@ -130,21 +127,8 @@ function judgeProgram(name: string, words: readonly Word[], docket: Docket, plac
   docket.findings.push(...valueFindings(reading, { name, ...docket }))
   for (const finding of docket.findings) if (finding.code === 'UNBOUNDED') docket.bound ??= 'unbounded_stream'
   for (const { environment } of reading.grammars) Object.assign(docket.environment, environment)
+  if (!reading.problem) docket.findings.push(...observe({ name, words, reading }, docket, place.elsewhere))
   return unbounded ? endless(unbounded, docket, place, add) : ends
-}
-
-/** More directories than this are not followed. */
-const mostDirectories = 6
-
-/** A `cd` may fail or be in a subshell, so the directories before it stay possible. False when there are too many. */
-function enter(target: Word | undefined, docket: Docket): boolean {
-  const paths = target ? normalise(target.text, docket.directories) : ['/root']
-  for (const path of paths) {
-    if (!path.startsWith('/') || docket.directories.includes(path)) continue
-    if (docket.directories.length >= mostDirectories) return false
-    docket.directories.push(path)
-  }
-  return true
 }
 
 function endless({ bound, words }: Unbounded, docket: Docket, place: Place, add: Add): Ending {
@@ -186,8 +170,13 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
   if (unknown) add('ARGUMENT', unknown, 'is not known before it runs')
   for (const guess of found.guesses) judgeWords(guess, docket, { ...place, runs: false, mounts: found.mounts })
 
+  const isElsewhere = found.hosts.length > 0 || found.names.length > 0
+  if (isElsewhere && place.runs)
+    docket.findings.push(...observe({ name: baseOf(name), words, reading: null }, docket, place.elsewhere))
+
   const inside: Place = {
     ...place,
+    elsewhere: place.elsewhere || isElsewhere || dropsEnvironment(words),
     bounded: place.bounded || found.bounds,
     mounts: [...place.mounts, ...found.mounts],
     depth: place.depth + 1,
@@ -195,6 +184,10 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
   const endings = found.inner.map((inner) => ({ inner, ending: judgeInner(inner, docket, inside) }))
   return endingOf(words, found, endings, docket, place, add)
 }
+
+/** What was set for a program inside does not get there. */
+const dropsEnvironment = (words: readonly Word[]): boolean =>
+  baseOf(words[0]!) === 'env' && words.some(({ text }) => /^-(?:[a-z0]*i[a-z0]*|-ignore-environment)?$/.test(text))
 
 /** Each layer is somebody's intention; nobody intends this many, and the stack is finite. */
 const deepest = 40

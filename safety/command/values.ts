@@ -3,13 +3,18 @@ import { hostOf, hostOfUrl, isKnownHost } from './hosts.ts'
 import { languages } from './languages.ts'
 import type { Reading, Value } from './options.ts'
 import type { Word } from './parse.ts'
-import { pathFinding } from './paths.ts'
+import { ownFinding, pathFinding } from './paths.ts'
 import { attributesOnly } from './sensitive.ts'
 import type { CommandCode, Finding } from './verdict.ts'
 
 /** Holds each value of a command against what its kind allows. */
 
-type Place = { name: string; directories: readonly string[]; knownHosts: ReadonlySet<string> }
+type Place = {
+  name: string
+  directories: readonly string[]
+  knownHosts: ReadonlySet<string>
+  secrets: readonly string[]
+}
 
 export function valueFindings(reading: Reading, place: Place): Finding[] {
   const findings: Finding[] = []
@@ -90,10 +95,10 @@ const isName = (text: string): boolean => /^[\w@][\w.@:+,=\\-]*(?:\/[\w.@:+-]+)?
 /** Programs differ in where they take a file, so a word that is plainly a path is held against the list wherever it stands. */
 const looksLikePath = (text: string): boolean => /^[@<]?(?:[/~]|\.\.?\/)\S*$/.test(text)
 
-function sensitive(word: Word, tree: boolean, { name, directories }: Place): Finding | null {
+function sensitive(word: Word, tree: boolean, { name, directories, secrets }: Place): Finding | null {
   const bare = word.text.replace(/^[@<]/, '')
   const path = attributesOnly.has(name) ? listed(word) : bare === word.text ? word : { ...word, text: bare }
-  const found = pathFinding(path, directories, tree)
+  const found = pathFinding(path, directories, tree) ?? ownFinding(path, directories, { tree, secrets })
   if (found === null) return null
   // Such a program tells about a device without reading it.
   if (attributesOnly.has(name) && /^\/+dev\b/.test(bare) && !bare.includes('..')) return null

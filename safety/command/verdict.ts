@@ -1,4 +1,6 @@
 import type { Impact } from './impact.ts'
+import type { Sight } from './sights.ts'
+import type { Condition } from './surroundings.ts'
 
 /** Why a command was judged as it was: a closed word for tests, metrics and the workflow. */
 export type CommandCode =
@@ -24,6 +26,7 @@ export type CommandCode =
   | 'WRAPPER'
   | 'ROOT'
   | 'UNBOUNDED'
+  | 'SURROUNDINGS'
   | 'INTERNAL'
 
 export type Bound = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
@@ -44,6 +47,12 @@ export type CommandVerdict = {
   impact: Impact
   /** What the executor must set for the verdict to be true. */
   environment: Record<string, string>
+  /** What the executor must make sure of just before. */
+  conditions: Condition[]
+  /** What it has to see of the machine as it is. */
+  sees: Sight[]
+  /** Programs that obey more than the administrator, switched off, under conditions or not. */
+  obeys: string[]
   /** Base names of all commands in the text, nested ones included. */
   commands: string[]
 }
@@ -58,7 +67,13 @@ const refusing: ReadonlySet<CommandCode> = new Set([
   'UNREADABLE',
   'FORBIDDEN',
 ])
-const reading: ReadonlySet<CommandCode> = new Set(['SENSITIVE_PATH', 'EXFILTRATION', 'UNKNOWN_NAME', 'UNBOUNDED'])
+const reading: ReadonlySet<CommandCode> = new Set([
+  'SENSITIVE_PATH',
+  'EXFILTRATION',
+  'UNKNOWN_NAME',
+  'UNBOUNDED',
+  'SURROUNDINGS',
+])
 
 type Ruling = Pick<CommandVerdict, 'verdict' | 'effect' | 'code' | 'reason' | 'token'>
 

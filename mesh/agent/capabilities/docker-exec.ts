@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { quote } from '../../../safety/command/quote.ts'
+import { readEnvironment } from '../../../safety/command/surroundings.ts'
 import type { DeviceCapability } from '../capability.ts'
 import { type Container, containerName, containerOf } from '../container.ts'
 import { apart, ask, type Engine, lacksEngine, open } from '../engine.ts'
@@ -37,10 +38,11 @@ export const dockerExec = (engine: Engine): DeviceCapability<z.infer<typeof args
   args,
   lacks: () => lacksEngine(engine),
   weigh: ({ argv, container }) =>
-    weightOf(argvVerdict(argv, defaultDirectory), `in ${container}: ${argv.map(quote).join(' ')}`),
+    weightOf(argvVerdict(argv, defaultDirectory, { canLook: false }), `in ${container}: ${argv.map(quote).join(' ')}`),
   run: ({ container, argv, user }, { manifest, signal, emit }) =>
     answered(signal, async () => {
-      const { environment } = argvVerdict(argv, defaultDirectory)
+      const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory)
+      const environment = verdict === 'run' ? { ...readEnvironment, ...switches } : switches
       const found = await containerOf(engine, container, signal)
       const { Id: id } = await ask<{ Id: string }>(engine, 'POST', `/containers/${found.id}/exec`, signal, {
         ...{ AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Privileged: false },

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
-import { find } from '../confine.ts'
 import { authorOf, identityOf } from '../repository.ts'
-import { defaultDirectory, seenBy, textVerdict, weightOf } from '../verdict.ts'
+import { find } from '../rights.ts'
+import { asRead, defaultDirectory, restsOf, textVerdict, weightOf } from '../verdict.ts'
 import { outcomeOf } from './ended.ts'
 import { directory } from './exec.ts'
 
@@ -21,16 +21,22 @@ export const evaluate: DeviceCapability<Args> = {
   capability: 'shell.eval',
   args,
   lacks: async () => (find('bash') ? null : 'bash is not installed'),
-  weigh: ({ text, cwd }) => weightOf(textVerdict(text, cwd ?? defaultDirectory), text),
-  async run({ text, cwd }: Args, context: CapabilityContext): Promise<Outcome> {
-    const verdict = textVerdict(text, cwd ?? defaultDirectory)
+  weigh: ({ text, cwd = defaultDirectory }, _, own) =>
+    weightOf(textVerdict(text, cwd, { secrets: own?.hidden }), text, cwd),
+  async run({ text, cwd = defaultDirectory }: Args, context: CapabilityContext): Promise<Outcome> {
+    const verdict = textVerdict(text, cwd, { secrets: context.hidden })
     const isRead = verdict.verdict === 'run'
     const ended = await context.run([find('bash') ?? '/bin/bash', '--noprofile', '--norc', '-c', text], {
-      cwd: cwd ?? defaultDirectory,
-      confine: isRead ? 'read' : 'write',
+      cwd,
       onLine: context.emit,
-      ...(isRead ? { env: verdict.environment, sees: seenBy(verdict, text) } : { env: identityOf(authorOf(context)) }),
+      ...(isRead ? asRead(verdict) : { confine: 'write', env: identityOf(authorOf(context)) }),
     })
     return outcomeOf(ended, text)
+  },
+  /** Nothing is tried: it tells what keeps a read from running unasked just now, `{ unmet }`. */
+  async rehearse({ text, cwd = defaultDirectory }: Args, context: CapabilityContext): Promise<Outcome> {
+    const verdict = textVerdict(text, cwd, { secrets: context.hidden })
+    const unmet = verdict.verdict === 'run' ? await context.whyUnmet(restsOf(verdict, cwd)) : null
+    return { ok: true, result: { unmet }, truncated: false }
   },
 }

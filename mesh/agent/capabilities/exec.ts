@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { quote } from '../../../safety/command/quote.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
 import { authorOf, identityOf } from '../repository.ts'
-import { argvVerdict, defaultDirectory, seenBy, weightOf } from '../verdict.ts'
+import { argvVerdict, asRead, defaultDirectory, restsOf, weightOf } from '../verdict.ts'
 import { outcomeOf } from './ended.ts'
 
 export const directory = z
@@ -30,20 +30,24 @@ export const exec: DeviceCapability<Args> = {
   capability: 'shell.exec',
   args,
   lacks: async () => null,
-  weigh: ({ argv, cwd }) => weightOf(argvVerdict(argv, cwd ?? defaultDirectory), written(argv)),
-  async run({ argv, cwd }: Args, context: CapabilityContext): Promise<Outcome> {
-    const verdict = argvVerdict(argv, cwd ?? defaultDirectory)
+  weigh: ({ argv, cwd = defaultDirectory }, _, own) =>
+    weightOf(argvVerdict(argv, cwd, { secrets: own?.hidden }), written(argv), cwd),
+  async run({ argv, cwd = defaultDirectory }: Args, context: CapabilityContext): Promise<Outcome> {
+    const verdict = argvVerdict(argv, cwd, { secrets: context.hidden })
     const command = written(argv)
     const isRead = verdict.verdict === 'run'
     const ended = await context.run(argv, {
-      cwd: cwd ?? defaultDirectory,
-      confine: isRead ? 'read' : 'write',
+      cwd,
       onLine: context.emit,
-      ...(isRead
-        ? { env: verdict.environment, sees: seenBy(verdict, command) }
-        : { env: identityOf(authorOf(context)) }),
+      ...(isRead ? asRead(verdict) : { confine: 'write', env: identityOf(authorOf(context)) }),
     })
     return outcomeOf(ended, command)
+  },
+  /** Nothing is tried: it tells what keeps a read from running unasked just now, `{ unmet }`. */
+  async rehearse({ argv, cwd = defaultDirectory }: Args, context: CapabilityContext): Promise<Outcome> {
+    const verdict = argvVerdict(argv, cwd, { secrets: context.hidden })
+    const unmet = verdict.verdict === 'run' ? await context.whyUnmet(restsOf(verdict, cwd)) : null
+    return { ok: true, result: { unmet }, truncated: false }
   },
 }
 

@@ -18,9 +18,9 @@ export const fsList: DeviceCapability<z.infer<typeof args>> = {
   args,
   lacks: lacksProc,
   weigh: ({ path }, manifest) => weighLook(path, manifest),
-  run: ({ path, limit }, { manifest, state, signal }) =>
+  run: ({ path, limit }, { manifest, state, hidden, signal }) =>
     answered(signal, () =>
-      at(placed(path, manifest, state, 'look'), async (held) => {
+      at(placed(path, manifest, { state, hidden }, 'look'), async (held) => {
         assertDirectory(held)
         const { names, more } = await namesIn(held.handle, signal)
         names.sort(Buffer.compare)

@@ -28,9 +28,9 @@ export const fsRead: DeviceCapability<z.infer<typeof args>> = {
     if (weight.effect !== 'write' || offset === 0) return weight
     return { ...weight, effect: 'refused', reason: wholeOnly }
   },
-  run: ({ path, offset, max_bytes }, { manifest, state, signal }) =>
+  run: ({ path, offset, max_bytes }, { manifest, state, hidden, signal }) =>
     answered(signal, () =>
-      at(placed(path, manifest, state, 'look'), async (held) => {
+      at(placed(path, manifest, { state, hidden }, 'look'), async (held) => {
         const file = await openContent(held)
         try {
           const { size, mtime } = await file.stat({ bigint: true })

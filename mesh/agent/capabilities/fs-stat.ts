@@ -14,9 +14,9 @@ export const fsStat: DeviceCapability<z.infer<typeof args>> = {
   args,
   lacks: lacksProc,
   weigh: ({ path }, manifest) => weighLook(path, manifest),
-  run: ({ path }, { manifest, state, signal }) =>
+  run: ({ path }, { manifest, state, hidden, signal }) =>
     answered(signal, () =>
-      at(placed(path, manifest, state, 'look'), async ({ stat, parent, name, path }) => {
+      at(placed(path, manifest, { state, hidden }, 'look'), async ({ stat, parent, name, path }) => {
         const result = {
           path,
           type: kindOf(stat),

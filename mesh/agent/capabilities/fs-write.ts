@@ -58,7 +58,7 @@ type Change = {
 
 function inPlace(args: Args, context: CapabilityContext, act: (change: Change) => Promise<Outcome>): Promise<Outcome> {
   return answered(context.signal, async () => {
-    const place = placed(args.path, context.manifest, context.state, 'change')
+    const place = placed(args.path, context.manifest, context, 'change')
     const given = bytesOf(args.content, args.encoding)
     return inTurn(place.path, () =>
       beside(place, async (directory, name) => {

@@ -39,7 +39,7 @@ export const gitClone: DeviceCapability<z.infer<typeof args>> = {
   run: ({ url, path, branch }, context) =>
     answered(context.signal, async () => {
       const remote = await reachable(url, context)
-      const place = placed(path, context.manifest, context.state, 'change')
+      const place = placed(path, context.manifest, context, 'change')
       return beside(place, async (directory, name) => {
         assertOwn(directory)
         const there = await entry(directory, name)
@@ -79,7 +79,7 @@ export const gitClone: DeviceCapability<z.infer<typeof args>> = {
 async function reachable(url: string, context: CapabilityContext): Promise<Remote> {
   const remote = remoteOf(url, context.manifest)
   if ('code' in remote) throw new Refused(remote.code, remote.message)
-  if (remote.kind === 'path') await bareAt(placed(remote.url, context.manifest, context.state, 'look'), context)
+  if (remote.kind === 'path') await bareAt(placed(remote.url, context.manifest, context, 'look'), context)
   return remote
 }
 

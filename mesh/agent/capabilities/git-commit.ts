@@ -61,7 +61,7 @@ function ready(
   act: (checkout: Checkout) => Promise<Outcome>,
 ): Promise<Outcome> {
   return answered(context.signal, async () => {
-    const place = placed(args.path, context.manifest, context.state, 'change')
+    const place = placed(args.path, context.manifest, context, 'change')
     return inTurn(place.path, async () => {
       await checkoutAt(place, context)
       await assertIdle(place)

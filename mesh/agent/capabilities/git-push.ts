@@ -33,7 +33,7 @@ export const gitPush: DeviceCapability<z.infer<typeof args>> = {
   },
   run: ({ path, remote, branch }, context) =>
     answered(context.signal, async () => {
-      const place = placed(path, context.manifest, context.state, 'change')
+      const place = placed(path, context.manifest, context, 'change')
       const settings = await checkoutAt(place, context)
       const to = await targetOf(settings, remote, context)
       const name = branch ?? (await currentBranch(place.path, context))
@@ -66,7 +66,7 @@ async function targetOf(settings: string, remote: string, context: CapabilityCon
   if (urls.length > 1) throw new Refused('failed', `${remote} has ${urls.length} addresses: one is pushed to`)
   const found = remoteOf(urls[0]!, context.manifest)
   if ('code' in found) throw new Refused(found.code, found.message)
-  if (found.kind === 'path') await bareAt(placed(found.url, context.manifest, context.state, 'change'), context)
+  if (found.kind === 'path') await bareAt(placed(found.url, context.manifest, context, 'change'), context)
   return found
 }
 

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type CapabilityRequest, type Manifest, manifest } from '../../../domain/mesh.ts'
 import { allCapabilities } from '../../../mesh/agent/capabilities.ts'
-import { hashOf } from '../../../mesh/agent/chain.ts'
+import { hashOf, verifyChain } from '../../../mesh/agent/chain.ts'
 import { type Guarded, rule } from '../../../mesh/agent/guard.ts'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
@@ -24,7 +24,9 @@ import { aManifest, aRequest, keys, startAgent } from './running.ts'
 const own = keys()
 /** Our own, and whatever else is named: `COMMANDS='a.json b.json' npm test -- test/mesh/agent/corpus`, each `[{ "command": … }]`. */
 const corpora = [
-  ...['reads', 'writes', 'holes'].map((name) => new URL(`../../data/commands/${name}.json`, import.meta.url)),
+  ...['reads', 'writes', 'holes', 'surroundings'].map(
+    (name) => new URL(`../../data/commands/${name}.json`, import.meta.url),
+  ),
   ...(process.env.COMMANDS?.split(' ') ?? []),
 ]
 const commands = [
@@ -40,6 +42,7 @@ const guarded: Guarded = {
   available: new Map(allCapabilities.map((capability) => [capability.capability, capability])),
   unavailable: {},
   sandbox: 'unshare',
+  hidden: [],
   nowMs: Date.now(),
   isUsedGrant: () => false,
 }
@@ -205,6 +208,27 @@ test('whatever of the corpus runs unasked changes nothing, where it could change
   ])
 }, 900_000)
 
+const ownSecret = 'only-the-agent-knows-this'
+
+/** All of the state but what the agent writes with every call. */
+function stateOf(state: string): Map<string, string> {
+  const own = /^(?:$|head\.json|nonces|journal(?:$|\/)|rehearsals$)/
+  return new Map([...picture(state)].filter(([path]) => !own.test(path)))
+}
+
+/** Entries of the journal that no answer stands for, and answers that no entry stands for. */
+function unexplained(state: string, answered: ReadonlySet<string>): string[] {
+  const left = new Set(answered)
+  const odd: string[] = []
+  const requests = new Set([...answered].map((each) => each.split(' ')[0]))
+  const chain = verifyChain(join(state, 'journal'), (entry, hash) => {
+    if (!('request_id' in entry)) return
+    if (!requests.has(entry.request_id)) odd.push(`${entry.kind} ${entry.request_id}`)
+    left.delete(`${entry.request_id} ${hash}`)
+  })
+  return [...(chain.ok ? [] : [chain.reason]), ...odd, ...left]
+}
+
 test('through the door of an agent without rights nothing changes at all', async () => {
   const asRoot = process.getuid?.() === 0
   const agent = await startAgent(own, {
@@ -212,7 +236,13 @@ test('through the door of an agent without rights nothing changes at all', async
     manifest: aManifest(own, { limits: { timeout_seconds: 3 } }),
   })
   const root = throwAwayRoot(65_534, 'confined')
+  const refresh = join(agent.state, 'refresh.json')
+  writeFileSync(refresh, `{"token":"${ownSecret}"}`)
+  if (asRoot) chownSync(refresh, 65_534, 65_534)
   try {
+    const stateBefore = stateOf(agent.state)
+    const answered = new Set<string>()
+    const leaked: string[] = []
     const before = picture(root)
     // Each starts in a sandbox of its own, which takes longer than the command: of our own corpus every third, of others all.
     const waiting = commands.filter((text, n) => ruled(text).ok && (process.env.COMMANDS || n % 3 === 0))
@@ -220,6 +250,8 @@ test('through the door of an agent without rights nothing changes at all', async
     const lane = async () => {
       for (let text = waiting.pop(); text !== undefined; text = waiting.pop()) {
         const { answer } = await agent.call('shell.eval', { text, cwd: root })
+        answered.add(`${answer.request_id} ${answer.audit_hash}`)
+        if (JSON.stringify(answer).includes(ownSecret)) leaked.push(text)
         const word = answer.ok ? answer.approval_status : (answer.error?.code ?? '')
         said.set(word, (said.get(word) ?? 0) + 1)
       }
@@ -231,6 +263,10 @@ test('through the door of an agent without rights nothing changes at all', async
       [...said.keys()].filter((word) => !['auto_approved', 'timeout', 'approval_required'].includes(word)),
     ).toEqual([])
     expect(changes(before, picture(root))).toEqual([])
+    // What is the agent's own is neither shown nor touched, and its journal is what it wrote itself.
+    expect(leaked).toEqual([])
+    expect(changes(stateBefore, stateOf(agent.state))).toEqual([])
+    expect(unexplained(agent.state, answered)).toEqual([])
   } finally {
     await agent.stop()
   }

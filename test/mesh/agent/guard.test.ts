@@ -18,6 +18,7 @@ function guarded(changes: Partial<Guarded> = {}, manifest: Record<string, unknow
     available: new Map(allCapabilities.map((capability) => [capability.capability, capability])),
     unavailable: {},
     sandbox: 'unshare',
+    hidden: [],
     nowMs,
     isUsedGrant: () => false,
     ...changes,
@@ -52,6 +53,19 @@ test('a proven read runs at once, and a write with a grant for it', () => {
   })
 })
 
+test('where another user confines reads, what obeys nothing runs', () => {
+  const ruling = rule(asking('shell.exec', { argv: ['df', '-h'] }), guarded({ sandbox: 'user' }))
+  expect(ruling).toMatchObject({ ok: true, approval: 'auto_approved' })
+})
+
+test('an unasked read says what it rests on, and a granted one rests on the grant', () => {
+  const argv = ['git', 'status']
+  expect(rule(asking('shell.exec', { argv, cwd: '/srv' }), guarded())).toMatchObject({
+    rests: { conditions: [{ kind: 'git_settings', directories: ['/srv'] }], cwd: '/srv', sees: [] },
+  })
+  expect(rule(granted(), guarded())).toMatchObject({ rests: null })
+})
+
 test.each([
   ['a write', asking('shell.exec', touch), {}, {}, 'approval_required'],
   [
@@ -65,6 +79,20 @@ test.each([
     'a read where none can be confined',
     asking('shell.exec', { argv: ['uptime'] }),
     { sandbox: 'none' as const },
+    {},
+    'approval_required',
+  ],
+  [
+    'a program that obeys files, where another user is all that confines it',
+    asking('shell.exec', { argv: ['git', 'status'] }),
+    { sandbox: 'user' as const },
+    {},
+    'approval_required',
+  ],
+  [
+    'what beside it obeys files, where the network is seen',
+    asking('shell.eval', { text: 'ss -tln; git status' }),
+    {},
     {},
     'approval_required',
   ],

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
@@ -38,9 +38,22 @@ async function run(confinement: Confinement, text: string, options: Partial<RunO
 }
 
 const found = new Map<string, Confinement>()
-for (const kind of ['bwrap', 'unshare', 'user'] as const) found.set(kind, await findConfinement([kind]))
+const kept = temporaryDirectory()
+const state = join(kept.path, 'state')
+const key = join(kept.path, 'tls.key')
+const secret = 'nobody may read this'
+mkdirSync(join(state, 'journal'), { recursive: true, mode: 0o700 })
+mkdirSync(join(state, 'rehearsals/r-1'), { recursive: true })
+for (const file of [join(state, 'refresh.json'), join(state, 'journal/1'), key])
+  writeFileSync(file, secret, { mode: 0o600 })
+writeFileSync(join(state, 'rehearsals/r-1/copy'), 'a copy\n')
+chmodSync(kept.path, 0o755)
+chmodSync(state, 0o700)
+const hidden = { paths: [state, key], rehearsals: join(state, 'rehearsals') }
+for (const kind of ['bwrap', 'unshare', 'user'] as const) found.set(kind, await findConfinement([kind], hidden))
 afterAll(() => {
   for (const confinement of found.values()) confinement.close()
+  kept.remove()
 })
 
 test('on this machine reads are confined somehow', async () => {
@@ -126,12 +139,86 @@ describe.each(strong)('inside %s', (kind) => {
   })
 
   test('mounts are shown as the machine has them to what looks at them, and even that writes no file', async () => {
-    const ours = readFileSync('/proc/self/mounts', 'utf8').split('\n')[0]
-    const { stdout } = await inside('head -1 /proc/self/mounts', { sees: ['mounts'] })
-    expect(stdout.trim()).toBe(ours)
+    const ours = readFileSync('/proc/self/mounts', 'utf8')
+    const { stdout } = await inside('cat /proc/self/mounts', { sees: ['mounts'] })
+    // What covers the agent's own files stands there as well.
+    const shown = stdout.split('\n').filter((line) => !line.includes(kept.path))
+    expect(shown.sort()).toEqual(ours.split('\n').sort())
     const { exitCode } = await inside(`echo other >> ${place.path}/kept`, { sees: ['mounts'] })
     expect(exitCode).not.toBe(0)
   })
+})
+
+const working = ['bwrap', 'unshare', 'user'].filter((kind) => found.get(kind)?.sandbox === kind)
+describe.each(working)('what is the agent’s own, inside %s', (kind) => {
+  const sights: NonNullable<RunOptions['sees']>[] = [[], ['network'], ['mounts'], ['network', 'mounts']]
+
+  test.each(sights)('is not seen, whatever else of the machine is (%s)', async (...sees) => {
+    const link = join(kept.path, `link-${kind}`)
+    if (!existsSync(link)) symlinkSync(state, link)
+    const ways = [
+      ...[state, link, `${kept.path}/./state`, key, `/proc/self/root${state}`, `/proc/self/cwd/state`],
+      ...[
+        `/proc/${process.pid}/root${state}`,
+        `/proc/${process.pid}/cwd`,
+        `/proc/${process.pid}/fd`,
+        `/proc/1/root${state}`,
+      ],
+    ]
+    const text = `for way in ${ways.join(' ')}; do cat $way $way/refresh.json $way/journal/* ; done; cat /proc/${process.pid}/environ; ls -A ${state}`
+    const { stdout } = await run(found.get(kind) as Confinement, text, { sees, cwd: kept.path })
+    expect(stdout).not.toContain(secret)
+    // Where it should be, an empty directory is.
+    expect(stdout).toBe('')
+  })
+
+  test('but its throw-away copies are, to a check that is run on them', async () => {
+    const text = `cat ${state}/rehearsals/r-1/copy; ls -A ${state}; echo x > ${state}/rehearsals/r-1/copy`
+    const { stdout } = await run(found.get(kind) as Confinement, text, { sees: ['rehearsals'] })
+    // Where reads run as another user, it cannot open them.
+    expect(stdout).toBe(kind === 'user' ? '' : 'a copy\nrehearsals\n')
+    expect(readFileSync(join(state, 'rehearsals/r-1/copy'), 'utf8')).toBe('a copy\n')
+  })
+
+  test('nothing of the environment of the agent comes along', async () => {
+    const planted = {
+      LD_PRELOAD: '/x.so',
+      GIT_DIR: '/x',
+      LESSOPEN: '|x',
+      PYTHONPATH: '/x',
+      PERL5LIB: '/x',
+      BASH_ENV: '/x',
+    }
+    const before = { ...process.env }
+    Object.assign(process.env, planted)
+    try {
+      const { stdout } = await run(found.get(kind) as Confinement, 'env -0 | cut -z -d= -f1 | tr "\\0" "\\n"')
+      const names = stdout.trim().split('\n').sort()
+      expect(
+        names.filter(
+          (name) =>
+            !/^(?:PATH|LANG|HOME|TMPDIR|PAGER|SYSTEMD_PAGER|PYTHON(?:NOUSERSITE|SAFEPATH)|NIGHTSHIFT_OPERATION|PWD|SHLVL|_)$/.test(
+              name,
+            ),
+        ),
+      ).toEqual([])
+    } finally {
+      for (const name of Object.keys(planted)) {
+        if (before[name] === undefined) delete process.env[name]
+        else process.env[name] = before[name]
+      }
+    }
+  })
+})
+
+test('a sandbox that shows what is the agent’s own is not taken', async () => {
+  if (process.getuid?.() !== 0) return
+  const open = temporaryDirectory()
+  chmodSync(open.path, 0o755)
+  writeFileSync(join(open.path, 'key'), 'x', { mode: 0o644 })
+  const confinement = await findConfinement(['user'], { paths: [join(open.path, 'key')], rehearsals: null })
+  expect(confinement.sandbox).toBe('none')
+  open.remove()
 })
 
 test('as another user, where nothing better works, a file of the agent is not written', async () => {

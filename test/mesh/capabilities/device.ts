@@ -41,7 +41,9 @@ export function contextOf(device: Device, signal: AbortSignal = new AbortControl
   return {
     manifest,
     state,
+    hidden: [],
     signal,
+    whyUnmet: async () => null,
     emit: (line) => device.lines.push(line),
     run: async (argv, options) => {
       const marker = `req_${randomBytes(12).toString('hex')}`

@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { whyAsked } from '../../../api/mesh/asked.ts'
 import type { Mapped } from '../../../api/mesh/call.ts'
 import { effectByKey } from '../../../db/effects.ts'
@@ -72,6 +73,41 @@ test('a file that nobody holds for secret is read unasked', async () => {
   expect(answer).toMatchObject({ ok: true, data: { content: 'port = 80\n', approval_status: 'auto_approved' } })
 })
 
+describe('a checkout whose settings start a program', () => {
+  const checkout = join(place.path, 'checkout')
+  const command = { on, command: 'git status --short', cwd: checkout }
+  beforeAll(() => {
+    execFileSync('git', ['init', '-q', checkout])
+    writeFileSync(join(checkout, 'new'), 'x')
+    execFileSync('git', ['-C', checkout, 'config', 'core.fsmonitor', '/usr/bin/false'])
+    // Root's own settings are believed, so they are somebody else's here.
+    chmodSync(join(checkout, '.git/config'), 0o666)
+  })
+
+  test('is asked about before it is looked at, with what the device found, and is not looked at unasked', async () => {
+    expect(await prepared(api, 'shell_eval', command)).toMatchObject({
+      asks: {
+        risk: 'medium',
+        why: `${on} does not do it unasked: git: git would obey its setting core.fsmonitor in ${checkout}`,
+      },
+    })
+    const { answer } = await ran(api, 'shell_eval', command, 'unasked')
+    expect(answer).toMatchObject({ ok: false, status: 403, problem: { code: 'approval_required' } })
+  })
+
+  test('after a yes it is looked at, and its program is switched off all the same', async () => {
+    const { answer } = await ran(api, 'shell_eval', command, 'approved')
+    expect(answer).toMatchObject({ ok: true, data: { approval_status: 'granted', stdout: '?? new\n', stderr: '' } })
+  })
+
+  test('one with plain settings is looked at unasked', async () => {
+    execFileSync('git', ['-C', checkout, 'config', '--unset', 'core.fsmonitor'])
+    expect(await prepared(api, 'shell_eval', command)).not.toHaveProperty('asks')
+    const { answer } = await ran(api, 'shell_eval', command, 'unasked')
+    expect(answer).toMatchObject({ ok: true, data: { approval_status: 'auto_approved', stdout: '?? new\n' } })
+  })
+})
+
 type Changes = { mode?: MeshMode; sandbox?: MeshHealth['sandbox']; auto_approve?: string[] }
 function asked(
   tool: string,
@@ -111,6 +147,22 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     { auto_approve: ['uptime'] },
     'the manifest of n1 lets no df run unasked',
   ],
+  [
+    'what obeys files of the place, where another user is all that confines it',
+    'exec',
+    { argv: ['git', 'status'] },
+    { sandbox: 'user' },
+    'git obeys files of the place, and n1 confines reads as another user alone',
+  ],
+  ['what obeys nothing, there', 'exec', { argv: ['uptime'] }, { sandbox: 'user' }, null],
+  [
+    'what obeys files of a container, which nobody can look at',
+    'docker_exec',
+    { container: 'web', argv: ['git', 'status'] },
+    {},
+    expect.stringContaining('nobody can look at that beforehand') as never,
+  ],
+  ['what obeys nothing in a container', 'docker_exec', { container: 'web', argv: ['cat', '/etc/hosts'] }, {}, null],
   [
     'a host that the device does not know',
     'exec',

@@ -19,7 +19,7 @@ function found(values: Given[], name = 'cat', grammars: Partial<Grammar>[] = [{}
     chosenAt: 0,
     problem: null,
   }
-  return valueFindings(reading, { name, directories: [], knownHosts: new Set(['db1']) }).map(
+  return valueFindings(reading, { name, directories: [], knownHosts: new Set(['db1']), secrets: [] }).map(
     ({ code, reason }) => `${code}: ${reason}`,
   )
 }

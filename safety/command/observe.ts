@@ -1,0 +1,124 @@
+import type { Reading } from './options.ts'
+import type { Word } from './parse.ts'
+import { normalise } from './paths.ts'
+import { type Condition, hasNarrowerRows, type Rule, type Surroundings, surroundingsOf } from './surroundings.ts'
+import type { Finding } from './verdict.ts'
+
+/** A program of a text, as far as what it obeys and reaches goes. */
+export type Observed = { name: string; reach: Surroundings['reach']; obeys: boolean }
+
+/** What is found out about surroundings while a text is judged. */
+export type Surveyed = {
+  programs: Observed[]
+  conditions: Condition[]
+  environment: Record<string, string>
+  directories: string[]
+  /** A `cd` went where nobody can say beforehand. */
+  isLost: boolean
+  /** Can the executor look at files where it runs? */
+  canLook: boolean
+}
+
+type Called = { name: string; words: readonly Word[]; reading: Reading | null }
+
+/**
+ * Notes what a program obeys: the environment that switches it off, and the conditions that the executor makes sure of. Answers why
+ * neither helps. `elsewhere`: it runs on another host or in a container, where no environment of ours goes along.
+ */
+export function observe(called: Called, survey: Surveyed, elsewhere: boolean): Finding[] {
+  const { name } = called
+  const row = rowOf(called)
+  if (!row) return [finding(name, 'obeys nobody knows what')]
+  const isExcepted = isOneOf(called, row.except)
+  const obeys = row.obeys !== undefined && !isExcepted
+  survey.programs.push({ name, reach: row.reach, obeys })
+  if (elsewhere && (obeys || hasEnvironment(called)))
+    return [finding(name, 'obeys what it finds there, and nobody can look at that beforehand')]
+  if (!obeys) return []
+  const asked = called.reading?.found.find((option) => row.asksWith?.includes(option.name))
+  if (asked) return [finding(`${name} ${asked.name}`, 'obeys what nobody can look at beforehand')]
+  Object.assign(survey.environment, row.switches)
+  const rules = [...(row.conditions ?? []), ...ownFiles(called, row)]
+  if (rules.length > 0 && !survey.canLook)
+    return [finding(name, 'obeys what it finds there, and nobody can look at that beforehand')]
+  const directories = rules.length > 0 ? directoriesOf(called, survey) : []
+  if (rules.some(isUnknown) || (directories === null && rules.some(isOfThePlace)))
+    return [finding(name, 'obeys files that are not known before it runs')]
+  for (const rule of rules) survey.conditions.push({ ...rule, program: name, directories: directories ?? [] })
+  return []
+}
+
+const finding = (name: string, why: string): Finding => ({
+  code: 'SURROUNDINGS',
+  reason: `${name} ${why}`,
+  token: name,
+})
+
+function rowOf({ name, words }: Called): Surroundings | null {
+  for (const { text } of hasNarrowerRows(name) ? words.slice(1) : []) {
+    const narrower = surroundingsOf(`${name} ${text}`)
+    if (narrower) return narrower
+  }
+  return surroundingsOf(name)
+}
+
+/** A sub-command by its place alone: as an operand the word means something else. */
+function isOneOf({ words, reading }: Called, names: readonly string[] = []): boolean {
+  return reading?.grammars.length === 2 && names.includes(words[reading.chosenAt]?.text ?? '')
+}
+
+const hasEnvironment = ({ reading }: Called): boolean =>
+  reading?.grammars.some(({ environment }) => environment !== undefined) ?? false
+
+/** The files that its own words name, where some of them are its settings: the others have to be as trustworthy then. */
+function ownFiles({ reading }: Called, { obeysFilesOf = [] }: Surroundings): Rule[] {
+  const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))
+  const files = isNamed ? (reading?.values ?? []).flatMap(({ kind, word }) => (kind === 'file' ? [word.text] : [])) : []
+  return files.length === 0 ? [] : [{ kind: 'root_only', files }]
+}
+
+/** A file among its words that the shell, or what runs it, makes another one of. */
+const isUnknown = (rule: Rule): boolean =>
+  rule.kind === 'root_only' && rule.files.some((file) => !isPlainPath(file.replace(/^~\//, '/')))
+
+function isOfThePlace(rule: Rule): boolean {
+  if (rule.kind === 'git_settings') return true
+  return rule.kind === 'root_only' && rule.files.some((file) => !/^[~/]/.test(file))
+}
+
+/** Where it may run, with the `-C` that git takes; null when that cannot be said. */
+function directoriesOf({ name, words, reading }: Called, survey: Surveyed): string[] | null {
+  if (survey.isLost) return null
+  let found = survey.directories
+  if (name !== 'git') return [...found]
+  for (const option of reading?.found ?? []) {
+    if (option.name !== '-C') continue
+    const word = words[option.valueAt ?? option.at]
+    const text = option.valueAt === null ? (word?.text.slice(2) ?? '') : (word?.text ?? '')
+    if (!word?.literal || !isPlainPath(text)) return null
+    found = text.startsWith('/') || found.length === 0 ? [text] : found.map((directory) => `${directory}/${text}`)
+  }
+  return [...found]
+}
+
+/** Leads where it says: the shell makes nothing of it. */
+export const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}]/.test(text)
+
+/** More directories than this are not followed. */
+const mostDirectories = 6
+
+/** A `cd` may fail or be in a subshell, so the directories before it stay possible. False when there are too many. */
+export function enter(words: readonly Word[], survey: Pick<Surveyed, 'directories' | 'isLost'>): boolean {
+  const target = words.slice(1).find(({ text }) => !/^-./.test(text))
+  const isPlain = words.length === 2 && target?.literal === true && isPlainPath(target.text)
+  if (!isPlain) survey.isLost = true
+  const paths = target ? normalise(target.text, survey.directories) : ['/root']
+  for (const path of paths) {
+    if (!path.startsWith('/') || survey.directories.includes(path)) continue
+    if (survey.directories.length >= mostDirectories) return false
+    survey.directories.push(path)
+  }
+  // From a directory that nobody knows it leads to another one.
+  if (!paths.some((path) => path.startsWith('/'))) survey.isLost = true
+  return true
+}

@@ -1,0 +1,17 @@
+import type { Surroundings } from '../surroundings.ts'
+import { clients } from './clients.ts'
+import { clouds } from './clouds.ts'
+import { clusters } from './clusters.ts'
+import { git } from './git.ts'
+import { plain } from './plain.ts'
+import { tools } from './tools.ts'
+
+/** By the program's base name; by two words where a sub-command obeys something else. */
+export const byProgram: ReadonlyMap<string, Surroundings> = new Map([
+  ...plain,
+  ...clients,
+  ...clouds,
+  ...clusters,
+  ...git,
+  ...tools,
+])
