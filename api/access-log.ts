@@ -1,5 +1,6 @@
 import { routePath } from 'hono/route'
 import type { Logger } from 'pino'
+import { isDataFlaw } from '../db/connect.ts'
 import type { Middleware } from './hono.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -21,6 +22,7 @@ export function accessLog(log: Logger, metrics: Metrics): Middleware {
       by: c.get('principal')?.name,
     }
     if (c.res.status >= 500) log.error({ ...line, err: c.error }, 'request failed')
+    else if (isDataFlaw(c.error)) log.warn({ ...line, err: c.error }, 'PostgreSQL refused a value that no schema did')
     else log.debug(line, 'request')
   }
 }

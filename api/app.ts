@@ -15,6 +15,7 @@ import { authenticate } from './authenticate.ts'
 import { limitBody } from './body-limit.ts'
 import { capabilityGapRoutes } from './capability-gaps.ts'
 import { configRoutes } from './config.ts'
+import { declaredMethods } from './declared-methods.ts'
 import type { ApiDeps } from './deps.ts'
 import { deviceRoutes } from './devices.ts'
 import { docsPage } from './docs.ts'
@@ -39,8 +40,9 @@ import { nodeRoutes } from './nodes.ts'
 import { oidcRoutes } from './oidc.ts'
 import { operatorRoutes } from './operators.ts'
 import { platformState } from './platform-state.ts'
-import { answerProblem, invalidRequest, Problem, toProblem } from './problem.ts'
+import { answerProblem, invalidRequest, toProblem } from './problem.ts'
 import { proposalRoutes } from './proposals.ts'
+import { readableAddress } from './readable-address.ts'
 import { requestId } from './request-id.ts'
 import { resourceStateRoutes } from './resource-state.ts'
 import { resourceRoutes } from './resources.ts'
@@ -133,8 +135,9 @@ export function createApi(options: ApiOptions): Api {
   }
   const app = new OpenAPIHono<Env>()
   app.onError((error, c) => answerProblem(c, toProblem(error)))
-  app.notFound((c) => answerProblem(c, new Problem(404, 'NOT_FOUND', `There is nothing at ${c.req.path}.`)))
-  app.use(requestId, accessLog(log, deps.metrics), securityHeaders)
+  const { onlyDeclared, noRoute } = declaredMethods(app)
+  app.notFound((c) => answerProblem(c, noRoute(c)))
+  app.use(requestId, accessLog(log, deps.metrics), securityHeaders, readableAddress)
   healthRoutes(app, deps)
 
   const router = new OpenAPIHono<Env>({ defaultHook: invalidRequest as never })
@@ -144,7 +147,7 @@ export function createApi(options: ApiOptions): Api {
   oidcRoutes(app, deps)
   slackRoutes(app, deps)
   enrolmentRoutes(app, deps)
-  app.use('/api/*', authenticate(db, deps.publicUrl), limitBody)
+  app.use('/api/*', authenticate(db, deps.publicUrl), limitBody, onlyDeclared)
   app.route('/api/v1', router)
 
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })

@@ -6,9 +6,9 @@ import { maxBodyBytes } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Context, Env } from './hono.ts'
 import { idempotencyKey, idempotent } from './idempotent.ts'
+import { jsonBody } from './json-body.ts'
 import { type AgentAction, onlyJudged } from './judged.ts'
 import { permit } from './permit.ts'
-import { Problem } from './problem.ts'
 import { withinTypes } from './within-types.ts'
 
 export type Router = OpenAPIHono<Env>
@@ -110,8 +110,9 @@ export function endpoint<
   const refusals = [401, 403, 429, 503, ...(writes ? [400, 413, 415] : []), ...(spec.problems ?? [])]
   if (spec.params || spec.query || spec.body) refusals.push(422)
   const guards = [permit(spec.permission)]
+  if (writes) guards.push(onlyJson)
   if (perIncident.includes(spec.permission)) guards.push(withinTypes(deps.db))
-  if (writes) guards.push(onlyJson, onlyJudged(deps.db, spec.agent ?? null))
+  if (writes) guards.push(onlyJudged(deps.db, spec.agent ?? null))
   if (spec.method === 'post' && !spec.secret) guards.push(idempotent(deps.db))
   const route = createRoute({
     method: spec.method,
@@ -170,9 +171,6 @@ export function endpoint<
 
 /** A body is JSON and says so: no form of a foreign page can be one. */
 async function onlyJson(c: Context, next: () => Promise<void>): Promise<undefined> {
-  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
-  if (type !== 'application/json' && (type !== undefined || (await c.req.text()) !== '')) {
-    throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send application/json.')
-  }
+  await jsonBody(c)
   await next()
 }

@@ -7,7 +7,7 @@ import { dialectOf, dialects } from '../ingest/dialects.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
-import type { Context } from './hono.ts'
+import { requireMediaType } from './media-type.ts'
 import { permit } from './permit.ts'
 import { notFound, Problem } from './problem.ts'
 
@@ -71,7 +71,7 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     const name = c.req.param('dialect')
     const dialect = dialectOf(name)
     if (!dialect) throw notFound(`dialect ${name}: there are ${Object.keys(dialects).join(' and ')}`)
-    requireContentType(c, dialect.contentTypes)
+    requireMediaType(c, dialect.contentTypes)
     const bytes = new Uint8Array(await c.req.arrayBuffer())
     const parsed = dialect.parse(bytes, new Date().toISOString())
     if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
@@ -86,12 +86,6 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     const alerts = ingested.map(({ fingerprint, incidentId, outcome }) => ({ fingerprint, incidentId, outcome }))
     return c.json({ alerts }, 202)
   })
-}
-
-function requireContentType(c: Context, taken: string[]): void {
-  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (taken.includes(type)) return
-  throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', `Send ${taken.join(' or ')}.`)
 }
 
 /** Best effort: the queue ticks by itself, and a run sees in the rows that its alerts have ended. */

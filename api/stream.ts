@@ -57,7 +57,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
   const feed = createFeed(db, log, messageOf)
   router.openAPIRegistry.registerPath(route)
   router.get('/stream', permit('read'), async (c) => {
-    const incidentId = c.req.query('incident') || undefined
+    const incidentId = incidentOf(c.req.query('incident'))
     if (incidentId) await requireIncident(deps, incidentId)
     if (closing.aborted || listeners >= maxListeners) {
       const detail = 'No more listeners now.'
@@ -65,10 +65,11 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
     }
     const last = c.req.header('last-event-id')
     let position = last ? positionOf(last) : await streamEnd(db)
-
     c.header('content-type', 'text/event-stream; charset=utf-8')
     c.header('cache-control', 'no-cache, no-transform')
     c.header('x-accel-buffering', 'no')
+    // Nobody would read what is written here, and nobody would ever leave: no listener begins.
+    if (c.req.method === 'HEAD') return c.body(null)
     listeners += 1
     return stream(c, async (out) => {
       const gone = new AbortController()
@@ -147,6 +148,12 @@ async function changeOr(change: Promise<void>, ms: number, ended: AbortSignal): 
 
 function idOf({ tx, id }: StreamPosition): string {
   return `${tx}-${id}`
+}
+
+function incidentOf(asked: string | undefined): string | undefined {
+  if (asked === undefined || asked === '') return undefined
+  if (asked.length <= 100) return asked
+  throw new Problem(422, 'INVALID', 'incident: is longer than 100 characters and no id of an incident.')
 }
 
 function positionOf(text: string): StreamPosition {
