@@ -19,6 +19,7 @@ import { declaredMethods } from './declared-methods.ts'
 import type { ApiDeps } from './deps.ts'
 import { deviceRoutes } from './devices.ts'
 import { docsPage } from './docs.ts'
+import { openApiDocument } from './document.ts'
 import { effectRoutes } from './effects.ts'
 import { expectationRoutes } from './expectations.ts'
 import { grantRoutes } from './grants.ts'
@@ -151,11 +152,10 @@ export function createApi(options: ApiOptions): Api {
   app.route('/api/v1', router)
 
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
-  const document = () => app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.1.0' } })
-  app.get('/openapi.json', (c) => c.json(document()))
+  app.get('/openapi.json', (c) => c.json(openApiDocument(app)))
   app.get('/docs', (c) => {
     c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-    return c.html(docsPage(document() as never))
+    return c.html(docsPage(openApiDocument(app) as never))
   })
   const web = options.webDir ? readWeb(options.webDir) : null
   if (web) webRoutes(app, web)

@@ -23,7 +23,7 @@ const route = createRoute({
   security: [{ bearer: [] }],
   'x-permission': 'ingest',
   request: {
-    params: z.object({ dialect: z.string().max(64) }),
+    params: z.object({ dialect: z.enum(Object.keys(dialects) as [string, ...string[]]) }),
     body: {
       required: true,
       content: {
@@ -59,6 +59,7 @@ const route = createRoute({
     403: { description: 'The role may not.' },
     404: { description: 'There is no such dialect.' },
     413: { description: 'More than 1 MiB.' },
+    422: { description: 'A parameter of the query is given more than once.' },
     415: { description: 'Not a content type of this dialect.' },
     503: { description: 'The database cannot be reached: send it again.' },
   },

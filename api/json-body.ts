@@ -1,3 +1,5 @@
+import { InvalidProblemError } from '../placement/check.ts'
+import { textOf } from '../placement/document.ts'
 import type { Context } from './hono.ts'
 import { requireMediaType } from './media-type.ts'
 import { Problem } from './problem.ts'
@@ -27,9 +29,10 @@ export async function jsonBody(c: Context): Promise<unknown> {
 function parse(bytes: Uint8Array): unknown {
   let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw new Problem(400, 'BAD_REQUEST', 'The body is not UTF-8.')
+    text = textOf(bytes)
+  } catch (error) {
+    const flaw = error instanceof InvalidProblemError ? error.flaws[0] : undefined
+    throw new Problem(400, 'BAD_REQUEST', `The body is not UTF-8: ${flaw?.path}, ${flaw?.message}.`)
   }
   try {
     return JSON.parse(text)

@@ -141,7 +141,7 @@ test('a body with NUL, half a surrogate pair, too much depth or a number beyond 
     expect(problem.errors).toEqual([{ in: 'body', field, message: expect.any(String) }])
   }
   const latin = await send('POST', path, { headers: json, body: Buffer.from('{"reason":"gr\xf8nn disk"}', 'latin1') })
-  expect([latin.status, latin.problem.detail]).toEqual([400, 'The body is not UTF-8.'])
+  expect([latin.status, latin.problem.detail]).toEqual([400, expect.stringContaining('byte 14 is not UTF-8')])
   for (const door of ['/auth/session', '/mesh/enrolments', '/mesh/manifests', '/api/v1/placement/proposals']) {
     const { status } = await send('POST', door, { headers: json, body: '{"token":"a\\u0000","intent":"\\ud800"}' })
     expect([door, status]).toEqual([door, 422])
@@ -187,7 +187,7 @@ test('numbers, times, cursors and headers out of every range are refused, and no
   const huge = '9007199254740991'
   const paths = [
     `/api/v1/config/agent.max_turns/revisions?cursor=${huge}`,
-    '/api/v1/audit?since=9999-12-31T23:59:59%2B23:59',
+    '/api/v1/audit?since=9999-12-31T23:59:59-23:59',
     '/api/v1/audit?cursor=2026-99-99T99:99:99.000000Z~1~1',
     '/api/v1/incidents?limit=1e9',
     `/api/v1/incidents?limit=${huge}0`,
