@@ -97,7 +97,6 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
     return { text: `Nothing was decided: ${message}.`, status }
   }
   if (decided.outcome === 'recorded') {
-    deps.metrics.decisions.inc({ decision: form.decision, via: 'page' })
     await wake(deps, decided.incidentId)
   }
   return {

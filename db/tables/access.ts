@@ -55,5 +55,10 @@ export type AccessTables = {
     subject: string
     detail: string
     address: string | null
+    /** Set by the database, like the two behind it: dense from 1, whoever inserts. */
+    seq: ColumnType<number, never, never>
+    prevHash: ColumnType<string, never, never>
+    hash: ColumnType<string, never, never>
   }
+  auditHead: { id: ColumnType<number, never, never>; seq: number; hash: string }
 }
