@@ -58,6 +58,7 @@ import { streamRoutes } from './stream.ts'
 import { tenantRoutes } from './tenants.ts'
 import { tokenRoutes } from './tokens.ts'
 import { usageRoutes } from './usage.ts'
+import { verifyRoutes } from './verify.ts'
 import { readWeb, webRoutes } from './web.ts'
 
 export type ApiOptions = {
@@ -112,6 +113,7 @@ const routers = [
   tokenRoutes,
   operatorRoutes,
   auditRoutes,
+  verifyRoutes,
 ]
 
 /** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */
