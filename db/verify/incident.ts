@@ -40,6 +40,8 @@ function incidentFlaws(row: IncidentRow, folded: ReturnType<typeof foldIncident>
   if (row.attempt !== folded.attempt) found.push(differs('attempt', row.attempt, folded.attempt))
   for (const field of ['resolution', 'outcome', 'category'] as const) {
     const said = folded[field]
+    // Version 0.1.0 wrote down no outcome, and not who closed it either.
+    if (field !== 'resolution' && row[field] === null && row.closedBy === null) continue
     if (fits && said !== undefined && row[field] !== said) found.push(differs(field, row[field], said))
   }
   return found

@@ -78,3 +78,8 @@ test('a revoked grant counts no more, and a high risk is never granted', async (
   const refused = await decided(asked, { grant: { uses: 1, hours: 1 } })
   expect([refused.status, refused.body.code]).toEqual([422, 'NOT_GRANTABLE'])
 }, 300_000)
+
+test('what is stored of all this holds against the log', async () => {
+  expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
+  expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
+})
