@@ -30,6 +30,8 @@ type Verified = {
 
 /** Long work tells that it goes on; more often than this nobody reads it. */
 const progressEveryMs = 2_000
+/** Few enough that an answer comes in time where each has a long log. */
+const pageSize = 20
 
 export function verifyCommand(root: Command): void {
   asking(
@@ -59,8 +61,8 @@ async function verifyIncidents(api: Core): Promise<Omit<Verified, 'audit'>> {
   let toldAt = Date.now()
   let cursor: string | null = null
   do {
-    const query: string = cursor ? `?${new URLSearchParams({ cursor })}` : ''
-    const answer: z.infer<typeof page> = page.parse(await api.get(`/api/v1/verify${query}`))
+    const query = new URLSearchParams({ limit: String(pageSize), ...(cursor ? { cursor } : {}) })
+    const answer: z.infer<typeof page> = page.parse(await api.get(`/api/v1/verify?${query}`))
     verified.incidents += answer.incidents
     verified.events += answer.events
     verified.differences.push(...answer.differences)

@@ -7,6 +7,10 @@ import { type Kysely, sql } from 'kysely'
 export async function up(db: Kysely<unknown>): Promise<void> {
   await chainAudit(db)
   await keepCounters(db)
+  // A verification counts the uses of grants out of a log that is a million times as long.
+  await sql`create index incident_event_grant on incident_event ((metadata->>'grantId')) where kind = 'grant_used'`.execute(
+    db,
+  )
 }
 
 async function chainAudit(db: Kysely<unknown>): Promise<void> {
