@@ -5,7 +5,7 @@ import { Problem } from '../problem.ts'
 /** A place in a list of calls: their moment, and their key where moments are the same. */
 export type CallPlace = { begunAt: string; key: string }
 
-const shape = new RegExp(`^(${storedMoment}) (.+)$`)
+const shape = new RegExp(`^(${storedMoment}) ([\\x21-\\x7e]+)$`)
 
 /** As a page gives it for the next one. */
 export const callCursor = z.string().max(600).regex(shape, 'is none that a page before gave').optional()

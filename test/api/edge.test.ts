@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -63,6 +63,15 @@ async function send(method: string, path: string, { headers = {}, body, as }: Se
     asking.on('error', reject)
     asking.end(body)
   })
+}
+
+async function raw(text: string): Promise<number> {
+  const socket = connect(port, '127.0.0.1')
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk) => chunks.push(chunk))
+  socket.end(Buffer.from(text, 'latin1'))
+  await new Promise((resolve) => socket.on('close', resolve).on('error', resolve))
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(Buffer.concat(chunks).toString())?.[1])
 }
 
 const json = { 'content-type': 'application/json' }
@@ -211,6 +220,30 @@ test('numbers, times, cursors and headers out of every range are refused, and no
     const body = { PUT: '{"value":"12"}', POST: '{"question":"why is it slow?"}' }[method]
     const { status } = await send(method, path, { headers: { ...json, ...headers }, body })
     expect([headers, status]).toEqual([headers, 422])
+  }
+})
+
+test('what is hardly HTTP is answered with a refusal, and never with a 500', async () => {
+  const end = 'Connection: close\r\n\r\n'
+  const sent: [string, number][] = [
+    [`GET //livez HTTP/1.1\r\nHost: x\r\n${end}`, 404],
+    [`GET /api//v1/incidents HTTP/1.1\r\nHost: x\r\n${end}`, 401],
+    [`GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n${end}`, 404],
+    [`GET /livez HTTP/1.1\r\nHost: a b\r\n${end}`, 400],
+    [`GET /livez HTTP/1.1\r\nHost: x/../y\r\n${end}`, 400],
+    [`GET /livez HTTP/1.1\r\n${end}`, 400],
+    [`GET /livez HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(100_000)}\r\n${end}`, 431],
+    [`GET /livez HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n${end}`, 400],
+    [`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n${end}`, 431],
+    [`OPTIONS * HTTP/1.1\r\nHost: x\r\n${end}`, 400],
+    [`GET http://elsewhere/livez HTTP/1.1\r\nHost: x\r\n${end}`, 200],
+    [`POST /api/v1/agent HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n${end}`, 400],
+    [`BREW /livez HTTP/1.1\r\nHost: x\r\n${end}`, 400],
+  ]
+  for (const [text, status] of sent) {
+    const shown = text.slice(0, 60)
+    const answer = await raw(text)
+    expect([shown, answer]).toEqual([shown, status])
   }
 })
 

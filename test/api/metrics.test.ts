@@ -1,10 +1,9 @@
 import { expect, test } from '@jest/globals'
-import { Registry } from 'prom-client'
 import { createApi } from '../../api/app.ts'
-import { sharedMetrics } from '../../api/metrics.ts'
 import { append } from '../../db/append.ts'
 import { noteProvider } from '../../db/metric-counters.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
+import { healthApp } from '../../worker/health.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { asked } from './announced.ts'
@@ -12,7 +11,9 @@ import { useApi } from './api.ts'
 
 const api = useApi()
 
-async function scrape(app = api.api.app): Promise<string[]> {
+type Answering = { request(path: string): Response | Promise<Response> }
+
+async function scrape(app: Answering = api.api.app): Promise<string[]> {
   const text = await (await app.request('/metrics')).text()
   return text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 }
@@ -61,9 +62,10 @@ test('a row is counted once, whichever process is asked, how many there are, and
   const started = createApi({ db: api.db }).app
   expect(ofLog(await scrape(started))).toEqual(ofLog(one as string[]))
   // What a worker answers is the same.
-  const register = new Registry()
-  sharedMetrics(api.db, [register])
-  expect(await register.metrics()).toContain(counted)
+  const worker = healthApp(api.db, () => ['RUNNING'])
+  expect(ofLog(await scrape(worker))).toEqual(ofLog(one as string[]))
+  const refused = await worker.request('/metrics', { method: 'POST' })
+  expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
 })
 
 test('a model server that calls itself something else each time makes fifty series, and no name breaks a line', async () => {
