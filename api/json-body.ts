@@ -44,7 +44,7 @@ function parse(bytes: Uint8Array): unknown {
 type Flaw = { field: string | null; message: string }
 type Place = { value: unknown; path: string[] }
 
-/** The first thing in a JSON value that no row could hold as it came; null: there is none. A loop, because depth is what it limits. */
+/** The first thing in a JSON value that no row can hold; null: a row can hold all of it. A loop, because it limits the depth. */
 export function flawIn(root: unknown): Flaw | null {
   const open: Place[] = [{ value: root, path: [] }]
   for (let place = open.pop(); place; place = open.pop()) {

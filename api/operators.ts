@@ -157,9 +157,7 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
-/**
- * Nobody grants what they do not have. Who is somebody at Slack acts as them: a member ID hands on everything that its person may.
- */
+/** Nobody grants what they do not have. A member of Slack acts as the person with that ID: to set the ID hands on all that the person may. */
 function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
   const isHandedOn = now.slackUserId !== null && now.slackUserId !== before?.slackUserId
   const more = beyond(giver, personal(now), before && !isHandedOn ? personal(before) : null)
@@ -175,7 +173,7 @@ function personal(row: OperatorRow): Authority {
   return authorityOfPerson({ ...row, disabled: row.disabledAt !== null })
 }
 
-/** Whoever is no person here has no limits of a person, and decides nothing. */
+/** What the caller may grant. A caller without a person behind it decides nothing, and so grants no decisions. */
 export function authorityOf(principal: Principal, person: OperatorRow | null): Authority {
   return authorityOfPrincipal(principal, person ?? { maxRisk: 'none', incidentTypes: [] })
 }

@@ -19,9 +19,9 @@ const toolNames: ReadonlySet<string> = new Set(tools.keys())
 const bounded = ['model', 'provider']
 
 /**
- * The counters of the log. They are rows: whoever is scraped, API or worker, first counts the rows of the log that nobody has
- * counted, and then answers what is stored. So every process answers the same, a restart takes no count with it, and nothing is
- * counted that is not on record, or twice. They begin where the database was migrated to keep them.
+ * The counters of the log. They are rows: each scrape of an API or a worker first counts the rows of the log that no process has
+ * counted, and then answers what is stored. So every process answers the same, a restart loses no count, and no row is counted
+ * twice. They begin where the database was migrated to keep them.
  */
 export function safetyCounters(db: Db, registers: Registry[]): void {
   let reading: Promise<void> | null = null
@@ -72,7 +72,7 @@ function foldRows(rows: Parameters<Parameters<typeof foldCounters>[2]>[0], store
   return { increments, memory: { recovering: [...memory.recovering], models: [...memory.models] } }
 }
 
-/** Beyond the values that are told by their name, all are `other`, and counted together. */
+/** A value without a series of its name counts as `other`. */
 function boundedLabels(count: Count, named: ReadonlyMap<string, ReadonlySet<string>>): Count['labels'] {
   const declared = safetyLabels[count.name as SafetyCounter]
   return Object.fromEntries(

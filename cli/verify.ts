@@ -28,9 +28,9 @@ type Verified = {
   audit: z.infer<typeof chain>
 }
 
-/** Long work tells that it goes on; more often than this nobody reads it. */
+/** How often long work says on stderr how far it is. */
 const progressEveryMs = 2_000
-/** Few enough that an answer comes in time where each has a long log. */
+/** Few incidents a request, so that the answer comes in time even where each has a long log. */
 const pageSize = 20
 
 export function verifyCommand(root: Command): void {
@@ -51,7 +51,7 @@ export function verifyCommand(root: Command): void {
       const verified = { ...(await verifyIncidents(api)), audit: await verifyAudit(api, head) }
       const ok = verified.differences.length === 0 && verified.audit.ok
       if (options.json) json({ ok, ...verified })
-      else data(told(verified, head))
+      else data(textOf(verified, head))
       if (!ok) throw new CommandFailed('error', '')
     })
 }
@@ -82,7 +82,7 @@ async function verifyAudit(api: Core, head: string | undefined): Promise<z.infer
   return chain.parse(await api.get(`/api/v1/audit/verify${query}`))
 }
 
-function told({ incidents, events, differences, audit }: Verified, head: string | undefined): string {
+function textOf({ incidents, events, differences, audit }: Verified, head: string | undefined): string {
   const lines =
     differences.length === 0
       ? [

@@ -26,8 +26,8 @@ type Chained = {
 
 /**
  * Recomputes the audit's chain: numbers dense from 1, each hash right and chained to the one before, the head equal to the last.
- * Who may write as the owner of the database can chain a rewritten tail anew: `expectedHead`, a hash that was noted elsewhere
- * before, must still be in it.
+ * The owner of the database can rewrite a tail and chain it again: `expectedHead`, a hash that somebody noted elsewhere before,
+ * must still be in it.
  */
 export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditChainReport> {
   // The head first: a row that comes after it is no missing one.

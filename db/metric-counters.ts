@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db, Trx } from './connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from './events.ts'
 
-/** Values of a label from outside that are told by their name; what comes after them is `other`. */
+/** Values of a label from outside that have a series of their name; later ones are `other`. */
 export const namedValues = 50
 
 export type Increment = { counter: string; labels: Record<string, string> }
@@ -74,8 +74,8 @@ export async function countersNow(db: Db): Promise<Count[]> {
 }
 
 /**
- * Which of these values a label tells by name: the first fifty there ever were, the same in every process and after every
- * restart, so that what comes from outside cannot make series without end.
+ * The values of a label that have a series of their name: the first fifty ever seen, the same in every process and after every
+ * restart. So what comes from outside cannot make series without end.
  */
 export async function namedOf(db: Db, label: string, values: readonly string[]): Promise<ReadonlySet<string>> {
   const read = async () =>

@@ -16,7 +16,7 @@ export function authorityOfPerson(person: Limits & { role: Role; disabled: boole
   return { permissions: disabled ? [] : permissions[role], maxRisk, incidentTypes }
 }
 
-/** Of whoever asks: a token is worth what its scopes leave of its person. */
+/** Of the caller: a token is worth what its scopes leave of its person. */
 export function authorityOfPrincipal(principal: Principal, person: Limits): Authority {
   const types = typesOf(principal)
   const own = person.incidentTypes

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The audit gets a chain of its own, and the counters of `/metrics` rows, so that they are counted once however many processes
- * answer. Rows of before are chained in the order of their numbers.
+ * The audit gets a hash chain. The counters of `/metrics` become rows, so that each row of the log is counted once over all
+ * processes. Earlier rows of the audit are chained in the order of their numbers.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await chainAudit(db)
@@ -92,7 +92,7 @@ async function keepCounters(db: Kysely<unknown>): Promise<void> {
   await sql`
     insert into metric_position (tx, row_id)
     values (pg_snapshot_xmin(pg_current_snapshot()), 0)`.execute(db)
-  // The first values of a label that comes from outside; all others are told as one.
+  // The first values of a label that comes from outside; all others share one series.
   await sql`
     create table metric_label (
       label text not null,

@@ -75,7 +75,7 @@ const securityCodes = new Set([
   'REPLAYED_REQUEST',
 ])
 
-/** What one row adds to the counters. A tool that is none is `unknown`. */
+/** What one row adds to the counters. A name that is no tool is `unknown`. */
 export function tally(event: IncidentEvent, memory: Memory, words: Words): Increment[] {
   switch (event.kind) {
     case 'model_answered': {
@@ -145,10 +145,10 @@ function phantom(event: IncidentEvent, { models }: Memory, { provider }: Words, 
  * What was addressed and what was meant on it, by their kinds. A refused call still names its host among its targets; one that code
  * put right names what was meant, and what it had named was a host of some kind.
  */
-function misrouted(event: IncidentEvent<'call_judged'>, tool: string, told: Record<string, unknown>): Increment {
+function misrouted(event: IncidentEvent<'call_judged'>, tool: string, more: Record<string, unknown>): Increment {
   const kindOf = (id: unknown) => event.metadata.targets?.find((target) => target.id === id)?.kind
-  const meant = typeof told.target === 'string' ? told.target.split(':')[0] : kindOf(told.to)
-  const labels = { tool, target_kind: kindOf(told.host) ?? 'host', child_kind: oneOf(kinds, meant ?? '') }
+  const meant = typeof more.target === 'string' ? more.target.split(':')[0] : kindOf(more.to)
+  const labels = { tool, target_kind: kindOf(more.host) ?? 'host', child_kind: oneOf(kinds, meant ?? '') }
   return { counter: 'routing_mismatch_block', labels }
 }
 

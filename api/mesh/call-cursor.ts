@@ -8,13 +8,13 @@ export type CallPlace = { begunAt: string; key: string }
 const shape = new RegExp(`^(${storedMoment}) ([\\x21-\\x7e]+)$`)
 
 /** As a page gives it for the next one. */
-export const callCursor = z.string().max(600).regex(shape, 'is none that a page before gave').optional()
+export const callCursor = z.string().max(600).regex(shape, 'is not the cursor of a page').optional()
 
 export const cursorOf = ({ begunAt, key }: CallPlace): string => `${begunAt} ${key}`
 
 export function placeIn(cursor: string | undefined): CallPlace | null {
   if (cursor === undefined) return null
   const [, begunAt, key] = shape.exec(cursor) ?? []
-  if (!begunAt || !key) throw new Problem(422, 'INVALID', 'cursor: is none that a page before gave.')
+  if (!begunAt || !key) throw new Problem(422, 'INVALID', 'cursor: is not the cursor of a page.')
   return { begunAt, key }
 }

@@ -55,7 +55,7 @@ export type AccessTables = {
     subject: string
     detail: string
     address: string | null
-    /** Set by the database, like the two behind it: dense from 1, whoever inserts. */
+    /** The database sets this and the two below at each insert; numbers are dense from 1. */
     seq: ColumnType<number, never, never>
     prevHash: ColumnType<string, never, never>
     hash: ColumnType<string, never, never>

@@ -107,7 +107,7 @@ test('a path that exists answers 405 to every method that it does not have, and 
   }
 })
 
-test('who shows no token is not told which methods a path of the API has', async () => {
+test('without a token, no answer says which methods a path of the API has', async () => {
   const answer = await send('DELETE', '/api/v1/incidents', { as: null })
   expect([answer.status, answer.headers.allow]).toEqual([401, undefined])
 })
