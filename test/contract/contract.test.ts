@@ -32,11 +32,12 @@ let requests = 0
 const ended = { done: true, value: undefined } as const
 
 /**
- * Each request from another address, and the first with its Idempotency-Key: else the limit of wrong tokens per address would
- * answer after twenty of them, and a key that was used before with its own 422.
+ * Each request from another address, the first try at its approval, and the first with its Idempotency-Key: else the limits of
+ * tries would answer after twenty of them, and a key that was used before with its own 422.
  */
 async function fromElsewhere(request: Request) {
   requests += 1
+  if (/\/(decision|token)$/.test(new URL(request.url).pathname)) await api.owner.deleteFrom('attempt').execute()
   if (request.headers.has('idempotency-key')) await api.owner.deleteFrom('idempotency').execute()
   const remoteAddress = `10.${(requests >> 16) & 255}.${(requests >> 8) & 255}.${requests & 255}`
   const incoming = { socket: { remoteAddress, remotePort: 1, remoteFamily: 'IPv4' } }
