@@ -15,9 +15,11 @@ import { authenticate } from './authenticate.ts'
 import { limitBody } from './body-limit.ts'
 import { capabilityGapRoutes } from './capability-gaps.ts'
 import { configRoutes } from './config.ts'
+import { declaredMethods } from './declared-methods.ts'
 import type { ApiDeps } from './deps.ts'
 import { deviceRoutes } from './devices.ts'
 import { docsPage } from './docs.ts'
+import { openApiDocument } from './document.ts'
 import { effectRoutes } from './effects.ts'
 import { expectationRoutes } from './expectations.ts'
 import { grantRoutes } from './grants.ts'
@@ -39,8 +41,9 @@ import { nodeRoutes } from './nodes.ts'
 import { oidcRoutes } from './oidc.ts'
 import { operatorRoutes } from './operators.ts'
 import { platformState } from './platform-state.ts'
-import { answerProblem, invalidRequest, Problem, toProblem } from './problem.ts'
+import { answerProblem, invalidRequest, toProblem } from './problem.ts'
 import { proposalRoutes } from './proposals.ts'
+import { readableAddress } from './readable-address.ts'
 import { requestId } from './request-id.ts'
 import { resourceStateRoutes } from './resource-state.ts'
 import { resourceRoutes } from './resources.ts'
@@ -55,6 +58,7 @@ import { streamRoutes } from './stream.ts'
 import { tenantRoutes } from './tenants.ts'
 import { tokenRoutes } from './tokens.ts'
 import { usageRoutes } from './usage.ts'
+import { verifyRoutes } from './verify.ts'
 import { readWeb, webRoutes } from './web.ts'
 
 export type ApiOptions = {
@@ -109,6 +113,7 @@ const routers = [
   tokenRoutes,
   operatorRoutes,
   auditRoutes,
+  verifyRoutes,
 ]
 
 /** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */
@@ -133,8 +138,9 @@ export function createApi(options: ApiOptions): Api {
   }
   const app = new OpenAPIHono<Env>()
   app.onError((error, c) => answerProblem(c, toProblem(error)))
-  app.notFound((c) => answerProblem(c, new Problem(404, 'NOT_FOUND', `There is nothing at ${c.req.path}.`)))
-  app.use(requestId, accessLog(log, deps.metrics), securityHeaders)
+  const { onlyDeclared, noRoute } = declaredMethods(app)
+  app.notFound((c) => answerProblem(c, noRoute(c)))
+  app.use(requestId, accessLog(log, deps.metrics), securityHeaders, readableAddress)
   healthRoutes(app, deps)
 
   const router = new OpenAPIHono<Env>({ defaultHook: invalidRequest as never })
@@ -144,15 +150,14 @@ export function createApi(options: ApiOptions): Api {
   oidcRoutes(app, deps)
   slackRoutes(app, deps)
   enrolmentRoutes(app, deps)
-  app.use('/api/*', authenticate(db, deps.publicUrl), limitBody)
+  app.use('/api/*', authenticate(db, deps.publicUrl), limitBody, onlyDeclared)
   app.route('/api/v1', router)
 
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
-  const document = () => app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.1.0' } })
-  app.get('/openapi.json', (c) => c.json(document()))
+  app.get('/openapi.json', (c) => c.json(openApiDocument(app)))
   app.get('/docs', (c) => {
     c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-    return c.html(docsPage(document() as never))
+    return c.html(docsPage(openApiDocument(app) as never))
   })
   const web = options.webDir ? readWeb(options.webDir) : null
   if (web) webRoutes(app, web)

@@ -13,6 +13,7 @@ import { signedIn } from './authenticate.ts'
 import { limitBody } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Context, Env } from './hono.ts'
+import { requireMediaType } from './media-type.ts'
 import { requireOwnOrigin } from './own-origin.ts'
 import { Problem } from './problem.ts'
 import { signIn } from './session.ts'
@@ -96,7 +97,6 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
     return { text: `Nothing was decided: ${message}.`, status }
   }
   if (decided.outcome === 'recorded') {
-    deps.metrics.decisions.inc({ decision: form.decision, via: 'page' })
     await wake(deps, decided.incidentId)
   }
   return {
@@ -131,9 +131,7 @@ function idOf(c: Context): string {
 
 /** A form as browsers send it, and nothing else. */
 async function formOf(c: Context): Promise<Form> {
-  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
-  if (type !== 'application/x-www-form-urlencoded') {
-    throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send the form of this page.')
-  }
-  return Object.fromEntries(new URLSearchParams(await c.req.text()))
+  requireMediaType(c, ['application/x-www-form-urlencoded'])
+  // U+0000 is in no reason that a person typed.
+  return Object.fromEntries(new URLSearchParams((await c.req.text()).replaceAll('%00', '').replaceAll('\0', '')))
 }

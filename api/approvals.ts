@@ -151,7 +151,6 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
         throw refusal(id, decided)
       }
       if (decided.outcome === 'recorded') {
-        deps.metrics.decisions.inc({ decision: body.decision, via })
         await wake(deps, decided.incidentId)
       }
       const { outcome, status, approvalId, incidentId } = decided

@@ -4,9 +4,10 @@ import { auditRow } from '../domain/audit.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
+import { moment, storedMoment } from './moment.ts'
 import { page, pageOf, pageQuery } from './page.ts'
 
-const place = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z~[1-3]~\d{1,15}$/, 'is not the cursor of a page')
+const place = z.string().regex(new RegExp(`^${storedMoment}~[1-3]~\\d{1,15}$`), 'is not the cursor of a page')
 
 export function auditRoutes(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
@@ -24,7 +25,7 @@ export function auditRoutes(router: Router, deps: ApiDeps): void {
         .regex(/^[a-z_]+(\.[a-z_]+)?$/)
         .max(80)
         .optional(),
-      since: z.iso.datetime({ offset: true }).optional(),
+      since: moment.optional(),
       limit: pageQuery.limit,
       cursor: place.optional(),
     }),

@@ -11,6 +11,8 @@ import { notFound, Problem } from './problem.ts'
 const tag = 'configuration'
 const params = z.object({ key: z.string().min(1).max(128) })
 const mask = '••••••'
+/** `"3"`, weak or strong, or the bare number; `*` is any version. */
+const versionShape = /^(?:\*|(?:W\/)?"?(\d{1,9})"?)$/
 
 const entry = z.object({
   key: z.string(),
@@ -149,7 +151,7 @@ export function configRoutes(router: Router, deps: ApiDeps): void {
     description:
       'With `If-Match: "<version>"` only over that version (`"0"`: only if nothing is set), else 412. Takes effect at the next cycle.',
     params,
-    headers: z.object({ 'if-match': z.string().max(40).optional() }),
+    headers: z.object({ 'if-match': z.string().regex(versionShape).optional() }),
     body: z.strictObject({ value: z.string().max(20_000), reason: z.string().max(500).nullable().default(null) }),
     bodyExample: { value: '12', reason: 'Disk incidents need a few more turns' },
     answer: entry,
@@ -243,7 +245,7 @@ function shown(row: ConfigRow, environment: ApiDeps['environment']): Entry {
 
 function versionOf(ifMatch: string | undefined): number | null {
   if (ifMatch === undefined || ifMatch === '*') return null
-  const [, version] = /^(?:W\/)?"?(\d{1,9})"?$/.exec(ifMatch) ?? []
+  const [, version] = versionShape.exec(ifMatch) ?? []
   if (version === undefined) throw new Problem(422, 'INVALID', 'If-Match: send the version, as "3"')
   return Number(version)
 }

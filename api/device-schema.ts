@@ -9,6 +9,8 @@ const deviceUrl = z
   .url({ protocol: /^https?$/ })
   .max(500)
   .refine((text) => {
+    // Asked even where it is no URL at all.
+    if (!URL.canParse(text)) return true
     const url = new URL(text)
     if (url.username || url.password || url.search || url.hash) return false
     if (url.protocol === 'https:' || url.hostname === 'localhost') return true

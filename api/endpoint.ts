@@ -5,10 +5,10 @@ import { type Permission, type Principal, perIncident } from '../domain/operator
 import { maxBodyBytes } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Context, Env } from './hono.ts'
-import { idempotencyKey, idempotent } from './idempotent.ts'
+import { idempotencyKey, idempotent, keyShape } from './idempotent.ts'
+import { jsonBody } from './json-body.ts'
 import { type AgentAction, onlyJudged } from './judged.ts'
 import { permit } from './permit.ts'
-import { Problem } from './problem.ts'
 import { withinTypes } from './within-types.ts'
 
 export type Router = OpenAPIHono<Env>
@@ -44,6 +44,8 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   answer: A
   example: z.input<A>
   status?: 200 | 201 | 202
+  /** Examples of other content types that it answers when they are asked for, by type. */
+  downloads?: Record<string, string>
   /** Statuses of refusals beyond those that every endpoint has. */
   problems?: number[]
   /** Writes that agents may do; without it an agent's write is refused whatever its permissions say. */
@@ -54,10 +56,11 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
 }
 
 const words: Record<number, string> = {
-  400: 'The body is not JSON.',
+  400: 'The address is no percent-encoded UTF-8 or holds NUL, or the body is not JSON.',
   401: 'No token, or one that is unknown, expired or revoked.',
   403: 'The role may not; `UNJUDGED` for a write of an agent that no run announced.',
   404: 'There is no such thing.',
+  405: 'Not a method of this path; `Allow` names those it has.',
   409: 'Its state does not allow it, or the same request is still at work.',
   410: 'Too late.',
   412: 'The state is not the one the caller saw.',
@@ -107,11 +110,11 @@ export function endpoint<
 >(router: Router, deps: ApiDeps, spec: Endpoint<P, Q, B, A>): void {
   const writes = spec.method !== 'get'
   const status = spec.status ?? 200
-  const refusals = [401, 403, 429, 503, ...(writes ? [400, 413, 415] : []), ...(spec.problems ?? [])]
-  if (spec.params || spec.query || spec.body) refusals.push(422)
+  const refusals = [400, 401, 403, 422, 429, 503, ...(writes ? [413, 415] : []), ...(spec.problems ?? [])]
   const guards = [permit(spec.permission)]
+  if (writes) guards.push(onlyJson)
   if (perIncident.includes(spec.permission)) guards.push(withinTypes(deps.db))
-  if (writes) guards.push(onlyJson, onlyJudged(deps.db, spec.agent ?? null))
+  if (writes) guards.push(onlyJudged(deps.db, spec.agent ?? null))
   if (spec.method === 'post' && !spec.secret) guards.push(idempotent(deps.db))
   const route = createRoute({
     method: spec.method,
@@ -130,12 +133,13 @@ export function endpoint<
       ...(spec.query && { query: spec.query as never }),
       ...((spec.headers || spec.method === 'post') && {
         headers: (spec.headers ?? z.object({})).extend({
-          ...(spec.method === 'post' && { 'idempotency-key': z.string().optional() }),
+          ...(spec.method === 'post' && { 'idempotency-key': z.string().regex(keyShape).optional() }),
         }) as never,
       }),
       ...(spec.body && {
         body: {
-          required: true,
+          // One that may be empty may also be missing.
+          required: !spec.body.safeParse({}).success,
           content: { 'application/json': { schema: spec.body, example: spec.bodyExample } },
         },
       }),
@@ -143,7 +147,10 @@ export function endpoint<
     responses: {
       [status]: {
         description: spec.summary,
-        content: { 'application/json': { schema: spec.answer, example: spec.example } },
+        content: {
+          'application/json': { schema: spec.answer, example: spec.example },
+          ...textsOf(spec.downloads),
+        },
       },
       ...Object.fromEntries([...new Set(refusals)].sort().map((each) => [each, problemResponse(each)])),
     },
@@ -156,7 +163,7 @@ export function endpoint<
       const answer = await spec.run({
         params: (spec.params ? valid(c, 'param') : undefined) as z.output<P>,
         query: (spec.query ? valid(c, 'query') : undefined) as z.output<Q>,
-        body: (spec.body ? valid(c, 'json') : undefined) as z.output<B>,
+        body: (spec.body ? spec.body.parse(valid(c, 'json')) : undefined) as z.output<B>,
         principal,
         actor: principal.role === 'agent' ? agentActor : `user:${principal.name}`,
         key: idempotencyKey(c.req.header('idempotency-key')),
@@ -168,11 +175,14 @@ export function endpoint<
   )
 }
 
+function textsOf(downloads: Record<string, string> = {}) {
+  return Object.fromEntries(
+    Object.entries(downloads).map(([type, example]) => [type, { schema: z.string(), example }] as const),
+  )
+}
+
 /** A body is JSON and says so: no form of a foreign page can be one. */
 async function onlyJson(c: Context, next: () => Promise<void>): Promise<undefined> {
-  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
-  if (type !== 'application/json' && (type !== undefined || (await c.req.text()) !== '')) {
-    throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send application/json.')
-  }
+  await jsonBody(c)
   await next()
 }

@@ -6,6 +6,7 @@ import { typesOf } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
+import { moment } from './moment.ts'
 import { pageOf } from './page.ts'
 import { personOf } from './person.ts'
 import { notFound, Problem } from './problem.ts'
@@ -49,7 +50,7 @@ export function expectationRoutes(router: Router, deps: ApiDeps): void {
     params: incidentParams,
     body: z.strictObject({
       subject: z.enum(['alert', 'resource', 'type']).default('alert'),
-      until: z.iso.datetime({ offset: true }),
+      until: moment,
       reason: z.string().trim().min(3).max(2000),
     }),
     bodyExample: { subject: 'alert', until: '2026-12-01T00:00:00Z', reason: example.reason },

@@ -4,10 +4,13 @@ import { sha256 } from '../domain/digest.ts'
 import type { Middleware } from './hono.ts'
 import { Problem } from './problem.ts'
 
+/** What an `Idempotency-Key` may be: visible ASCII. */
+export const keyShape = /^[\x21-\x7e]{1,255}$/
+
 /** The caller's `Idempotency-Key`, or null. A key that could not be stored as it is would be no key. */
 export function idempotencyKey(header: string | undefined): string | null {
   if (header === undefined) return null
-  if (!/^[\x21-\x7e]{1,255}$/.test(header)) {
+  if (!keyShape.test(header)) {
     throw new Problem(422, 'BAD_IDEMPOTENCY_KEY', 'Idempotency-Key takes 1 to 255 visible ASCII characters.')
   }
   return header

@@ -20,6 +20,7 @@ import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
+import { moment } from './moment.ts'
 import { personOf } from './person.ts'
 import { Problem } from './problem.ts'
 import { rowKey } from './row-key.ts'
@@ -104,7 +105,7 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     body: z.strictObject({
       reason: z.string().trim().min(3).max(2000),
       /** From then on an alert that still fires is investigated. */
-      until: z.iso.datetime({ offset: true }).optional(),
+      until: moment.optional(),
     }),
     bodyExample: { reason: 'A planned failover, nothing to investigate.', until: '2026-11-22T18:00:00Z' },
     answer: incident,

@@ -22,6 +22,10 @@ export function incidentExportRoutes(router: Router, deps: ApiDeps): void {
     query: z.object({ format: z.enum(['json', 'csv', 'md']).default('json') }),
     answer: z.looseObject({}),
     example: { incident: incidentExample, events: [], approvals: [], alerts: [] },
+    downloads: {
+      'text/csv': 'seq,at,attempt,turn,kind,action,actor,detail,metadata,hash\n',
+      'text/markdown': '# Disk 96% full\n\n## Summary\n',
+    },
     problems: [404],
     async run({ params: { id }, query: { format }, c }) {
       const incident = await requireIncident(deps, id)

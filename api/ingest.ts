@@ -7,7 +7,7 @@ import { dialectOf, dialects } from '../ingest/dialects.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
-import type { Context } from './hono.ts'
+import { requireMediaType } from './media-type.ts'
 import { permit } from './permit.ts'
 import { notFound, Problem } from './problem.ts'
 
@@ -23,7 +23,7 @@ const route = createRoute({
   security: [{ bearer: [] }],
   'x-permission': 'ingest',
   request: {
-    params: z.object({ dialect: z.string().max(64) }),
+    params: z.object({ dialect: z.enum(Object.keys(dialects) as [string, ...string[]]) }),
     body: {
       required: true,
       content: {
@@ -59,6 +59,7 @@ const route = createRoute({
     403: { description: 'The role may not.' },
     404: { description: 'There is no such dialect.' },
     413: { description: 'More than 1 MiB.' },
+    422: { description: 'A parameter of the query is given more than once.' },
     415: { description: 'Not a content type of this dialect.' },
     503: { description: 'The database cannot be reached: send it again.' },
   },
@@ -71,7 +72,7 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     const name = c.req.param('dialect')
     const dialect = dialectOf(name)
     if (!dialect) throw notFound(`dialect ${name}: there are ${Object.keys(dialects).join(' and ')}`)
-    requireContentType(c, dialect.contentTypes)
+    requireMediaType(c, dialect.contentTypes)
     const bytes = new Uint8Array(await c.req.arrayBuffer())
     const parsed = dialect.parse(bytes, new Date().toISOString())
     if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
@@ -86,12 +87,6 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     const alerts = ingested.map(({ fingerprint, incidentId, outcome }) => ({ fingerprint, incidentId, outcome }))
     return c.json({ alerts }, 202)
   })
-}
-
-function requireContentType(c: Context, taken: string[]): void {
-  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (taken.includes(type)) return
-  throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', `Send ${taken.join(' or ')}.`)
 }
 
 /** Best effort: the queue ticks by itself, and a run sees in the rows that its alerts have ended. */

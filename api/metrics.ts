@@ -1,7 +1,19 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from '../db/connect.ts'
 import { openIncidentCounts, pendingApprovalCounts } from '../db/counts.ts'
+import { namedOf } from '../db/metric-counters.ts'
 import { safetyCounters } from './safety-counters.ts'
+
+/** What every process answers alike: its version, and what was counted in the log. */
+export function sharedMetrics(db: Db, registers: Registry[]): void {
+  new Gauge({
+    name: 'nightshift_build_info',
+    help: 'Always 1.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version: '0.1.0' }, 1)
+  safetyCounters(db, registers)
+}
 
 /** The counters of one API process; what the database knows is asked when somebody scrapes. */
 export function createMetrics(db: Db) {
@@ -14,7 +26,16 @@ export function createMetrics(db: Db) {
     registers,
     async collect() {
       this.reset()
-      for (const { count, ...labels } of await openIncidentCounts(db)) this.set(labels, Number(count))
+      const counts = await openIncidentCounts(db)
+      // Types come from alerts.
+      const named = await namedOf(
+        db,
+        'type',
+        counts.map(({ type }) => type),
+      )
+      for (const { count, type, severity } of counts) {
+        this.inc({ type: named.has(type) ? type : 'other', severity }, Number(count))
+      }
     },
   })
   new Gauge({
@@ -27,19 +48,12 @@ export function createMetrics(db: Db) {
       for (const { count, ...labels } of await pendingApprovalCounts(db)) this.set(labels, Number(count))
     },
   })
-  new Gauge({
-    name: 'nightshift_build_info',
-    help: 'Always 1.',
-    labelNames: ['version'],
-    registers,
-  }).set({ version: '0.1.0' }, 1)
-  safetyCounters(db, registers)
+  sharedMetrics(db, registers)
   const counter = (name: string, help: string, labelNames: string[]) =>
     new Counter({ name: `nightshift_${name}`, help, labelNames, registers })
   return {
     register,
     alerts: counter('alerts_received_total', 'Alerts taken in.', ['source', 'outcome']),
-    decisions: counter('approval_decisions_total', 'Decisions that were recorded.', ['decision', 'via']),
     refusedDecisions: counter('approval_decisions_refused_total', 'Decisions that changed nothing.', ['outcome']),
     effects: counter('effects_total', 'Writes to the platform, by how they ended.', ['tool', 'status']),
     deviceCalls: counter('device_calls_total', 'Calls to devices, by what came of them.', ['capability', 'outcome']),

@@ -8,8 +8,9 @@ import {
   operatorBySlackUser,
   putOperator,
 } from '../db/operators.ts'
+import { type Authority, authorityOfPerson, authorityOfPrincipal, beyond } from '../domain/authority.ts'
 import { incidentType } from '../domain/incident.ts'
-import { permissions, personRoles, weakerRole } from '../domain/operator.ts'
+import { type Principal, permissions, personRoles } from '../domain/operator.ts'
 import { namesNobody } from '../domain/sign-in.ts'
 import { risks } from '../domain/tool.ts'
 import type { ApiDeps } from './deps.ts'
@@ -106,7 +107,7 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Makes a person, or changes what they may',
     description:
-      'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. With `If-None-Match: *` only where nobody has the name, else 412.',
+      'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. Nobody grants what they do not have: permissions, risks and incident types beyond those of the token that asks are refused. With `If-None-Match: *` only where nobody has the name, else 412.',
     params,
     headers: z.object({ 'if-none-match': z.literal('*').optional() }),
     body: z.strictObject({
@@ -124,8 +125,8 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
     example,
     problems: [409, 412],
     async run({ params: { name }, body: { reason, ...body }, principal, c }) {
-      const asking = principal.operatorId && (await operatorById(db, principal.operatorId))
-      if (asking && asking.name === name && (body.disabled || weakerRole(body.role, asking.role) !== asking.role)) {
+      const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
+      if (asking && asking.name === name && beyond(authorityOfPerson(body), personal(asking), null).length > 0) {
         throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
       }
       return await db.transaction().execute(async (trx) => {
@@ -142,6 +143,8 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
           throw new Problem(409, 'SLACK_USER_TAKEN', `${body.slackUserId} is ${holder.name} here already.`)
         }
         const { before, now } = await putOperator(trx, { name, ...body })
+        // Compared with the row as it was locked: what is refused here is rolled back.
+        refuseBeyond(authorityOf(principal, asking), before, now)
         const what = before ? 'operator.changed' : 'operator.added'
         const change = before ? `From ${told(before)} to ${told(now)}` : `As ${told(now)}`
         if (!before || told(before) !== told(now)) {
@@ -152,6 +155,27 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
       })
     },
   })
+}
+
+/** Nobody grants what they do not have. A member of Slack acts as the person with that ID: to set the ID hands on all that the person may. */
+function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
+  const isHandedOn = now.slackUserId !== null && now.slackUserId !== before?.slackUserId
+  const more = beyond(giver, personal(now), before && !isHandedOn ? personal(before) : null)
+  if (more.length === 0) return
+  throw new Problem(
+    403,
+    'TOO_STRONG',
+    `${now.name} could do what you cannot: ${more.join(', ')}. Ask somebody who can.`,
+  )
+}
+
+function personal(row: OperatorRow): Authority {
+  return authorityOfPerson({ ...row, disabled: row.disabledAt !== null })
+}
+
+/** What the caller may grant. A caller without a person behind it decides nothing, and so grants no decisions. */
+export function authorityOf(principal: Principal, person: OperatorRow | null): Authority {
+  return authorityOfPrincipal(principal, person ?? { maxRisk: 'none', incidentTypes: [] })
 }
 
 function told({ role, maxRisk, incidentTypes, disabledAt, slackUserId }: OperatorRow): string {

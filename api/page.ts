@@ -6,7 +6,7 @@ export const pageQuery = {
 }
 
 /** Numbers as cursors: of rows that are numbered. */
-export const numberCursor = z.coerce.number().int().nonnegative().optional()
+export const numberCursor = z.coerce.number().int().nonnegative().max(2_147_483_647).optional()
 
 export function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), nextCursor: z.string().nullable() })
@@ -20,9 +20,11 @@ export function page<T>(rows: T[], limit: number, cursorOf: (last: T) => string 
 }
 
 /** `open,investigating` as a list of words of an enumeration. */
-export function wordsOf<T extends z.ZodType>(word: T) {
+export function wordsOf<T extends z.ZodEnum>(word: T) {
+  const any = word.options.join('|')
   return z
     .string()
+    .regex(new RegExp(`^(?:${any})?(?:,(?:${any})?)*$`), `takes ${word.options.join(', ')}, with commas between them`)
     .transform((text) => text.split(',').filter(Boolean) as z.input<T>[])
     .pipe(z.array(word))
     .optional()

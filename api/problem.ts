@@ -1,6 +1,6 @@
 import { HTTPException } from 'hono/http-exception'
 import { IncidentNotFoundError, StaleRunError } from '../db/append.ts'
-import { isTransient } from '../db/connect.ts'
+import { isDataFlaw, isTransient } from '../db/connect.ts'
 import { NotAllowedError } from '../db/incidents.ts'
 import type { Context, Hook } from './hono.ts'
 
@@ -30,6 +30,7 @@ const titles: Record<number, string> = {
   401: 'Not signed in',
   403: 'Not allowed',
   404: 'Not found',
+  405: 'Method not allowed',
   409: 'Conflict',
   410: 'Gone',
   412: 'The state has changed',
@@ -82,6 +83,11 @@ export function toProblem(error: unknown): Problem {
     return new Problem(503, 'DATABASE_UNAVAILABLE', 'The database does not answer. Nothing was half done: try again.', {
       headers: { 'retry-after': '5' },
     })
+  }
+  if (isDataFlaw(error)) {
+    const detail =
+      'A value of this request cannot be stored or compared as it is. Look at its numbers, times and texts.'
+    return new Problem(422, 'INVALID', detail)
   }
   return new Problem(500, 'INTERNAL', 'Something failed that should not have; the log of the API says what.')
 }

@@ -58,12 +58,6 @@ const proposalExample: Proposal = {
 
 export function proposalRoutes(router: Router, deps: ApiDeps): void {
   const { db, state } = deps
-  // The body as it came, before anything makes text of it: see `soundBody`.
-  router.use('/placement/proposals', async (c, next) => {
-    if (c.req.method === 'POST') await c.req.arrayBuffer()
-    await next()
-  })
-
   endpoint(router, deps, {
     method: 'post',
     path: '/placement/proposals',

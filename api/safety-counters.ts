@@ -1,9 +1,10 @@
 import { Counter, type Registry } from 'prom-client'
 import type { Db } from '../db/connect.ts'
-import { type StreamPosition, streamAfter, streamEnd } from '../db/events.ts'
+import { type Count, countersNow, foldCounters, namedOf } from '../db/metric-counters.ts'
 import {
   safetyCounters as counters,
-  type Recovering,
+  emptyMemory,
+  type Memory,
   type SafetyCounter,
   safetyLabels,
   tally,
@@ -14,27 +15,32 @@ const batch = 1000
 /** What one scrape reads at most: the next one goes on from there. */
 const batchesPerScrape = 20
 const toolNames: ReadonlySet<string> = new Set(tools.keys())
+/** Labels whose values come from outside. */
+const bounded = ['model', 'provider']
 
 /**
- * The kernel's counters, folded from the log: each scrape reads the rows written since the one before, so nothing is counted
- * that is not on record, and a worker that dies takes no count with it. They begin at zero with the first scrape, which the
- * process makes itself when it starts; where several API processes run, each counts every row: take one of them, or the maximum.
+ * The counters of the log. They are rows: each scrape of an API or a worker first counts the rows of the log that no process has
+ * counted, and then answers what is stored. So every process answers the same, a restart loses no count, and no row is counted
+ * twice. They begin where the database was migrated to keep them.
  */
 export function safetyCounters(db: Db, registers: Registry[]): void {
-  const recovering: Recovering = new Map()
-  let position: StreamPosition | null = null
   let reading: Promise<void> | null = null
-  const made = new Map<SafetyCounter, Counter>()
+  const made = new Map<string, Counter>()
 
   async function catchUp(): Promise<void> {
-    position ??= await streamEnd(db)
     for (let read = 0; read < batchesPerScrape; read += 1) {
-      const rows = await streamAfter(db, position, { limit: batch })
-      for (const row of rows) {
-        for (const { counter, labels } of tally(row, recovering, toolNames)) made.get(counter)?.inc(labels)
-      }
-      position = rows.at(-1)?.position ?? position
-      if (rows.length < batch) return
+      if ((await foldCounters(db, batch, foldRows)) < batch) break
+    }
+    const counts = await countersNow(db)
+    const named = new Map<string, ReadonlySet<string>>()
+    for (const label of bounded) {
+      const values = counts.flatMap(({ labels }) => labels[label] ?? [])
+      named.set(label, await namedOf(db, label, values))
+    }
+    for (const counter of made.values()) counter.reset()
+    for (const count of counts) {
+      // One that another version counts stays stored.
+      if (Object.hasOwn(safetyLabels, count.name)) made.get(count.name)?.inc(boundedLabels(count, named), count.value)
     }
   }
 
@@ -54,4 +60,25 @@ export function safetyCounters(db: Db, registers: Registry[]): void {
     })
     made.set(name, counter)
   }
+}
+
+type StoredMemory = { recovering?: [string, string][]; models?: [string, string][] }
+
+function foldRows(rows: Parameters<Parameters<typeof foldCounters>[2]>[0], stored: unknown, provider: string) {
+  const { recovering = [], models = [] } = stored as StoredMemory
+  const memory: Memory = { ...emptyMemory(), recovering: new Map(recovering), models: new Map(models) }
+  const words = { tools: toolNames, provider }
+  const increments = rows.flatMap((row) => tally(row, memory, words))
+  return { increments, memory: { recovering: [...memory.recovering], models: [...memory.models] } }
+}
+
+/** A value without a series of its name counts as `other`. */
+function boundedLabels(count: Count, named: ReadonlyMap<string, ReadonlySet<string>>): Count['labels'] {
+  const declared = safetyLabels[count.name as SafetyCounter]
+  return Object.fromEntries(
+    declared.map((label) => {
+      const value = count.labels[label] ?? 'unknown'
+      return [label, named.get(label)?.has(value) === false ? 'other' : value]
+    }),
+  )
 }

@@ -10,6 +10,7 @@ import { signedIn } from './authenticate.ts'
 import { limitBody } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Context, Env } from './hono.ts'
+import { jsonBody } from './json-body.ts'
 import { requireOwnOrigin } from './own-origin.ts'
 import { Problem } from './problem.ts'
 import { dropSessionCookie, sessionCookie, setSessionCookie } from './session-cookie.ts'
@@ -102,15 +103,6 @@ async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Co
   if (before) await endSession(db, before)
   setSessionCookie(c, publicUrl, id)
   return principal
-}
-
-/** JSON that says so: no form of a foreign page can be one. */
-async function jsonBody(c: Context): Promise<unknown> {
-  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
-  if (type !== 'application/json') throw new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send application/json.')
-  return await c.req.json().catch(() => {
-    throw new Problem(400, 'BAD_REQUEST', 'The body is not JSON.')
-  })
 }
 
 function machine(principal: Principal | null): Problem {

@@ -3,6 +3,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { stream } from 'hono/streaming'
 import { isTransient } from '../db/connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../db/events.ts'
+import { eventKind } from '../domain/event.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Router } from './endpoint.ts'
 import { eventExample, incidentId } from './examples.ts'
@@ -20,6 +21,8 @@ const batch = 200
  * more than this many are turned away.
  */
 const maxListeners = 500
+/** An id of the stream; empty is as good as none. */
+const idShape = /^(?:(\d{1,19})-(\d{1,16}))?$/
 
 const route = createRoute({
   method: 'get',
@@ -32,18 +35,20 @@ const route = createRoute({
   'x-permission': 'read',
   request: {
     query: z.object({ incident: z.string().max(100).optional() }),
-    headers: z.object({ 'last-event-id': z.string().optional() }),
+    headers: z.object({ 'last-event-id': z.string().regex(idShape).optional() }),
   },
   responses: {
     200: {
       description: 'A stream that does not end.',
       content: {
         'text/event-stream': {
-          schema: z.string(),
-          example: `event: tool_finished\nid: 7342-4711\ndata: ${JSON.stringify(eventExample)}\n\n`,
+          // Of each event: the stream itself has no end.
+          schema: z.object({ event: eventKind, id: z.string().regex(idShape), data: z.string() }),
+          example: { event: 'tool_finished' as const, id: '7342-4711', data: JSON.stringify(eventExample) },
         },
       },
     },
+    400: { description: 'The address is no percent-encoded UTF-8, or holds NUL.' },
     401: { description: 'No token, or one that is unknown, expired or revoked.' },
     404: { description: `There is no such incident (as ${incidentId}).` },
     422: { description: '`Last-Event-ID` is not an id of this stream.' },
@@ -57,7 +62,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
   const feed = createFeed(db, log, messageOf)
   router.openAPIRegistry.registerPath(route)
   router.get('/stream', permit('read'), async (c) => {
-    const incidentId = c.req.query('incident') || undefined
+    const incidentId = incidentOf(c.req.query('incident'))
     if (incidentId) await requireIncident(deps, incidentId)
     if (closing.aborted || listeners >= maxListeners) {
       const detail = 'No more listeners now.'
@@ -65,10 +70,11 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
     }
     const last = c.req.header('last-event-id')
     let position = last ? positionOf(last) : await streamEnd(db)
-
     c.header('content-type', 'text/event-stream; charset=utf-8')
     c.header('cache-control', 'no-cache, no-transform')
     c.header('x-accel-buffering', 'no')
+    // Nobody would read what is written here, and nobody would ever leave: no listener begins.
+    if (c.req.method === 'HEAD') return c.body(null)
     listeners += 1
     return stream(c, async (out) => {
       const gone = new AbortController()
@@ -149,9 +155,15 @@ function idOf({ tx, id }: StreamPosition): string {
   return `${tx}-${id}`
 }
 
+function incidentOf(asked: string | undefined): string | undefined {
+  if (asked === undefined || asked === '') return undefined
+  if (asked.length <= 100) return asked
+  throw new Problem(422, 'INVALID', 'incident: is longer than 100 characters and no id of an incident.')
+}
+
 function positionOf(text: string): StreamPosition {
-  const [, tx, id] = /^(\d{1,20})-(\d{1,16})$/.exec(text) ?? []
-  if (tx === undefined || id === undefined || BigInt(tx) >= 2n ** 64n) {
+  const [, tx, id] = idShape.exec(text) ?? []
+  if (tx === undefined || id === undefined) {
     throw new Problem(422, 'BAD_LAST_EVENT_ID', 'Last-Event-ID is not an id of this stream.')
   }
   return { tx: String(BigInt(tx)), id: Number(id) }

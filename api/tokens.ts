@@ -1,8 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
-import { operatorById, operatorByName } from '../db/operators.ts'
+import { type OperatorRow, operatorById, operatorByName } from '../db/operators.ts'
 import { listTokens, mintToken, revokeToken, type TokenRow, tokenRow } from '../db/tokens.ts'
+import { type Authority, beyond } from '../domain/authority.ts'
 import {
   isPersonRole,
   type Principal,
@@ -10,10 +11,12 @@ import {
   permissionsOf,
   role,
   scope,
+  typesOf,
   weakerRole,
 } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
+import { authorityOf } from './operators.ts'
 import { page, pageOf, pageQuery } from './page.ts'
 import { notFound, Problem } from './problem.ts'
 
@@ -102,8 +105,10 @@ export function tokenRoutes(router: Router, deps: ApiDeps): void {
     problems: [422],
     secret: true,
     async run({ body, principal }) {
-      const operatorId = await ownerOf(db, body, principal)
-      refuseTooMuch(body, principal)
+      const owner = await ownerOf(db, body, principal)
+      const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
+      refuseTooMuch(body, owner, authorityOf(principal, asking))
+      const operatorId = owner?.id ?? null
       const { name, role, scopes, expiresInDays } = body
       const expirySeconds = expiresInDays === null ? undefined : expiresInDays * daySeconds
       const { plain, row } = await db.transaction().execute(async (trx) => {
@@ -149,7 +154,7 @@ export function tokenRoutes(router: Router, deps: ApiDeps): void {
 type Wanted = z.output<typeof wanted>
 
 /** Whose it will be: nobody's for a machine, else an operator's who is at least as much as the token says. */
-async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<string | null> {
+async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<OperatorRow | null> {
   if (!isPersonRole(body.role)) {
     if (body.operator) throw invalid('operator', `a token of role ${body.role} belongs to nobody`)
     return null
@@ -163,18 +168,23 @@ async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<stri
   if (weakerRole(body.role, owner.role) !== body.role) {
     throw invalid('role', `${owner.name} is ${owner.role}: a token cannot make more of them`)
   }
-  return owner.id
+  return owner
 }
 
-/** Nobody hands on what they have not: who mints with a narrowed token mints nothing wider. */
-function refuseTooMuch({ role, scopes }: Wanted, principal: Principal): void {
+/** Nobody hands on what they have not: who mints with a narrowed token mints nothing wider, and nothing of a stronger person. */
+function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, giver: Authority): void {
   const foreign = scopes.find((each) => !each.startsWith('type:') && !(permissions[role] as string[]).includes(each))
   if (foreign) throw invalid('scopes', `${role} has no permission ${foreign}`)
   if (!isPersonRole(role) && scopes.some((each) => each.startsWith('type:'))) {
     throw invalid('scopes', `a token of role ${role} is for all incident types or none`)
   }
-  const own = permissionsOf(principal)
-  const more = permissionsOf({ role, scopes }).filter((each) => !own.includes(each))
+  const types = typesOf({ scopes })
+  const wanted = {
+    permissions: permissionsOf({ role, scopes }),
+    maxRisk: owner?.maxRisk ?? 'none',
+    incidentTypes: types ?? owner?.incidentTypes ?? null,
+  }
+  const more = beyond(giver, wanted, null)
   if (more.length > 0) {
     throw new Problem(403, 'TOO_STRONG', `This token could do what yours cannot: ${more.join(', ')}.`)
   }

@@ -14,6 +14,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   config: async () => (await import('./config/config.ts')).configCommand,
   operators: async () => (await import('./operators/operators.ts')).operatorsCommand,
   audit: async () => (await import('./audit/audit.ts')).auditCommand,
+  verify: async () => (await import('./verify.ts')).verifyCommand,
   tokens: async () => (await import('./tokens/tokens.ts')).tokensCommand,
   ingest: async () => (await import('./ingest.ts')).ingestCommand,
   judge: async () => (await import('./judge.ts')).judgeCommand,

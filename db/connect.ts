@@ -51,6 +51,14 @@ export function connect(databaseUrl: string, options: { max?: number; owner?: bo
   })
 }
 
+/**
+ * Did PostgreSQL refuse a value (class 22, data exception): a number or a time out of range, text that it cannot hold? The edge
+ * refuses what it knows of these and names the field; this is for what it does not know.
+ */
+export function isDataFlaw(error: unknown): boolean {
+  return error instanceof Error && /^22[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code))
+}
+
 /** Would the same statement, later, have a chance? True for lost connections, restarts, dead-locks and full pools. */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false

@@ -83,7 +83,11 @@ type ChainReport = {
  * Recomputes an incident's chain: numbers dense from 1, each hash right and chained to the one before, the incident's head
  * equal to the last. `expectedHead` (from a webhook or a workflow's result) proves that the tail was not cut off either.
  */
-export async function verifyChain(db: Db, incidentId: string, expectedHead?: string): Promise<ChainReport | null> {
+export async function verifyChain(
+  db: Db | Trx,
+  incidentId: string,
+  expectedHead?: string,
+): Promise<ChainReport | null> {
   const head = await db
     .selectFrom('incident')
     .select(['headHash', 'nextSeq'])

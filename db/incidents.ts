@@ -342,3 +342,9 @@ export async function reopenIncident(trx: Trx, id: string): Promise<void> {
     .where('id', '=', id)
     .execute()
 }
+
+/** Ids in their own order, which is that of their making. */
+export async function incidentIdsAfter(db: Db, after: string, limit: number): Promise<string[]> {
+  const rows = await db.selectFrom('incident').select('id').where('id', '>', after).orderBy('id').limit(limit).execute()
+  return rows.map(({ id }) => id)
+}

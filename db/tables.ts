@@ -6,6 +6,7 @@ import type { DeviceTables } from './tables/device.ts'
 import type { EffectTables } from './tables/effect.ts'
 import type { IncidentTables } from './tables/incident.ts'
 import type { InventoryTables } from './tables/inventory.ts'
+import type { MetricTables } from './tables/metric.ts'
 import type { PlacementTables } from './tables/placement.ts'
 import type { SlackTables } from './tables/slack.ts'
 
@@ -22,4 +23,5 @@ export type Database = IncidentTables &
   InventoryTables &
   ConfigTables &
   DeliveryTables &
-  SlackTables
+  SlackTables &
+  MetricTables

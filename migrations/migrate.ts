@@ -19,6 +19,7 @@ import * as placement from './0015-placement.ts'
 import * as platformEffect from './0016-platform-effect.ts'
 import * as devices from './0017-devices.ts'
 import * as lifecycle from './0018-lifecycle.ts'
+import * as auditChain from './0019-audit-chain.ts'
 import * as decisionTokens from './0020-decision-tokens.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
@@ -41,6 +42,7 @@ const migrations: Record<string, Migration> = {
   '0016-platform-effect': platformEffect,
   '0017-devices': devices,
   '0018-lifecycle': lifecycle,
+  '0019-audit-chain': auditChain,
   '0020-decision-tokens': decisionTokens,
 }
 

@@ -34,7 +34,7 @@ export const supposition = z.union([
   z.strictObject({
     command: z.string().max(64_000),
     hosts: z.array(z.string()).max(500).optional(),
-    directory: z.string().startsWith('/').optional(),
+    directory: z.string().regex(/^\//, 'begins with /').optional(),
   }),
   z.strictObject({
     tool: z.string(),

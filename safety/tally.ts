@@ -1,7 +1,8 @@
 import type { IncidentEvent } from '../domain/event.ts'
 import { allowances, refusalOf, refusals } from '../domain/refusal.ts'
+import { resourceKind } from '../domain/resource.ts'
 
-/** Counters of seed 001, section 9. Names as they stand on `/metrics`, without the product's prefix. */
+/** Names as they stand on `/metrics`, without the product's prefix. */
 export const safetyCounters = {
   fsm_tool_block: 'Calls stopped because a write was not verified or nothing was looked at yet.',
   fsm_final_block: 'Resolutions stopped by an open verification or for want of evidence.',
@@ -13,29 +14,51 @@ export const safetyCounters = {
   agentic_iterations: 'Turns of the model.',
   judgements: 'Calls judged, by verdict and code.',
   security_events: 'Forgeries and fenced runs.',
+  approval_decisions: 'Decisions that were recorded, by the door they came through.',
 } as const
 export type SafetyCounter = keyof typeof safetyCounters
 
-/** The labels of each counter. Values come from closed sets only: words of this code, never of a model or an alert. */
+/**
+ * The labels of each counter. Values come from closed sets, words of this code. Two come from outside and are cut to a short
+ * form here and to fifty values where they are stored: `model`, as the server calls it, and `provider`, whom the settings name.
+ */
 export const safetyLabels: Record<SafetyCounter, readonly string[]> = {
   fsm_tool_block: ['phase', 'tool'],
   fsm_final_block: ['phase', 'code'],
   strict_resolution_block: ['tool', 'code'],
-  routing_mismatch_block: ['tool'],
-  phantom_detected: ['where'],
+  routing_mismatch_block: ['tool', 'target_kind', 'child_kind'],
+  phantom_detected: ['provider', 'model', 'where'],
   auto_recovery_attempt: ['code', 'tool'],
   auto_recovery_success: ['code', 'tool'],
-  agentic_iterations: ['protocol'],
+  agentic_iterations: ['provider', 'model', 'protocol'],
   judgements: ['verdict', 'code'],
   security_events: ['code'],
+  approval_decisions: ['decision', 'via'],
 }
 
 type Increment = { counter: SafetyCounter; labels: Record<string, string> }
 
-/** What is pending recovery: by incident, attempt and tool. Folding goes on where it stopped. */
-export type Recovering = Map<string, string>
+/** What folding remembers of incidents that are still open. It goes on where it stopped. */
+export type Memory = {
+  /** What is pending recovery: by incident, attempt and tool. */
+  recovering: Map<string, string>
+  /** The model that answered last, by incident. */
+  models: Map<string, string>
+}
+
+export const emptyMemory = (): Memory => ({ recovering: new Map(), models: new Map() })
+
+/** Far more than there are open incidents: a run that never ends keeps no place for ever. */
+const remembered = 2_000
+
+/** The words that rows are read with: the names of tools that there are, and who serves the model. */
+export type Words = { tools: ReadonlySet<string>; provider: string }
 
 const phases = new Set(['RESOLVING', 'READING', 'VERIFYING'])
+const kinds: ReadonlySet<string> = new Set(resourceKind.options)
+const decisions = new Set(['approve', 'deny'])
+/** Doors that decisions come through. */
+const doors = new Set(['api', 'cli', 'page', 'slack', 'signal', 'update', 'temporal', 'edit'])
 const verdicts = new Set(['run', 'ask', 'refuse'])
 const securityCodes = new Set([
   'FORGED_RUN',
@@ -43,48 +66,62 @@ const securityCodes = new Set([
   'SPENT_TOKEN',
   'FOREIGN_TOKEN',
   'LATE_TOKEN',
+  'OTHER_VERDICT',
+  'TOKEN_EXPOSED',
+  'FORGED_CANCEL',
   'ROLE_LOST',
   'OWN_RUN',
   'STALE_RUN',
   'UNJUDGED',
+  'FORGED_REQUEST',
+  'STALE_REQUEST',
+  'REPLAYED_REQUEST',
 ])
 
-/** What one row adds to the counters. `tools` are the names that there are; any other is `unknown`. */
-export function tally(event: IncidentEvent, recovering: Recovering, tools: ReadonlySet<string>): Increment[] {
+/** What one row adds to the counters. A name that is no tool is `unknown`. */
+export function tally(event: IncidentEvent, memory: Memory, words: Words): Increment[] {
   switch (event.kind) {
     case 'model_answered': {
       const protocol = event.metadata.finishReason.startsWith('json:') ? 'json' : 'native'
-      return [{ counter: 'agentic_iterations', labels: { protocol } }]
+      const model = labelOf(event.metadata.model)
+      remember(memory.models, event.incidentId, model)
+      return [{ counter: 'agentic_iterations', labels: { provider: words.provider, model, protocol } }]
     }
     case 'correction_sent':
       if (event.metadata.code !== 'phantom_claim') return []
-      return [{ counter: 'phantom_detected', labels: { where: 'prose' } }]
+      return [phantom(event, memory, words, 'prose')]
+    case 'approval_decided': {
+      const { decision, via } = event.metadata
+      const labels = { decision: oneOf(decisions, decision), via: oneOf(doors, via) }
+      return [{ counter: 'approval_decisions', labels }]
+    }
     case 'security_event':
       return [{ counter: 'security_events', labels: { code: oneOf(securityCodes, event.metadata.code) } }]
     case 'call_judged':
-      return judged(event, recovering, tools)
+      return judged(event, memory, words)
     case 'tool_finished':
-      return finished(event, recovering, tools)
+      return finished(event, memory.recovering, words.tools)
     case 'resolved':
     case 'escalated':
     case 'cancelled':
-      forget(recovering, event.incidentId)
+      forget(memory, event.incidentId)
       return []
     default:
       return []
   }
 }
 
-function judged(event: IncidentEvent<'call_judged'>, recovering: Recovering, tools: ReadonlySet<string>): Increment[] {
+function judged(event: IncidentEvent<'call_judged'>, memory: Memory, words: Words): Increment[] {
+  const { recovering } = memory
   const { verdict, code, phase, effect, corrected = [] } = event.metadata
-  const tool = oneOf(tools, event.metadata.tool)
+  const tool = oneOf(words.tools, event.metadata.tool)
   const word = verdict === 'refuse' ? codeOf(code) : allowOf(code)
   const added: Increment[] = [{ counter: 'judgements', labels: { verdict: oneOf(verdicts, verdict), code: word } }]
   for (const each of corrected) {
     const labels = { code: codeOf(each.code), tool }
-    if (each.code === 'ROUTING_MISMATCH') added.push({ counter: 'routing_mismatch_block', labels: { tool } })
+    if (each.code === 'ROUTING_MISMATCH') added.push(misrouted(event, tool, each))
     added.push({ counter: 'auto_recovery_attempt', labels })
-    recovering.set(keyOf(event, each.code), each.code)
+    remember(recovering, keyOf(event, each.code), each.code)
   }
   if (verdict !== 'refuse') return added
   const at = oneOf(phases, phase ?? '')
@@ -94,19 +131,45 @@ function judged(event: IncidentEvent<'call_judged'>, recovering: Recovering, too
   if (effect === 'terminal') added.push({ counter: 'fsm_final_block', labels: { phase: at, code: word } })
   if (errorClass === 'STRICT_RESOLUTION')
     added.push({ counter: 'strict_resolution_block', labels: { tool, code: word } })
-  if (code === 'ROUTING_MISMATCH') added.push({ counter: 'routing_mismatch_block', labels: { tool } })
-  if (code === 'PHANTOM_CLAIM' || code === 'CLAIM_NOT_SHOWN')
-    added.push({ counter: 'phantom_detected', labels: { where: 'claim' } })
+  if (code === 'ROUTING_MISMATCH') added.push(misrouted(event, tool, event.metadata.details ?? {}))
+  if (code === 'PHANTOM_CLAIM' || code === 'CLAIM_NOT_SHOWN') added.push(phantom(event, memory, words, 'claim'))
   if (recoverable) {
     added.push({ counter: 'auto_recovery_attempt', labels: { code: word, tool } })
-    recovering.set(keyOf(event, code), code)
+    remember(recovering, keyOf(event, code), code)
   }
   return added
 }
 
+function phantom(event: IncidentEvent, { models }: Memory, { provider }: Words, where: 'claim' | 'prose'): Increment {
+  return { counter: 'phantom_detected', labels: { provider, model: models.get(event.incidentId) ?? 'unknown', where } }
+}
+
+/**
+ * What was addressed and what was meant on it, by their kinds. A refused call still names its host among its targets; one that code
+ * put right names what was meant, and what it had named was a host of some kind.
+ */
+function misrouted(event: IncidentEvent<'call_judged'>, tool: string, more: Record<string, unknown>): Increment {
+  const kindOf = (id: unknown) => event.metadata.targets?.find((target) => target.id === id)?.kind
+  const meant = typeof more.target === 'string' ? more.target.split(':')[0] : kindOf(more.to)
+  const labels = { tool, target_kind: kindOf(more.host) ?? 'host', child_kind: oneOf(kinds, meant ?? '') }
+  return { counter: 'routing_mismatch_block', labels }
+}
+
+function remember(map: Map<string, string>, key: string, value: string): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > remembered && oldest !== undefined) map.delete(oldest)
+}
+
+/** What others wrote, as a label: short, and nothing but plain characters. */
+export function labelOf(text: string): string {
+  return text.replace(/[^A-Za-z0-9_.:/@-]+/g, '_').slice(0, 64) || 'unknown'
+}
+
 function finished(
   event: IncidentEvent<'tool_finished'>,
-  recovering: Recovering,
+  recovering: Memory['recovering'],
   tools: ReadonlySet<string>,
 ): Increment[] {
   if (!event.metadata.result.ok) return []
@@ -125,7 +188,8 @@ function keyOf(event: IncidentEvent<'call_judged'> | IncidentEvent<'tool_finishe
   return `${event.incidentId} ${event.attempt} ${event.metadata.tool} ${code}`
 }
 
-function forget(recovering: Recovering, incidentId: string): void {
+function forget({ recovering, models }: Memory, incidentId: string): void {
+  models.delete(incidentId)
   for (const key of recovering.keys()) if (key.startsWith(`${incidentId} `)) recovering.delete(key)
 }
 

@@ -1,14 +1,16 @@
 import { flushCompileCache } from 'node:module'
 import { serve } from '@hono/node-server'
-import { Hono } from 'hono'
 import pino from 'pino'
 import { createCoreClient } from '../clients/core.ts'
 import { createSlackClient } from '../clients/slack/client.ts'
 import { readConfig, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
+import { noteProvider } from '../db/metric-counters.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
+import { labelOf } from '../safety/tally.ts'
 import { startDeliveries } from './deliver.ts'
 import { giveBackWhenIdle } from './give-back.ts'
+import { healthApp } from './health.ts'
 import { startLooks } from './looks.ts'
 import { startSlack } from './slack.ts'
 import { startWorkers } from './workers.ts'
@@ -29,13 +31,9 @@ const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGE
 const looks = startLooks({ db, core, log })
 const stopGivingBack = giveBackWhenIdle(log)
 
-const health = new Hono()
-health.get('/livez', (context) => context.json({ status: 'ok' }))
-health.get('/readyz', (context) => {
-  const states = workers.states()
-  const ready = states.every((state) => state === 'RUNNING')
-  return context.json({ status: ready ? 'ok' : 'starting', workers: states }, ready ? 200 : 503)
-})
+const provider = labelOf(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
+await noteProvider(db, provider).catch((error) => log.warn({ err: error }, 'who serves the model was not noted'))
+const health = healthApp(db, workers.states)
 const server = serve({ fetch: health.fetch, port: config.WORKER_PORT, hostname: config.HOST })
 log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker is ready')
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.

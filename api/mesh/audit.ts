@@ -69,7 +69,7 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
     summary: 'Asks a device for the chain of its journal, without what its entries say',
     description: 'From an entry on, as many as the device tells at once. `first` is the oldest that it still has.',
     params: deviceParams,
-    query: z.object({ cursor: z.coerce.number().int().nonnegative().default(0) }),
+    query: z.object({ cursor: z.coerce.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER).default(0) }),
     answer: pageOf(journalEntry).extend({ first: z.number().int(), last: z.number().int() }),
     example: {
       items: [

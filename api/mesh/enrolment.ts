@@ -8,6 +8,7 @@ import { afterFailure } from '../attempts.ts'
 import { limitBody } from '../body-limit.ts'
 import type { ApiDeps } from '../deps.ts'
 import type { Context, Env } from '../hono.ts'
+import { jsonBody } from '../json-body.ts'
 import { Problem } from '../problem.ts'
 import { requireMesh } from './executor.ts'
 import { isStale, renewManifest } from './manifest.ts'
@@ -56,7 +57,7 @@ async function current(deps: ApiDeps, mesh: ReturnType<typeof requireMesh>, devi
 }
 
 async function read(c: Context) {
-  const parsed = shown.safeParse(await c.req.json().catch(() => null))
+  const parsed = shown.safeParse(await jsonBody(c))
   if (!parsed.success) throw new Problem(422, 'INVALID', 'Send { "token": … }.')
   return parsed.data
 }

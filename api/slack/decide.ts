@@ -98,7 +98,6 @@ async function decideAs(
     return await settledByNow(deps, approval.id, message)
   }
   if (decided.outcome === 'repeated') return 'You had decided so before.'
-  metrics.decisions.inc({ decision, via: 'slack' })
   await wake(deps, decided.incidentId)
   return decided.status === 'pending'
     ? 'Your decision is recorded. Somebody else has to agree as well.'

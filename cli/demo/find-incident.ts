@@ -53,8 +53,8 @@ export async function incidentOf(api: Core, fault: Fault, signal?: AbortSignal):
     for (const incident of about.reverse()) {
       if (await hasNewAlert(api, incident, fault)) return await taken(incident, fault)
     }
-    const open = about.find(({ status }) => !closedStatuses.includes(status))
-    if (open && Date.now() > begun + newWithinMs) return open
+    const joined = Date.now() > begun + newWithinMs ? await firingBefore(api, about) : null
+    if (joined) return joined
     await delay(300, undefined, { signal })
   }
   throw new CommandFailed(
@@ -63,17 +63,31 @@ export async function incidentOf(api: Core, fault: Fault, signal?: AbortSignal):
   )
 }
 
+/** An open one whose alert still fires: a fault that only repeats it begins no other. One that is open without an alert is not meant. */
+async function firingBefore(api: Core, about: readonly AnIncident[]): Promise<AnIncident | null> {
+  for (const incident of about.filter(({ status }) => !closedStatuses.includes(status))) {
+    if ((await alertsOf(api, incident)).some(({ status }) => status === 'firing')) return incident
+  }
+  return null
+}
+
 function incidentsOf(api: Core, type: string): Promise<AnIncident[]> {
-  return listAll(api, `/api/v1/incidents?type=${type}&limit=50`, anIncident, 50)
+  return listAll(api, `/api/v1/incidents?type=${type}&limit=200`, anIncident, 200)
 }
 
 function isAbout({ resource, title }: AnIncident, { on, target, hosts }: Fault): boolean {
   const names = [on, target, ...hosts]
-  return resource ? names.includes(resource.id) : names.some((name) => title.includes(name))
+  // Whole names: node-1 is not meant where node-11 is named.
+  const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
+  return resource ? names.includes(resource.id) : names.some((name) => words.includes(name))
 }
 
-async function hasNewAlert(api: Core, { id }: AnIncident, { at }: Fault): Promise<boolean> {
-  const { alerts } = surroundings.parse(await api.get(`/api/v1/incidents/${id}/surroundings`))
+async function alertsOf(api: Core, { id }: AnIncident) {
+  return surroundings.parse(await api.get(`/api/v1/incidents/${id}/surroundings`)).alerts
+}
+
+async function hasNewAlert(api: Core, incident: AnIncident, { at }: Fault): Promise<boolean> {
+  const alerts = await alertsOf(api, incident)
   // Both are times of the lab's clock.
   return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
 }

@@ -55,5 +55,10 @@ export type AccessTables = {
     subject: string
     detail: string
     address: string | null
+    /** The database sets this and the two below at each insert; numbers are dense from 1. */
+    seq: ColumnType<number, never, never>
+    prevHash: ColumnType<string, never, never>
+    hash: ColumnType<string, never, never>
   }
+  auditHead: { id: ColumnType<number, never, never>; seq: number; hash: string }
 }

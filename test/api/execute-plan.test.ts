@@ -292,7 +292,7 @@ test('a body with a key given twice, or with bytes that are no text, is planned 
   })
   expect(answer.status).toBe(400)
   expect(await answer.json()).toMatchObject({
-    code: 'INVALID_PROBLEM',
+    code: 'BAD_REQUEST',
     detail: expect.stringMatching(/byte \d+ is not UTF-8/),
   })
 })

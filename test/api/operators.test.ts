@@ -48,8 +48,54 @@ test('only an admin sees and changes people', async () => {
 test('nobody makes less of themselves, so that an admin remains', async () => {
   expect((await put('admin', { role: 'viewer' })).body.code).toBe('OWN_ROLE')
   expect((await put('admin', { role: 'admin', disabled: true })).body.code).toBe('OWN_ROLE')
-  expect((await put('admin', { role: 'admin', maxRisk: 'high' })).status).toBe(200)
-  await put('admin', { role: 'admin' })
+  expect((await put('admin', { role: 'admin', maxRisk: 'high' })).body.code).toBe('OWN_ROLE')
+  expect((await put('admin', { role: 'admin', incidentTypes: ['disk_pressure'] })).body.code).toBe('OWN_ROLE')
+  expect((await put('admin', { role: 'admin' })).status).toBe(200)
+})
+
+test('nobody grants what they do not have: neither a role, nor a risk, nor a type, nor a member ID', async () => {
+  const mint = async (body: object, as?: string) =>
+    (await api.post('/tokens', { body, as })).body.token as unknown as string
+  const as = await mint({ name: 'people alone', role: 'admin', scopes: ['manage_operators', 'read'] })
+  await put('vera', { role: 'viewer', maxRisk: 'low', incidentTypes: ['disk_pressure'] })
+  const tried = async (name: string, body: object, token = as) => {
+    const { status, body: answer } = await api.put(`/operators/${name}`, {
+      body: { ...everything, ...body },
+      as: token,
+    })
+    return answer.code ?? status
+  }
+  for (const role of ['operator', 'approver', 'admin']) expect(await tried('vera', { role })).toBe('TOO_STRONG')
+  for (const role of ['operator', 'approver', 'admin']) expect(await tried('new', { role })).toBe('TOO_STRONG')
+  expect((await api.get('/operators/vera')).body).toMatchObject({ role: 'viewer', maxRisk: 'low' })
+  expect((await api.get('/operators/new')).status).toBe(404)
+  // A member of Slack acts as the person they are here: with it go the decisions of an approver.
+  await put('paul', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })
+  const asPaul = { maxRisk: 'high', incidentTypes: ['disk_pressure'] }
+  expect(await tried('paul', { ...asPaul, slackUserId: 'U012MINE' })).toBe('TOO_STRONG')
+  expect(await tried('paul', { ...asPaul, maxRisk: 'critical' })).toBe('TOO_STRONG')
+  expect(await tried('paul', { ...asPaul, incidentTypes: null })).toBe('TOO_STRONG')
+  // Taking away, and what stays as it was, need nothing but the permission.
+  expect(await tried('paul', asPaul)).toBe(200)
+  expect(await tried('paul', { ...asPaul, maxRisk: 'low' })).toBe(200)
+  expect(await tried('paul', { ...asPaul, maxRisk: 'low', disabled: true })).toBe(200)
+  expect(await tried('paul', { ...asPaul, maxRisk: 'low' })).toBe('TOO_STRONG')
+})
+
+test('an admin who decides about some risks and types makes nobody who decides about more, and mints no token of one', async () => {
+  await put('lena', { role: 'admin', maxRisk: 'medium', incidentTypes: ['disk_pressure'] })
+  const as = await tokenOf('lena', 'admin')
+  const tried = async (name: string, body: object) =>
+    (await api.put(`/operators/${name}`, { body: { ...everything, ...body }, as })).status
+  const own = { maxRisk: 'medium', incidentTypes: ['disk_pressure'] }
+  expect(await tried('moritz', own)).toBe(200)
+  expect(await tried('nils', { ...own, maxRisk: 'high' })).toBe(403)
+  expect(await tried('nils', { ...own, incidentTypes: ['disk_pressure', 'replication_lag'] })).toBe(403)
+  expect(await tried('lena', { role: 'admin', incidentTypes: null })).toBe(403)
+  const minted = (operator: string) =>
+    api.post('/tokens', { body: { name: `of ${operator}`, role: 'approver', operator }, as })
+  expect((await minted('moritz')).status).toBe(201)
+  expect((await minted('approver')).body.code).toBe('TOO_STRONG')
 })
 
 test('a decision token is minted for the risks and types of its person alone', async () => {

@@ -9,13 +9,21 @@ const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 3, 0, second)).to
 const node = 'node-web-osl-1a'
 const fault = { fault: 'service_down', target: node, on: node, hosts: [], at: at(10) } as unknown as Fault
 
-type Stored = { id: string; on?: string; status?: string; closedAt?: string | null; alerts: string[] }
+type Stored = {
+  id: string
+  /** Null: the incident names no resource, only its title does. */
+  on?: string | null
+  title?: string
+  status?: string
+  closedAt?: string | null
+  alerts: string[]
+}
 
 /** An API that knows these incidents, newest first, each with the starts of its alerts. */
 function apiWith(stored: Stored[]): Core {
-  const items = stored.map(({ id, on = node, status = 'open', closedAt = null }) => ({
-    ...{ ...incidentExample, id, status, closedAt, type: 'service_down', title: 'Node down' },
-    resource: { kind: 'node', id: on },
+  const items = stored.map(({ id, on = node, title = 'Node down', status = 'open', closedAt = null }) => ({
+    ...{ ...incidentExample, id, status, closedAt, type: 'service_down', title },
+    resource: on === null ? null : { kind: 'node', id: on },
   }))
   const get = async (path: string) => {
     const about = stored.find(({ id }) => path.includes(`/${id}/surroundings`))
@@ -50,6 +58,14 @@ test.each<[string, Stored[], string]>([
       { id: 'inc_first', alerts: [at(11)] },
     ],
     'inc_first',
+  ],
+  [
+    'the one whose title names the place, not one with a longer name',
+    [
+      { id: 'inc_own', on: null, title: `${node}: down`, alerts: [at(12)] },
+      { id: 'inc_longer', on: null, title: `${node}-2 is down`, alerts: [at(11)] },
+    ],
+    'inc_own',
   ],
 ])('the incident of a fault is %s', async (_, stored, expected) => {
   expect((await incidentOf(apiWith(stored), fault)).id).toBe(expected)

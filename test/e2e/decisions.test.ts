@@ -94,3 +94,8 @@ test('a denial by signal ends it with its reason, and a risk that configuration 
   })
   expect(JSON.stringify(events.find((event) => event.kind === 'escalated'))).toContain('a deploy is running')
 }, 300_000)
+
+test('what is stored of all this holds against the log', async () => {
+  expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
+  expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
+})

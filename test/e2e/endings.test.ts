@@ -150,3 +150,8 @@ test('a person who takes a running incident ends its attempt, and it is theirs',
   const given = await spine.post(`/incidents/${id}/give-back`, {})
   expect(given.body).toMatchObject({ status: 'escalated', owner: null })
 })
+
+test('what is stored of all this holds against the log', async () => {
+  expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
+  expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
+})

@@ -78,3 +78,21 @@ test('a revoked grant counts no more, and a high risk is never granted', async (
   const refused = await decided(asked, { grant: { uses: 1, hours: 1 } })
   expect([refused.status, refused.body.code]).toEqual([422, 'NOT_GRANTABLE'])
 }, 300_000)
+
+test('what is stored of all this holds against the log', async () => {
+  expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
+  expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
+})
+
+test('the API and the worker count the same in the log, with the model and who serves it', async () => {
+  const scrape = async (url: string) =>
+    (await (await fetch(`${url}/metrics`)).text()).split('\n').filter((line) => line.startsWith('nightshift_agentic'))
+  const counted = await spine.until('both to have counted every turn', async () => {
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::int as count from incident_event where kind = 'model_answered'`.execute(spine.db)
+    const [api, worker] = await Promise.all([scrape(spine.url), scrape(spine.workerUrl)])
+    const total = api?.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+    return total === rows[0]?.count && JSON.stringify(api) === JSON.stringify(worker) && api
+  })
+  expect(counted).toEqual([expect.stringContaining(`{provider="${new URL(spine.runbookUrl).host}",model=`)])
+})

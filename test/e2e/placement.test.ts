@@ -107,3 +107,8 @@ test('a step that fails is a row, and the incident is not called resolved', asyn
   )
   expect(await complaints('step_fails', 'host-ams-1')).toEqual([])
 }, 300_000)
+
+test('what is stored of all this holds against the log', async () => {
+  expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
+  expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
+})

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { type Recovering, tally } from '../../safety/tally.ts'
+import { emptyMemory, type Memory, tally } from '../../safety/tally.ts'
 import { row } from '../support/events.ts'
 
-const names = new Set(['converge_shard', 'get_shard', 'exec'])
-const counted = (event: IncidentEvent, recovering: Recovering = new Map()) =>
-  tally(event, recovering, names).map(({ counter, labels }) => [counter, labels])
+const words = { tools: new Set(['converge_shard', 'get_shard', 'exec']), provider: 'models.example:8000' }
+const counted = (event: IncidentEvent, memory: Memory = emptyMemory()) =>
+  tally(event, memory, words).map(({ counter, labels }) => [counter, labels])
 
 const judged = (metadata: Record<string, unknown>, more: { attempt?: number } = {}): IncidentEvent =>
   row(
@@ -22,31 +22,33 @@ describe('a turn of the model', () => {
     ['stop', 'native'],
     ['stopped by json:', 'native'],
   ])('that ended by %j counts as %s', (finishReason, protocol) => {
-    expect(counted(row('model_answered', { finishReason }))).toEqual([['agentic_iterations', { protocol }]])
+    expect(counted(row('model_answered', { finishReason, model: 'Qwen/Qwen2.5 72B' }))).toEqual([
+      ['agentic_iterations', { provider: 'models.example:8000', model: 'Qwen/Qwen2.5_72B', protocol }],
+    ])
   })
 })
 
 describe('a correction', () => {
   test('for a claim in plain words is a phantom, any other is none', () => {
     expect(counted(row('correction_sent', { code: 'phantom_claim', text: '' }))).toEqual([
-      ['phantom_detected', { where: 'prose' }],
+      ['phantom_detected', { provider: 'models.example:8000', model: 'unknown', where: 'prose' }],
     ])
     expect(counted(row('correction_sent', { code: 'malformed_json', text: '' }))).toEqual([])
   })
 
   test('of a call by code is counted under what was wrong, and is an attempt to recover', () => {
-    const recovering: Recovering = new Map()
+    const memory = emptyMemory()
     const corrected = [
       { code: 'ROUTING_MISMATCH', field: 'target', from: 'a', to: 'b' },
       { code: 'UNBOUNDED_COMMAND', field: 'command', from: 'a', to: 'b' },
     ]
-    expect(counted(judged({ verdict: 'run', code: 'READ_COMMAND', corrected }), recovering)).toEqual([
+    expect(counted(judged({ verdict: 'run', code: 'READ_COMMAND', corrected }), memory)).toEqual([
       ['judgements', { verdict: 'run', code: 'READ_COMMAND' }],
-      ['routing_mismatch_block', { tool: 'exec' }],
+      ['routing_mismatch_block', { tool: 'exec', target_kind: 'host', child_kind: 'unknown' }],
       ['auto_recovery_attempt', { code: 'ROUTING_MISMATCH', tool: 'exec' }],
       ['auto_recovery_attempt', { code: 'UNBOUNDED_COMMAND', tool: 'exec' }],
     ])
-    expect(counted(finished('exec'), recovering)).toEqual([
+    expect(counted(finished('exec'), memory)).toEqual([
       ['auto_recovery_success', { code: 'ROUTING_MISMATCH', tool: 'exec' }],
       ['auto_recovery_success', { code: 'UNBOUNDED_COMMAND', tool: 'exec' }],
     ])
@@ -75,7 +77,7 @@ describe('a refusal', () => {
       'of a host where a guest was meant',
       { code: 'ROUTING_MISMATCH' },
       [
-        ['routing_mismatch_block', { tool: 'exec' }],
+        ['routing_mismatch_block', { tool: 'exec', target_kind: 'host', child_kind: 'unknown' }],
         ['auto_recovery_attempt', { code: 'ROUTING_MISMATCH', tool: 'exec' }],
       ],
     ],
@@ -120,25 +122,77 @@ describe('what is pending', () => {
     ['not by a failure', finished('exec', { ok: false }), 0],
     ['not by a success in another attempt', finished('exec', { attempt: 2 }), 0],
   ])('is recovered %s', (_title, event, successes) => {
-    const recovering: Recovering = new Map()
-    counted(refused, recovering)
-    expect(counted(event, recovering)).toHaveLength(successes)
-    expect(recovering.size).toBe(1 - successes)
+    const memory = emptyMemory()
+    counted(refused, memory)
+    expect(counted(event, memory)).toHaveLength(successes)
+    expect(memory.recovering.size).toBe(1 - successes)
   })
 
   test.each(['resolved', 'escalated', 'cancelled'] as const)('is forgotten when its incident is %s', (kind) => {
-    const recovering: Recovering = new Map([['inc_other 1 exec STRICT_RESOLUTION', 'STRICT_RESOLUTION']])
-    counted(refused, recovering)
-    expect(counted(row(kind, {} as never), recovering)).toEqual([])
-    expect([...recovering.keys()]).toEqual(['inc_other 1 exec STRICT_RESOLUTION'])
+    const memory = emptyMemory()
+    memory.recovering.set('inc_other 1 exec STRICT_RESOLUTION', 'STRICT_RESOLUTION')
+    counted(refused, memory)
+    expect(counted(row(kind, {} as never), memory)).toEqual([])
+    expect([...memory.recovering.keys()]).toEqual(['inc_other 1 exec STRICT_RESOLUTION'])
   })
 
   test('stays while its incident goes on', () => {
-    const recovering: Recovering = new Map()
-    counted(refused, recovering)
-    expect(counted(row('commented', { text: 'x' }), recovering)).toEqual([])
-    expect(recovering.size).toBe(1)
+    const memory = emptyMemory()
+    counted(refused, memory)
+    expect(counted(row('commented', { text: 'x' }), memory)).toEqual([])
+    expect(memory.recovering.size).toBe(1)
   })
+})
+
+describe('a host where a guest was meant', () => {
+  test.each<[string, Record<string, unknown>, string, string]>([
+    [
+      'and the call was refused',
+      {
+        ...{ verdict: 'refuse', code: 'ROUTING_MISMATCH', targets: [{ kind: 'node', id: 'delly' }] },
+        details: { field: 'on', host: 'delly', more_specific: ['vm:delly:141'], target: 'vm:delly:141' },
+      },
+      'node',
+      'vm',
+    ],
+    [
+      'and code put the call right',
+      {
+        ...{ verdict: 'run', code: 'READ', targets: [{ kind: 'vm', id: '141' }] },
+        corrected: [{ code: 'ROUTING_MISMATCH', field: 'on', from: 'delly', to: '141' }],
+      },
+      'host',
+      'vm',
+    ],
+    [
+      'in a row that tells something else',
+      { verdict: 'refuse', code: 'ROUTING_MISMATCH', targets: [], details: { target: '<b>:x' } },
+      'host',
+      'unknown',
+    ],
+  ])('%s is counted by both kinds', (_title, metadata, target_kind, child_kind) => {
+    const labels = { tool: 'exec', target_kind, child_kind }
+    expect(counted(judged(metadata))).toContainEqual(['routing_mismatch_block', labels])
+  })
+})
+
+test('a phantom is counted under the model that answered last, until its incident ends', () => {
+  const memory = emptyMemory()
+  const phantom = row('correction_sent', { code: 'phantom_claim', text: '' })
+  counted(row('model_answered', { finishReason: 'stop', model: 'glm-5' }), memory)
+  const of = (model: string) => [['phantom_detected', { provider: 'models.example:8000', model, where: 'prose' }]]
+  expect(counted(phantom, memory)).toEqual(of('glm-5'))
+  counted(row('resolved', {} as never), memory)
+  expect(counted(phantom, memory)).toEqual(of('unknown'))
+})
+
+test('what is remembered of incidents that never end has a limit', () => {
+  const memory = emptyMemory()
+  for (let incident = 0; incident < 2_100; incident += 1) {
+    counted({ ...row('model_answered', { finishReason: 'stop', model: 'm' }), incidentId: `inc_${incident}` }, memory)
+  }
+  expect(memory.models.size).toBe(2_000)
+  expect(memory.models.has('inc_2099')).toBe(true)
 })
 
 test('a security event is counted by its word', () => {

@@ -1,15 +1,15 @@
 import { expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { type Recovering, safetyLabels, tally } from '../../safety/tally.ts'
+import { emptyMemory, type Memory, safetyLabels, tally } from '../../safety/tally.ts'
 import { live } from '../simulation/life.ts'
 import { facts } from '../simulation/platform.ts'
 import { row } from '../support/events.ts'
 
-const names = new Set(facts.keys())
+const words = { tools: new Set(facts.keys()), provider: 'models.example:8000' }
 const judged = (metadata: Record<string, unknown>): IncidentEvent =>
   row('call_judged', { callId: 'c1_0', tool: 'converge_shard', arguments: {}, effect: 'write', ...metadata } as never)
-const counted = (event: IncidentEvent, recovering: Recovering = new Map()) =>
-  tally(event, recovering, names).map(({ counter, labels }) => `${counter} ${Object.values(labels).join(' ')}`)
+const counted = (event: IncidentEvent, memory: Memory = emptyMemory()) =>
+  tally(event, memory, words).map(({ counter, labels }) => `${counter} ${Object.values(labels).join(' ')}`)
 
 test.each([
   [
@@ -30,29 +30,33 @@ test.each([
   [
     'a host where a guest was meant',
     { verdict: 'refuse', code: 'ROUTING_MISMATCH' },
-    'routing_mismatch_block converge_shard',
+    'routing_mismatch_block converge_shard host unknown',
   ],
-  ['a claim without a row', { verdict: 'refuse', code: 'PHANTOM_CLAIM', effect: 'terminal' }, 'phantom_detected claim'],
+  [
+    'a claim without a row',
+    { verdict: 'refuse', code: 'PHANTOM_CLAIM', effect: 'terminal' },
+    'phantom_detected models.example:8000 unknown claim',
+  ],
   ['a judgement', { verdict: 'run', code: 'READ' }, 'judgements run READ'],
 ])('%s is counted', (_title, metadata, expected) => {
   expect(counted(judged(metadata))).toContain(expected)
 })
 
 test('a refusal the same tool got past is a recovery, and counted once', () => {
-  const recovering: Recovering = new Map()
-  expect(counted(judged({ verdict: 'refuse', code: 'STRICT_RESOLUTION' }), recovering)).toContain(
+  const memory = emptyMemory()
+  expect(counted(judged({ verdict: 'refuse', code: 'STRICT_RESOLUTION' }), memory)).toContain(
     'auto_recovery_attempt STRICT_RESOLUTION converge_shard',
   )
   const done = row('tool_finished', { callId: 'c2_0', tool: 'converge_shard', result: { ok: true, meta: {} } })
-  expect(counted(done, recovering)).toEqual(['auto_recovery_success STRICT_RESOLUTION converge_shard'])
-  expect(counted(done, recovering)).toEqual([])
+  expect(counted(done, memory)).toEqual(['auto_recovery_success STRICT_RESOLUTION converge_shard'])
+  expect(counted(done, memory)).toEqual([])
 })
 
 test('what is pending is forgotten when the incident ends', () => {
-  const recovering: Recovering = new Map()
-  counted(judged({ verdict: 'refuse', code: 'STRICT_RESOLUTION' }), recovering)
-  counted(row('escalated', { reason: '', code: '', severity: 'info' }), recovering)
-  expect(recovering.size).toBe(0)
+  const memory = emptyMemory()
+  counted(judged({ verdict: 'refuse', code: 'STRICT_RESOLUTION' }), memory)
+  counted(row('escalated', { reason: '', code: '', severity: 'info' }), memory)
+  expect(memory.recovering.size).toBe(0)
 })
 
 test('no word of a model or an alert becomes a label', () => {
@@ -63,12 +67,12 @@ test('no word of a model or an alert becomes a label', () => {
 })
 
 test('every label of whole lives is among those a counter declares', async () => {
-  const recovering: Recovering = new Map()
+  const memory = emptyMemory()
   const seen = new Set<string>()
   for (let seed = 0; seed < 200; seed += 1) {
     for (const incident of (await live(seed)).world.incidents.values()) {
       for (const event of incident.rows) {
-        for (const { counter, labels } of tally(event, recovering, names)) {
+        for (const { counter, labels } of tally(event, memory, words)) {
           expect(Object.keys(labels).sort()).toEqual([...safetyLabels[counter]].sort())
           seen.add(counter)
         }

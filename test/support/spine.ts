@@ -48,6 +48,7 @@ export type Spine = {
   tokens: FirstRunTokens
   lab: ReturnType<typeof labClient>
   runbookUrl: string
+  workerUrl: string
   start(part: PartName, environment?: Record<string, string>): Promise<void>
   kill(part: PartName, signal?: NodeJS.Signals): Promise<void>
   /** Which API the following calls go to: `url` unless told otherwise. */
@@ -165,6 +166,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     tokens,
     lab: labClient(`http://127.0.0.1:${ports.lab}`, labTokens.control),
     runbookUrl: `http://127.0.0.1:${ports.runbook}`,
+    workerUrl: `http://127.0.0.1:${ports.worker}`,
 
     async start(part, environment = {}) {
       const program = programs[part]

@@ -82,6 +82,12 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
     }
   })
 
+  test('what is stored holds against its log, and the audit of before is chained', async () => {
+    expect(await ask('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
+    const { ok, rows } = await ask<{ ok: boolean; rows: number }>('/audit/verify')
+    expect([ok, rows]).toEqual([true, Math.max(rows, fixture.rows.audit?.length ?? 0)])
+  })
+
   test('the state of every attempt can be read from its rows', async () => {
     for (const { id, attempt } of recorded) {
       const events = await eventsOf(db, id)

@@ -1,0 +1,107 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { type Asking, asking, connected } from './connection.ts'
+import type { Core } from './core.ts'
+import { CommandFailed } from './exit-code.ts'
+import { inert } from './inert.ts'
+import { data, json, note, paint } from './terminal.ts'
+
+const difference = z.looseObject({ subject: z.string(), what: z.string() })
+const page = z.looseObject({
+  incidents: z.number().int(),
+  events: z.number().int(),
+  differences: z.array(difference),
+  nextCursor: z.string().nullable(),
+})
+const chain = z.looseObject({
+  ok: z.boolean(),
+  rows: z.number().int(),
+  headHash: z.string(),
+  problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
+})
+
+type Options = Asking & { all?: boolean; head?: string }
+type Verified = {
+  incidents: number
+  events: number
+  differences: z.infer<typeof difference>[]
+  audit: z.infer<typeof chain>
+}
+
+/** How often long work says on stderr how far it is. */
+const progressEveryMs = 2_000
+/** Few incidents a request, so that the answer comes in time even where each has a long log. */
+const pageSize = 20
+
+export function verifyCommand(root: Command): void {
+  asking(
+    root
+      .command('verify')
+      .description('hold what is stored against the log, and the log and the audit against their hash chains')
+      .option('--all', 'every incident with its approvals and effects, every standing grant, and the audit')
+      .option('--head <hash>', 'a head of the audit that was noted before: it must still be in the chain'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift verify --all\n  nightshift verify --all --head 9f86d081… --json\n\nOne incident alone: nightshift incidents verify ID',
+    )
+    .action(async ({ all, head, ...options }: Options) => {
+      if (!all) throw new CommandFailed('usage', 'Say --all, or verify one incident: nightshift incidents verify ID')
+      const { api } = connected(options)
+      const verified = { ...(await verifyIncidents(api)), audit: await verifyAudit(api, head) }
+      const ok = verified.differences.length === 0 && verified.audit.ok
+      if (options.json) json({ ok, ...verified })
+      else data(textOf(verified, head))
+      if (!ok) throw new CommandFailed('error', '')
+    })
+}
+
+async function verifyIncidents(api: Core): Promise<Omit<Verified, 'audit'>> {
+  const verified: Omit<Verified, 'audit'> = { incidents: 0, events: 0, differences: [] }
+  let toldAt = Date.now()
+  let cursor: string | null = null
+  do {
+    const query = new URLSearchParams({ limit: String(pageSize), ...(cursor ? { cursor } : {}) })
+    const answer: z.infer<typeof page> = page.parse(await api.get(`/api/v1/verify?${query}`))
+    verified.incidents += answer.incidents
+    verified.events += answer.events
+    verified.differences.push(...answer.differences)
+    cursor = answer.nextCursor
+    if (cursor && Date.now() - toldAt > progressEveryMs) {
+      note(
+        `${verified.incidents} incidents, ${verified.events} rows so far: ${verified.differences.length} differences.`,
+      )
+      toldAt = Date.now()
+    }
+  } while (cursor)
+  return verified
+}
+
+async function verifyAudit(api: Core, head: string | undefined): Promise<z.infer<typeof chain>> {
+  const query = head ? `?${new URLSearchParams({ head })}` : ''
+  return chain.parse(await api.get(`/api/v1/audit/verify${query}`))
+}
+
+function textOf({ incidents, events, differences, audit }: Verified, head: string | undefined): string {
+  const lines =
+    differences.length === 0
+      ? [
+          `${paint('green', '✔')} ${incidents} incidents hold against their ${events} rows, and so do approvals, effects and grants.`,
+        ]
+      : [
+          `${paint('red', '✖')} ${differences.length} differences in ${incidents} incidents with ${events} rows:`,
+          ...differences.map(({ subject, what }) => `  ${inert(subject)}: ${inert(what)}`),
+        ]
+  if (audit.problem) {
+    lines.push(
+      `${paint('red', '✖')} The chain of the audit does NOT hold at row ${audit.problem.seq}: ${inert(audit.problem.what)}`,
+    )
+  } else {
+    lines.push(
+      `${paint('green', '✔')} The chain of the audit holds: ${audit.rows} rows.`,
+      `  head ${inert(audit.headHash)}`,
+    )
+    if (head) lines.push('  The hash you named is in it, so nothing up to there was cut off or written again.')
+  }
+  return lines.join('\n')
+}
