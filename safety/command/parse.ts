@@ -1,4 +1,7 @@
 import { type Word as BashWord, forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode } from 'unbash'
+import { type Constants, noConstants, remember, waysToRead } from './constants.ts'
+import { expandValue, expandWords } from './expand.ts'
+import { outputOf } from './outputs.ts'
 
 /**
  * The shell parser behind our own interface. Everything after this file sees plain data: pipelines of simple commands, and a
@@ -37,9 +40,17 @@ export type Word = {
   quoting: 'bare' | 'whole' | 'split'
   /** The word as a glob pattern, when globbing is all that happens to it; else null. */
   pattern: string | null
+  /** What stands in the file of this name, where the text itself says so: `<(echo ls)`. */
+  content?: string
 }
 
-export type Redirection = { operator: string; target: Word; source: string }
+export type Redirection = {
+  operator: string
+  target: Word
+  /** The target as the shell will make it, where that is not as it is written. */
+  guess?: Word | null
+  source: string
+}
 
 export type Simple = {
   words: Word[]
@@ -47,6 +58,8 @@ export type Simple = {
   redirections: Redirection[]
   /** Literal text that arrives on standard input, where it can be known: a here-document, a here-string. */
   input: string | null
+  /** The words as the shell will make them, where they are not plain and the text says enough: for the hard list. */
+  guesses: Word[][]
   /** Where it stands in the source. Meaningless for nested ones. */
   start: number
   end: number
@@ -60,6 +73,10 @@ export type Tree = {
   shapes: { shape: Shape; text: string }[]
   /** The parser's first complaint. */
   error: string | null
+  /** What the text has made known so far. */
+  constants: Constants
+  /** What commands inside a loop or group read, where that is known. */
+  inherited: string | null
 }
 
 const plainNodes = new Set([
@@ -134,8 +151,8 @@ const shapeOf: Readonly<Record<string, Shape>> = {
  * Reads bash text. What the parser cannot read comes back as an error beside everything it could; null when it gave up, so that
  * nothing is known of what is inside.
  */
-export function parse(source: string): Tree | null {
-  const tree: Tree = { pipelines: [], nested: [], shapes: [], error: null }
+export function parse(source: string, constants: Constants = noConstants()): Tree | null {
+  const tree: Tree = { pipelines: [], nested: [], shapes: [], error: null, constants, inherited: null }
   try {
     visit(parseBash(source), source, tree, false)
     return tree
@@ -163,9 +180,20 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       return
     case 'Pipeline': {
       const simples: Simple[] = []
+      let printed: string | null = null
       for (const command of node.commands) {
-        if (command.type === 'Command') simples.push(simple(command, source, tree))
-        else visit(command, source, tree, nested)
+        if (command.type !== 'Command') {
+          const outer = tree.inherited
+          tree.inherited = printed ?? outer
+          visit(command, source, tree, nested)
+          tree.inherited = outer
+          printed = null
+          continue
+        }
+        const made = simple(command, source, tree)
+        made.input ??= printed
+        printed = printedBy(made)
+        simples.push(made)
       }
       if (simples.length > 0) (nested ? tree.nested : tree.pipelines).push(simples)
       return
@@ -186,8 +214,26 @@ function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
   if ((node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution') && !node.script) {
     tree.error ??= 'a substitution that cannot be read'
   }
+  if (node.type === 'Function')
+    tree.constants.functions.set(node.name.value, source.slice(node.body.pos, node.body.end))
+  if (node.type === 'For' && node.wordlist) {
+    for (const { text } of expandWords(node.wordlist, tree.constants, 0).slice(0, 8))
+      remember(tree.constants, node.name.value, [text])
+  }
   if (node.type === 'Function' && callsItself(node, node.name.value)) mark(tree, 'fork bomb', node.name.value)
+  const outer = tree.inherited
+  if (node.type === 'Redirected') tree.inherited = redirectedInput(node, tree) ?? outer
   forEachChild(node, (child) => visit(child, source, tree, true))
+  tree.inherited = outer
+}
+
+/** What a loop or a group reads by `<<<` or `<<`. */
+function redirectedInput({ redirects }: Extract<SyntaxNode, { type: 'Redirected' }>, tree: Tree): string | null {
+  for (const part of redirects) {
+    if (part.type === 'HereString' && part.target) return expandValue(part.target, tree.constants)
+    if (part.type === 'HereDoc') return part.body.text
+  }
+  return null
 }
 
 function mark(tree: Tree, shape: Shape, text: string): void {
@@ -208,7 +254,15 @@ function callsItself(node: SyntaxNode, name: string, multiplied = false): boolea
 type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
 
 function simple(node: CommandNode, source: string, tree: Tree): Simple {
-  const made: Simple = { words: [], assignments: [], redirections: [], input: null, start: node.pos, end: node.end }
+  const made: Simple = {
+    words: [],
+    assignments: [],
+    redirections: [],
+    input: null,
+    guesses: [],
+    start: node.pos,
+    end: node.end,
+  }
   if (node.name) made.words.push(word(node.name, source, tree))
   for (const part of [...node.prefix, ...node.suffix]) {
     switch (part.type) {
@@ -222,13 +276,13 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
       case 'Redirect':
         made.redirections.push({
           operator: part.operator,
-          target: part.target ? word(part.target, source, tree) : nothing,
+          ...redirected(part.target, source, tree),
           source: source.slice(part.pos, part.end),
         })
         if (part.descriptor?.type === 'FileDescriptorVariable') mark(tree, 'expansion', part.descriptor.name)
         break
       case 'HereString':
-        made.input = part.target ? word(part.target, source, tree).text : ''
+        made.input = part.target ? hereString(part.target, source, tree) : ''
         mark(tree, 'here-string', '<<<')
         break
       case 'HereDoc':
@@ -239,7 +293,65 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
         mark(tree, 'unknown', (part as SyntaxNode).type)
     }
   }
+  made.input ??= tree.inherited
+  guess(node, made, tree)
   return made
+}
+
+function redirected(target: BashWord | undefined, source: string, tree: Tree): Pick<Redirection, 'target' | 'guess'> {
+  if (!target) return { target: nothing, guess: null }
+  const written = word(target, source, tree)
+  return { target: written, guess: isPlain(written) ? null : (expandWords([target], tree.constants, 0)[0] ?? null) }
+}
+
+function hereString(target: BashWord, source: string, tree: Tree): string {
+  const written = word(target, source, tree)
+  return written.literal ? written.text : expandValue(target, tree.constants)
+}
+
+/** Follows what the command makes known, and writes its words out where the shell would. */
+function guess(node: CommandNode, made: Simple, tree: Tree): void {
+  const words = [...(node.name ? [node.name] : []), ...node.suffix.filter((part) => part.type === 'Word')]
+  if (!made.words.every(isPlain) && made.words.length > 0) {
+    const { constants } = tree
+    const ways = made.words.some(({ text }) => text.includes('$')) ? waysToRead(constants) : 1
+    for (let back = 0; back < ways; back += 1) made.guesses.push(expandWords(words, constants, back))
+  }
+  define(made, tree.constants)
+}
+
+const isPlain = ({ literal, pattern }: Word): boolean => literal || pattern !== null
+
+/** Builtins that set variables, positional parameters and aliases. */
+function define({ words, input, guesses }: Simple, constants: Constants): void {
+  const name = words[0]?.text
+  const texts = (guesses[0] ?? words).map(({ text }) => text)
+  if (name === 'set') {
+    const end = texts.indexOf('--')
+    if (end > 0) constants.positional = texts.slice(end + 1)
+  } else if (name === 'read' && input !== null) {
+    const names = texts.slice(1).filter((text) => /^[A-Za-z_]\w*$/.test(text))
+    for (const line of input.trim().split('\n').slice(0, 8)) {
+      const fields = line.trim().split(/\s+/)
+      for (const [index, name] of names.entries())
+        remember(constants, name, [index === names.length - 1 ? fields.slice(index).join(' ') : (fields[index] ?? '')])
+    }
+  } else if (name === 'printf' && texts[1] === '-v' && texts[2]) {
+    remember(constants, texts[2], [outputOf(['printf', ...texts.slice(3)], null) ?? ''])
+  } else if (name === 'alias') {
+    for (const text of texts.slice(1)) {
+      const equals = text.indexOf('=')
+      if (equals > 0) constants.aliases.set(text.slice(0, equals), text.slice(equals + 1))
+    }
+  }
+}
+
+/** What a command of a pipe hands on, where that is known. */
+function printedBy({ words, guesses, input }: Simple): string | null {
+  return outputOf(
+    (guesses[0] ?? words).map(({ text }) => text),
+    input,
+  )
 }
 
 const nothing: Word = { text: '', literal: false, quoting: 'bare', pattern: null }
@@ -247,8 +359,16 @@ const nothing: Word = { text: '', literal: false, quoting: 'bare', pattern: null
 function assignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, source: string, tree: Tree) {
   const plain = node.value.type === 'Word' && !node.append && !node.index
   if (node.index) visit(node.index, source, tree, true)
-  if (node.value.type === 'Word') return { name: node.name, value: word(node.value, source, tree), plain }
+  if (node.value.type === 'Word') {
+    const value = word(node.value, source, tree)
+    const text = value.literal ? value.text : expandValue(node.value, tree.constants)
+    const before = node.append ? (tree.constants.variables.get(node.name)?.at(-1)?.join(' ') ?? '') : ''
+    remember(tree.constants, node.name, [before + text])
+    return { name: node.name, value, plain }
+  }
   visitOther(node.value, source, tree)
+  const elements = expandWords(node.value.elements, tree.constants, 0).map(({ text }) => text)
+  remember(tree.constants, node.name, elements)
   return { name: node.name, value: nothing, plain: false }
 }
 

@@ -2,6 +2,7 @@ import { forbidden } from './blocklist.ts'
 import { type Unbounded, unboundedByGrammar, unboundedByName } from './bounds.ts'
 import { foreignCharacter } from './characters.ts'
 import { codeCommands } from './code.ts'
+import type { Constants } from './constants.ts'
 import { grammars } from './grammars/index.ts'
 import { hostOf, isKnownHost } from './hosts.ts'
 import { compile, read } from './options.ts'
@@ -25,6 +26,11 @@ export type Docket = {
   bound: Bound | null
   /** Where a relative path may lead, by the `cd` seen so far. */
   directories: string[]
+  constants: Constants
+  /** Functions and aliases that are being looked into. */
+  looked: Set<string>
+  /** How many more readings of words that are not plain are tried. */
+  guessesLeft: number
 }
 
 /** Where a command stands. */
@@ -175,6 +181,7 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
     bounded: place.bounded || found.bounds,
     mounts: [...place.mounts, ...found.mounts],
     depth: place.depth + 1,
+    input: found.readsInput ? null : place.input,
   }
   const endings = found.inner.map((inner) => ({ inner, ending: judgeInner(inner, docket, inside) }))
   return endingOf(words, found, endings, docket, place, add)
@@ -192,7 +199,14 @@ function judgeInner(inner: Inner, docket: Docket, place: Place): Ending {
     })
     return ends
   }
-  return inner.kind === 'argv' ? judgeWords(inner.words, docket, place) : place.script(inner.text, docket, place)
+  if (inner.kind === 'argv') return judgeWords(inner.words, docket, place)
+  if (inner.after.length === 0) return place.script(inner.text, docket, place)
+  const { positional, zero } = docket.constants
+  docket.constants.zero = inner.after[0]!.text
+  docket.constants.positional = inner.after.slice(1).map(({ text }) => text)
+  const ending = place.script(inner.text, docket, place)
+  Object.assign(docket.constants, { positional, zero })
+  return ending
 }
 
 type Judged = { inner: Inner; ending: Ending }

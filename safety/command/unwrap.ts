@@ -8,8 +8,12 @@ import { compile, table, unwrapByTable } from './wrapper.ts'
 /** What a command runs besides itself; null when it is no wrapper. `input` is what it reads, where that is known. */
 export function unwrap(name: string, words: readonly Word[], input: string | null, piped: boolean): Unwrapped | null {
   if (shells.has(name)) return unwrapShell(words, input, piped)
+  const content = inputRunners.has(name) ? words[1]?.content : undefined
+  if (content !== undefined) return { ...empty(), inner: [script(content)], why: asks(null, 'runs a script') }
   if (inputRunners.has(name))
-    return input === null ? null : { ...empty(), inner: [script(input)], why: asks(null, 'runs its input') }
+    return input === null
+      ? null
+      : { ...empty(), inner: [script(input)], readsInput: true, why: asks(null, 'runs its input') }
   const special = specials.get(name)
   if (special) return special(words, input)
   // With `-u` runuser takes a command behind its options, without it is `su`.
@@ -39,9 +43,12 @@ function unwrapShell(words: readonly Word[], input: string | null, piped: boolea
     result.inner.push(script(operand.text, words.slice(0, at), words.slice(at + 1)))
     return result
   }
+  if (operand?.content !== undefined) result.inner.push(script(operand.content))
   result.why = asks(operand ?? words[0]!, operand ? 'is a script that nobody has read' : 'runs what it reads')
-  if (input !== null) result.inner.push(script(input))
-  else result.interactive = !operand && !piped
+  if (input !== null) {
+    result.inner.push(script(input))
+    result.readsInput = true
+  } else result.interactive = !operand && !piped
   return result
 }
 
@@ -122,7 +129,7 @@ function unwrapParallel(words: readonly Word[], input: string | null): Unwrapped
   return withArguments(result, sources, words)
 }
 
-/** More than these are not spelled out; each further one is of the same kind. */
+/** More than these are not spelled out one by one. */
 const mostArguments = 16
 
 /** The commands as they will be with each argument in its place, for the hard list. */
@@ -130,6 +137,11 @@ function withArguments(result: Unwrapped, sources: readonly string[][], words: r
   const replace = replacement(words)
   for (const inner of result.inner) {
     if (inner.kind !== 'argv') continue
+    const all = sources.flat().slice(mostArguments)
+    if (all.length > 0 && inner.words[0]) {
+      const rest = all.map((text) => ({ ...inner.words[0]!, text, literal: false }))
+      result.guesses.push([...inner.words, ...rest])
+    }
     for (const argument of sources.flat().slice(0, mostArguments)) {
       const put = (text: string) => (replace ? text.replaceAll(replace, argument) : text.replace(/\{\d*\}/g, argument))
       const filled = inner.words.map((word) => ({ ...word, text: put(word.text) }))

@@ -22,6 +22,8 @@ export type Unwrapped = {
   endless: boolean
   /** A shell that waits for somebody to type. */
   interactive: boolean
+  /** What is inside was its input, so nothing is left of that for what runs in there. */
+  readsInput: boolean
   /** Directories of this machine under their names inside a container. */
   mounts: { inside: string; outside: string }[]
 }
@@ -38,6 +40,7 @@ export const empty = (): Unwrapped => ({
   tty: [],
   endless: false,
   interactive: false,
+  readsInput: false,
   mounts: [],
 })
 

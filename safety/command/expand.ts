@@ -1,0 +1,281 @@
+import { type Word as BashWord, parse as parseBash, type SyntaxNode, type WordPart } from 'unbash'
+import { expandBraces } from './braces.ts'
+import { type Constants, knownFields, remember } from './constants.ts'
+import { outputOf } from './outputs.ts'
+import type { Word } from './parse.ts'
+
+/**
+ * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`, defaults, variables that the text
+ * sets, what `echo` and decoders print. For the hard list alone.
+ */
+
+/** A value that is not known: empty as a rule, since nothing sets it. */
+const unknown = '\u0000'
+
+type Reader = {
+  constants: Constants
+  /** Which of the values of a variable, counted from the newest. */
+  back: number
+  depth: number
+}
+
+/** Deeper substitutions than these are not looked into. */
+const deepest = 6
+
+type Field = { text: string; globs: boolean; content: string | null }
+
+/** The fields that the words become; null where that adds nothing to what is written. */
+export function expandWords(words: readonly BashWord[], constants: Constants, back: number): Word[] {
+  return fieldsOf(words, { constants, back, depth: 0 }).map(({ text, globs, content }) => ({
+    text,
+    literal: !globs,
+    quoting: 'bare',
+    pattern: globs && text.length <= 200 ? text.replace(/\*+/g, '*') : null,
+    ...(content === null ? {} : { content }),
+  }))
+}
+
+/** One word as it would be in an assignment or behind `<<<`: it becomes one field. */
+export function expandValue(word: BashWord, constants: Constants): string {
+  return fieldsOf([word], { constants, back: 0, depth: 0 })
+    .map(({ text }) => text)
+    .join(' ')
+}
+
+function fieldsOf(words: readonly BashWord[], reader: Reader): Field[] {
+  const fields: Field[] = []
+  for (const word of words) {
+    if (fields.length > 256) break
+    for (const one of withoutBraces(word)) {
+      const made = fieldsOfWord(one, reader)
+      for (const field of made) {
+        const text = settled(field.text, fields.length === 0)
+        if (text !== '' || field.text === '') fields.push({ ...field, text: text ?? word.text })
+      }
+    }
+  }
+  return fields
+}
+
+/** What is not known is taken for nothing in a program's name and in an option, and between two letters; else it stays open. */
+function settled(text: string, isName: boolean): string | null {
+  if (!text.includes(unknown)) return text
+  if (isName || text.startsWith('-')) return text.replaceAll(unknown, '')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: U+0000 stands for what is not known, since no word can hold it.
+  const closed = text.replace(/(?<=\w)\u0000+(?=\w)/g, '')
+  return closed.includes(unknown) ? null : closed
+}
+
+function withoutBraces(word: BashWord): BashWord[] {
+  if (!word.parts?.some(({ type }) => type === 'BraceExpansion')) return [word]
+  return expandBraces(word.text).flatMap((text) => {
+    const [statement] = parseBash(`x ${text}`).commands
+    const command = statement?.command
+    return command?.type === 'Command' ? command.suffix.filter((part) => part.type === 'Word') : []
+  })
+}
+
+function fieldsOfWord(word: BashWord, reader: Reader): Field[] {
+  if (!word.parts) return [{ text: word.value, globs: false, content: null }]
+  const fields: Field[] = []
+  let open: Field | null = null
+  const add = (text: string, globs = false) => {
+    open = { text: (open?.text ?? '') + text, globs: globs || (open?.globs ?? false), content: open?.content ?? null }
+  }
+  const close = () => {
+    if (open) fields.push(open)
+    open = null
+  }
+  /** Several fields: the first goes on with what is before, the last with what is behind. */
+  const addAll = (texts: readonly string[]) => {
+    for (const [index, text] of texts.entries()) {
+      if (index > 0) close()
+      add(text)
+    }
+  }
+  for (const part of word.parts) {
+    switch (part.type) {
+      case 'Literal':
+      case 'SingleQuoted':
+      case 'AnsiCQuoted':
+        add(part.value)
+        break
+      case 'Glob':
+        add(part.text, true)
+        break
+      case 'ExtendedGlob':
+        add(part.pattern.split('|')[0] ?? '')
+        break
+      case 'DoubleQuoted':
+      case 'LocaleString':
+        add('')
+        for (const inner of part.parts) {
+          if (inner.type === 'Literal') add(inner.value)
+          else if (isList(inner)) addAll(valuesOf(inner, reader))
+          else add(valuesOf(inner, reader).join(' '))
+        }
+        break
+      case 'ProcessSubstitution':
+        open = { text: '/dev/fd/63', globs: false, content: part.script ? printedBy(part.script, reader) : null }
+        break
+      default: {
+        const value = valuesOf(part, reader).join(' ')
+        // Outside quotes blanks end a field.
+        if (/^\s/.test(value)) close()
+        addAll(value.split(/\s+/).filter((text) => text !== ''))
+        if (/\S\s+$/.test(value)) close()
+      }
+    }
+  }
+  close()
+  return fields
+}
+
+/** `"$@"` and `"${a[@]}"` stay several fields inside quotes. */
+const isList = (part: WordPart): boolean => /^\$(?:@|\{@\}|\{\w+\[@\]\})$/.test('text' in part ? part.text : '')
+
+function valuesOf(part: WordPart, reader: Reader): readonly string[] {
+  switch (part.type) {
+    case 'SimpleExpansion':
+      return knownFields(reader.constants, part.text.slice(1), reader.back) ?? [unknown]
+    case 'CommandExpansion':
+      return [
+        part.script && reader.depth < deepest
+          ? (printedBy(part.script, reader)?.replace(/\n+$/, '') ?? unknown)
+          : unknown,
+      ]
+    case 'ParameterExpansion':
+      return parameter(part, reader)
+    case 'ArithmeticExpansion': {
+      const number = /^\$(?:\(\(|\[)\s*(-?\d+)\s*(?:\)\)|\])$/.exec(part.text)
+      return [number ? number[1]! : unknown]
+    }
+    default:
+      return [unknown]
+  }
+}
+
+type Parameter = Extract<WordPart, { type: 'ParameterExpansion' }>
+
+function parameter(part: Parameter, reader: Reader): readonly string[] {
+  const found = knownFields(reader.constants, part.parameter, reader.back)
+  const values = part.index && found ? elements(found, part.index.value) : found
+  if (part.prefix === '#') return [values ? String(values.join(' ').length) : unknown]
+  if (part.prefix === '!') {
+    if (part.operation?.type === 'Names') return [unknown]
+    return (values && knownFields(reader.constants, values.join(' '), reader.back)) ?? [unknown]
+  }
+  return part.operation ? changed(values, part, part.operation, reader) : (values ?? [unknown])
+}
+
+function elements(values: readonly string[], index: string): readonly string[] {
+  if (index === '@' || index === '*') return values
+  const value = values.at(Number(index))
+  return value === undefined ? [] : [value]
+}
+
+function changed(
+  values: readonly string[] | null,
+  part: Parameter,
+  operation: NonNullable<Parameter['operation']>,
+  reader: Reader,
+): readonly string[] {
+  const operand = (word: BashWord | undefined) => (word ? expandInside(word, reader) : '')
+  if (operation.type === 'Default') {
+    const isSet = values !== null && values.join('') !== ''
+    const other = () => operand(operation.operand)
+    if (operation.operator.endsWith('+')) return isSet ? [other()] : []
+    if (isSet || operation.operator.endsWith('?')) return values ?? [unknown]
+    const otherwise = other()
+    if (operation.operator.endsWith('=')) remember(reader.constants, part.parameter, [otherwise])
+    return [otherwise]
+  }
+  if (values === null) return [unknown]
+  switch (operation.type) {
+    case 'Slice': {
+      const from = Number(operand(operation.offset))
+      const length = operation.length ? Number(operand(operation.length)) : Number.POSITIVE_INFINITY
+      if (!Number.isFinite(from)) return [unknown]
+      if (part.index || part.parameter === '@' || part.parameter === '*') return values.slice(from, from + length)
+      const text = values.join(' ')
+      const start = from < 0 ? Math.max(0, text.length + from) : from
+      return [length < 0 ? text.slice(start, length) : text.slice(start, start + length)]
+    }
+    case 'Remove': {
+      const what = operand(operation.operand)
+      return values.map((value) => removed(value, what, operation.operator))
+    }
+    case 'Replace': {
+      const [from, to] = [operand(operation.pattern), operand(operation.replacement)]
+      if (from === '' || /[*?[]/.test(from)) return values
+      return values.map((value) =>
+        operation.operator === '//' ? value.replaceAll(from, to) : value.replace(from, () => to),
+      )
+    }
+    case 'CaseModification': {
+      const all = operation.operator.length === 2
+      const turn = (text: string) => (operation.operator[0] === '^' ? text.toUpperCase() : text.toLowerCase())
+      return values.map((value) => (all ? turn(value) : turn(value.slice(0, 1)) + value.slice(1)))
+    }
+    case 'Transform':
+      return values
+    default:
+      return [unknown]
+  }
+}
+
+const expandInside = (word: BashWord, reader: Reader): string =>
+  fieldsOfWord(word, { ...reader, depth: reader.depth + 1 })
+    .map(({ text }) => text)
+    .join(' ')
+
+/** `${a#x}`, `${a%x}`; of patterns only `*` with one literal beside it. */
+function removed(value: string, what: string, operator: string): string {
+  const long = operator.length === 2
+  const literal = what.replace(/^\*|\*$/g, '')
+  if (literal === '' || /[*?[]/.test(literal)) return value
+  if (operator.startsWith('#')) {
+    if (!what.startsWith('*')) return value.startsWith(literal) ? value.slice(literal.length) : value
+    const at = long ? value.lastIndexOf(literal) : value.indexOf(literal)
+    return at < 0 ? value : value.slice(at + literal.length)
+  }
+  if (!what.endsWith('*')) return value.endsWith(literal) ? value.slice(0, -literal.length) : value
+  const at = long ? value.indexOf(literal) : value.lastIndexOf(literal)
+  return at < 0 ? value : value.slice(0, at)
+}
+
+type Script = NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['script']>
+
+/** What a script prints, where all of it only repeats and decodes. */
+function printedBy(script: Script, reader: Reader): string | null {
+  let printed = ''
+  for (const { command } of script.commands) {
+    const one = printedByNode(command, { ...reader, depth: reader.depth + 1 })
+    if (one === null) return null
+    printed += one
+  }
+  return script.commands.length > 0 ? printed : null
+}
+
+function printedByNode(node: SyntaxNode, reader: Reader): string | null {
+  const commands = node.type === 'Pipeline' ? node.commands : [node]
+  let passed: string | null = null
+  for (const command of commands) {
+    if (command.type !== 'Command' || !command.name) return null
+    const words = [command.name, ...command.suffix.filter((part) => part.type === 'Word')]
+    passed = outputOf(
+      fieldsOf(words, reader).map(({ text }) => text),
+      inputOf(command, reader) ?? passed,
+    )
+    if (passed === null || passed.includes(unknown)) return null
+  }
+  return passed
+}
+
+function inputOf(command: Extract<SyntaxNode, { type: 'Command' }>, reader: Reader): string | null {
+  for (const part of command.suffix) {
+    if (part.type === 'HereString' && part.target) return `${expandInside(part.target, reader)}\n`
+    if (part.type === 'HereDoc') return part.body.text
+  }
+  return null
+}
