@@ -69,9 +69,18 @@ export function unboundedByGrammar(
       (when === 'interval'
         ? reading.operands.filter((word) => /^\d+(?:\.\d+)?$/.test(word.text)).length === 1
         : when.some((option) => named.has(option)))
-    if (hit) return { bound: 'unbounded_stream', words: endless.instead && bounded(reading, words, endless.instead) }
+    if (hit)
+      return { bound: 'unbounded_stream', words: endless.instead && bounded(reading, words, enough(endless, named)) }
   }
   return null
+}
+
+type Endless = NonNullable<Reading['grammars'][number]['endless']>
+
+/** What to drop and to put in; nothing is put in where the command already says how much it wants. */
+function enough({ enough, instead }: Endless, named: ReadonlySet<string>): NonNullable<Endless['instead']> {
+  const { drop, add } = instead!
+  return { drop, add: enough?.some((option) => named.has(option)) ? [] : add }
 }
 
 /** The words without the options that make it endless, and with those that bound it. */

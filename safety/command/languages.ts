@@ -1,5 +1,6 @@
 import { inspectSql } from '../sql/inspect.ts'
 import { inspectAwk } from './awk.ts'
+import { inspectContainerTemplate, inspectKubernetesOutput } from './fields.ts'
 import type { Language } from './grammar.ts'
 import { inspectJq } from './jq.ts'
 import { inspectSed } from './sed.ts'
@@ -21,4 +22,6 @@ export const languages: ReadonlyMap<string, Inspect> = new Map<Language, Inspect
   ['sql:postgres', sql('postgres')],
   ['sql:mysql', sql('mysql')],
   ['sql:sqlite', sql('sqlite')],
+  ['fields:container', inspectContainerTemplate],
+  ['fields:kubernetes', inspectKubernetesOutput],
 ])

@@ -28,6 +28,7 @@ export type Compiled = {
   options: Map<string, Option>
   commands: Map<string, Compiled>
   refuses: RegExp[]
+  only: { value: RegExp; first: RegExp }[]
 }
 
 export function compile(grammars: Grammars): Map<string, Compiled> {
@@ -48,7 +49,11 @@ function compileOne(grammar: Grammar, outerStyle: Compiled['style'], outer: Map<
     Object.entries(grammar.commands ?? {}).map(([name, inner]) => [name, compileOne(inner, style, options)]),
   )
   const refuses = (grammar.refuses ?? []).map((pattern) => new RegExp(pattern, 'i'))
-  return { grammar, style, options, commands, refuses }
+  const only = (grammar.only ?? []).map(({ value, first }) => ({
+    value: new RegExp(value),
+    first: new RegExp(first, 'i'),
+  }))
+  return { grammar, style, options, commands, refuses, only }
 }
 
 export function read(words: readonly Word[], program: Compiled): Reading {
@@ -134,12 +139,32 @@ function readOption(words: readonly Word[], at: number, level: Compiled, reading
   if (equals > 1 && (text.startsWith('--') || level.style === 'word')) {
     const name = text.slice(0, equals)
     const option = level.options.get(name)
+    if (option === 'flag' && abbreviated(name, level)) {
+      reading.found.push({ name, at, clustered: false, valueAt: null })
+      return at + 1
+    }
+    if (option === undefined && abbreviated(name, level)) {
+      reading.found.push({ name: abbreviated(name, level)!, at, clustered: false, valueAt: null })
+      return at + 1
+    }
     if (option === undefined || option === 'flag') return null
     return takeAttached(word, at, name, option, text.slice(equals + 1), false, reading)
   }
   if (level.grammar.digits && /^-[0-9]+$/.test(text)) return at + 1
+  const meant = abbreviated(text, level)
+  if (meant) {
+    reading.found.push({ name: meant, at, clustered: false, valueAt: null })
+    return at + 1
+  }
   if (text.startsWith('--') || level.style === 'word') return null
   return readCluster(words, at, level, reading)
+}
+
+/** `--fol` is `--follow` to GNU: an abbreviation counts where it makes a command endless, and nowhere else. */
+function abbreviated(text: string, { grammar }: Compiled): string | undefined {
+  const when = grammar.endless?.when
+  if (!Array.isArray(when) || !/^--\w{2}/.test(text)) return undefined
+  return (when as readonly string[]).find((name) => name.startsWith(text.replace(/=.*$/, '')))
 }
 
 function readCluster(words: readonly Word[], at: number, level: Compiled, reading: Reading): number | null {
@@ -204,6 +229,10 @@ function finish(reading: Reading, level: Compiled): Reading {
     if (requires && !requires.some((name) => named.has(name)))
       return lack(reading, `one of ${requires.join(', ')} is missing`)
   }
+  for (const { requiresAll } of reading.grammars) {
+    const missing = requiresAll?.find((name) => !named.has(name))
+    if (missing) return lack(reading, `${missing} is missing`)
+  }
   const { first = [], rest, min = 0, unlessOption = [] } = grammar.operands ?? {}
   const skipped = unlessOption.some((name) => named.has(name)) ? 1 : 0
   for (const [index, word] of reading.operands.entries()) {
@@ -214,11 +243,18 @@ function finish(reading: Reading, level: Compiled): Reading {
   }
   const refused = reading.values.find(({ word }) => level.refuses.some((pattern) => pattern.test(word.text)))
   if (refused) return fail(reading, refused.word, 'does more than look here, or shows what is secret')
+  const broad = level.only.find(({ value, first }) => {
+    return (
+      reading.values.some(({ word }) => value.test(word.text)) &&
+      reading.operands.some(({ text }, at) => (at === 0 || text.includes('/')) && !first.test(text))
+    )
+  })
+  if (broad) return fail(reading, reading.operands[0] ?? null, 'may hold secrets and is printed as a whole')
   if (reading.operands.length + skipped < min) return lack(reading, 'an operand is missing')
   return reading
 }
 
-function fail(reading: Reading, word: Word, why: string): Reading {
+function fail(reading: Reading, word: Word | null, why: string): Reading {
   return { ...reading, problem: { word, why, missing: false } }
 }
 

@@ -1,6 +1,7 @@
 import { globExpression, globsMeet } from './glob.ts'
 import type { Word } from './parse.ts'
-import { diskPaths, endlessPaths, homes, publicPaths, secretPaths } from './sensitive.ts'
+import { hiddenPaths, measuredPaths } from './secret-paths.ts'
+import { diskPaths, endlessPaths, fetchingPaths, homes, openTrees, publicPaths } from './sensitive.ts'
 
 /**
  * Where a word leads, however it is spelled. `~` is taken for `/root`: what matters about a home is the same in all of them.
@@ -48,7 +49,13 @@ export const pathList = (patterns: readonly string[]): PathList => ({
   meeting: patterns.map((pattern) => pattern.replace(/([^*/]{2})\*(?=\/|$)/g, '$1')),
 })
 
-const secrets = pathList(secretPaths)
+const hidden = pathList(hiddenPaths)
+const secrets = pathList([...hiddenPaths, ...measuredPaths])
+/** Where a tree is known to hold nothing secret by its name, a pattern is held against what lies just there. */
+const placed = pathList([...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/')))
+const kernelTrees = pathList(['/proc/**', '/sys/**'])
+const fetching = pathList(fetchingPaths)
+const trees = pathList(openTrees)
 const open = pathList(publicPaths)
 const endless = pathList(endlessPaths)
 const disks = pathList(diskPaths)
@@ -57,7 +64,7 @@ const disks = pathList(diskPaths)
 const above = pathList([
   ...new Set([
     ...homes,
-    ...secretPaths.filter((pattern) => pattern.startsWith('/')).flatMap((pattern) => ancestors(pattern)),
+    ...hiddenPaths.filter((pattern) => pattern.startsWith('/')).flatMap((pattern) => ancestors(pattern)),
   ]),
 ])
 
@@ -78,19 +85,63 @@ export function leadsTo(word: Word, list: PathList, directories: readonly string
 
 export const leadsToDisk = (word: Word, directories: readonly string[]): boolean => leadsTo(word, disks, directories)
 
-type PathFinding = 'endless' | 'secret' | 'holds secrets'
+/**
+ * What a file was before an editor, a package or a person made a copy of it: `.env~`, `.env.swp`, `#.env#`, `shadow.bak.gz`. As many
+ * endings as there are come off.
+ */
+function originals(path: string): string[] {
+  const found: string[] = []
+  let name = path
+  while (found.length < 4) {
+    const shorter = name
+      .replace(
+        /(?:~|-\d{6,8}|\.(?:bak|backup|old|orig|save|saved|copy|tmp|sw[a-p]|gz|bz2|xz|zst|lz4|lzma|z|zip|enc|b64|\d+|dpkg-\w+|rpm\w+|ucf-\w+))$/i,
+        '',
+      )
+      .replace(/\/#([^/]+)#$/, '/$1')
+      .replace(/\/\.#([^/]+)$/, '/$1')
+    if (shorter === name) break
+    name = shorter
+    found.push(name)
+    // vi hides its copy: `.passwords.swp` is of `passwords`, `.env.swp` of `.env`.
+    if (/\/\.[^/]+$/.test(name)) found.push(name.replace(/\/\.([^/]+)$/, '/$1'))
+  }
+  return found
+}
 
-/** What is wrong with printing the content of a path; with `tree`, of everything below it. */
-export function pathFinding(word: Word, directories: readonly string[], tree: boolean): PathFinding | null {
-  if (normalise(word.pattern ?? word.text, directories).every((path) => open.expression.test(path))) return null
+const mayBeCopy = /[~#]$|\/\.?#|-\d{6,8}$|\.[A-Za-z0-9_-]{1,10}$/
+
+type PathFinding = 'endless' | 'secret' | 'holds secrets' | 'fetches'
+
+/** How a program takes a path: it measures the file, prints it, or prints everything below it. */
+export type Reading = 'measures' | 'prints' | 'prints tree'
+
+/** What is wrong with a path that is read in this way. */
+export function pathFinding(word: Word, directories: readonly string[], reading: Reading): PathFinding | null {
+  const paths = normalise(word.pattern ?? word.text, directories)
+  if (paths.every((path) => open.expression.test(path))) return null
+  const list = reading === 'measures' ? hidden : secrets
   if (leadsTo(word, endless, directories)) return 'endless'
+  if (leadsTo(word, fetching, directories)) return 'fetches'
   // `..` behind a link goes up from where the link leads, so a way through something secret counts as well.
   const up = word.text.indexOf('/..')
-  if (up > 0 && leadsTo({ ...word, text: word.text.slice(0, up), pattern: null }, secrets, directories)) return 'secret'
-  if (leadsTo(word, secrets, directories)) return 'secret'
-  if (tree && (leadsTo(word, above, directories) || isUnknownDirectory(word))) return 'holds secrets'
+  if (up > 0 && leadsTo({ ...word, text: word.text.slice(0, up), pattern: null }, list, directories)) return 'secret'
+  if (isSecret(word, paths, list, directories)) return 'secret'
+  if (reading === 'prints tree' && !isOpenTree(word, paths, directories)) return 'holds secrets'
   return null
 }
 
-/** `.` and `..` may be any directory. */
-const isUnknownDirectory = (word: Word): boolean => /^(?:\.\.?\/*)+$/.test(word.text)
+function isSecret(word: Word, paths: readonly string[], list: PathList, directories: readonly string[]): boolean {
+  const isKnown = (path: string) => trees.expression.test(path) || kernelTrees.expression.test(path)
+  if (word.pattern !== null && paths.every(isKnown)) return leadsTo(word, placed, directories)
+  if (leadsTo(word, list, directories)) return true
+  return paths.some(
+    (path) => mayBeCopy.test(path) && originals(`/${path}`).some((original) => list.expression.test(original.slice(1))),
+  )
+}
+
+/** A tree that is known to hold nothing secret, or one file by the look of its name. */
+function isOpenTree(word: Word, paths: readonly string[], directories: readonly string[]): boolean {
+  if (leadsTo(word, above, directories) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
+  return paths.some((path) => trees.expression.test(path)) || /[^/]\.(?:[a-z][a-z0-9]{0,9})(?:\.\d+)?$/i.test(word.text)
+}

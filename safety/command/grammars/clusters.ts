@@ -26,19 +26,30 @@ const kubectl: Grammar = {
     'cluster-info': one('kubectl cluster-info', '', '', {}),
     describe: {
       ...one('kubectl describe', '-A --all-namespaces --show-events', '-l --selector', some),
-      refuses: noSecrets,
+      refuses: [...noSecrets, '(^|,)(cm|configmaps?)(/|,|$)'],
     },
-    ...each('events', one('kubectl events', '-A --all-namespaces --no-headers', '--for --types -o --output', {})),
+    events: {
+      ...one('kubectl events', '-A -w --all-namespaces --watch --no-headers', '--for --types -o --output', {}),
+      endless: { when: ['-w', '--watch'], instead: { drop: ['-w', '--watch'], add: [] } },
+    },
     explain: one('kubectl explain', '--recursive', '--api-version', some),
     get: {
-      ...one(
-        'kubectl get',
-        '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found',
-        '-l -L -o --field-selector --label-columns --output --selector --sort-by --chunk-size',
-        some,
-      ),
-      // Templates and paths only choose among what was got; those from files read them.
+      manual: 'kubectl get, kubectl Reference: JSONPath Support',
+      options: spell({
+        flag: '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --help',
+        text: '-l -L --field-selector --label-columns --selector --sort-by --chunk-size',
+        'fields:kubernetes': '-o --output',
+      }),
+      operands: some,
       refuses: ['secret', 'credential', 'token', '-file'],
+      // As a whole only what holds neither an environment nor a configuration.
+      only: [
+        {
+          value: '^(json|yaml)$',
+          first:
+            '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?)(/[\\w.-]+)?$',
+        },
+      ],
       endless: {
         when: ['-w', '--watch', '--watch-only'],
         instead: { drop: ['-w', '--watch', '--watch-only'], add: [] },
@@ -53,7 +64,7 @@ const kubectl: Grammar = {
       operands: text,
       endless: {
         when: ['-f', '--follow'],
-        unless: ['--since', '--since-time', '--tail'],
+        enough: ['--since', '--since-time', '--tail'],
         instead: { drop: ['-f', '--follow'], add: ['--tail=200', '--since=10m'] },
       },
     },
@@ -78,6 +89,13 @@ const kubectl: Grammar = {
 
 const virsh =
   '--all --inactive --details --title --name --uuid --persistent --transient --table --managed-save --bytes --pretty'
+
+/** Paths of the Proxmox VE API that only look: pve.proxmox.com/pve-docs/api-viewer. */
+const cluster =
+  'cluster/(?:resources|status|tasks|log|nextid|options|ha/(?:status(?:/(?:current|manager_status))?|resources|groups)|replication|ceph/(?:status|metadata|flags))'
+const node =
+  '(?:status|version|time|tasks(?:/[^/]+(?:/(?:status|log))?)?|services(?:/[\\w@.-]+(?:/state)?)?|network(?:/[\\w.-]+)?|disks(?:/(?:list|smart|zfs|lvm|lvmthin|directory))?|storage(?:/[\\w-]+(?:/(?:status|content|rrddata))?)?|ceph(?:/(?:status|osd|mon|mgr|mds|fs|pool|log|rules))?|rrddata|syslog|journal|netstat|dns|hosts|report|replication|hardware(?:/(?:pci|usb))?)'
+const guest = '(?:status(?:/current)?|config|pending|snapshot|rrddata|feature|interfaces)'
 
 /** What schedules containers and virtual machines. */
 export const clusters: Grammars = {
@@ -165,7 +183,13 @@ export const clusters: Grammars = {
     manual: 'pvesh(1)',
     commands: each('get ls', {
       ...one('pvesh(1)', '--noborder --noheader --human-readable', '--output-format', { first: ['text'], min: 1 }),
-      refuses: ['access', 'token', 'password', 'vncproxy', 'termproxy'],
+      // A GET may act (scans, consoles) and may show keys: paths that look, and no others.
+      only: [
+        {
+          value: '',
+          first: `^/?(?:version|pools|storage|${cluster}|nodes(?:/[\\w.-]+(?:/(?:${node}|(?:qemu|lxc)(?:/\\d+(?:/${guest})?)?))?)?)?/?$`,
+        },
+      ],
     }),
   },
   pvesm: {

@@ -26,7 +26,7 @@ export const databases: Grammars = {
       name: '-w --write-out',
       text: '--command-timeout --dial-timeout',
       url: '--endpoints',
-      file: '--cacert --cert',
+      config: '--cacert --cert --key',
     }),
     commands: {
       alarm: { manual: 'etcdctl alarm', commands: each('list', { manual: 'etcdctl alarm list' }) },
@@ -92,7 +92,7 @@ export const databases: Grammars = {
   patronictl: {
     // edit-config, failover and the rest act; -w and -W repeat.
     manual: 'patronictl, Patroni 3.2',
-    options: spell({ file: '-c --config-file' }),
+    options: spell({ config: '-c --config-file' }),
     commands: {
       ...each('list topology', {
         manual: 'patronictl list',
@@ -190,7 +190,7 @@ export const databases: Grammars = {
   },
   repmgr: {
     manual: 'repmgr(1), repmgr 5.4',
-    options: spell({ flag: '--compact --csv --verbose', file: '-f --config-file' }),
+    options: spell({ flag: '--compact --csv --verbose', config: '-f --config-file' }),
     commands: {
       cluster: { manual: 'repmgr cluster', commands: each('crosscheck matrix show', { manual: 'repmgr cluster' }) },
       node: { manual: 'repmgr node', commands: each('status', { manual: 'repmgr node status' }) },

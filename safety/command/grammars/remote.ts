@@ -106,11 +106,12 @@ export const remote: Grammars = {
     // It writes unless -O - or --spider; a redirection is followed, so --max-redirect=0 has to be there.
     manual: 'wget(1), GNU Wget 1.21',
     options: spell({
-      flag: '-4 -6 -nv -q -S --max-redirect=0 --no-check-certificate --no-verbose --quiet --server-response --spider',
+      flag: '-4 -6 -nv -q -S --max-redirect=0 --no-hsts --no-check-certificate --no-verbose --quiet --server-response --spider',
       number: '-t -T --timeout --tries',
       sink: '-O --output-document',
     }),
     operands: { rest: 'url', min: 1 },
     requires: ['--spider', '-O', '--output-document'],
+    requiresAll: ['--max-redirect=0'],
   },
 }
