@@ -78,6 +78,8 @@ const nameThenArgv: Wrapper = {
   flags: '-T --force-noninteractive --force-interactive --pass-stdin --clear-env --keep-env -i -t -s -q',
   values:
     '-n --name --cwd --env --mode --user --group --timeout --synchronous -u -e --exec-id --keep-var --set-var -v -P --rcfile',
+  alters:
+    '--pass-stdin --cwd --env -e --mode --user --group -u --set-var --keep-var -v -P --rcfile --clear-env --keep-env -s',
   before: 1,
   interspersed: true,
   rest: 'argv',
@@ -113,7 +115,7 @@ export const elsewhere: Readonly<Record<string, Wrapper>> = {
   lxc: { commands: { exec: nameThenArgv } },
   incus: { commands: { exec: nameThenArgv } },
   'lxc-attach': { ...nameThenArgv, before: 0 },
-  pct: { commands: { exec: nameThenArgv } },
+  pct: { commands: { exec: { ...nameThenArgv, adds: 'place', place: 'name' } } },
   qm: { commands: { guest: { commands: { exec: nameThenArgv } } } },
   ctr: {
     values: '-n -a --namespace',

@@ -24,6 +24,30 @@ const deepest = 6
 
 type Field = { text: string; globs: boolean; content: string | null }
 
+/** The words of a loop, where all that the shell does to them is known for certain. */
+export function knownWords(words: readonly BashWord[], constants: Constants): string[] | null {
+  const isKnown = (part: WordPart): boolean => {
+    switch (part.type) {
+      case 'Literal':
+      case 'SingleQuoted':
+      case 'BraceExpansion':
+        return !('text' in part) || !/[$`]/.test(part.text)
+      case 'DoubleQuoted':
+        return part.parts.every(({ type }) => type === 'Literal')
+      case 'CommandExpansion':
+        return (
+          part.script !== undefined &&
+          !/[$`]/.test(part.text.slice(2)) &&
+          printed(part.script, { constants, back: 0, depth: 0 }) !== null
+        )
+      default:
+        return false
+    }
+  }
+  if (!words.every(({ parts }) => !parts || parts.every(isKnown))) return null
+  return fieldsOf(words, { constants, back: 0, depth: 0 }).map(({ text }) => text)
+}
+
 /** The fields that the words become; null where that adds nothing to what is written. */
 export function expandWords(words: readonly BashWord[], constants: Constants, back: number): Word[] {
   return fieldsOf(words, { constants, back, depth: 0 }).map(({ text, globs, content }) => ({
@@ -116,7 +140,7 @@ function fieldsOfWord(word: BashWord, reader: Reader): Field[] {
         }
         break
       case 'ProcessSubstitution':
-        open = { text: '/dev/fd/63', globs: false, content: part.script ? printedBy(part.script, reader) : null }
+        open = { text: '/dev/fd/63', globs: false, content: part.script ? printed(part.script, reader) : null }
         break
       default: {
         const value = valuesOf(part, reader).join(' ')
@@ -141,7 +165,7 @@ function valuesOf(part: WordPart, reader: Reader): readonly string[] {
     case 'CommandExpansion':
       return [
         part.script && reader.depth < deepest
-          ? (printedBy(part.script, reader)?.replace(/\n+$/, '') ?? unknown)
+          ? (printed(part.script, reader)?.replace(/\n+$/, '') ?? unknown)
           : unknown,
       ]
     case 'ParameterExpansion':
@@ -244,20 +268,26 @@ function removed(value: string, what: string, operator: string): string {
   return at < 0 ? value : value.slice(0, at)
 }
 
-type Script = NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['script']>
+type Script = Pick<NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['script']>, 'commands'>
 
 /** What a script prints, where all of it only repeats and decodes. */
-function printedBy(script: Script, reader: Reader): string | null {
-  let printed = ''
+function printed(script: Script, reader: Reader): string | null {
+  let text = ''
   for (const { command } of script.commands) {
-    const one = printedByNode(command, { ...reader, depth: reader.depth + 1 })
+    const one = printedBy(command, { ...reader, depth: reader.depth + 1 })
     if (one === null) return null
-    printed += one
+    text += one
   }
-  return script.commands.length > 0 ? printed : null
+  return script.commands.length > 0 ? text : null
 }
 
-function printedByNode(node: SyntaxNode, reader: Reader): string | null {
+/** What a group prints, where that is known. */
+export const printedByNode = (node: SyntaxNode, constants: Constants): string | null =>
+  printedBy(node, { constants, back: 0, depth: 0 })
+
+function printedBy(node: SyntaxNode, reader: Reader): string | null {
+  if (node.type === 'Subshell' || node.type === 'BraceGroup')
+    return reader.depth > deepest ? null : printed(node.body, reader)
   const commands = node.type === 'Pipeline' ? node.commands : [node]
   let passed: string | null = null
   for (const command of commands) {

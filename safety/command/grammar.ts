@@ -1,3 +1,5 @@
+import type { CloudName } from './clouds.ts'
+
 /**
  * How programs read their command lines, as data. A grammar names only what looks: an option, a sub-command or an operand
  * that is not in it makes the call something else than a read, and somebody is asked. It is written from the program's
@@ -12,6 +14,7 @@ export type Language =
   | 'sql:postgres'
   | 'sql:mysql'
   | 'sql:sqlite'
+  | 'psql'
   | 'fields:container'
   | 'fields:kubernetes'
 
@@ -29,6 +32,7 @@ export type Language =
  * - `host`    a name that leaves this machine in a packet: only one already resolved (a leading `@`, as dig has it, is not
  *             part of the name)
  * - `url`     the same for an address; scheme http or https, no user, known host
+ * - `request` a path, with or without a query, that is asked of a server that is known
  */
 export type ValueKind =
   | 'text'
@@ -41,6 +45,7 @@ export type ValueKind =
   | 'sink'
   | 'host'
   | 'url'
+  | 'request'
   | Language
 
 /** `flag` takes no value. A kind takes one, attached or as the next word. `kind?` takes one only when attached by `=`. */
@@ -90,6 +95,8 @@ export type Grammar = {
    * secrets`, `sysctl a=b`. Of this grammar alone: sub-commands have their own. Only ever narrows what the kinds allow.
    */
   refuses?: readonly string[]
+  /** The same for operands alone. */
+  refusesOperands?: readonly string[]
   /**
    * Reads whatever lies below its file operands, always or with one of these options, so that `grep -r x /etc` reads the
    * password hashes: only trees that are known to hold nothing secret, and single files. Without a file operand it is the working directory.
@@ -109,6 +116,13 @@ export type Grammar = {
     /** The bounded form: options to drop and words to put in, told to the model and tried once. `null`: there is none. */
     instead: { drop: readonly string[]; add: readonly string[] } | null
   }
+  /** Its words follow a cloud's naming rule, and nothing else in here counts. */
+  cloud?: CloudName
+  /**
+   * What it may be given on its input by a command before it, as a regular expression over what is known of that. `requires` does not
+   * count then: `echo ruok | nc localhost 2181`.
+   */
+  input?: string
   /** Environment that the executor must set for the verdict to be true: `PGOPTIONS` for a read-only session. */
   environment?: Readonly<Record<string, string>>
 }

@@ -4,6 +4,7 @@ import { noConstants } from './constants.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
 import { type Docket, type Ending, isInert, judgeWords, type Place } from './simple.ts'
+import { type Fed, whatIsFound } from './unwrap.ts'
 import { type CommandVerdict, decide, type Finding } from './verdict.ts'
 
 export type { CommandCode, CommandVerdict } from './verdict.ts'
@@ -15,6 +16,8 @@ export type CommandContext = {
   knownNames?: ReadonlySet<string>
   /** Where it will run, when that is known. */
   directory?: string
+  /** Commands that `sudo -n` may look with there, each word for word, as the device's manifest allows them. */
+  rootReads?: readonly (readonly string[])[]
 }
 
 /** Nobody reviews more than this; a longer script belongs into a file that somebody reads. */
@@ -46,6 +49,8 @@ const place: Place = {
   runs: true,
   bounded: false,
   piped: false,
+  fed: false,
+  feeds: null,
   input: null,
   depth: 0,
   mounts: [],
@@ -68,6 +73,7 @@ function open(context: CommandContext): Docket {
   return {
     knownHosts: context.knownHosts,
     knownNames: context.knownNames ?? new Set(),
+    rootReads: new Set(context.rootReads?.map((words) => JSON.stringify(words))),
     findings: [],
     commands: new Set(),
     environment: {},
@@ -154,7 +160,7 @@ function judgeScript(text: string, docket: Docket, at: Place): Ending {
       const ending = judgeSimple(simple, previous, docket, at)
       if (ending.ends) continue
       ends = false
-      const change = changeFor(simple, previous, ending.text)
+      const change = simple.start < 0 ? null : changeFor(simple, previous, ending.text)
       if (change) changes.push(change)
       else hopeless = true
     }
@@ -210,7 +216,14 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
   }
   const input = simple.input ?? (previous ? printed(previous) : null)
   const piped = previous !== undefined || simple.redirections.some(({ operator }) => operator === '<') || at.piped
-  const here: Place = { ...at, input: input ?? at.input, piped }
+  const fed = previous !== undefined || simple.input !== null || simple.isFed || at.fed
+  const here: Place = {
+    ...at,
+    input: previous ? input : (input ?? at.input),
+    piped,
+    fed,
+    feeds: previous ? feedsOf(previous.words) : null,
+  }
   for (const guess of simple.guesses) {
     if (docket.guessesLeft <= 0) {
       docket.findings.push({ code: 'SHAPE', reason: 'more readings of one text than anybody tries', token: null })
@@ -221,6 +234,21 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
   }
   judgeDefined(simple.guesses[0] ?? simple.words, docket, here)
   return judgeWords(simple.words, docket, here)
+}
+
+/** What kind of words a command prints, one on each line. */
+function feedsOf(words: readonly Word[]): Fed {
+  const texts = words.map(({ text }) => text)
+  const [name, verb] = texts
+  if (!words.every(({ literal }) => literal)) return null
+  if (name === 'pgrep') return texts.some((text) => /^(?:-[a-z]*[al]|--list)/.test(text)) ? null : { kind: 'numbers' }
+  if (name === 'pidof' || (name === 'lsof' && texts.includes('-t'))) return { kind: 'numbers' }
+  const isQuiet = texts.some((text) => /^(?:-[a-z]*q[a-z]*|--quiet)$/.test(text))
+  if (/^(?:docker|podman|crictl)$/.test(name ?? '') && (verb === 'ps' || verb === 'images'))
+    return isQuiet ? { kind: 'names' } : null
+  if (name !== 'find' || texts.some((text) => /^-(?:printf|ls|exec|execdir|fprint)/.test(text))) return null
+  const found = whatIsFound(words)
+  return found && { kind: 'paths', found, separated: texts.includes('-print0') }
 }
 
 /** A function or an alias of the text itself, with the words that it is called with. For the hard list. */

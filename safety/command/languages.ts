@@ -15,11 +15,23 @@ const sql =
     return readOnly ? null : reason
   }
 
+/**
+ * Commands of psql(1) that list what is there. Left out: foreign servers, user mappings and subscriptions, whose options hold passwords,
+ * and \\dconfig, which shows settings.
+ */
+const listing =
+  /^\s*\\(?:d(?:[aAbcCdDEfgilLmnoOpPstTuvxXy]|ac|dp|rds|rg|Rp|F[dpt]?|P[it]*|o[S+]*|fn|fa|fp|fw|ft|it|ti|tv|tvs|ts)?[S+x]*|l|z|conninfo|encoding|sf|sv)[S+x]*(?:\s+[\w.*?"$()-]+)?\s*$/
+
+function inspectPsql(text: string): string | null {
+  return listing.test(text) ? null : sql('postgres')(text)
+}
+
 export const languages: ReadonlyMap<string, Inspect> = new Map<Language, Inspect>([
   ['awk', inspectAwk],
   ['sed', inspectSed],
   ['jq', inspectJq],
   ['sql:postgres', sql('postgres')],
+  ['psql', inspectPsql],
   ['sql:mysql', sql('mysql')],
   ['sql:sqlite', sql('sqlite')],
   ['fields:container', inspectContainerTemplate],

@@ -41,6 +41,12 @@ const printers: Readonly<Record<string, Print>> = {
           .join('\n'),
   tac: (operands, input) => (operands.length > 0 || input === null ? null : input.split('\n').reverse().join('\n')),
   tr: translated,
+  seq: (operands) => {
+    const numbers = operands.map(Number)
+    const [first, last] = numbers.length === 1 ? [1, numbers[0]!] : [numbers[0]!, numbers.at(-1)!]
+    if (numbers.length > 2 || !Number.isInteger(first) || !Number.isInteger(last) || last - first > 64) return null
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => `${first + at}\n`).join('')
+  },
   head: (operands, input) => (operands.length === 0 ? input : null),
   sed: substituted,
 }

@@ -1,6 +1,13 @@
-import { type Word as BashWord, forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode } from 'unbash'
+import {
+  type Word as BashWord,
+  forEachChild,
+  type ParsedScript,
+  parse as parseBash,
+  type SyntaxNode,
+  type WordPart,
+} from 'unbash'
 import { type Constants, noConstants, remember, waysToRead } from './constants.ts'
-import { expandValue, expandWords } from './expand.ts'
+import { expandValue, expandWords, knownWords, printedByNode } from './expand.ts'
 import { outputOf } from './outputs.ts'
 
 /**
@@ -42,6 +49,8 @@ export type Word = {
   pattern: string | null
   /** What stands in the file of this name, where the text itself says so: `<(echo ls)`. */
   content?: string
+  /** Every path that `find` may come to. */
+  found?: true
 }
 
 export type Redirection = {
@@ -58,6 +67,8 @@ export type Simple = {
   redirections: Redirection[]
   /** Literal text that arrives on standard input, where it can be known: a here-document, a here-string. */
   input: string | null
+  /** Reads what a command before its group hands on. */
+  isFed: boolean
   /** The words as the shell will make them, where they are not plain and the text says enough: for the hard list. */
   guesses: Word[][]
   /** Where it stands in the source. Meaningless for nested ones. */
@@ -77,6 +88,12 @@ export type Tree = {
   constants: Constants
   /** What commands inside a loop or group read, where that is known. */
   inherited: string | null
+  /** Inside a loop or a group that a command hands something on to. */
+  isFed: boolean
+  /** Variables of the loops that are written out, with the value of this round. */
+  rounds: Map<string, string>
+  /** Commands inside loops, which stand in the tree once for each round. */
+  unrolled: number
 }
 
 const plainNodes = new Set([
@@ -152,7 +169,17 @@ const shapeOf: Readonly<Record<string, Shape>> = {
  * nothing is known of what is inside.
  */
 export function parse(source: string, constants: Constants = noConstants()): Tree | null {
-  const tree: Tree = { pipelines: [], nested: [], shapes: [], error: null, constants, inherited: null }
+  const tree: Tree = {
+    pipelines: [],
+    nested: [],
+    shapes: [],
+    error: null,
+    constants,
+    inherited: null,
+    isFed: false,
+    rounds: new Map(),
+    unrolled: 0,
+  }
   try {
     visit(parseBash(source), source, tree, false)
     return tree
@@ -183,11 +210,12 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       let printed: string | null = null
       for (const command of node.commands) {
         if (command.type !== 'Command') {
-          const outer = tree.inherited
-          tree.inherited = printed ?? outer
+          const { inherited, isFed } = tree
+          tree.inherited = printed ?? inherited
+          tree.isFed = isFed || command !== node.commands[0]
           visit(command, source, tree, nested)
-          tree.inherited = outer
-          printed = null
+          Object.assign(tree, { inherited, isFed })
+          printed = printedByNode(command, tree.constants)
           continue
         }
         const made = simple(command, source, tree)
@@ -201,9 +229,42 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     case 'Command':
       ;(nested ? tree.nested : tree.pipelines).push([simple(node, source, tree)])
       return
+    case 'Subshell':
+    case 'BraceGroup':
+    case 'If':
+    case 'CompoundList':
+    case 'Elif':
+      // What is inside runs, some of it or all of it: each command is judged as one that does.
+      if (nested) visitOther(node, source, tree)
+      else forEachChild(node, (child) => visit(child, source, tree, false))
+      return
+    case 'For':
+      if (nested || !visitRounds(node, source, tree)) visitOther(node, source, tree)
+      return
     default:
       visitOther(node, source, tree)
   }
+}
+
+/** More rounds of a loop, and more commands in all its rounds, are not written out. */
+const mostRounds = 16
+const mostUnrolled = 200
+
+/** `for h in a b; do …; done` as its rounds, where the words are known; false where they are not. */
+function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string, tree: Tree): boolean {
+  const name = node.name.value
+  // An upper-case name may be one that programs obey.
+  if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds.has(name)) return false
+  const values = knownWords(node.wordlist, tree.constants)
+  if (!values || values.length > mostRounds || tree.unrolled > mostUnrolled) return false
+  for (const value of values) {
+    tree.rounds.set(name, value)
+    remember(tree.constants, name, [value])
+    visit(node.body, source, tree, false)
+    tree.unrolled += 1
+  }
+  tree.rounds.delete(name)
+  return true
 }
 
 /** Marks what is not a simple command, and looks for commands inside it. */
@@ -259,15 +320,18 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
     assignments: [],
     redirections: [],
     input: null,
+    isFed: tree.isFed,
     guesses: [],
-    start: node.pos,
+    // A command of a loop stands for several, so it is not put in another form.
+    start: tree.rounds.size > 0 ? -1 : node.pos,
     end: node.end,
   }
   if (node.name) made.words.push(word(node.name, source, tree))
+  if (tree.rounds.size > 0) tree.unrolled += 1
   for (const part of [...node.prefix, ...node.suffix]) {
     switch (part.type) {
       case 'Word':
-        made.words.push(word(part, source, tree))
+        made.words.push(sampled(part, source, tree) ?? word(part, source, tree))
         break
       case 'Assignment':
         if (node.suffix.includes(part)) made.words.push(argumentAssignment(part, source, tree))
@@ -377,6 +441,57 @@ function argumentAssignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, s
   const { name, value, plain } = assignment(node, source, tree)
   if (!plain) return { ...nothing, text: node.text }
   return { text: `${name}=${value.text}`, literal: value.literal, quoting: value.quoting, pattern: null }
+}
+
+/** What these print is of a known form, whatever it is: a word with it is judged by a sample. */
+const samples: readonly { program: RegExp; sample: string; option?: RegExp }[] = [
+  { program: /^(?:pgrep|pidof)$/, sample: '4711', option: /^(?:-[a-z]*[al]|--list)/ },
+  { program: /^(?:nproc|whoami|uname)$/, sample: 'a1', option: /^-[a-z]*[av]|^--(?:all|kernel-version)/ },
+  { program: /^hostname$/, sample: 'localhost', option: /^-[a-zA-Z]*[IA]|^--all/ },
+]
+
+/** An argument with a loop's variable, or with a substitution of known form, as one that is known; null where it is neither. */
+function sampled(node: BashWord, source: string, tree: Tree): Word | null {
+  if (!node.parts || !/[$`]/.test(node.text)) return null
+  let text = ''
+  const scripts: SyntaxNode[] = []
+  const add = (part: WordPart, quoted: boolean): boolean => {
+    if (part.type === 'Literal' || part.type === 'SingleQuoted') text += part.value
+    else if (part.type === 'DoubleQuoted') return part.parts.every((inner) => add(inner, true))
+    else if (part.type === 'CommandExpansion') {
+      const sample = part.script && sampleOf(part.script, quoted)
+      if (!sample || !part.script) return false
+      text += sample
+      scripts.push(part.script)
+    } else {
+      const name = /^\$(?:\{(\w+)\}|(\w+))$/.exec('text' in part ? part.text : '')
+      const value = name && tree.rounds.get(name[1] ?? name[2]!)
+      if (value === null || value === undefined || (!quoted && !/^[\w./:@%+=,-]+$/.test(value))) return false
+      text += value
+    }
+    return true
+  }
+  if (!node.parts.every((part) => add(part, false))) return null
+  for (const script of scripts) visit(script, source, tree, false)
+  return { text, literal: true, quoting: 'bare', pattern: null }
+}
+
+function sampleOf(script: ParsedScript, quoted: boolean): string | null {
+  const [statement, another] = script.commands
+  if (another || statement?.command.type !== 'Command' || statement.background) return null
+  const { name, prefix, suffix } = statement.command
+  if (!name || name.parts || prefix.length > 0 || suffix.some(({ type }) => type !== 'Word')) return null
+  const texts = suffix.map((part) => (part as BashWord).value)
+  // A date is what its format says: figures and the letters that stand in it.
+  if (name.value === 'date') {
+    const format = texts.find((text) => text.startsWith('+'))
+    const isPlain = format !== undefined && /^\+(?:%[YmdHMSFTbeyjsuVBaRDk]|[\w:.,/_T-]|[ ])+$/.test(format)
+    return isPlain && (quoted || !format.includes(' ')) ? '2026-01-01' : null
+  }
+  const found = samples.find(({ program }) => program.test(name.value))
+  if (!found || texts.some((text) => found.option?.test(text))) return null
+  // Several numbers are several words, of which each is one number.
+  return found.sample
 }
 
 function word(node: BashWord, source: string, tree: Tree): Word {

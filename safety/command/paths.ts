@@ -118,6 +118,7 @@ export type Reading = 'measures' | 'prints' | 'prints tree'
 
 /** What is wrong with a path that is read in this way. */
 export function pathFinding(word: Word, directories: readonly string[], reading: Reading): PathFinding | null {
+  if (word.found) return foundFinding(word, reading)
   const paths = normalise(word.pattern ?? word.text, directories)
   if (paths.every((path) => open.expression.test(path))) return null
   const list = reading === 'measures' ? hidden : secrets
@@ -129,6 +130,17 @@ export function pathFinding(word: Word, directories: readonly string[], reading:
   if (isSecret(word, paths, list, directories)) return 'secret'
   if (reading === 'prints tree' && !isOpenTree(word, paths, directories)) return 'holds secrets'
   return null
+}
+
+/** What is wrong with reading whatever is found below a root: hidden names are among it, so a `*` stands for them, too. */
+function foundFinding(word: Word, reading: Reading): PathFinding | null {
+  if (reading === 'measures') return null
+  const [root, name] = word.pattern!.split('/**')
+  if (trees.expression.test(root!))
+    return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
+  // Elsewhere a name has to say what kind of file it is, and that kind holds no secret.
+  if (!name || !/[^*/]\*?\.?[\w-]+$/.test(name) || /^\/\*$/.test(name)) return 'holds secrets'
+  return secrets.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }
 
 function isSecret(word: Word, paths: readonly string[], list: PathList, directories: readonly string[]): boolean {

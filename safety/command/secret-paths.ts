@@ -155,7 +155,7 @@ const stores = list(`
   /etc/default/gitlab* /etc/default/vault* /etc/default/consul* /etc/default/nomad* /etc/default/k3s* /etc/default/kubelet
   /etc/sysconfig/*secret* /etc/systemd/system/*.d/*secret*
   /var/spool/cron/** /var/spool/mail/** /var/mail/** /var/spool/postfix/** /var/spool/exim*/** /var/spool/cups/** /etc/cups/**
-  /run/user/** /etc/cloud/** /var/lib/cloud/** /run/cloud-init/** /var/log/installer/** /etc/waagent* /var/lib/waagent/**
+  /run/user/** /etc/cloud/** /var/lib/cloud/** /run/cloud-init/** /etc/waagent* /var/lib/waagent/**
   /var/lib/dhcp/*.key /var/lib/nfs/** /var/lib/bluetooth/** /var/lib/NetworkManager/** /var/lib/fwupd/** /var/lib/shim-signed/**
   /var/lib/dkms/*.key /var/lib/aide/** /var/lib/puppet/** /var/cache/debconf/** /var/lib/nightshift/** /etc/nightshift/**
   /opt/nightshift/** /run/nightshift/**

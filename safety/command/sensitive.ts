@@ -36,7 +36,8 @@ export const openTrees: readonly string[] =
    /etc/systemd/** /etc/cron.d/** /etc/cron.daily/** /etc/cron.hourly/** /etc/cron.weekly/** /etc/cron.monthly/** /etc/logrotate.d/**
    /etc/sysctl.d/** /etc/modprobe.d/** /etc/modules-load.d/** /etc/udev/** /etc/apt/sources.list.d/** /etc/apt/apt.conf.d/**
    /etc/apt/preferences.d/** /etc/yum.repos.d/** /etc/rsyslog.d/** /etc/pam.d/** /etc/profile.d/** /etc/ld.so.conf.d/** /etc/security/limits.d/**
-   /etc/tmpfiles.d/** /etc/nginx/** /etc/apache2/** /etc/httpd/** /etc/haproxy/conf.d/** /etc/php/** /etc/init.d/** /etc/bash_completion.d/**
+   /etc/tmpfiles.d/** /etc/nginx/conf.d/** /etc/nginx/sites-*/** /etc/nginx/snippets/** /etc/nginx/modules-*/** /etc/apache2/*-enabled/**
+   /etc/apache2/*-available/** /etc/httpd/conf/** /etc/httpd/conf.d/** /etc/httpd/conf.modules.d/** /etc/haproxy/conf.d/** /etc/php/** /etc/init.d/** /etc/bash_completion.d/**
    /etc/logcheck/** /etc/fail2ban/** /etc/ssh/sshd_config.d/** /etc/ssh/ssh_config.d/** /run/systemd/generator*/** /boot/grub/** /boot/loader/**`.split(
     /\s+/,
   )

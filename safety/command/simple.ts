@@ -10,7 +10,7 @@ import type { Word } from './parse.ts'
 import { normalise } from './paths.ts'
 import { quote } from './quote.ts'
 import { shell } from './shell.ts'
-import { unwrap } from './unwrap.ts'
+import { type Fed, unwrap } from './unwrap.ts'
 import type { Inner, Unwrapped } from './unwrapped.ts'
 import { valueFindings } from './values.ts'
 import type { Bound, CommandCode, Finding } from './verdict.ts'
@@ -19,6 +19,8 @@ import type { Bound, CommandCode, Finding } from './verdict.ts'
 export type Docket = {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
+  /** Commands that `sudo -n` may look with, as JSON of their words. */
+  rootReads: ReadonlySet<string>
   findings: Finding[]
   commands: Set<string>
   environment: Record<string, string>
@@ -41,6 +43,10 @@ export type Place = {
   bounded: boolean
   /** It reads another command's output, or its known text. */
   piped: boolean
+  /** By a command before it in a pipe, or a text that stands in the script. */
+  fed: boolean
+  /** What kind of words the command before it prints. */
+  feeds: Fed
   input: string | null
   depth: number
   mounts: Unwrapped['mounts']
@@ -84,7 +90,7 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
     if (!isFollowed) add('ARGUMENT', first, 'changes the directory more often than is followed')
   }
 
-  const unwrapped = unwrap(name, words, place.input, place.piped)
+  const unwrapped = unwrap(name, words, place.input, place.piped, place.feeds)
   if (unwrapped) return judgeWrapper(words, unwrapped, docket, place, add)
   if (place.runs) return judgeProgram(name, words, docket, place, add)
   return ends
@@ -110,7 +116,7 @@ function judgeProgram(name: string, words: readonly Word[], docket: Docket, plac
     if (!unbounded) add('UNKNOWN_COMMAND', words[0]!, 'is not a program that is known to only look')
     return unbounded ? endless(unbounded, docket, place, add) : ends
   }
-  const reading = read(words, program)
+  const reading = read(words, program, place.fed ? place.input : undefined)
   const unbounded = unboundedByGrammar(name, reading, words, place.piped)
   if (reading.problem && !unbounded) {
     const { word, why } = reading.problem
@@ -154,7 +160,7 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
   const name = words[0]!
   if (found.root) {
     docket.needsRoot = true
-    add('ROOT', name, "runs with another user's rights")
+    if (!isAllowedAsRoot(words, found, docket)) add('ROOT', name, "runs with another user's rights")
   } else if (found.why && !found.interactive) add('WRAPPER', found.why.word, found.why.text)
   for (const assignment of found.assignments) {
     if (!isInert(assignment.name, assignment.value)) add('ASSIGNMENT', name, `sets ${assignment.name}`)
@@ -181,10 +187,24 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
     bounded: place.bounded || found.bounds,
     mounts: [...place.mounts, ...found.mounts],
     depth: place.depth + 1,
-    input: found.readsInput ? null : place.input,
+    input: found.readsInput || found.judged ? null : place.input,
+    feeds: null,
+    fed: place.fed && !found.judged,
   }
   const endings = found.inner.map((inner) => ({ inner, ending: judgeInner(inner, docket, inside) }))
   return endingOf(words, found, endings, docket, place, add)
+}
+
+/** `sudo -n` of a command that the manifest allows word for word: what is inside is judged as any other. */
+function isAllowedAsRoot(
+  words: readonly Word[],
+  { inner, assignments, why }: Unwrapped,
+  { rootReads }: Docket,
+): boolean {
+  const [only, another] = inner
+  if (rootReads.size === 0 || another || only?.kind !== 'argv' || why || assignments.length > 0) return false
+  const isBare = only.before.map(({ text }) => text).join(' ') === 'sudo -n' && words.every(({ literal }) => literal)
+  return isBare && rootReads.has(JSON.stringify(only.words.map(({ text }) => text)))
 }
 
 /** Each layer is somebody's intention; nobody intends this many, and the stack is finite. */

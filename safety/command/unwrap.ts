@@ -6,8 +6,14 @@ import { compile, table, unwrapByTable } from './wrapper.ts'
 /** Finds the commands that a command runs. */
 
 /** What a command runs besides itself; null when it is no wrapper. `input` is what it reads, where that is known. */
-export function unwrap(name: string, words: readonly Word[], input: string | null, piped: boolean): Unwrapped | null {
-  if (shells.has(name)) return unwrapShell(words, input, piped)
+export function unwrap(
+  name: string,
+  words: readonly Word[],
+  input: string | null,
+  piped: boolean,
+  fed: Fed = null,
+): Unwrapped | null {
+  if (shells.has(name) && !onlyTells(words)) return unwrapShell(words, input, piped)
   const content = inputRunners.has(name) ? words[1]?.content : undefined
   if (content !== undefined) return { ...empty(), inner: [script(content)], why: asks(null, 'runs a script') }
   if (inputRunners.has(name))
@@ -15,12 +21,19 @@ export function unwrap(name: string, words: readonly Word[], input: string | nul
       ? null
       : { ...empty(), inner: [script(input)], readsInput: true, why: asks(null, 'runs its input') }
   const special = specials.get(name)
-  if (special) return special(words, input)
+  if (special) return special(words, input, fed)
   // With `-u` runuser takes a command behind its options, without it is `su`.
+  // These have words of their own that run nothing.
+  if ((name === 'numactl' || name === 'ansible' || shells.has(name)) && onlyTells(words)) return null
   const isSu = name === 'runuser' && !words.some(({ text }) => /^(?:-u|--user)/.test(text))
   const wrapper = table.get(isSu ? 'su' : name)
   return wrapper ? unwrapByTable(words, wrapper) : null
 }
+
+const onlyTells = (words: readonly Word[]): boolean =>
+  words.length === 2 &&
+  /^(?:--version|--hardware|--show|-H|-s)$/.test(words[1]!.text) &&
+  (words[0]!.text === 'numactl' || words[1]!.text === '--version')
 
 function unwrapShell(words: readonly Word[], input: string | null, piped: boolean): Unwrapped {
   const result = empty()
@@ -52,7 +65,7 @@ function unwrapShell(words: readonly Word[], input: string | null, piped: boolea
   return result
 }
 
-type Special = (words: readonly Word[], input: string | null) => Unwrapped | null
+type Special = (words: readonly Word[], input: string | null, fed: Fed) => Unwrapped | null
 
 const specials: ReadonlyMap<string, Special> = new Map<string, Special>([
   ['find', unwrapFind],
@@ -77,17 +90,51 @@ const specials: ReadonlyMap<string, Special> = new Map<string, Special>([
   ],
 ])
 
-/** `find … -exec command {} ;`: what is found becomes an operand, so nobody knows the operands before it runs. */
+/**
+ * `find … -exec command {} ;`: what is found becomes an operand. Below roots that are plain, that is a path of a known pattern, and the
+ * command is judged with it; find itself is judged without what it runs.
+ */
 function unwrapFind(words: readonly Word[]): Unwrapped | null {
   const result = empty()
+  const own: Word[] = [words[0]!]
+  const found = whatIsFound(words)
   for (let at = 1; at < words.length; at += 1) {
-    if (!/^-(?:exec|execdir|ok|okdir)$/.test(words[at]!.text)) continue
+    const word = words[at]!
+    if (!/^-(?:exec|execdir|ok|okdir)$/.test(word.text)) {
+      own.push(word)
+      continue
+    }
     const rest = words.slice(at + 1)
-    const end = rest.findIndex((word) => word.text === ';' || word.text === '+')
-    result.inner.push(argv(rest.slice(0, end < 0 ? rest.length : end)))
-    result.why ??= asks(words[at]!, 'runs a command on whatever is found')
+    const end = rest.findIndex(({ text }) => text === ';' || text === '+')
+    const command = rest.slice(0, end < 0 ? rest.length : end)
+    const isPlain = found !== null && end >= 0 && /^-exec(?:dir)?$/.test(word.text) && command[0]?.text !== '{}'
+    if (!isPlain || command.some(({ text }) => text !== '{}' && text.includes('{}')))
+      result.why ??= asks(word, 'runs a command on whatever is found')
+    result.inner.push(argv(isPlain ? command.map((one) => (one.text === '{}' ? found : one)) : command))
+    result.guesses.push(command)
+    at += end < 0 ? rest.length : end + 1
   }
-  return result.inner.length > 0 ? result : null
+  if (result.inner.length === 0) return null
+  result.inner.push(argv(own))
+  result.judged = true
+  return result
+}
+
+/** A word for every path that `find` may come to, as a pattern; null where its roots are not plain. */
+export function whatIsFound(words: readonly Word[]): Word | null {
+  const from = words.slice(1).findIndex(({ text }) => /^[-(!]/.test(text) && !/^-[HLP]$/.test(text))
+  const roots = words.slice(1, from < 0 ? undefined : from + 1).filter(({ text }) => !/^-[HLP]$/.test(text))
+  const isPlain =
+    roots.length === 1 && roots[0]!.literal && /^\/[\w./-]+$/.test(roots[0]!.text) && !roots[0]!.text.includes('..')
+  if (!isPlain || words.some(({ text }) => /^-(?:L|follow)$/.test(text))) return null
+  const root = roots[0]!.text.replace(/\/+$/, '')
+  const texts = words.map(({ text }) => text)
+  const at = texts.indexOf('-name')
+  const isAlone = at > 0 && !texts.some((text) => /^(?:-o|-or|,|!|-not|\()$/.test(text))
+  const name = isAlone && /^[\w.*-]+$/.test(texts[at + 1] ?? '') ? texts[at + 1]! : '*'
+  // Hidden names are found as well, which a `*` of a shell would leave out.
+  const pattern = name.startsWith('*') && name === '*' ? `${root}/**` : `${root}/**/${name}`
+  return { text: pattern, literal: false, quoting: 'bare', pattern, found: true }
 }
 
 const xargsTable = compile({
@@ -97,8 +144,79 @@ const xargsTable = compile({
   rest: 'argv',
 })
 
-function unwrapXargs(words: readonly Word[], input: string | null): Unwrapped | null {
+/** What a command before `xargs` hands it, by its kind. */
+export type Fed = { kind: 'numbers' | 'names' } | { kind: 'paths'; found: Word; separated: boolean } | null
+
+/** No process of importance: a write that is filled with it is asked about like any other. */
+const number: Word = { text: '4711', literal: true, quoting: 'bare', pattern: null }
+const name: Word = { text: 'a1', literal: true, quoting: 'bare', pattern: null }
+
+/**
+ * The command of `xargs` with what it will be given: words that are known, numbers and names of known form, or paths below a known
+ * root. Null where that is not known.
+ */
+function fillXargs(result: Unwrapped, words: readonly Word[], input: string | null, fed: Fed): Unwrapped | null {
+  const [inner] = result.inner
+  if (result.why !== null && result.why.word !== words[0]) return null
+  if (result.inner.length !== 1 || inner?.kind !== 'argv' || !inner.words[0]) return null
+  if (
+    inner.before.some(({ text }) =>
+      /^(?:-p|-a|-o|-t|-x|--interactive|--arg-file|--open-tty|--process-slot-var)/.test(text),
+    )
+  )
+    return null
+  const operands = operandsFor(inner.words[0].text, words, input, fed)
+  if (!operands) return null
+  const replace = replacement(words)
+  const filled = replace
+    ? operands.map((operand) =>
+        argv(
+          inner.words.map((word) => (word.text === replace ? operand : word)),
+          inner.before,
+        ),
+      )
+    : [argv([...inner.words, ...operands], inner.before)]
+  if (replace && inner.words.some(({ text }) => text !== replace && text.includes(replace))) return null
+  return {
+    ...result,
+    inner: filled,
+    guesses: [
+      ...withArguments(result, input === null ? [] : [input.split(/\s+/)], words).guesses,
+      [...inner.words, ...operands],
+    ],
+    why: null,
+    judged: true,
+  }
+}
+
+/** These print nothing of a file's content, whatever they are given. */
+const inert: ReadonlySet<string> = new Set('ls stat du file basename dirname readlink realpath wc'.split(' '))
+
+function operandsFor(program: string, words: readonly Word[], input: string | null, fed: Fed): Word[] | null {
+  if (input !== null) {
+    const given = input.split(/\s+/).filter((text) => text !== '')
+    if (given.length > mostArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
+    return given.map((text) => ({ ...name, text }))
+  }
+  switch (fed?.kind) {
+    case 'numbers':
+      return [number]
+    case 'names':
+      return [name]
+    case 'paths': {
+      // A blank in a name makes two words of it, of which the second is somebody else's path.
+      const isWhole = fed.separated && words.some(({ text }) => /^(?:-[a-z]*0[a-z]*|--null)$/.test(text))
+      return isWhole || inert.has(program) ? [fed.found] : null
+    }
+    default:
+      return null
+  }
+}
+
+function unwrapXargs(words: readonly Word[], input: string | null, fed: Fed): Unwrapped | null {
   const result = unwrapByTable(words, xargsTable)!
+  const filled = fillXargs(result, words, input, fed)
+  if (filled) return filled
   result.why ??= asks(words[0]!, 'takes operands from its input')
   return withArguments(result, input === null ? [] : [input.split(/\s+/).filter((word) => word !== '')], words)
 }
@@ -158,6 +276,7 @@ function replacement(words: readonly Word[]): string | null {
     if (word.text === '-I' || word.text === '-J') return words[index + 1]?.text || null
     const attached = /^(?:-I|-i|--replace=)(.+)$/.exec(word.text)
     if (attached) return attached[1]!
+    if (word.text === '-i' || word.text === '--replace') return '{}'
   }
   return null
 }

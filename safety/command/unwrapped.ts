@@ -6,6 +6,8 @@ type ScriptInner = { kind: 'script'; text: string; before: Word[]; after: Word[]
 
 export type Unwrapped = {
   inner: Inner[]
+  /** What is inside is the whole of what runs, with the operands that it is given. */
+  judged: boolean
   /** Commands that may be inside, since an option is not known: for the hard list only. */
   guesses: Word[][]
   /** Why a read inside is not one any more; null when it stays one. */
@@ -31,6 +33,7 @@ export type Unwrapped = {
 export const empty = (): Unwrapped => ({
   inner: [],
   guesses: [],
+  judged: false,
   why: null,
   hosts: [],
   names: [],

@@ -98,6 +98,10 @@ function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Plac
         ? null
         : finding('EXFILTRATION', 'is a host that was not looked up', word)
     }
+    case 'request':
+      return isHarmlessRequest(text)
+        ? null
+        : finding('ARGUMENT', 'asks for something that is not known to only look', word)
     case 'url':
       return urlFinding(text, word, place)
     default:
@@ -170,7 +174,7 @@ function revisionFinding(word: Word, tree: boolean, place: Place): Finding | nul
 
 function sensitive(word: Word, tree: boolean, { measures, directories }: Place): Finding | null {
   const bare = word.text.replace(/^[@<]/, '')
-  const path = measures ? listed(word) : bare === word.text ? word : { ...word, text: bare }
+  const path = measures && !word.found ? listed(word) : bare === word.text ? word : { ...word, text: bare }
   const found = pathFinding(path, directories, measures ? 'measures' : tree ? 'prints tree' : 'prints')
   if (found === null) return null
   // Such a program tells about a device without reading it.

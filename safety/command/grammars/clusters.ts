@@ -22,6 +22,15 @@ const kubectl: Grammar = {
       '-o --output --api-group --verbs --sort-by',
       {},
     ),
+    auth: {
+      manual: 'kubectl auth',
+      commands: {
+        'can-i': one('kubectl auth can-i', '--list -A --all-namespaces -q --quiet --no-headers', '--subresource', {
+          rest: 'text',
+        }),
+        whoami: one('kubectl auth whoami', '', '-o --output', {}),
+      },
+    },
     'api-versions': one('kubectl api-versions', '', '', {}),
     'cluster-info': one('kubectl cluster-info', '', '', {}),
     describe: {
@@ -38,9 +47,10 @@ const kubectl: Grammar = {
       options: spell({
         flag: '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --help',
         text: '-l -L --field-selector --label-columns --selector --sort-by --chunk-size',
+        request: '--raw',
         'fields:kubernetes': '-o --output',
       }),
-      operands: some,
+      operands: { ...some, unlessOption: ['--raw'] },
       refuses: ['secret', 'credential', 'token', '-file'],
       // As a whole only what holds neither an environment nor a configuration.
       only: [
@@ -70,7 +80,22 @@ const kubectl: Grammar = {
     },
     rollout: {
       manual: 'kubectl rollout',
-      commands: { history: { ...one('kubectl rollout history', '', '--revision', some), refuses: noSecrets } },
+      commands: {
+        history: { ...one('kubectl rollout history', '', '--revision', some), refuses: noSecrets },
+        status: {
+          ...one(
+            'kubectl rollout status',
+            '-w --watch --watch=false -w=false',
+            '--timeout --revision -l --selector',
+            some,
+          ),
+          endless: {
+            when: 'always',
+            unless: ['--timeout', '--watch=false', '-w=false'],
+            instead: { drop: ['-w', '--watch'], add: ['--timeout=30s'] },
+          },
+        },
+      },
     },
     top: {
       manual: 'kubectl top',
@@ -99,6 +124,9 @@ const guest = '(?:status(?:/current)?|config|pending|snapshot|rrddata|feature|in
 
 /** What schedules containers and virtual machines. */
 export const clusters: Grammars = {
+  aws: { manual: 'AWS CLI Command Reference, v2', cloud: 'aws' },
+  az: { manual: 'Azure CLI reference', cloud: 'az' },
+  gcloud: { manual: 'gcloud CLI reference', cloud: 'gcloud' },
   consul: {
     manual: 'consul(1), 1.17',
     commands: {
@@ -128,6 +156,11 @@ export const clusters: Grammars = {
         ),
       ),
       ...each('hist history', one('helm history', '', '--max -o --output', some)),
+      status: {
+        // Another format than a table prints the values with their secrets.
+        ...one('helm status', '--show-desc --show-resources', '--revision -o --output', some),
+        refuses: ['^(json|yaml)$'],
+      },
       version: one('helm version', '--short', '', {}),
     },
   },
@@ -177,6 +210,13 @@ export const clusters: Grammars = {
       available: one('pveam(1)', '', '--section', {}),
       list: one('pveam(1)', '', '', { first: ['name'], min: 1 }),
     },
+  },
+  'ha-manager': {
+    manual: 'ha-manager(1)',
+    commands: each('status config groupconfig rules', {
+      manual: 'ha-manager(1)',
+      options: spell({ flag: '-verbose --verbose' }),
+    }),
   },
   pvecm: { manual: 'pvecm(1)', commands: each('nodes status', { manual: 'pvecm(1)' }) },
   pvesh: {

@@ -17,6 +17,10 @@ const plain = (operands?: Grammar['operands']): Grammar => ({
   ...(operands ? { operands } : {}),
 })
 
+/** Beginnings of the names of settings that hold no password. */
+const redisSettings =
+  'maxmemory|maxclients|save|append|timeout|slowlog|client-|hz|databases|port|bind|dir|dbfilename|loglevel|logfile|repl-|replica-|min-replicas|tcp-|stop-writes|rdb|lazyfree|active|cluster-|notify|hash-|list-|set-|zset-|stream-|latency|io-threads|daemonize|protected-mode|oom-|lua-'
+
 /** Clients of databases. What is asked is held against the language; a session without a question is not a read. */
 export const databases: Grammars = {
   etcdctl: {
@@ -128,7 +132,7 @@ export const databases: Grammars = {
     options: spell({
       flag: `-a -A -b -e -E -H -l -n -q -t -V -w -x -X -z -0 --csv --echo-all --echo-errors --echo-hidden --echo-queries --expanded --html
         --list --no-align --no-password --no-psqlrc --no-readline --quiet --tuples-only --version`,
-      'sql:postgres': '-c --command',
+      psql: '-c --command',
       host: '-h --host',
       number: '-p --port',
       name: '-d -U --dbname --username',
@@ -162,7 +166,7 @@ export const databases: Grammars = {
     ),
   },
   'redis-cli': {
-    // Values are left out with every command that returns them, so is CONFIG, which holds the password; -a shows it to everybody,
+    // Values are left out with every command that returns them, and so are settings that hold a password; -a shows it to everybody,
     // --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go on.
     manual: 'redis-cli, Redis 7',
     options: spell({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
@@ -172,6 +176,14 @@ export const databases: Grammars = {
       ...redis('exists hlen llen pttl scard strlen ttl type xlen zcard', plain({ rest: 'text', min: 1 })),
       ...redis('keys', plain({ first: ['text'], min: 1 })),
       ...redis('scan', plain({ rest: 'text', min: 1 })),
+      ...redis('config', {
+        manual: 'Redis 7 commands',
+        commands: redis('get', {
+          manual: 'CONFIG GET, Redis 7; redis.conf',
+          operands: { rest: 'text', min: 1 },
+          refuses: [`^(?!(?:${redisSettings})[a-z-]*\\*?$)`],
+        }),
+      }),
       ...redis('client', {
         manual: 'Redis 7 commands',
         commands: { ...redis('list', plain()), ...redis('getname id info', plain()) },

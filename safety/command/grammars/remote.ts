@@ -66,11 +66,13 @@ export const remote: Grammars = {
     },
   }),
   ...each('nc ncat netcat', {
-    // Without -z it carries what it is given; -e and -c run programs, -l listens.
+    // Without -z it carries what it is given, so that is a word that only asks; -e and -c run programs, -l listens.
     manual: 'nc(1), OpenBSD netcat 1.219',
-    options: spell({ flag: '-4 -6 -n -r -t -u -v -z', number: '-w -i' }),
+    options: spell({ flag: '-4 -6 -n -N -r -t -u -v -z', number: '-w -i -q' }),
     operands: { first: ['host', 'number'], min: 2 },
     requires: ['-z'],
+    // ZooKeeper's four letters, memcached's and Redis' questions.
+    input: '^\\s*(?:ruok|srvr|stat|mntr|isro|wchs|version|stats|ping|info|quit)\\s*(?:quit\\s*)?$',
   }),
   nslookup: {
     manual: 'nslookup(1), BIND 9.18',
