@@ -66,6 +66,9 @@ const ssh: Wrapper = {
   flags: '-4 -6 -C -n -q -T -x -a -A -f -g -G -k -K -M -N -s -t -tt -v -V -X -Y -y',
   values: '-p -l -o -i -F -J -L -R -D -W -b -B -c -E -e -I -m -O -P -Q -S -w',
   alters: '-l -A -f -g -k -K -M -N -s -X -Y -o -i -F -J -L -R -D -W -b -B -E -I -O -S -w',
+  // Those of -o that only say how long to wait and how much to tell.
+  inertValues:
+    '^(?:ConnectTimeout|ConnectionAttempts|ServerAliveInterval|ServerAliveCountMax)=\\d+$|^BatchMode=yes$|^LogLevel=(?:ERROR|QUIET)$',
   tty: '-t -tt',
   before: 1,
   interspersed: true,

@@ -53,6 +53,10 @@ const hidden = pathList(hiddenPaths)
 const secrets = pathList([...hiddenPaths, ...measuredPaths])
 /** Where a tree is known to hold nothing secret by its name, a pattern is held against what lies just there. */
 const placed = pathList([...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/')))
+/** Without directories of any place: a `*.log` in one of those is a log all the same. */
+const named = pathList(
+  [...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/') || !pattern.endsWith('/**')),
+)
 const kernelTrees = pathList(['/proc/**', '/sys/**'])
 const fetching = pathList(fetchingPaths)
 const trees = pathList(openTrees)
@@ -140,7 +144,7 @@ function foundFinding(word: Word, reading: Reading): PathFinding | null {
     return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
   // Elsewhere a name has to say what kind of file it is, and that kind holds no secret.
   if (!name || !/[^*/]\*?\.?[\w-]+$/.test(name) || /^\/\*$/.test(name)) return 'holds secrets'
-  return secrets.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
+  return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }
 
 function isSecret(word: Word, paths: readonly string[], list: PathList, directories: readonly string[]): boolean {

@@ -117,8 +117,8 @@ const traces = list(`
 
 /** Memory, and ways out of where a path seems to lead. */
 const kernel = list(`
-  /proc/*/environ /proc/*/task/*/environ /proc/*/mem /proc/*/task/*/mem /proc/*/auxv /proc/*/root/** /proc/*/cwd/** /proc/*/fd/**
-  /proc/*/map_files/** /proc/*/task/*/root/** /proc/*/task/*/cwd/** /proc/*/task/*/fd/** /proc/*/task/*/auxv /proc/kcore /proc/keys
+  /proc/*/environ /proc/*/task/*/environ /proc/*/mem /proc/*/task/*/mem /proc/*/auxv /proc/*/root/**
+  /proc/*/map_files/** /proc/*/task/*/root/** /proc/*/task/*/auxv /proc/kcore /proc/keys
   /proc/key-users /proc/vmcore /proc/kpage* /proc/*/pagemap /proc/*/syscall /proc/*/stack /proc/device-tree/chosen/rng-seed /dev/**
   /sys/kernel/debug/** /sys/kernel/security/** /sys/fs/pstore/** /sys/firmware/efi/efivars/** /sys/firmware/acpi/tables/**
   /sys/firmware/dmi/tables/** /sys/class/firmware-attributes/**
@@ -126,6 +126,7 @@ const kernel = list(`
 
 /** Stores of whole systems. */
 const stores = list(`
+  /proc/*/cwd/** /proc/*/fd/** /proc/*/task/*/cwd/** /proc/*/task/*/fd/**
   /etc/kubernetes/** /var/lib/kubelet/** /var/lib/rancher/** /etc/rancher/** /var/lib/etcd/** /etc/etcd/** /var/lib/k0s/** /etc/k0s/**
   /var/snap/microk8s/** /var/lib/kube*/** /run/secrets/** /var/run/secrets/** /var/lib/docker/** /var/lib/containerd/** /var/lib/containers/**
   /run/containers/** /etc/docker/key.json /etc/docker/certs.d/** /etc/containers/auth.json /etc/containerd/config.toml /etc/crio/**

@@ -69,7 +69,8 @@ export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrappe
     if (optionsAllowed && (text.startsWith('-') || level.flags.has(text)) && (text !== '-' || level.flags.has('-'))) {
       const option = readOption(words, at, level)
       if (option.unknown) unknownAt ??= at
-      if (option.unknown || option.names.some((name) => level.alters.has(name)))
+      const isInert = option.value !== null && new RegExp(level.wrapper.inertValues ?? '^$').test(option.value)
+      if (option.unknown || (!isInert && option.names.some((name) => level.alters.has(name))))
         doubt(word, 'changes how the command inside runs')
       if (option.names.some((name) => level.tty.has(name))) result.tty.push(at)
       if (option.names.some((name) => level.scripts.has(name)) && option.value !== null) {

@@ -141,7 +141,11 @@ export const databases: Grammars = {
     operands: { first: ['name', 'name'] },
     requires: ['-c', '--command', '-l', '--list', '-V', '--version'],
     refuses: ['^\\s*(?!(border|expanded|footer|format|linestyle|null|pager|tuples_only|x)=)\\w+\\s*=', '^\\w+://'],
-    environment: { PGOPTIONS: '-c default_transaction_read_only=on' },
+    // Every role may set these for itself; temp_file_limit only a superuser, and for another role the session would not begin.
+    environment: {
+      PGOPTIONS: '-c default_transaction_read_only=on -c statement_timeout=30s -c lock_timeout=5s',
+      PGCONNECT_TIMEOUT: '10',
+    },
   },
   'rabbitmq-diagnostics': {
     manual: 'rabbitmq-diagnostics(8), RabbitMQ 3.12',

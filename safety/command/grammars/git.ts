@@ -60,7 +60,7 @@ export const git: Grammars = {
         operands: {},
       },
       // -p prints whatever an object holds, and its name does not say which file that was.
-      'cat-file': one('git-cat-file(1)', '-e -s -t', '', text),
+      'cat-file': { ...one('git-cat-file(1)', '-e -s -t', '', { first: ['text'] }), requires: ['-e', '-s', '-t'] },
       config: {
         ...one(
           'git-config(1)',

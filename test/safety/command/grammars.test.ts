@@ -10,6 +10,7 @@ const rows = (file: string): Row[] =>
   JSON.parse(readFileSync(new URL(`../../data/commands/${file}.json`, import.meta.url), 'utf8'))
 const reads = rows('reads')
 const writes = rows('writes')
+const nightly = rows('nightly')
 const context = { knownHosts: new Set(['db-osl-1', '10.0.0.5']) }
 
 /** Every grammar with the words that lead to it, sub-commands with the options of the levels above. */
@@ -143,6 +144,14 @@ describe('Of the commands written from the manuals', () => {
   test('none that does more than look runs unasked', () => {
     const run = writes.filter(({ command }) => judgeCommand(command, context).verdict === 'run')
     expect(run.map(({ command, label }) => `${label}: ${command}`)).toEqual([])
+  })
+
+  test('at least nine in ten of what is typed at night run unasked, and none is refused', () => {
+    const here = { ...context, knownNames: new Set(['web', 'web-1', '101']) }
+    const verdicts = nightly.map(({ command }) => judgeCommand(command, here).verdict)
+    expect(nightly.length).toBeGreaterThanOrEqual(300)
+    expect(verdicts).not.toContain('refuse')
+    expect(verdicts.filter((verdict) => verdict === 'run').length / nightly.length).toBeGreaterThanOrEqual(0.9)
   })
 
   test('no read is refused, and at least nine in ten run unasked', () => {
