@@ -2,7 +2,7 @@ import { type Word as BashWord, parse as parseBash, type SyntaxNode, type WordPa
 import { expandBraces } from './braces.ts'
 import { type Constants, knownFields, remember } from './constants.ts'
 import { outputOf } from './outputs.ts'
-import type { Word } from './parse.ts'
+import type { Word } from './tree.ts'
 
 /**
  * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`, defaults, variables that the text

@@ -6,163 +6,18 @@ import {
   type SyntaxNode,
   type WordPart,
 } from 'unbash'
-import { type Constants, noConstants, remember, waysToRead } from './constants.ts'
+import { type Constants, noConstants, remember } from './constants.ts'
 import { expandValue, expandWords, knownWords, printedByNode } from './expand.ts'
-import { outputOf } from './outputs.ts'
+import { follow, isPlain, printedBy } from './follow.ts'
+import { innerNodes, plainNodes, shapeOf } from './shapes.ts'
+import type { Redirection, Shape, Simple, Tree, Word } from './tree.ts'
+
+export type { Redirection, Shape, Simple, Tree, Word } from './tree.ts'
 
 /**
  * The shell parser behind our own interface. Everything after this file sees plain data: pipelines of simple commands, and a
  * list of words for whatever else was in the text. A node type that the parser may grow one day is `unknown`, which asks.
  */
-
-/** What stands in a text besides simple commands joined by `|`, `&&`, `||`, `;` and newlines. Each asks. */
-export type Shape =
-  | 'substitution'
-  | 'process substitution'
-  | 'expansion'
-  | 'arithmetic'
-  | 'glob'
-  | 'brace'
-  | 'ANSI-C quoting'
-  | 'locale quoting'
-  | 'tilde'
-  | 'group'
-  | 'control flow'
-  | 'function'
-  | 'fork bomb'
-  | 'background'
-  | 'coproc'
-  | 'here-document'
-  | 'here-string'
-  | 'test'
-  | 'array'
-  | 'unknown'
-
-export type Word = {
-  /** The word after quote removal; what could not be known stands as it was written. */
-  text: string
-  /** True when the text is exactly what the program receives. */
-  literal: boolean
-  /** `bare`: no quotes; `whole`: one pair of quotes round the word; `split`: quotes or backslashes inside it. */
-  quoting: 'bare' | 'whole' | 'split'
-  /** The word as a glob pattern, when globbing is all that happens to it; else null. */
-  pattern: string | null
-  /** What stands in the file of this name, where the text itself says so: `<(echo ls)`. */
-  content?: string
-  /** Every path that `find` may come to. */
-  found?: true
-}
-
-export type Redirection = {
-  operator: string
-  target: Word
-  /** The target as the shell will make it, where that is not as it is written. */
-  guess?: Word | null
-  source: string
-}
-
-export type Simple = {
-  words: Word[]
-  assignments: { name: string; value: Word; plain: boolean }[]
-  redirections: Redirection[]
-  /** Literal text that arrives on standard input, where it can be known: a here-document, a here-string. */
-  input: string | null
-  /** Reads what a command before its group hands on. */
-  isFed: boolean
-  /** The words as the shell will make them, where they are not plain and the text says enough: for the hard list. */
-  guesses: Word[][]
-  /** Where it stands in the source. Meaningless for nested ones. */
-  start: number
-  end: number
-}
-
-export type Tree = {
-  /** Commands that the text runs as it stands, in order, grouped by pipe. */
-  pipelines: Simple[][]
-  /** Commands inside substitutions, groups, loops and functions. They are held against the hard list, never run. */
-  nested: Simple[][]
-  shapes: { shape: Shape; text: string }[]
-  /** The parser's first complaint. */
-  error: string | null
-  /** What the text has made known so far. */
-  constants: Constants
-  /** What commands inside a loop or group read, where that is known. */
-  inherited: string | null
-  /** Inside a loop or a group that a command hands something on to. */
-  isFed: boolean
-  /** Variables of the loops that are written out, with the value of this round. */
-  rounds: Map<string, string>
-  /** Commands inside loops, which stand in the tree once for each round. */
-  unrolled: number
-}
-
-const plainNodes = new Set([
-  'Script',
-  'CompoundList',
-  'Word',
-  'Assignment',
-  'Redirect',
-  'Literal',
-  'SingleQuoted',
-  'DoubleQuoted',
-])
-const innerNodes = new Set([
-  'FileDescriptor',
-  'FileDescriptorVariable',
-  'HereDocDelimiter',
-  'HereDocBody',
-  'CaseItem',
-  'Elif',
-  'Time',
-  'Negation',
-  'ArithmeticBinary',
-  'ArithmeticUnary',
-  'ArithmeticTernary',
-  'ArithmeticGroup',
-  'ArithmeticWord',
-  'TestUnary',
-  'TestBinary',
-  'TestLogical',
-  'TestNot',
-  'TestGroup',
-  'Default',
-  'Remove',
-  'Replace',
-  'Slice',
-  'CaseModification',
-  'Transform',
-  'Names',
-])
-
-const shapeOf: Readonly<Record<string, Shape>> = {
-  CommandExpansion: 'substitution',
-  ArithmeticCommandExpansion: 'substitution',
-  ProcessSubstitution: 'process substitution',
-  SimpleExpansion: 'expansion',
-  ParameterExpansion: 'expansion',
-  ArithmeticExpansion: 'arithmetic',
-  ArithmeticCommand: 'arithmetic',
-  Glob: 'glob',
-  ExtendedGlob: 'glob',
-  BraceExpansion: 'brace',
-  AnsiCQuoted: 'ANSI-C quoting',
-  LocaleString: 'locale quoting',
-  Subshell: 'group',
-  BraceGroup: 'group',
-  Redirected: 'group',
-  If: 'control flow',
-  For: 'control flow',
-  ArithmeticFor: 'control flow',
-  While: 'control flow',
-  Select: 'control flow',
-  Case: 'control flow',
-  Function: 'function',
-  Coproc: 'coproc',
-  HereDoc: 'here-document',
-  HereString: 'here-string',
-  TestCommand: 'test',
-  ArrayValue: 'array',
-}
 
 /**
  * Reads bash text. What the parser cannot read comes back as an error beside everything it could; null when it gave up, so that
@@ -358,7 +213,7 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
     }
   }
   made.input ??= tree.inherited
-  guess(node, made, tree)
+  follow(node, made, tree.constants)
   return made
 }
 
@@ -371,51 +226,6 @@ function redirected(target: BashWord | undefined, source: string, tree: Tree): P
 function hereString(target: BashWord, source: string, tree: Tree): string {
   const written = word(target, source, tree)
   return written.literal ? written.text : expandValue(target, tree.constants)
-}
-
-/** Follows what the command makes known, and writes its words out where the shell would. */
-function guess(node: CommandNode, made: Simple, tree: Tree): void {
-  const words = [...(node.name ? [node.name] : []), ...node.suffix.filter((part) => part.type === 'Word')]
-  if (!made.words.every(isPlain) && made.words.length > 0) {
-    const { constants } = tree
-    const ways = made.words.some(({ text }) => text.includes('$')) ? waysToRead(constants) : 1
-    for (let back = 0; back < ways; back += 1) made.guesses.push(expandWords(words, constants, back))
-  }
-  define(made, tree.constants)
-}
-
-const isPlain = ({ literal, pattern }: Word): boolean => literal || pattern !== null
-
-/** Builtins that set variables, positional parameters and aliases. */
-function define({ words, input, guesses }: Simple, constants: Constants): void {
-  const name = words[0]?.text
-  const texts = (guesses[0] ?? words).map(({ text }) => text)
-  if (name === 'set') {
-    const end = texts.indexOf('--')
-    if (end > 0) constants.positional = texts.slice(end + 1)
-  } else if (name === 'read' && input !== null) {
-    const names = texts.slice(1).filter((text) => /^[A-Za-z_]\w*$/.test(text))
-    for (const line of input.trim().split('\n').slice(0, 8)) {
-      const fields = line.trim().split(/\s+/)
-      for (const [index, name] of names.entries())
-        remember(constants, name, [index === names.length - 1 ? fields.slice(index).join(' ') : (fields[index] ?? '')])
-    }
-  } else if (name === 'printf' && texts[1] === '-v' && texts[2]) {
-    remember(constants, texts[2], [outputOf(['printf', ...texts.slice(3)], null) ?? ''])
-  } else if (name === 'alias') {
-    for (const text of texts.slice(1)) {
-      const equals = text.indexOf('=')
-      if (equals > 0) constants.aliases.set(text.slice(0, equals), text.slice(equals + 1))
-    }
-  }
-}
-
-/** What a command of a pipe hands on, where that is known. */
-function printedBy({ words, guesses, input }: Simple): string | null {
-  return outputOf(
-    (guesses[0] ?? words).map(({ text }) => text),
-    input,
-  )
 }
 
 const nothing: Word = { text: '', literal: false, quoting: 'bare', pattern: null }
