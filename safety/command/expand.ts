@@ -1,16 +1,14 @@
 import { type Word as BashWord, parse as parseBash, type SyntaxNode, type WordPart } from 'unbash'
 import { expandBraces } from './braces.ts'
-import { type Constants, knownFields, remember } from './constants.ts'
+import { type Constants, knownFields } from './constants.ts'
 import { outputOf } from './outputs.ts'
+import { changed, type Parameter, unknown } from './parameters.ts'
 import type { Word } from './tree.ts'
 
 /**
  * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`, defaults, variables that the text
  * sets, what `echo` and decoders print. For the hard list alone.
  */
-
-/** A value that is not known: empty as a rule, since nothing sets it. */
-const unknown = '\u0000'
 
 type Reader = {
   constants: Constants
@@ -179,8 +177,6 @@ function valuesOf(part: WordPart, reader: Reader): readonly string[] {
   }
 }
 
-type Parameter = Extract<WordPart, { type: 'ParameterExpansion' }>
-
 function parameter(part: Parameter, reader: Reader): readonly string[] {
   const found = knownFields(reader.constants, part.parameter, reader.back)
   const values = part.index && found ? elements(found, part.index.value) : found
@@ -189,7 +185,9 @@ function parameter(part: Parameter, reader: Reader): readonly string[] {
     if (part.operation?.type === 'Names') return [unknown]
     return (values && knownFields(reader.constants, values.join(' '), reader.back)) ?? [unknown]
   }
-  return part.operation ? changed(values, part, part.operation, reader) : (values ?? [unknown])
+  return part.operation
+    ? changed(values, part, part.operation, (word) => (word ? expandInside(word, reader) : ''), reader.constants)
+    : (values ?? [unknown])
 }
 
 function elements(values: readonly string[], index: string): readonly string[] {
@@ -198,75 +196,10 @@ function elements(values: readonly string[], index: string): readonly string[] {
   return value === undefined ? [] : [value]
 }
 
-function changed(
-  values: readonly string[] | null,
-  part: Parameter,
-  operation: NonNullable<Parameter['operation']>,
-  reader: Reader,
-): readonly string[] {
-  const operand = (word: BashWord | undefined) => (word ? expandInside(word, reader) : '')
-  if (operation.type === 'Default') {
-    const isSet = values !== null && values.join('') !== ''
-    const other = () => operand(operation.operand)
-    if (operation.operator.endsWith('+')) return isSet ? [other()] : []
-    if (isSet || operation.operator.endsWith('?')) return values ?? [unknown]
-    const otherwise = other()
-    if (operation.operator.endsWith('=')) remember(reader.constants, part.parameter, [otherwise])
-    return [otherwise]
-  }
-  if (values === null) return [unknown]
-  switch (operation.type) {
-    case 'Slice': {
-      const from = Number(operand(operation.offset))
-      const length = operation.length ? Number(operand(operation.length)) : Number.POSITIVE_INFINITY
-      if (!Number.isFinite(from)) return [unknown]
-      if (part.index || part.parameter === '@' || part.parameter === '*') return values.slice(from, from + length)
-      const text = values.join(' ')
-      const start = from < 0 ? Math.max(0, text.length + from) : from
-      return [length < 0 ? text.slice(start, length) : text.slice(start, start + length)]
-    }
-    case 'Remove': {
-      const what = operand(operation.operand)
-      return values.map((value) => removed(value, what, operation.operator))
-    }
-    case 'Replace': {
-      const [from, to] = [operand(operation.pattern), operand(operation.replacement)]
-      if (from === '' || /[*?[]/.test(from)) return values
-      return values.map((value) =>
-        operation.operator === '//' ? value.replaceAll(from, to) : value.replace(from, () => to),
-      )
-    }
-    case 'CaseModification': {
-      const all = operation.operator.length === 2
-      const turn = (text: string) => (operation.operator[0] === '^' ? text.toUpperCase() : text.toLowerCase())
-      return values.map((value) => (all ? turn(value) : turn(value.slice(0, 1)) + value.slice(1)))
-    }
-    case 'Transform':
-      return values
-    default:
-      return [unknown]
-  }
-}
-
 const expandInside = (word: BashWord, reader: Reader): string =>
   fieldsOfWord(word, { ...reader, depth: reader.depth + 1 })
     .map(({ text }) => text)
     .join(' ')
-
-/** `${a#x}`, `${a%x}`; of patterns only `*` with one literal beside it. */
-function removed(value: string, what: string, operator: string): string {
-  const long = operator.length === 2
-  const literal = what.replace(/^\*|\*$/g, '')
-  if (literal === '' || /[*?[]/.test(literal)) return value
-  if (operator.startsWith('#')) {
-    if (!what.startsWith('*')) return value.startsWith(literal) ? value.slice(literal.length) : value
-    const at = long ? value.lastIndexOf(literal) : value.indexOf(literal)
-    return at < 0 ? value : value.slice(at + literal.length)
-  }
-  if (!what.endsWith('*')) return value.endsWith(literal) ? value.slice(0, -literal.length) : value
-  const at = long ? value.indexOf(literal) : value.lastIndexOf(literal)
-  return at < 0 ? value : value.slice(0, at)
-}
 
 type Script = Pick<NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['script']>, 'commands'>
 

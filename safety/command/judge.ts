@@ -1,10 +1,10 @@
 import { forbiddenRedirection } from './blocklist.ts'
 import { hiddenCharacter } from './characters.ts'
 import { noConstants } from './constants.ts'
+import { feedsOf } from './feeds.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
 import { type Docket, type Ending, isInert, judgeWords, type Place } from './simple.ts'
-import { type Fed, whatIsFound } from './unwrap.ts'
 import { type CommandVerdict, decide, type Finding } from './verdict.ts'
 
 export type { CommandCode, CommandVerdict } from './verdict.ts'
@@ -234,21 +234,6 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
   }
   judgeDefined(simple.guesses[0] ?? simple.words, docket, here)
   return judgeWords(simple.words, docket, here)
-}
-
-/** What kind of words a command prints, one on each line. */
-function feedsOf(words: readonly Word[]): Fed {
-  const texts = words.map(({ text }) => text)
-  const [name, verb] = texts
-  if (!words.every(({ literal }) => literal)) return null
-  if (name === 'pgrep') return texts.some((text) => /^(?:-[a-z]*[al]|--list)/.test(text)) ? null : { kind: 'numbers' }
-  if (name === 'pidof' || (name === 'lsof' && texts.includes('-t'))) return { kind: 'numbers' }
-  const isQuiet = texts.some((text) => /^(?:-[a-z]*q[a-z]*|--quiet)$/.test(text))
-  if (/^(?:docker|podman|crictl)$/.test(name ?? '') && (verb === 'ps' || verb === 'images'))
-    return isQuiet ? { kind: 'names' } : null
-  if (name !== 'find' || texts.some((text) => /^-(?:printf|ls|exec|execdir|fprint)/.test(text))) return null
-  const found = whatIsFound(words)
-  return found && { kind: 'paths', found, separated: texts.includes('-print0') }
 }
 
 /** A function or an alias of the text itself, with the words that it is called with. For the hard list. */

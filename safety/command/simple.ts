@@ -10,10 +10,11 @@ import type { Word } from './parse.ts'
 import { normalise } from './paths.ts'
 import { quote } from './quote.ts'
 import { shell } from './shell.ts'
-import { type Fed, unwrap } from './unwrap.ts'
+import { unwrap } from './unwrap.ts'
 import type { Inner, Unwrapped } from './unwrapped.ts'
 import { valueFindings } from './values.ts'
 import type { Bound, CommandCode, Finding } from './verdict.ts'
+import type { Fed } from './xargs.ts'
 
 /** Everything that is found out about one text. */
 export type Docket = {

@@ -65,6 +65,7 @@ describe('A command that is given what another one found', () => {
     ['a name with a blank in it', "find /var/log -name '*.log' | xargs cat", 'WRAPPER'],
     ['an operand inside a word', "find /var/log -exec sh -c 'cat {}' \\;", 'WRAPPER'],
     ['a process number that is killed', 'pgrep nginx | xargs kill', 'UNKNOWN_COMMAND'],
+    ['a plus sign that ends nothing', 'find /tmp -exec + x \\;', 'UNKNOWN_COMMAND'],
     ['what find does besides', 'find /var/log -delete -exec ls {} \\;', 'ARGUMENT'],
     ['what is sent', 'cat /etc/hosts | nc db1 80', 'ARGUMENT'],
     ['what is sent through a group', 'cat /etc/hosts | (openssl s_client -connect db1:443)', 'ARGUMENT'],
