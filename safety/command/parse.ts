@@ -138,7 +138,22 @@ function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
   }
   if (node.type === 'Function' && callsItself(node, node.name.value)) mark(tree, 'fork bomb', node.name.value)
   const outer = tree.inherited
-  if (node.type === 'Redirected') tree.inherited = redirectedInput(node, tree) ?? outer
+  if (node.type === 'Redirected') {
+    tree.inherited = redirectedInput(node, tree) ?? outer
+    // What all of a group writes to is held against the hard list like what one command writes to.
+    const redirections = node.redirects.flatMap((part) =>
+      part.type === 'Redirect'
+        ? [
+            {
+              operator: part.operator,
+              ...redirected(part.target, source, tree),
+              source: source.slice(part.pos, part.end),
+            },
+          ]
+        : [],
+    )
+    tree.nested.push([{ ...emptySimple(tree), redirections }])
+  }
   forEachChild(node, (child) => visit(child, source, tree, true))
   tree.inherited = outer
 }
@@ -169,18 +184,21 @@ function callsItself(node: SyntaxNode, name: string, multiplied = false): boolea
 
 type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
 
+const emptySimple = (tree: Tree): Simple => ({
+  words: [],
+  assignments: [],
+  redirections: [],
+  input: null,
+  isFed: tree.isFed,
+  guesses: [],
+  start: -1,
+  end: -1,
+})
+
 function simple(node: CommandNode, source: string, tree: Tree): Simple {
-  const made: Simple = {
-    words: [],
-    assignments: [],
-    redirections: [],
-    input: null,
-    isFed: tree.isFed,
-    guesses: [],
-    // A command of a loop stands for several, so it is not put in another form.
-    start: tree.rounds.size > 0 ? -1 : node.pos,
-    end: node.end,
-  }
+  // A command of a loop stands for several, so it is not put in another form.
+  const isOnce = tree.rounds.size === 0
+  const made: Simple = { ...emptySimple(tree), start: isOnce ? node.pos : -1, end: node.end }
   if (node.name) made.words.push(word(node.name, source, tree))
   if (tree.rounds.size > 0) tree.unrolled += 1
   for (const part of [...node.prefix, ...node.suffix]) {

@@ -120,6 +120,14 @@ describe('What is refused bare', () => {
   })
 })
 
+test.each([
+  '(ls) > /dev/sda',
+  '{ ls; } > /etc/passwd',
+  'if ls; then ls; fi > /dev/sda',
+  'for i in 1; do ls; done > /dev/sda',
+  'd=/dev/sda; ls > $d',
+])('what a group writes over is refused as well: %s', (text) => expect(verdictOf(text)).toBe('refuse'))
+
 test('no dress, and no dress over a dress, makes a verdict laxer', () => {
   const single = rows.flatMap(({ command }) => {
     const words = wordsOf(command)
