@@ -38,16 +38,32 @@ function collapse(path: string): string {
   return path.startsWith('/') ? `/${kept.join('/')}` : kept.join('/') || '.'
 }
 
-export type PathList = { expression: RegExp; meeting: readonly string[] }
+export type PathList = { expression: { test: (path: string) => boolean }; meeting: readonly string[] }
 
 /**
  * A list in the two forms it is asked in. What the shell expands becomes names that exist: `*.log` could become `id_rsa.log`,
  * but then `id_rsa*` would forbid every `*.log`. So the open end of a name does not count for what begins with a wildcard.
  */
 export const pathList = (patterns: readonly string[]): PathList => ({
-  expression: globExpression(patterns),
+  expression: expressionFor(patterns),
   meeting: patterns.map((pattern) => pattern.replace(/([^*/]{2})\*(?=\/|$)/g, '$1')),
 })
+
+/** Patterns of one name and of one directory, wherever they are, are held against single names: a path has few, and the list is long. */
+function expressionFor(patterns: readonly string[]): PathList['expression'] {
+  const isName = (pattern: string) => /^\*\*\/[^/]+$/.test(pattern)
+  const isDirectory = (pattern: string) => /^\*\*\/[^/]+\/\*\*$/.test(pattern)
+  const names = globExpression(patterns.filter(isName).map((pattern) => pattern.slice(3)))
+  const directories = globExpression(patterns.filter(isDirectory).map((pattern) => pattern.slice(3, -3)))
+  const [hasNames, hasDirectories] = [patterns.some(isName), patterns.some(isDirectory)]
+  const others = globExpression(patterns.filter((pattern) => !isName(pattern) && !isDirectory(pattern)))
+  return {
+    test: (path) =>
+      others.test(path) ||
+      (hasNames && names.test(path.slice(path.lastIndexOf('/') + 1))) ||
+      (hasDirectories && path.split('/').some((segment) => segment !== '' && directories.test(segment))),
+  }
+}
 
 const hidden = pathList(hiddenPaths)
 const secrets = pathList([...hiddenPaths, ...measuredPaths])
