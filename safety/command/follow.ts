@@ -1,7 +1,7 @@
 import type { SyntaxNode } from 'unbash'
 import { type Constants, remember, waysToRead } from './constants.ts'
 import { expandWords } from './expand.ts'
-import { outputOf } from './outputs.ts'
+import { outputOf, prints } from './outputs.ts'
 import type { Simple, Word } from './tree.ts'
 
 /** What one command makes known to those after it: variables, parameters, aliases, and what it prints. */
@@ -20,9 +20,12 @@ export function follow(node: CommandNode, made: Simple, constants: Constants): v
 
 export const isPlain = ({ literal, pattern }: Word): boolean => literal || pattern !== null
 
+const defining: ReadonlySet<string> = new Set(['set', 'read', 'printf', 'alias'])
+
 /** Builtins that set variables, positional parameters and aliases. */
 function define({ words, input, guesses }: Simple, constants: Constants): void {
   const name = words[0]?.text
+  if (name === undefined || !defining.has(name)) return
   const texts = (guesses[0] ?? words).map(({ text }) => text)
   if (name === 'set') {
     const end = texts.indexOf('--')
@@ -46,6 +49,8 @@ function define({ words, input, guesses }: Simple, constants: Constants): void {
 
 /** What a command of a pipe hands on, where that is known. */
 export function printedBy({ words, guesses, input }: Simple): string | null {
+  const name = (guesses[0] ?? words)[0]?.text
+  if (name === undefined || !prints(name)) return null
   return outputOf(
     (guesses[0] ?? words).map(({ text }) => text),
     input,

@@ -240,7 +240,7 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
 function judgeDefined(words: readonly Word[], docket: Docket, place: Place): void {
   const { constants, looked } = docket
   const name = words[0]?.text
-  if (name === undefined || looked.has(name)) return
+  if (name === undefined || (constants.functions.size === 0 && constants.aliases.size === 0) || looked.has(name)) return
   const body = constants.functions.get(name)
   const alias = constants.aliases.get(name)
   if (body === undefined && alias === undefined) return

@@ -3,6 +3,8 @@
 /** A longer output is nobody's disguise. */
 const longest = 16_384
 
+export const prints = (name: string): boolean => Object.hasOwn(printers, name.slice(name.lastIndexOf('/') + 1))
+
 type Print = (operands: readonly string[], input: string | null) => string | null
 
 /** What the command prints, or null when that is not known. */
