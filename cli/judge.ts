@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { loadSql } from '../safety/sql/inspect.ts'
@@ -31,8 +30,9 @@ Example:
       await loadSql()
       if (words.length > 0) return print(suppose(aCommand(words.join(' '), options), toolFacts, Date.now()), options)
       let line = 0
+      // A file stream would fail with EAGAIN where a pipe or terminal has nothing to read just now.
       for await (const text of createInterface({
-        input: createReadStream('', { fd: 0 }),
+        input: process.stdin,
         crlfDelay: Number.POSITIVE_INFINITY,
       })) {
         line += 1

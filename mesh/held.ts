@@ -8,7 +8,7 @@ const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', 
  * without a question. Device and control plane ask the same.
  */
 export function heldAt(path: string): 'secret' | 'endless' | null {
-  const finding = pathFinding(wordOf(path), [], false)
+  const finding = pathFinding(wordOf(path), [], 'prints')
   return finding === null || finding === 'endless' ? finding : 'secret'
 }
 

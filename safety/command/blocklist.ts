@@ -1,3 +1,4 @@
+import { expandBraces } from './braces.ts'
 import { globsMeet } from './glob.ts'
 import type { Redirection, Word } from './parse.ts'
 import { leadsTo, leadsToDisk, normalise, type PathList, pathList } from './paths.ts'
@@ -39,7 +40,7 @@ type Rule = (call: Call) => string | null
 export function forbidden(words: readonly Word[], directories: readonly string[]): Forbidden | null {
   const first = words[0]
   if (!first) return null
-  const expanded = words.some((word) => !word.literal && word.text.includes('{')) ? words.flatMap(expandBraces) : words
+  const expanded = words.some((word) => !word.literal && word.text.includes('{')) ? words.flatMap(withoutBraces) : words
   const written = (expanded[0] ?? first).text.replace(/^\\/, '')
   for (const name of namesOf(written, first)) {
     const call = callOf(name, expanded, directories)
@@ -50,12 +51,16 @@ export function forbidden(words: readonly Word[], directories: readonly string[]
   return null
 }
 
+const withoutBraces = (word: Word): Word[] =>
+  word.literal ? [word] : expandBraces(word.text).map((text) => (text === word.text ? word : { ...word, text }))
+
 /** The base name, or every name on the list that a pattern such as `/???/r?boot` could become. */
 function namesOf(written: string, first: Word): string[] {
   const name = written.slice(written.lastIndexOf('/') + 1)
   if (first.literal || !/[*?[]/.test(name)) return [name]
-  // A bare `*` may be anything at all, which says nothing about what was meant.
-  return /[a-z]{2}/i.test(name) ? [...rules.keys()].filter((known) => globsMeet(name, known)) : []
+  // A bare `*` may be anything at all, which says nothing about what was meant; what follows may.
+  const says = /[a-z]{2}/i.test(name) || (/\/[?[]*[a-z]/i.test(written) && /[a-z]/i.test(name))
+  return [...rules.keys()].filter((known) => (says || !endsHosts.has(known)) && globsMeet(name, known))
 }
 
 function callOf(name: string, words: readonly Word[], directories: readonly string[]): Call {
@@ -70,22 +75,6 @@ function callOf(name: string, words: readonly Word[], directories: readonly stri
     else operands.push(word)
   }
   return { name, words, texts: words.map((word) => word.text), letters, longs, operands, directories }
-}
-
-/** More words than these are not written out. */
-const mostWords = 64
-
-/** `/{etc,usr}` as the shell will write it out. Past the limit a word stands as it is. */
-function expandBraces(word: Word): Word[] {
-  const done: Word[] = []
-  const open = [word]
-  while (open.length > 0) {
-    const next = open.pop()!
-    const found = next.literal ? null : /^([^{}]*)\{([^{}]*,[^{}]*)\}(.*)$/s.exec(next.text)
-    if (!found || done.length + open.length >= mostWords) done.push(next)
-    else for (const middle of found[2]!.split(',')) open.push({ ...next, text: `${found[1]}${middle}${found[3]}` })
-  }
-  return done.reverse()
 }
 
 /** `/etc/*` names the same as `/etc`, entry by entry. */
@@ -138,9 +127,7 @@ const remove: Rule = (call) => {
   return systemFile(call, call.operands)
 }
 const systemFile = (call: Call, words: readonly Word[]): string | null =>
-  words.find(
-    (word) => word.pattern === null && !/^\.\./.test(word.text) && leadsTo(word, systemFiles, call.directories),
-  )?.text ?? null
+  words.find((word) => !/^\.\./.test(word.text) && leadsTo(word, systemFiles, call.directories))?.text ?? null
 
 const changeTree: Rule = (call) => (has(call, 'R', '--recursive') ? tree(call.operands, call.directories, false) : null)
 
@@ -180,6 +167,9 @@ const kill: Rule = (call) => {
   const processes = signalled ? words.slice(/^-(?:s|n|-signal)$/.test(words[0]!) ? 2 : 1) : words
   return processes.find((process) => process === '1' || process === '-1') ?? null
 }
+
+/** Refused by name, whatever follows. */
+const endsHosts: ReadonlySet<string> = new Set(['reboot', 'shutdown', 'poweroff', 'halt', 'killall5', 'vgremove'])
 
 const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ...['reboot', 'shutdown', 'poweroff', 'halt', 'killall5'].map((name): [string, Rule] => [name, always]),

@@ -21,7 +21,6 @@ const screens: ReadonlyMap<string, readonly string[] | null> = new Map([
   ['nload', null],
   ['iftop', null],
   ['nethogs', null],
-  ['iotop', null],
   ['slabtop', null],
   ['powertop', null],
   ['yes', null],
@@ -34,10 +33,6 @@ export function unboundedByName(name: string, words: readonly Word[], piped: boo
   if (viewers.has(name)) return { bound: 'pager', words: viewed(words, piped) }
   if (editors.has(name)) return { bound: 'pager', words: null }
   if (screens.has(name)) return { bound: 'unbounded_stream', words: screens.get(name)! }
-  // A capture ends after so many packets, or never.
-  if (name === 'tcpdump' && !words.some(({ text }) => /^-[a-zA-Z]*c/.test(text))) {
-    return { bound: 'unbounded_stream', words: null }
-  }
   if (!piped && words.length === 1 && prompts.test(name)) return { bound: 'interactive_repl', words: null }
   return null
 }
@@ -69,9 +64,18 @@ export function unboundedByGrammar(
       (when === 'interval'
         ? reading.operands.filter((word) => /^\d+(?:\.\d+)?$/.test(word.text)).length === 1
         : when.some((option) => named.has(option)))
-    if (hit) return { bound: 'unbounded_stream', words: endless.instead && bounded(reading, words, endless.instead) }
+    if (hit)
+      return { bound: 'unbounded_stream', words: endless.instead && bounded(reading, words, enough(endless, named)) }
   }
   return null
+}
+
+type Endless = NonNullable<Reading['grammars'][number]['endless']>
+
+/** What to drop and to put in; nothing is put in where the command already says how much it wants. */
+function enough({ enough, instead }: Endless, named: ReadonlySet<string>): NonNullable<Endless['instead']> {
+  const { drop, add } = instead!
+  return { drop, add: enough?.some((option) => named.has(option)) ? [] : add }
 }
 
 /** The words without the options that make it endless, and with those that bound it. */

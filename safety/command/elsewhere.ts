@@ -66,6 +66,9 @@ const ssh: Wrapper = {
   flags: '-4 -6 -C -n -q -T -x -a -A -f -g -G -k -K -M -N -s -t -tt -v -V -X -Y -y',
   values: '-p -l -o -i -F -J -L -R -D -W -b -B -c -E -e -I -m -O -P -Q -S -w',
   alters: '-l -A -f -g -k -K -M -N -s -X -Y -o -i -F -J -L -R -D -W -b -B -E -I -O -S -w',
+  // Those of -o that only say how long to wait and how much to tell.
+  inertValues:
+    '^(?:ConnectTimeout|ConnectionAttempts|ServerAliveInterval|ServerAliveCountMax)=\\d+$|^BatchMode=yes$|^LogLevel=(?:ERROR|QUIET)$',
   tty: '-t -tt',
   before: 1,
   interspersed: true,
@@ -78,6 +81,8 @@ const nameThenArgv: Wrapper = {
   flags: '-T --force-noninteractive --force-interactive --pass-stdin --clear-env --keep-env -i -t -s -q',
   values:
     '-n --name --cwd --env --mode --user --group --timeout --synchronous -u -e --exec-id --keep-var --set-var -v -P --rcfile',
+  alters:
+    '--pass-stdin --cwd --env -e --mode --user --group -u --set-var --keep-var -v -P --rcfile --clear-env --keep-env -s',
   before: 1,
   interspersed: true,
   rest: 'argv',
@@ -113,7 +118,7 @@ export const elsewhere: Readonly<Record<string, Wrapper>> = {
   lxc: { commands: { exec: nameThenArgv } },
   incus: { commands: { exec: nameThenArgv } },
   'lxc-attach': { ...nameThenArgv, before: 0 },
-  pct: { commands: { exec: nameThenArgv } },
+  pct: { commands: { exec: { ...nameThenArgv, adds: 'place', place: 'name' } } },
   qm: { commands: { guest: { commands: { exec: nameThenArgv } } } },
   ctr: {
     values: '-n -a --namespace',

@@ -5,7 +5,7 @@
 
 /** True when some path matches both patterns. A literal path is a pattern too. */
 export function globsMeet(left: string, right: string): boolean {
-  return segmentsMeet(left.split('/'), 0, right.split('/'), 0)
+  return segmentsMeet(left.toLowerCase().split('/'), 0, right.toLowerCase().split('/'), 0)
 }
 
 function segmentsMeet(left: readonly string[], i: number, right: readonly string[], j: number): boolean {
@@ -39,7 +39,7 @@ function charactersMeet(left: string, i: number, right: string, j: number): bool
 
 /** One regular expression for a list of patterns, for literal paths. Leading dots are matched by `*`: wider, and simpler. */
 export function globExpression(patterns: readonly string[]): RegExp {
-  return new RegExp(`^(?:${patterns.map(source).join('|')})$`)
+  return new RegExp(`^(?:${patterns.map(source).join('|')})$`, 'i')
 }
 
 const tokens = /^\*\*\/|\/\*\*\/|\/\*\*$|\*|\?|\[[^\]]*\]|[^*?[/]+|./g

@@ -1,3 +1,5 @@
+import type { CloudName } from './clouds.ts'
+
 /**
  * How programs read their command lines, as data. A grammar names only what looks: an option, a sub-command or an operand
  * that is not in it makes the call something else than a read, and somebody is asked. It is written from the program's
@@ -5,7 +7,16 @@
  */
 
 /** Small languages that ride in a word; each has one inspector that tells whether the text only looks. */
-export type Language = 'awk' | 'sed' | 'jq' | 'sql:postgres' | 'sql:mysql' | 'sql:sqlite'
+export type Language =
+  | 'awk'
+  | 'sed'
+  | 'jq'
+  | 'sql:postgres'
+  | 'sql:mysql'
+  | 'sql:sqlite'
+  | 'psql'
+  | 'fields:container'
+  | 'fields:kubernetes'
 
 /**
  * What a value is, so that the judge knows what to hold it against.
@@ -14,12 +25,28 @@ export type Language = 'awk' | 'sed' | 'jq' | 'sql:postgres' | 'sql:mysql' | 'sq
  * - `number`  digits with an optional sign, fraction and size suffix
  * - `name`    a unit, container, package, process or user: no path, no blank
  * - `file`    a path that is read: normalised, then held against the sensitive ones
+ * - `config`  a file that the program reads for itself and does not print, below `/etc`
+ * - `endpoint` a file, or an internet address as lsof(8) writes it, whose host is already resolved
+ * - `revision` a revision of a repository, a path in it, or `revision:path`
  * - `sink`    a path that is written: only `/dev/null` (or `-`) is a read
  * - `host`    a name that leaves this machine in a packet: only one already resolved (a leading `@`, as dig has it, is not
  *             part of the name)
  * - `url`     the same for an address; scheme http or https, no user, known host
+ * - `request` a path, with or without a query, that is asked of a server that is known
  */
-export type ValueKind = 'text' | 'number' | 'name' | 'file' | 'sink' | 'host' | 'url' | Language
+export type ValueKind =
+  | 'text'
+  | 'number'
+  | 'name'
+  | 'file'
+  | 'config'
+  | 'endpoint'
+  | 'revision'
+  | 'sink'
+  | 'host'
+  | 'url'
+  | 'request'
+  | Language
 
 /** `flag` takes no value. A kind takes one, attached or as the next word. `kind?` takes one only when attached by `=`. */
 export type Option = 'flag' | ValueKind | `${ValueKind}?`
@@ -59,25 +86,43 @@ export type Grammar = {
   bare?: true
   /** One of these must be present, or it is not a read: `sed -n`, `tar -t`. The `bsd` letter `t` counts as `-t`. */
   requires?: readonly string[]
+  /** All of these must be present. */
+  requiresAll?: readonly string[]
+  /** Where an option's value or an operand matches `value`, the first operand must match `first`. */
+  only?: readonly { value: string; first: string }[]
   /**
    * Regular expressions that no operand and no option value may match, anywhere in it and in either case: `kubectl get
    * secrets`, `sysctl a=b`. Of this grammar alone: sub-commands have their own. Only ever narrows what the kinds allow.
    */
   refuses?: readonly string[]
+  /** The same for operands alone. */
+  refusesOperands?: readonly string[]
   /**
    * Reads whatever lies below its file operands, always or with one of these options, so that `grep -r x /etc` reads the
-   * password hashes: an operand above a sensitive path is as sensitive. Without a file operand it is the working directory.
+   * password hashes: only trees that are known to hold nothing secret, and single files. Without a file operand it is the working directory.
+   * `unless` one of these options is there, except `by` another one: `git show` prints a patch, with `--stat` it does not.
    */
-  recursive?: true | readonly string[]
+  recursive?: true | readonly string[] | { unless: readonly string[]; by: readonly string[] }
+  /** Tells about its files (names, sizes, whether they are whole) and prints nothing of what is in them: with `by`, and not with `unless`. */
+  measures?: { by?: readonly string[]; unless?: readonly string[] }
   /** Does not end by itself. */
   endless?: {
     /** Always, with one of these options, or (`interval`) with exactly one numeric operand as in `vmstat 1`. */
     when: 'always' | 'interval' | readonly string[]
     /** Options that bound it all the same: `-c`, `--count`. */
     unless?: readonly string[]
+    /** Options that do not end it, but say how much of the past is wanted: with one of them nothing is put in. */
+    enough?: readonly string[]
     /** The bounded form: options to drop and words to put in, told to the model and tried once. `null`: there is none. */
     instead: { drop: readonly string[]; add: readonly string[] } | null
   }
+  /** Its words follow a cloud's naming rule, and nothing else in here counts. */
+  cloud?: CloudName
+  /**
+   * What it may be given on its input by a command before it, as a regular expression over what is known of that. `requires` does not
+   * count then: `echo ruok | nc localhost 2181`.
+   */
+  input?: string
   /** Environment that the executor must set for the verdict to be true: `PGOPTIONS` for a read-only session. */
   environment?: Readonly<Record<string, string>>
 }

@@ -18,11 +18,22 @@ export function hostOf(text: string): string | null {
   return found && !found[1]!.startsWith('-') ? found[1]! : null
 }
 
+/** Names and addresses that hand out the credentials of a machine to whoever asks from it. */
+const metadata =
+  /^(?:169\.254\.169\.25[34]|169\.254\.170\.2|100\.100\.100\.200|fd00:ec2::2?54|metadata(?:\.google\.internal)?|instance-data(?:\.ec2\.internal)?)$/i
+
+export const isMetadata = (host: string): boolean => metadata.test(host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, ''))
+
+/** What an address names: the host, and what is asked of it. */
+export type Address = { host: string; target: string }
+
 /**
- * The host of an address that every program reads alike: no user part, no backslash, no blank, no braces or brackets, which some
- * clients expand into many requests.
+ * The parts of an address that every program reads alike: no user part, no backslash, no blank, no braces, which some clients expand
+ * into many requests. Without a scheme curl guesses one by the name of the host, so a name that it takes for another protocol is none.
  */
-export function hostOfUrl(text: string): string | null {
-  const found = /^https?:\/\/(\[[0-9a-f:]+\]|[a-z0-9.-]+)(?::\d{1,5})?(?:[/?#][^\s\\{}[\]<>"`^|]*)?$/i.exec(text)
-  return found ? found[1]! : null
+export function addressOf(text: string): Address | null {
+  const found = /^(?:https?:\/\/)?(\[[0-9a-f:]+\]|[a-z0-9.-]+)(?::\d{1,5})?((?:[/?#][^\s\\{}<>"`^|]*)?)$/i.exec(text)
+  if (!found || found[1]!.startsWith('-')) return null
+  if (!/^https?:/i.test(text) && /^(?:ftp|dict|ldap|imap|smtp|pop3)\./i.test(text)) return null
+  return { host: found[1]!, target: found[2]!.replace(/#.*$/, '') }
 }

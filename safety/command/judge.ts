@@ -1,5 +1,7 @@
 import { forbiddenRedirection } from './blocklist.ts'
 import { hiddenCharacter } from './characters.ts'
+import { noConstants } from './constants.ts'
+import { feedsOf } from './feeds.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
 import { besideFinding, sightsOf } from './sights.ts'
@@ -20,10 +22,14 @@ export type CommandContext = {
   secrets?: readonly string[]
   /** False where it runs in a container or guest: its files cannot be looked at beforehand, only the environment gets there. */
   canLook?: boolean
+  /** Commands that `sudo -n` may look with there, each word for word, as the device's manifest allows them. */
+  rootReads?: readonly (readonly string[])[]
 }
 
 /** Nobody reviews more than this; a longer script belongs into a file that somebody reads. */
 const longestText = 16_384
+/** More readings of words that are not plain than a text of this length has need of. */
+const mostGuesses = 256
 
 /**
  * Decides about a text that bash is to run. Pure and total: the same text and context give the same verdict, and nothing that
@@ -56,6 +62,8 @@ const place: Place = {
   runs: true,
   bounded: false,
   piped: false,
+  fed: false,
+  feeds: null,
   input: null,
   depth: 0,
   mounts: [],
@@ -79,6 +87,7 @@ function open(context: CommandContext, length: number): Docket {
   return {
     knownHosts: context.knownHosts,
     knownNames: context.knownNames ?? new Set(),
+    rootReads: new Set(context.rootReads?.map((words) => JSON.stringify(words))),
     findings: [],
     commands: new Set(),
     environment: {},
@@ -92,6 +101,9 @@ function open(context: CommandContext, length: number): Docket {
     bound: null,
     work: newWork(length),
     directories: context.directory?.startsWith('/') ? [context.directory] : [],
+    constants: noConstants(),
+    looked: new Set(),
+    guessesLeft: mostGuesses,
   }
 }
 
@@ -156,7 +168,7 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
 /** One text for a shell, at the top or inside a wrapper. */
 function judgeScript(text: string, docket: Docket, at: Place): Ending {
   if (!isAffordable(docket, text.length + 1)) return { ends: true }
-  const tree = parse(text)
+  const tree = parse(text, docket.constants)
   if (!tree) {
     docket.findings.push({ code: 'UNREADABLE', reason: 'nobody can say what bash would make of it', token: null })
     return { ends: true }
@@ -181,7 +193,7 @@ function judgeScript(text: string, docket: Docket, at: Place): Ending {
       const ending = judgeSimple(simple, previous, docket, at)
       if (ending.ends) continue
       ends = false
-      const change = changeFor(simple, previous, ending.text)
+      const change = simple.start < 0 ? null : changeFor(simple, previous, ending.text)
       if (change) changes.push(change)
       else hopeless = true
     }
@@ -225,7 +237,10 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
     }
   }
   for (const redirection of simple.redirections) {
-    const never = forbiddenRedirection(redirection, docket.directories)
+    const { guess } = redirection
+    const never =
+      forbiddenRedirection(redirection, docket.directories) ??
+      (guess && forbiddenRedirection({ ...redirection, target: guess }, docket.directories))
     if (never) docket.findings.push({ code: 'FORBIDDEN', ...never })
     else if (at.runs && !isHarmless(redirection)) {
       const token = `${redirection.operator} ${redirection.target.text}`
@@ -234,7 +249,44 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
   }
   const input = simple.input ?? (previous ? printed(previous) : null)
   const piped = previous !== undefined || simple.redirections.some(({ operator }) => operator === '<') || at.piped
-  return judgeWords(simple.words, docket, { ...at, input: input ?? at.input, piped })
+  const fed = previous !== undefined || simple.input !== null || simple.isFed || at.fed
+  const here: Place = {
+    ...at,
+    input: previous ? input : (input ?? at.input),
+    piped,
+    fed,
+    feeds: previous ? feedsOf(previous.words) : null,
+  }
+  for (const guess of simple.guesses) {
+    if (docket.guessesLeft <= 0) {
+      docket.findings.push({ code: 'SHAPE', reason: 'more readings of one text than anybody tries', token: null })
+      break
+    }
+    docket.guessesLeft -= 1
+    judgeWords(guess, docket, { ...here, runs: false })
+  }
+  judgeDefined(simple.guesses[0] ?? simple.words, docket, here)
+  return judgeWords(simple.words, docket, here)
+}
+
+/** A function or an alias of the text itself, with the words that it is called with. For the hard list. */
+function judgeDefined(words: readonly Word[], docket: Docket, place: Place): void {
+  const { constants, looked } = docket
+  const name = words[0]?.text
+  if (name === undefined || (constants.functions.size === 0 && constants.aliases.size === 0) || looked.has(name)) return
+  const body = constants.functions.get(name)
+  const alias = constants.aliases.get(name)
+  if (body === undefined && alias === undefined) return
+  const rest = words.slice(1).map(({ text }) => text)
+  const before = constants.positional
+  looked.add(name)
+  if (body !== undefined) {
+    constants.positional = rest
+    place.script(body, docket, { ...place, runs: false, depth: place.depth + 1 })
+    constants.positional = before
+  } else
+    place.script(`${alias} ${rest.map(quote).join(' ')}`, docket, { ...place, runs: false, depth: place.depth + 1 })
+  looked.delete(name)
 }
 
 /** To and from /dev/null, and one stream into another. */

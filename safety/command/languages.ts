@@ -1,5 +1,6 @@
 import { inspectSql } from '../sql/inspect.ts'
 import { inspectAwk } from './awk.ts'
+import { inspectContainerTemplate, inspectKubernetesOutput } from './fields.ts'
 import type { Language } from './grammar.ts'
 import { inspectJq } from './jq.ts'
 import { inspectSed } from './sed.ts'
@@ -14,11 +15,25 @@ const sql =
     return readOnly ? null : reason
   }
 
+/**
+ * Commands of psql(1) that list what is there. Left out: foreign servers, user mappings and subscriptions, whose options hold passwords,
+ * and \\dconfig, which shows settings.
+ */
+const listing =
+  /^\s*\\(?:d(?:[aAbcCdDEfgilLmnoOpPstTuvxXy]|ac|dp|rds|rg|Rp|F[dpt]?|P[it]*|o[S+]*|fn|fa|fp|fw|ft|it|ti|tv|tvs|ts)?[S+x]*|l|z|conninfo|encoding|sf|sv)[S+x]*(?:\s+[\w.*?"$()-]+)?\s*$/
+
+function inspectPsql(text: string): string | null {
+  return listing.test(text) ? null : sql('postgres')(text)
+}
+
 export const languages: ReadonlyMap<string, Inspect> = new Map<Language, Inspect>([
   ['awk', inspectAwk],
   ['sed', inspectSed],
   ['jq', inspectJq],
   ['sql:postgres', sql('postgres')],
+  ['psql', inspectPsql],
   ['sql:mysql', sql('mysql')],
   ['sql:sqlite', sql('sqlite')],
+  ['fields:container', inspectContainerTemplate],
+  ['fields:kubernetes', inspectKubernetesOutput],
 ])

@@ -1,3 +1,4 @@
+import { type CloudName, inspectCloud } from './clouds.ts'
 import type { Grammar, Grammars, Option, ValueKind } from './grammar.ts'
 import type { Word } from './parse.ts'
 
@@ -28,6 +29,8 @@ export type Compiled = {
   options: Map<string, Option>
   commands: Map<string, Compiled>
   refuses: RegExp[]
+  refusesOperands: RegExp[]
+  only: { value: RegExp; first: RegExp }[]
 }
 
 export function compile(grammars: Grammars): Map<string, Compiled> {
@@ -47,11 +50,17 @@ function compileOne(grammar: Grammar, outerStyle: Compiled['style'], outer: Map<
   const commands = new Map(
     Object.entries(grammar.commands ?? {}).map(([name, inner]) => [name, compileOne(inner, style, options)]),
   )
+  const refusesOperands = (grammar.refusesOperands ?? []).map((pattern) => new RegExp(pattern, 'i'))
   const refuses = (grammar.refuses ?? []).map((pattern) => new RegExp(pattern, 'i'))
-  return { grammar, style, options, commands, refuses }
+  const only = (grammar.only ?? []).map(({ value, first }) => ({
+    value: new RegExp(value),
+    first: new RegExp(first, 'i'),
+  }))
+  return { grammar, style, options, commands, refuses, refusesOperands, only }
 }
 
-export function read(words: readonly Word[], program: Compiled): Reading {
+/** `input` is what a command before it hands on, where that is known; undefined when there is none. */
+export function read(words: readonly Word[], program: Compiled, input?: string | null): Reading {
   const reading: Reading = {
     values: [],
     found: [],
@@ -60,6 +69,7 @@ export function read(words: readonly Word[], program: Compiled): Reading {
     chosenAt: 0,
     problem: null,
   }
+  if (program.grammar.cloud) return readCloud(program.grammar.cloud, words, reading)
   let level = program
   let ended = false
   let at = 1
@@ -91,7 +101,7 @@ export function read(words: readonly Word[], program: Compiled): Reading {
       at += 1
     }
   }
-  return finish(reading, level)
+  return finish(reading, level, input)
 }
 
 function isOption(text: string, level: Compiled): boolean {
@@ -134,12 +144,32 @@ function readOption(words: readonly Word[], at: number, level: Compiled, reading
   if (equals > 1 && (text.startsWith('--') || level.style === 'word')) {
     const name = text.slice(0, equals)
     const option = level.options.get(name)
+    if (option === 'flag' && abbreviated(name, level)) {
+      reading.found.push({ name, at, clustered: false, valueAt: null })
+      return at + 1
+    }
+    if (option === undefined && abbreviated(name, level)) {
+      reading.found.push({ name: abbreviated(name, level)!, at, clustered: false, valueAt: null })
+      return at + 1
+    }
     if (option === undefined || option === 'flag') return null
     return takeAttached(word, at, name, option, text.slice(equals + 1), false, reading)
   }
   if (level.grammar.digits && /^-[0-9]+$/.test(text)) return at + 1
+  const meant = abbreviated(text, level)
+  if (meant) {
+    reading.found.push({ name: meant, at, clustered: false, valueAt: null })
+    return at + 1
+  }
   if (text.startsWith('--') || level.style === 'word') return null
   return readCluster(words, at, level, reading)
+}
+
+/** `--fol` is `--follow` to GNU: an abbreviation counts where it makes a command endless, and nowhere else. */
+function abbreviated(text: string, { grammar }: Compiled): string | undefined {
+  const when = grammar.endless?.when
+  if (!Array.isArray(when) || !/^--\w{2}/.test(text)) return undefined
+  return (when as readonly string[]).find((name) => name.startsWith(text.replace(/=.*$/, '')))
 }
 
 function readCluster(words: readonly Word[], at: number, level: Compiled, reading: Reading): number | null {
@@ -196,13 +226,32 @@ function takeAttached(
   return at + 1
 }
 
-function finish(reading: Reading, level: Compiled): Reading {
+function readCloud(cloud: CloudName, words: readonly Word[], reading: Reading): Reading {
+  const unknown = words.find(
+    ({ literal, pattern }) => !literal && !(pattern && /^(?:Name|Key|Reservations|\*?[A-Z])/.test(pattern)),
+  )
+  if (unknown) return fail(reading, unknown, 'is not known before it runs')
+  const why = inspectCloud(
+    cloud,
+    words.slice(1).map(({ text }) => text),
+  )
+  return why === null ? reading : fail(reading, null, why)
+}
+
+function finish(reading: Reading, level: Compiled, input: string | null | undefined): Reading {
   const { grammar } = level
   const named = new Set(reading.found.map(({ name }) => name))
+  const answers = grammar.input !== undefined && typeof input === 'string' && new RegExp(grammar.input, 'i').test(input)
+  if (grammar.input !== undefined && input !== undefined && !answers && !named.has('-z'))
+    return fail(reading, null, 'sends what it is given')
   if (level.commands.size > 0 && !grammar.bare) return lack(reading, 'a sub-command is missing')
   for (const { requires } of reading.grammars) {
-    if (requires && !requires.some((name) => named.has(name)))
+    if (requires && !answers && !requires.some((name) => named.has(name)))
       return lack(reading, `one of ${requires.join(', ')} is missing`)
+  }
+  for (const { requiresAll } of reading.grammars) {
+    const missing = requiresAll?.find((name) => !named.has(name))
+    if (missing) return lack(reading, `${missing} is missing`)
   }
   const { first = [], rest, min = 0, unlessOption = [] } = grammar.operands ?? {}
   const skipped = unlessOption.some((name) => named.has(name)) ? 1 : 0
@@ -213,12 +262,21 @@ function finish(reading: Reading, level: Compiled): Reading {
     reading.values.push({ kind, word, repeats: placed === undefined })
   }
   const refused = reading.values.find(({ word }) => level.refuses.some((pattern) => pattern.test(word.text)))
+  const odd = reading.operands.find(({ text }) => level.refusesOperands.some((pattern) => pattern.test(text)))
+  if (odd) return fail(reading, odd, 'is not a word that is known to only look')
   if (refused) return fail(reading, refused.word, 'does more than look here, or shows what is secret')
+  const broad = level.only.find(({ value, first }) => {
+    return (
+      reading.values.some(({ word }) => value.test(word.text)) &&
+      reading.operands.some(({ text }, at) => (at === 0 || text.includes('/')) && !first.test(text))
+    )
+  })
+  if (broad) return fail(reading, reading.operands[0] ?? null, 'may hold secrets and is printed as a whole')
   if (reading.operands.length + skipped < min) return lack(reading, 'an operand is missing')
   return reading
 }
 
-function fail(reading: Reading, word: Word, why: string): Reading {
+function fail(reading: Reading, word: Word | null, why: string): Reading {
   return { ...reading, problem: { word, why, missing: false } }
 }
 

@@ -1,141 +1,40 @@
-import { type Word as BashWord, forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode } from 'unbash'
+import {
+  type Word as BashWord,
+  forEachChild,
+  type ParsedScript,
+  parse as parseBash,
+  type SyntaxNode,
+  type WordPart,
+} from 'unbash'
+import { type Constants, noConstants, remember } from './constants.ts'
+import { expandValue, expandWords, knownWords, printedByNode } from './expand.ts'
+import { follow, isPlain, printedBy } from './follow.ts'
+import { innerNodes, plainNodes, shapeOf } from './shapes.ts'
+import type { Redirection, Shape, Simple, Tree, Word } from './tree.ts'
+
+export type { Redirection, Shape, Simple, Tree, Word } from './tree.ts'
 
 /**
  * The shell parser behind our own interface. Everything after this file sees plain data: pipelines of simple commands, and a
  * list of words for whatever else was in the text. A node type that the parser may grow one day is `unknown`, which asks.
  */
 
-/** What stands in a text besides simple commands joined by `|`, `&&`, `||`, `;` and newlines. Each asks. */
-export type Shape =
-  | 'substitution'
-  | 'process substitution'
-  | 'expansion'
-  | 'arithmetic'
-  | 'glob'
-  | 'brace'
-  | 'ANSI-C quoting'
-  | 'locale quoting'
-  | 'tilde'
-  | 'group'
-  | 'control flow'
-  | 'function'
-  | 'fork bomb'
-  | 'background'
-  | 'coproc'
-  | 'here-document'
-  | 'here-string'
-  | 'test'
-  | 'array'
-  | 'unknown'
-
-export type Word = {
-  /** The word after quote removal; what could not be known stands as it was written. */
-  text: string
-  /** True when the text is exactly what the program receives. */
-  literal: boolean
-  /** `bare`: no quotes; `whole`: one pair of quotes round the word; `split`: quotes or backslashes inside it. */
-  quoting: 'bare' | 'whole' | 'split'
-  /** The word as a glob pattern, when globbing is all that happens to it; else null. */
-  pattern: string | null
-}
-
-export type Redirection = { operator: string; target: Word; source: string }
-
-export type Simple = {
-  words: Word[]
-  assignments: { name: string; value: Word; plain: boolean }[]
-  redirections: Redirection[]
-  /** Literal text that arrives on standard input, where it can be known: a here-document, a here-string. */
-  input: string | null
-  /** Where it stands in the source. Meaningless for nested ones. */
-  start: number
-  end: number
-}
-
-export type Tree = {
-  /** Commands that the text runs as it stands, in order, grouped by pipe. */
-  pipelines: Simple[][]
-  /** Commands inside substitutions, groups, loops and functions. They are held against the hard list, never run. */
-  nested: Simple[][]
-  shapes: { shape: Shape; text: string }[]
-  /** The parser's first complaint. */
-  error: string | null
-}
-
-const plainNodes = new Set([
-  'Script',
-  'CompoundList',
-  'Word',
-  'Assignment',
-  'Redirect',
-  'Literal',
-  'SingleQuoted',
-  'DoubleQuoted',
-])
-const innerNodes = new Set([
-  'FileDescriptor',
-  'FileDescriptorVariable',
-  'HereDocDelimiter',
-  'HereDocBody',
-  'CaseItem',
-  'Elif',
-  'Time',
-  'Negation',
-  'ArithmeticBinary',
-  'ArithmeticUnary',
-  'ArithmeticTernary',
-  'ArithmeticGroup',
-  'ArithmeticWord',
-  'TestUnary',
-  'TestBinary',
-  'TestLogical',
-  'TestNot',
-  'TestGroup',
-  'Default',
-  'Remove',
-  'Replace',
-  'Slice',
-  'CaseModification',
-  'Transform',
-  'Names',
-])
-
-const shapeOf: Readonly<Record<string, Shape>> = {
-  CommandExpansion: 'substitution',
-  ArithmeticCommandExpansion: 'substitution',
-  ProcessSubstitution: 'process substitution',
-  SimpleExpansion: 'expansion',
-  ParameterExpansion: 'expansion',
-  ArithmeticExpansion: 'arithmetic',
-  ArithmeticCommand: 'arithmetic',
-  Glob: 'glob',
-  ExtendedGlob: 'glob',
-  BraceExpansion: 'brace',
-  AnsiCQuoted: 'ANSI-C quoting',
-  LocaleString: 'locale quoting',
-  Subshell: 'group',
-  BraceGroup: 'group',
-  Redirected: 'group',
-  If: 'control flow',
-  For: 'control flow',
-  ArithmeticFor: 'control flow',
-  While: 'control flow',
-  Select: 'control flow',
-  Case: 'control flow',
-  Function: 'function',
-  Coproc: 'coproc',
-  HereDoc: 'here-document',
-  HereString: 'here-string',
-  TestCommand: 'test',
-  ArrayValue: 'array',
-}
-
 /**
  * Reads bash text. What the parser cannot read comes back as an error beside everything it could; null when it gave up, so that
  * nothing is known of what is inside.
  */
-export function parse(source: string): Tree | null {
-  const tree: Tree = { pipelines: [], nested: [], shapes: [], error: null }
+export function parse(source: string, constants: Constants = noConstants()): Tree | null {
+  const tree: Tree = {
+    pipelines: [],
+    nested: [],
+    shapes: [],
+    error: null,
+    constants,
+    inherited: null,
+    isFed: false,
+    rounds: new Map(),
+    unrolled: 0,
+  }
   try {
     visit(parseBash(source), source, tree, false)
     return tree
@@ -163,9 +62,21 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       return
     case 'Pipeline': {
       const simples: Simple[] = []
+      let printed: string | null = null
       for (const command of node.commands) {
-        if (command.type === 'Command') simples.push(simple(command, source, tree))
-        else visit(command, source, tree, nested)
+        if (command.type !== 'Command') {
+          const { inherited, isFed } = tree
+          tree.inherited = printed ?? inherited
+          tree.isFed = isFed || command !== node.commands[0]
+          visit(command, source, tree, nested)
+          Object.assign(tree, { inherited, isFed })
+          printed = printedByNode(command, tree.constants)
+          continue
+        }
+        const made = simple(command, source, tree)
+        made.input ??= printed
+        printed = printedBy(made)
+        simples.push(made)
       }
       if (simples.length > 0) (nested ? tree.nested : tree.pipelines).push(simples)
       return
@@ -173,9 +84,42 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     case 'Command':
       ;(nested ? tree.nested : tree.pipelines).push([simple(node, source, tree)])
       return
+    case 'Subshell':
+    case 'BraceGroup':
+    case 'If':
+    case 'CompoundList':
+    case 'Elif':
+      // What is inside runs, some of it or all of it: each command is judged as one that does.
+      if (nested) visitOther(node, source, tree)
+      else forEachChild(node, (child) => visit(child, source, tree, false))
+      return
+    case 'For':
+      if (nested || !visitRounds(node, source, tree)) visitOther(node, source, tree)
+      return
     default:
       visitOther(node, source, tree)
   }
+}
+
+/** More rounds of a loop, and more commands in all its rounds, are not written out. */
+const mostRounds = 16
+const mostUnrolled = 200
+
+/** `for h in a b; do …; done` as its rounds, where the words are known; false where they are not. */
+function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string, tree: Tree): boolean {
+  const name = node.name.value
+  // An upper-case name may be one that programs obey.
+  if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds.has(name)) return false
+  const values = knownWords(node.wordlist, tree.constants)
+  if (!values || values.length > mostRounds || tree.unrolled > mostUnrolled) return false
+  for (const value of values) {
+    tree.rounds.set(name, value)
+    remember(tree.constants, name, [value])
+    visit(node.body, source, tree, false)
+    tree.unrolled += 1
+  }
+  tree.rounds.delete(name)
+  return true
 }
 
 /** Marks what is not a simple command, and looks for commands inside it. */
@@ -186,8 +130,41 @@ function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
   if ((node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution') && !node.script) {
     tree.error ??= 'a substitution that cannot be read'
   }
+  if (node.type === 'Function')
+    tree.constants.functions.set(node.name.value, source.slice(node.body.pos, node.body.end))
+  if (node.type === 'For' && node.wordlist) {
+    for (const { text } of expandWords(node.wordlist, tree.constants, 0).slice(0, 8))
+      remember(tree.constants, node.name.value, [text])
+  }
   if (node.type === 'Function' && callsItself(node, node.name.value)) mark(tree, 'fork bomb', node.name.value)
+  const outer = tree.inherited
+  if (node.type === 'Redirected') {
+    tree.inherited = redirectedInput(node, tree) ?? outer
+    // What all of a group writes to is held against the hard list like what one command writes to.
+    const redirections = node.redirects.flatMap((part) =>
+      part.type === 'Redirect'
+        ? [
+            {
+              operator: part.operator,
+              ...redirected(part.target, source, tree),
+              source: source.slice(part.pos, part.end),
+            },
+          ]
+        : [],
+    )
+    tree.nested.push([{ ...emptySimple(tree), redirections }])
+  }
   forEachChild(node, (child) => visit(child, source, tree, true))
+  tree.inherited = outer
+}
+
+/** What a loop or a group reads by `<<<` or `<<`. */
+function redirectedInput({ redirects }: Extract<SyntaxNode, { type: 'Redirected' }>, tree: Tree): string | null {
+  for (const part of redirects) {
+    if (part.type === 'HereString' && part.target) return expandValue(part.target, tree.constants)
+    if (part.type === 'HereDoc') return part.body.text
+  }
+  return null
 }
 
 function mark(tree: Tree, shape: Shape, text: string): void {
@@ -207,13 +184,27 @@ function callsItself(node: SyntaxNode, name: string, multiplied = false): boolea
 
 type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
 
+const emptySimple = (tree: Tree): Simple => ({
+  words: [],
+  assignments: [],
+  redirections: [],
+  input: null,
+  isFed: tree.isFed,
+  guesses: [],
+  start: -1,
+  end: -1,
+})
+
 function simple(node: CommandNode, source: string, tree: Tree): Simple {
-  const made: Simple = { words: [], assignments: [], redirections: [], input: null, start: node.pos, end: node.end }
+  // A command of a loop stands for several, so it is not put in another form.
+  const isOnce = tree.rounds.size === 0
+  const made: Simple = { ...emptySimple(tree), start: isOnce ? node.pos : -1, end: node.end }
   if (node.name) made.words.push(word(node.name, source, tree))
+  if (tree.rounds.size > 0) tree.unrolled += 1
   for (const part of [...node.prefix, ...node.suffix]) {
     switch (part.type) {
       case 'Word':
-        made.words.push(word(part, source, tree))
+        made.words.push(sampled(part, source, tree) ?? word(part, source, tree))
         break
       case 'Assignment':
         if (node.suffix.includes(part)) made.words.push(argumentAssignment(part, source, tree))
@@ -222,13 +213,13 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
       case 'Redirect':
         made.redirections.push({
           operator: part.operator,
-          target: part.target ? word(part.target, source, tree) : nothing,
+          ...redirected(part.target, source, tree),
           source: source.slice(part.pos, part.end),
         })
         if (part.descriptor?.type === 'FileDescriptorVariable') mark(tree, 'expansion', part.descriptor.name)
         break
       case 'HereString':
-        made.input = part.target ? word(part.target, source, tree).text : ''
+        made.input = part.target ? hereString(part.target, source, tree) : ''
         mark(tree, 'here-string', '<<<')
         break
       case 'HereDoc':
@@ -239,7 +230,20 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
         mark(tree, 'unknown', (part as SyntaxNode).type)
     }
   }
+  made.input ??= tree.inherited
+  follow(node, made, tree.constants)
   return made
+}
+
+function redirected(target: BashWord | undefined, source: string, tree: Tree): Pick<Redirection, 'target' | 'guess'> {
+  if (!target) return { target: nothing, guess: null }
+  const written = word(target, source, tree)
+  return { target: written, guess: isPlain(written) ? null : (expandWords([target], tree.constants, 0)[0] ?? null) }
+}
+
+function hereString(target: BashWord, source: string, tree: Tree): string {
+  const written = word(target, source, tree)
+  return written.literal ? written.text : expandValue(target, tree.constants)
 }
 
 const nothing: Word = { text: '', literal: false, quoting: 'bare', pattern: null }
@@ -247,8 +251,16 @@ const nothing: Word = { text: '', literal: false, quoting: 'bare', pattern: null
 function assignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, source: string, tree: Tree) {
   const plain = node.value.type === 'Word' && !node.append && !node.index
   if (node.index) visit(node.index, source, tree, true)
-  if (node.value.type === 'Word') return { name: node.name, value: word(node.value, source, tree), plain }
+  if (node.value.type === 'Word') {
+    const value = word(node.value, source, tree)
+    const text = value.literal ? value.text : expandValue(node.value, tree.constants)
+    const before = node.append ? (tree.constants.variables.get(node.name)?.at(-1)?.join(' ') ?? '') : ''
+    remember(tree.constants, node.name, [before + text])
+    return { name: node.name, value, plain }
+  }
   visitOther(node.value, source, tree)
+  const elements = expandWords(node.value.elements, tree.constants, 0).map(({ text }) => text)
+  remember(tree.constants, node.name, elements)
   return { name: node.name, value: nothing, plain: false }
 }
 
@@ -257,6 +269,57 @@ function argumentAssignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, s
   const { name, value, plain } = assignment(node, source, tree)
   if (!plain) return { ...nothing, text: node.text }
   return { text: `${name}=${value.text}`, literal: value.literal, quoting: value.quoting, pattern: null }
+}
+
+/** What these print is of a known form, whatever it is: a word with it is judged by a sample. */
+const samples: readonly { program: RegExp; sample: string; option?: RegExp }[] = [
+  { program: /^(?:pgrep|pidof)$/, sample: '4711', option: /^(?:-[a-z]*[al]|--list)/ },
+  { program: /^(?:nproc|whoami|uname)$/, sample: 'a1', option: /^-[a-z]*[av]|^--(?:all|kernel-version)/ },
+  { program: /^hostname$/, sample: 'localhost', option: /^-[a-zA-Z]*[IA]|^--all/ },
+]
+
+/** An argument with a loop's variable, or with a substitution of known form, as one that is known; null where it is neither. */
+function sampled(node: BashWord, source: string, tree: Tree): Word | null {
+  if (!node.parts || !/[$`]/.test(node.text)) return null
+  let text = ''
+  const scripts: SyntaxNode[] = []
+  const add = (part: WordPart, quoted: boolean): boolean => {
+    if (part.type === 'Literal' || part.type === 'SingleQuoted') text += part.value
+    else if (part.type === 'DoubleQuoted') return part.parts.every((inner) => add(inner, true))
+    else if (part.type === 'CommandExpansion') {
+      const sample = part.script && sampleOf(part.script, quoted)
+      if (!sample || !part.script) return false
+      text += sample
+      scripts.push(part.script)
+    } else {
+      const name = /^\$(?:\{(\w+)\}|(\w+))$/.exec('text' in part ? part.text : '')
+      const value = name && tree.rounds.get(name[1] ?? name[2]!)
+      if (value === null || value === undefined || (!quoted && !/^[\w./:@%+=,-]+$/.test(value))) return false
+      text += value
+    }
+    return true
+  }
+  if (!node.parts.every((part) => add(part, false))) return null
+  for (const script of scripts) visit(script, source, tree, false)
+  return { text, literal: true, quoting: 'bare', pattern: null }
+}
+
+function sampleOf(script: ParsedScript, quoted: boolean): string | null {
+  const [statement, another] = script.commands
+  if (another || statement?.command.type !== 'Command' || statement.background) return null
+  const { name, prefix, suffix } = statement.command
+  if (!name || name.parts || prefix.length > 0 || suffix.some(({ type }) => type !== 'Word')) return null
+  const texts = suffix.map((part) => (part as BashWord).value)
+  // A date is what its format says: figures and the letters that stand in it.
+  if (name.value === 'date') {
+    const format = texts.find((text) => text.startsWith('+'))
+    const isPlain = format !== undefined && /^\+(?:%[YmdHMSFTbeyjsuVBaRDk]|[\w:.,/_T-]|[ ])+$/.test(format)
+    return isPlain && (quoted || !format.includes(' ')) ? '2026-01-01' : null
+  }
+  const found = samples.find(({ program }) => program.test(name.value))
+  if (!found || texts.some((text) => found.option?.test(text))) return null
+  // Several numbers are several words, of which each is one number.
+  return found.sample
 }
 
 function word(node: BashWord, source: string, tree: Tree): Word {

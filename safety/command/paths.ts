@@ -1,6 +1,7 @@
 import { globExpression, globsMeet } from './glob.ts'
 import type { Word } from './parse.ts'
-import { diskPaths, endlessPaths, homes, publicPaths, secretPaths } from './sensitive.ts'
+import { hiddenPaths, measuredPaths } from './secret-paths.ts'
+import { diskPaths, endlessPaths, fetchingPaths, homes, openTrees, publicPaths } from './sensitive.ts'
 
 /**
  * Where a word leads, however it is spelled. `~` is taken for `/root`: what matters about a home is the same in all of them.
@@ -37,18 +38,44 @@ function collapse(path: string): string {
   return path.startsWith('/') ? `/${kept.join('/')}` : kept.join('/') || '.'
 }
 
-export type PathList = { expression: RegExp; meeting: readonly string[] }
+export type PathList = { expression: { test: (path: string) => boolean }; meeting: readonly string[] }
 
 /**
  * A list in the two forms it is asked in. What the shell expands becomes names that exist: `*.log` could become `id_rsa.log`,
  * but then `id_rsa*` would forbid every `*.log`. So the open end of a name does not count for what begins with a wildcard.
  */
 export const pathList = (patterns: readonly string[]): PathList => ({
-  expression: globExpression(patterns),
+  expression: expressionFor(patterns),
   meeting: patterns.map((pattern) => pattern.replace(/([^*/]{2})\*(?=\/|$)/g, '$1')),
 })
 
-const secrets = pathList(secretPaths)
+/** Patterns of one name and of one directory, wherever they are, are held against single names: a path has few, and the list is long. */
+function expressionFor(patterns: readonly string[]): PathList['expression'] {
+  const isName = (pattern: string) => /^\*\*\/[^/]+$/.test(pattern)
+  const isDirectory = (pattern: string) => /^\*\*\/[^/]+\/\*\*$/.test(pattern)
+  const names = globExpression(patterns.filter(isName).map((pattern) => pattern.slice(3)))
+  const directories = globExpression(patterns.filter(isDirectory).map((pattern) => pattern.slice(3, -3)))
+  const [hasNames, hasDirectories] = [patterns.some(isName), patterns.some(isDirectory)]
+  const others = globExpression(patterns.filter((pattern) => !isName(pattern) && !isDirectory(pattern)))
+  return {
+    test: (path) =>
+      others.test(path) ||
+      (hasNames && names.test(path.slice(path.lastIndexOf('/') + 1))) ||
+      (hasDirectories && path.split('/').some((segment) => segment !== '' && directories.test(segment))),
+  }
+}
+
+const hidden = pathList(hiddenPaths)
+const secrets = pathList([...hiddenPaths, ...measuredPaths])
+/** Where a tree is known to hold nothing secret by its name, a pattern is held against what lies just there. */
+const placed = pathList([...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/')))
+/** Without directories of any place: a `*.log` in one of those is a log all the same. */
+const named = pathList(
+  [...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/') || !pattern.endsWith('/**')),
+)
+const kernelTrees = pathList(['/proc/**', '/sys/**'])
+const fetching = pathList(fetchingPaths)
+const trees = pathList(openTrees)
 const open = pathList(publicPaths)
 const endless = pathList(endlessPaths)
 const disks = pathList(diskPaths)
@@ -57,7 +84,7 @@ const disks = pathList(diskPaths)
 const above = pathList([
   ...new Set([
     ...homes,
-    ...secretPaths.filter((pattern) => pattern.startsWith('/')).flatMap((pattern) => ancestors(pattern)),
+    ...hiddenPaths.filter((pattern) => pattern.startsWith('/')).flatMap((pattern) => ancestors(pattern)),
   ]),
 ])
 
@@ -78,17 +105,50 @@ export function leadsTo(word: Word, list: PathList, directories: readonly string
 
 export const leadsToDisk = (word: Word, directories: readonly string[]): boolean => leadsTo(word, disks, directories)
 
-type PathFinding = 'endless' | 'secret' | 'holds secrets'
+/**
+ * What a file was before an editor, a package or a person made a copy of it: `.env~`, `.env.swp`, `#.env#`, `shadow.bak.gz`. As many
+ * endings as there are come off.
+ */
+function originals(path: string): string[] {
+  const found: string[] = []
+  let name = path
+  while (found.length < 4) {
+    const shorter = name
+      .replace(
+        /(?:~|-\d{6,8}|\.(?:bak|backup|old|orig|save|saved|copy|tmp|sw[a-p]|gz|bz2|xz|zst|lz4|lzma|z|zip|enc|b64|\d+|dpkg-\w+|rpm\w+|ucf-\w+))$/i,
+        '',
+      )
+      .replace(/\/#([^/]+)#$/, '/$1')
+      .replace(/\/\.#([^/]+)$/, '/$1')
+    if (shorter === name) break
+    name = shorter
+    found.push(name)
+    // vi hides its copy: `.passwords.swp` is of `passwords`, `.env.swp` of `.env`.
+    if (/\/\.[^/]+$/.test(name)) found.push(name.replace(/\/\.([^/]+)$/, '/$1'))
+  }
+  return found
+}
 
-/** What is wrong with printing the content of a path; with `tree`, of everything below it. */
-export function pathFinding(word: Word, directories: readonly string[], tree: boolean): PathFinding | null {
-  if (normalise(word.pattern ?? word.text, directories).every((path) => open.expression.test(path))) return null
+const mayBeCopy = /[~#]$|\/\.?#|-\d{6,8}$|\.[A-Za-z0-9_-]{1,10}$/
+
+type PathFinding = 'endless' | 'secret' | 'holds secrets' | 'fetches'
+
+/** How a program takes a path: it measures the file, prints it, or prints everything below it. */
+export type Reading = 'measures' | 'prints' | 'prints tree'
+
+/** What is wrong with a path that is read in this way. */
+export function pathFinding(word: Word, directories: readonly string[], reading: Reading): PathFinding | null {
+  if (word.found) return foundFinding(word, reading)
+  const paths = normalise(word.pattern ?? word.text, directories)
+  if (paths.every((path) => open.expression.test(path))) return null
+  const list = reading === 'measures' ? hidden : secrets
   if (leadsTo(word, endless, directories)) return 'endless'
+  if (leadsTo(word, fetching, directories)) return 'fetches'
   // `..` behind a link goes up from where the link leads, so a way through something secret counts as well.
   const up = word.text.indexOf('/..')
-  if (up > 0 && leadsTo({ ...word, text: word.text.slice(0, up), pattern: null }, secrets, directories)) return 'secret'
-  if (leadsTo(word, secrets, directories)) return 'secret'
-  if (tree && (leadsTo(word, above, directories) || isUnknownDirectory(word))) return 'holds secrets'
+  if (up > 0 && leadsTo({ ...word, text: word.text.slice(0, up), pattern: null }, list, directories)) return 'secret'
+  if (isSecret(word, paths, list, directories)) return 'secret'
+  if (reading === 'prints tree' && !isOpenTree(word, paths, directories)) return 'holds secrets'
   return null
 }
 
@@ -113,5 +173,28 @@ export function ownFinding(
   return tree && leadsTo(word, own.above, directories) ? 'holds secrets' : null
 }
 
-/** `.` and `..` may be any directory. */
-const isUnknownDirectory = (word: Word): boolean => /^(?:\.\.?\/*)+$/.test(word.text)
+/** What is wrong with reading whatever is found below a root: hidden names are among it, so a `*` stands for them, too. */
+function foundFinding(word: Word, reading: Reading): PathFinding | null {
+  if (reading === 'measures') return null
+  const [root, name] = word.pattern!.split('/**')
+  if (trees.expression.test(root!))
+    return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
+  // Elsewhere a name has to say what kind of file it is, and that kind holds no secret.
+  if (!name || !/[^*/]\*?\.?[\w-]+$/.test(name) || /^\/\*$/.test(name)) return 'holds secrets'
+  return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
+}
+
+function isSecret(word: Word, paths: readonly string[], list: PathList, directories: readonly string[]): boolean {
+  const isKnown = (path: string) => trees.expression.test(path) || kernelTrees.expression.test(path)
+  if (word.pattern !== null && paths.every(isKnown)) return leadsTo(word, placed, directories)
+  if (leadsTo(word, list, directories)) return true
+  return paths.some(
+    (path) => mayBeCopy.test(path) && originals(`/${path}`).some((original) => list.expression.test(original.slice(1))),
+  )
+}
+
+/** A tree that is known to hold nothing secret, or one file by the look of its name. */
+function isOpenTree(word: Word, paths: readonly string[], directories: readonly string[]): boolean {
+  if (leadsTo(word, above, directories) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
+  return paths.some((path) => trees.expression.test(path)) || /[^/]\.(?:[a-z][a-z0-9]{0,9})(?:\.\d+)?$/i.test(word.text)
+}

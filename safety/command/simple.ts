@@ -2,6 +2,7 @@ import { forbidden } from './blocklist.ts'
 import { type Unbounded, unboundedByGrammar, unboundedByName } from './bounds.ts'
 import { foreignCharacter } from './characters.ts'
 import { codeCommands } from './code.ts'
+import type { Constants } from './constants.ts'
 import { grammars } from './grammars/index.ts'
 import { hostOf, isKnownHost } from './hosts.ts'
 import { type Impact, impactOf, worse } from './impact.ts'
@@ -15,11 +16,14 @@ import type { Inner, Unwrapped } from './unwrapped.ts'
 import { valueFindings } from './values.ts'
 import type { Bound, CommandCode, Finding } from './verdict.ts'
 import { takeSteps, tooComplex, type Work } from './work.ts'
+import type { Fed } from './xargs.ts'
 
 /** Everything that is found out about one text. */
 export type Docket = Surveyed & {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
+  /** Commands that `sudo -n` may look with, as JSON of their words. */
+  rootReads: ReadonlySet<string>
   findings: Finding[]
   commands: Set<string>
   needsRoot: boolean
@@ -28,6 +32,11 @@ export type Docket = Surveyed & {
   /** What judging this text may still cost. */
   work: Work
   secrets: readonly string[]
+  constants: Constants
+  /** Functions and aliases that are being looked into. */
+  looked: Set<string>
+  /** How many more readings of words that are not plain are tried. */
+  guessesLeft: number
 }
 
 /** Where a command stands. */
@@ -38,6 +47,10 @@ export type Place = {
   bounded: boolean
   /** It reads another command's output, or its known text. */
   piped: boolean
+  /** By a command before it in a pipe, or a text that stands in the script. */
+  fed: boolean
+  /** What kind of words the command before it prints. */
+  feeds: Fed
   input: string | null
   depth: number
   mounts: Unwrapped['mounts']
@@ -81,7 +94,7 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
     if (!enter(words, docket)) add('ARGUMENT', first, 'changes the directory more often than is followed')
   }
 
-  const unwrapped = unwrap(name, words, place.input, place.piped)
+  const unwrapped = unwrap(name, words, place.input, place.piped, place.feeds)
   if (unwrapped) return judgeWrapper(words, unwrapped, docket, place, add)
   if (place.runs) return judgeProgram(name, words, docket, place, add)
   return ends
@@ -117,7 +130,7 @@ function judgeProgram(name: string, words: readonly Word[], docket: Docket, plac
     if (!unbounded) add('UNKNOWN_COMMAND', words[0]!, 'is not a program that is known to only look')
     return unbounded ? endless(unbounded, docket, place, add) : ends
   }
-  const reading = read(words, program)
+  const reading = read(words, program, place.fed ? place.input : undefined)
   const unbounded = unboundedByGrammar(name, reading, words, place.piped)
   if (reading.problem && !unbounded) {
     const { word, why } = reading.problem
@@ -148,7 +161,7 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
   const name = words[0]!
   if (found.root) {
     docket.needsRoot = true
-    add('ROOT', name, "runs with another user's rights")
+    if (!isAllowedAsRoot(words, found, docket)) add('ROOT', name, "runs with another user's rights")
   } else if (found.why && !found.interactive) add('WRAPPER', found.why.word, found.why.text)
   for (const assignment of found.assignments) {
     if (!isInert(assignment.name, assignment.value)) add('ASSIGNMENT', name, `sets ${assignment.name}`)
@@ -180,6 +193,9 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
     bounded: place.bounded || found.bounds,
     mounts: [...place.mounts, ...found.mounts],
     depth: place.depth + 1,
+    input: found.readsInput || found.judged ? null : place.input,
+    feeds: null,
+    fed: place.fed && !found.judged,
   }
   const endings = found.inner.map((inner) => ({ inner, ending: judgeInner(inner, docket, inside) }))
   return endingOf(words, found, endings, docket, place, add)
@@ -188,6 +204,17 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
 /** What was set for a program inside does not get there. */
 const dropsEnvironment = (words: readonly Word[]): boolean =>
   baseOf(words[0]!) === 'env' && words.some(({ text }) => /^-(?:[a-z0]*i[a-z0]*|-ignore-environment)?$/.test(text))
+/** `sudo -n` of a command that the manifest allows word for word: what is inside is judged as any other. */
+function isAllowedAsRoot(
+  words: readonly Word[],
+  { inner, assignments, why }: Unwrapped,
+  { rootReads }: Docket,
+): boolean {
+  const [only, another] = inner
+  if (rootReads.size === 0 || another || only?.kind !== 'argv' || why || assignments.length > 0) return false
+  const isBare = only.before.map(({ text }) => text).join(' ') === 'sudo -n' && words.every(({ literal }) => literal)
+  return isBare && rootReads.has(JSON.stringify(only.words.map(({ text }) => text)))
+}
 
 /** Each layer is somebody's intention; nobody intends this many, and the stack is finite. */
 const deepest = 40
@@ -201,7 +228,14 @@ function judgeInner(inner: Inner, docket: Docket, place: Place): Ending {
     })
     return ends
   }
-  return inner.kind === 'argv' ? judgeWords(inner.words, docket, place) : place.script(inner.text, docket, place)
+  if (inner.kind === 'argv') return judgeWords(inner.words, docket, place)
+  if (inner.after.length === 0) return place.script(inner.text, docket, place)
+  const { positional, zero } = docket.constants
+  docket.constants.zero = inner.after[0]!.text
+  docket.constants.positional = inner.after.slice(1).map(({ text }) => text)
+  const ending = place.script(inner.text, docket, place)
+  Object.assign(docket.constants, { positional, zero })
+  return ending
 }
 
 type Judged = { inner: Inner; ending: Ending }

@@ -1,22 +1,41 @@
+import { unwrapFind } from './found.ts'
 import type { Word } from './parse.ts'
 import { inputRunners, shells } from './shells.ts'
-import { argv, asks, empty, script, type Unwrapped } from './unwrapped.ts'
+import { asks, empty, script, type Unwrapped } from './unwrapped.ts'
 import { compile, table, unwrapByTable } from './wrapper.ts'
+import { type Fed, unwrapXargs, withArguments } from './xargs.ts'
 
 /** Finds the commands that a command runs. */
 
 /** What a command runs besides itself; null when it is no wrapper. `input` is what it reads, where that is known. */
-export function unwrap(name: string, words: readonly Word[], input: string | null, piped: boolean): Unwrapped | null {
-  if (shells.has(name)) return unwrapShell(words, input, piped)
+export function unwrap(
+  name: string,
+  words: readonly Word[],
+  input: string | null,
+  piped: boolean,
+  fed: Fed = null,
+): Unwrapped | null {
+  if (shells.has(name) && !onlyTells(words)) return unwrapShell(words, input, piped)
+  const content = inputRunners.has(name) ? words[1]?.content : undefined
+  if (content !== undefined) return { ...empty(), inner: [script(content)], why: asks(null, 'runs a script') }
   if (inputRunners.has(name))
-    return input === null ? null : { ...empty(), inner: [script(input)], why: asks(null, 'runs its input') }
+    return input === null
+      ? null
+      : { ...empty(), inner: [script(input)], readsInput: true, why: asks(null, 'runs its input') }
   const special = specials.get(name)
-  if (special) return special(words, input)
+  if (special) return special(words, input, fed)
   // With `-u` runuser takes a command behind its options, without it is `su`.
+  // These have words of their own that run nothing.
+  if ((name === 'numactl' || name === 'ansible' || shells.has(name)) && onlyTells(words)) return null
   const isSu = name === 'runuser' && !words.some(({ text }) => /^(?:-u|--user)/.test(text))
   const wrapper = table.get(isSu ? 'su' : name)
   return wrapper ? unwrapByTable(words, wrapper) : null
 }
+
+const onlyTells = (words: readonly Word[]): boolean =>
+  words.length === 2 &&
+  /^(?:--version|--hardware|--show|-H|-s)$/.test(words[1]!.text) &&
+  (words[0]!.text === 'numactl' || words[1]!.text === '--version')
 
 function unwrapShell(words: readonly Word[], input: string | null, piped: boolean): Unwrapped {
   const result = empty()
@@ -39,13 +58,16 @@ function unwrapShell(words: readonly Word[], input: string | null, piped: boolea
     result.inner.push(script(operand.text, words.slice(0, at), words.slice(at + 1)))
     return result
   }
+  if (operand?.content !== undefined) result.inner.push(script(operand.content))
   result.why = asks(operand ?? words[0]!, operand ? 'is a script that nobody has read' : 'runs what it reads')
-  if (input !== null) result.inner.push(script(input))
-  else result.interactive = !operand && !piped
+  if (input !== null) {
+    result.inner.push(script(input))
+    result.readsInput = true
+  } else result.interactive = !operand && !piped
   return result
 }
 
-type Special = (words: readonly Word[], input: string | null) => Unwrapped | null
+type Special = (words: readonly Word[], input: string | null, fed: Fed) => Unwrapped | null
 
 const specials: ReadonlyMap<string, Special> = new Map<string, Special>([
   ['find', unwrapFind],
@@ -69,34 +91,6 @@ const specials: ReadonlyMap<string, Special> = new Map<string, Special>([
     (words) => (/^-[pvV]*[vV]/.test(words[1]?.text ?? '') ? null : unwrapByTable(words, table.get('command')!)),
   ],
 ])
-
-/** `find … -exec command {} ;`: what is found becomes an operand, so nobody knows the operands before it runs. */
-function unwrapFind(words: readonly Word[]): Unwrapped | null {
-  const result = empty()
-  for (let at = 1; at < words.length; at += 1) {
-    if (!/^-(?:exec|execdir|ok|okdir)$/.test(words[at]!.text)) continue
-    const rest = words.slice(at + 1)
-    const end = rest.findIndex((word) => word.text === ';' || word.text === '+')
-    result.inner.push(argv(rest.slice(0, end < 0 ? rest.length : end)))
-    result.why ??= asks(words[at]!, 'runs a command on whatever is found')
-    // What stands before the end is that command's own, another `-exec` included.
-    at += end < 0 ? rest.length : end + 1
-  }
-  return result.inner.length > 0 ? result : null
-}
-
-const xargsTable = compile({
-  flags:
-    '-0 -r -t -p -x -o --null --no-run-if-empty --verbose --interactive --exit --open-tty -i -e -l --replace --eof --max-lines',
-  values: '-a -d -E -I -J -L -n -P -R -s --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var',
-  rest: 'argv',
-})
-
-function unwrapXargs(words: readonly Word[], input: string | null): Unwrapped | null {
-  const result = unwrapByTable(words, xargsTable)!
-  result.why ??= asks(words[0]!, 'takes operands from its input')
-  return withArguments(result, input === null ? [] : [input.split(/\s+/).filter((word) => word !== '')], words)
-}
 
 const parallelTable = compile({
   flags: `-k -q -X -m -t -u -0 -v --keep-order --quote --eta --bar --progress --dry-run --verbose --ungroup --line-buffer --tag --null
@@ -122,32 +116,4 @@ function unwrapParallel(words: readonly Word[], input: string | null): Unwrapped
     result.inner = [...result.inner, ...sources.flat().map((argument) => script(argument))]
   }
   return withArguments(result, sources, words)
-}
-
-/** More than these are not spelled out; each further one is of the same kind. */
-const mostArguments = 16
-
-/** The commands as they will be with each argument in its place, for the hard list. */
-function withArguments(result: Unwrapped, sources: readonly string[][], words: readonly Word[]): Unwrapped {
-  const replace = replacement(words)
-  for (const inner of result.inner) {
-    if (inner.kind !== 'argv') continue
-    for (const argument of sources.flat().slice(0, mostArguments)) {
-      const put = (text: string) => (replace ? text.replaceAll(replace, argument) : text.replace(/\{\d*\}/g, argument))
-      const filled = inner.words.map((word) => ({ ...word, text: put(word.text) }))
-      const placed = filled.some((word, index) => word.text !== inner.words[index]!.text)
-      result.guesses.push(placed ? filled : [...filled, { ...filled[0]!, text: argument, literal: false }])
-    }
-  }
-  return result
-}
-
-/** What `xargs -I` replaces. */
-function replacement(words: readonly Word[]): string | null {
-  for (const [index, word] of words.entries()) {
-    if (word.text === '-I' || word.text === '-J') return words[index + 1]?.text || null
-    const attached = /^(?:-I|-i|--replace=)(.+)$/.exec(word.text)
-    if (attached) return attached[1]!
-  }
-  return null
 }

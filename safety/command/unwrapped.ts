@@ -6,6 +6,8 @@ type ScriptInner = { kind: 'script'; text: string; before: Word[]; after: Word[]
 
 export type Unwrapped = {
   inner: Inner[]
+  /** What is inside is the whole of what runs, with the operands that it is given. */
+  judged: boolean
   /** Commands that may be inside, since an option is not known: for the hard list only. */
   guesses: Word[][]
   /** Why a read inside is not one any more; null when it stays one. */
@@ -22,6 +24,8 @@ export type Unwrapped = {
   endless: boolean
   /** A shell that waits for somebody to type. */
   interactive: boolean
+  /** What is inside was its input, so nothing is left of that for what runs in there. */
+  readsInput: boolean
   /** Directories of this machine under their names inside a container. */
   mounts: { inside: string; outside: string }[]
 }
@@ -29,6 +33,7 @@ export type Unwrapped = {
 export const empty = (): Unwrapped => ({
   inner: [],
   guesses: [],
+  judged: false,
   why: null,
   hosts: [],
   names: [],
@@ -38,6 +43,7 @@ export const empty = (): Unwrapped => ({
   tty: [],
   endless: false,
   interactive: false,
+  readsInput: false,
   mounts: [],
 })
 

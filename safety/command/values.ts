@@ -1,39 +1,62 @@
 import type { ValueKind } from './grammar.ts'
-import { hostOf, hostOfUrl, isKnownHost } from './hosts.ts'
+import { addressOf, hostOf, isKnownHost, isMetadata } from './hosts.ts'
 import { languages } from './languages.ts'
 import type { Reading, Value } from './options.ts'
 import type { Word } from './parse.ts'
 import { ownFinding, pathFinding } from './paths.ts'
 import { attributesOnly } from './sensitive.ts'
 import type { CommandCode, Finding } from './verdict.ts'
+import { isHarmlessRequest } from './web.ts'
 
 /** Holds each value of a command against what its kind allows. */
 
-type Place = {
+type Given = {
   name: string
   directories: readonly string[]
   knownHosts: ReadonlySet<string>
   secrets: readonly string[]
 }
+type Place = Given & {
+  /** Tells about files without printing what is in them. */
+  measures: boolean
+}
 
-export function valueFindings(reading: Reading, place: Place): Finding[] {
+export function valueFindings(reading: Reading, place: Given): Finding[] {
   const findings: Finding[] = []
   const tree = readsTree(reading)
+  const here: Place = { ...place, measures: attributesOnly.has(place.name) || measures(reading) }
   for (const value of reading.values) {
-    const found = valueFinding(value, tree, place)
+    const found = valueFinding(value, tree, here)
     if (found) findings.push(found)
   }
-  if (tree && !reading.values.some(({ kind }) => kind === 'file')) {
+  if (
+    tree &&
+    !reading.values.some(({ kind, word }) => kind === 'file' || (kind === 'revision' && isPathOf(word.text)))
+  ) {
     findings.push(finding('SENSITIVE_PATH', 'reads everything below the working directory', null))
   }
   return findings
 }
 
+function measures(reading: Reading): boolean {
+  const has = (options: readonly string[]) => reading.found.some(({ name }) => options.includes(name))
+  return reading.grammars.some(
+    ({ measures }) => measures && (!measures.by || has(measures.by)) && !has(measures.unless ?? []),
+  )
+}
+
+/** A path, not a revision: `HEAD~1`, `main..topic`. */
+const isPathOf = (text: string): boolean =>
+  /[^/]\.[a-z][a-z0-9]{0,9}$/i.test(text) || text.includes(':') || text.startsWith('/')
+
 function readsTree(reading: Reading): boolean {
   const named = new Set(reading.found.map(({ name }) => name))
-  return reading.grammars.some(
-    ({ recursive }) => recursive === true || (recursive?.some((option) => named.has(option)) ?? false),
-  )
+  return reading.grammars.some(({ recursive }) => {
+    if (recursive === undefined || recursive === true) return recursive === true
+    if ('unless' in recursive)
+      return recursive.by.some((option) => named.has(option)) || !recursive.unless.some((option) => named.has(option))
+    return recursive.some((option) => named.has(option))
+  })
 }
 
 const finding = (code: CommandCode, why: string, word: Word | null): Finding => ({
@@ -43,8 +66,9 @@ const finding = (code: CommandCode, why: string, word: Word | null): Finding => 
 })
 
 function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Place): Finding | null {
-  const mayGlob = kind === 'file' && repeats && word.pattern !== null && !/^[*?[]/.test(word.pattern)
-  if (!word.literal && !mayGlob) {
+  const mayGlob =
+    (kind === 'file' || kind === 'revision') && repeats && word.pattern !== null && !/^[*?[]/.test(word.pattern)
+  if (!word.literal && !mayGlob && !isOneWord(kind, word)) {
     return finding(
       'ARGUMENT',
       word.pattern === null ? 'is not known before it runs' : 'is a pattern: quote it or spell it out',
@@ -62,7 +86,15 @@ function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Plac
     case 'name':
       return isName(text) ? null : finding('ARGUMENT', 'is not a plain name', word)
     case 'file':
-      return text === '-' ? null : sensitive(word, tree, place)
+      return text === '-' ? null : (fetched(word, place) ?? sensitive(word, tree, place))
+    case 'config':
+      return /^\/etc\/[\w./-]+$/.test(text) && !text.includes('..')
+        ? null
+        : valueFinding({ kind: 'file', word, repeats }, tree, place)
+    case 'revision':
+      return revisionFinding(word, tree, place)
+    case 'endpoint':
+      return endpointFinding(word, tree, place)
     case 'sink':
       return text === '/dev/null' || text === '-' ? null : finding('ARGUMENT', 'would be written', word)
     case 'host': {
@@ -71,15 +103,26 @@ function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Plac
         ? null
         : finding('EXFILTRATION', 'is a host that was not looked up', word)
     }
-    case 'url': {
-      const host = hostOfUrl(text)
-      return host && isKnownHost(host, place.knownHosts)
+    case 'request':
+      return isHarmlessRequest(text)
         ? null
-        : finding('EXFILTRATION', 'is an address of a host that was not looked up', word)
-    }
+        : finding('ARGUMENT', 'asks for something that is not known to only look', word)
+    case 'url':
+      return urlFinding(text, word, place)
     default:
       return languageFinding(kind, word)
   }
+}
+
+/**
+ * A pattern that the shell can only make one inert word of: `grep [n]ginx` finds a file of that one name or none, and nobody has a
+ * directory `http:` or `localhost:8080` for `?pretty` to match in.
+ */
+function isOneWord(kind: ValueKind, { pattern }: Word): boolean {
+  if (pattern === null) return false
+  if (kind === 'text') return !/[*?[]/.test(pattern.replace(/\[[\w.]\]/g, '')) && !/^\[?[-+@/~.]/.test(pattern)
+  if (kind === 'fields:kubernetes') return pattern.startsWith('custom-columns=') || pattern.startsWith('jsonpath=')
+  return kind === 'url' && /^[^*?[]+:[^*?[]*\/[^*?[]*\?[^*?[]*$/.test(pattern)
 }
 
 function languageFinding(kind: ValueKind, word: Word): Finding | null {
@@ -95,13 +138,54 @@ const isName = (text: string): boolean => /^[\w@][\w.@:+,=\\-]*(?:\/[\w.@:+-]+)?
 /** Programs differ in where they take a file, so a word that is plainly a path is held against the list wherever it stands. */
 const looksLikePath = (text: string): boolean => /^[@<]?(?:[/~]|\.\.?\/)\S*$/.test(text)
 
-function sensitive(word: Word, tree: boolean, { name, directories, secrets }: Place): Finding | null {
+function urlFinding(text: string, word: Word, place: Place): Finding | null {
+  const address = addressOf(text)
+  if (!address || isMetadata(address.host) || !isKnownHost(address.host, place.knownHosts))
+    return finding('EXFILTRATION', 'is an address of a host that was not looked up', word)
+  return isHarmlessRequest(address.target)
+    ? null
+    : finding('ARGUMENT', 'asks for something that is not known to only look', word)
+}
+
+/** Some programs take a file by its address: `http://…`, `host:path`. Those that only measure do not. */
+function fetched(word: Word, { measures }: Place): Finding | null {
+  const isAddress = measures ? /^[a-z][a-z0-9+.-]*:\/\//i : /^(?:[a-z][a-z0-9+.-]*:\/\/|[^/:]+:|\|)/i
+  return isAddress.test(word.text) ? finding('EXFILTRATION', 'may be an address', word) : null
+}
+
+/** An internet address as lsof(8) writes it: `4TCP@host:port`. What has a slash is a file. */
+function endpointFinding(word: Word, tree: boolean, place: Place): Finding | null {
+  const found = /^[46]?(?:tcp|udp|udplite)?(?:@(\[[0-9a-f:]+\]|[^:/]+))?(?::[\w,-]+)?$/i.exec(word.text)
+  if (!found || word.text === '')
+    return word.text.includes('@')
+      ? finding('EXFILTRATION', 'may be a host', word)
+      : valueFinding({ kind: 'file', word, repeats: true }, tree, place)
+  const host = found[1]
+  if (host === undefined || /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:]+\])$/i.test(host)) return null
+  return isKnownHost(host, place.knownHosts) ? null : finding('EXFILTRATION', 'is a host that was not looked up', word)
+}
+
+/** A revision, a path, or `revision:path` of a repository. What is in a repository is as secret as what it was made from. */
+function revisionFinding(word: Word, tree: boolean, place: Place): Finding | null {
+  const { text } = word
+  const at = text.indexOf(':')
+  if (/^\^?(?:HEAD|FETCH_HEAD|ORIG_HEAD|[0-9a-f]{7,40}|[\w./-]+(?:\.{2,3}|[~^]|@\{)[\w./~^@{}-]*)[~^\d]*$/.test(text))
+    return null
+  if (at < 0) return valueFinding({ kind: 'file', word, repeats: true }, tree, place)
+  if (text.startsWith(':(') || /^:[!^/]/.test(text)) return finding('ARGUMENT', 'is a pattern of paths', word)
+  const path = text.slice(text.lastIndexOf(':') + 1)
+  return path === '' || path.endsWith('/') ? null : sensitive({ ...word, text: path }, false, place)
+}
+
+function sensitive(word: Word, tree: boolean, { measures, directories, secrets }: Place): Finding | null {
   const bare = word.text.replace(/^[@<]/, '')
-  const path = attributesOnly.has(name) ? listed(word) : bare === word.text ? word : { ...word, text: bare }
-  const found = pathFinding(path, directories, tree) ?? ownFinding(path, directories, { tree, secrets })
+  const path = measures && !word.found ? listed(word) : bare === word.text ? word : { ...word, text: bare }
+  const reading = measures ? 'measures' : tree ? 'prints tree' : 'prints'
+  const found = pathFinding(path, directories, reading) ?? ownFinding(path, directories, { tree, secrets })
   if (found === null) return null
   // Such a program tells about a device without reading it.
-  if (attributesOnly.has(name) && /^\/+dev\b/.test(bare) && !bare.includes('..')) return null
+  if (measures && /^\/+dev\b/.test(bare) && !bare.includes('..')) return null
+  if (found === 'fetches') return finding('EXFILTRATION', 'may ask the machine that it names', word)
   if (found === 'endless') return finding('UNBOUNDED', 'has no end', word)
   return finding('SENSITIVE_PATH', found === 'secret' ? 'is a path that holds secrets' : 'has secrets below it', word)
 }

@@ -39,6 +39,7 @@ export function compile(wrapper: Wrapper, outer?: Compiled): Compiled {
 export const table = new Map([...wrappers].map(([name, wrapper]) => [name, compile(wrapper)]))
 
 const joined = (words: readonly Word[]): string => words.map((word) => word.text).join(' ')
+const isAssignment = (text: string | undefined): boolean => text !== undefined && /^[^-=][^=]*=/.test(text)
 const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
 
 export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrapped | null {
@@ -47,6 +48,7 @@ export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrappe
   let level = start
   let unknownAt: number | null = null
   let scripted = false
+  let ended = false
   let at = 1
   const doubt = (word: Word, text: string) => {
     result.why ??= asks(word, text)
@@ -57,14 +59,18 @@ export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrappe
     const wanted = level.commands ? 1 : (level.wrapper.before ?? 0) - operands.length
     if (text === '--') {
       at += 1
-      if (wanted <= 0) break
+      if (wanted > 0) continue
+      // Options end here, variables do not.
+      if (!level.wrapper.assignments || !isAssignment(words[at]?.text)) break
+      ended = true
       continue
     }
-    const optionsAllowed = operands.length === 0 || level.wrapper.interspersed === true
+    const optionsAllowed = !ended && (operands.length === 0 || level.wrapper.interspersed === true)
     if (optionsAllowed && (text.startsWith('-') || level.flags.has(text)) && (text !== '-' || level.flags.has('-'))) {
       const option = readOption(words, at, level)
       if (option.unknown) unknownAt ??= at
-      if (option.unknown || option.names.some((name) => level.alters.has(name)))
+      const isInert = option.value !== null && new RegExp(level.wrapper.inertValues ?? '^$').test(option.value)
+      if (option.unknown || (!isInert && option.names.some((name) => level.alters.has(name))))
         doubt(word, 'changes how the command inside runs')
       if (option.names.some((name) => level.tty.has(name))) result.tty.push(at)
       if (option.names.some((name) => level.scripts.has(name)) && option.value !== null) {
@@ -74,7 +80,7 @@ export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrappe
       }
       collectMount(option.names, option.value, result)
       at = option.next
-    } else if (level.wrapper.assignments && /^[^-=][^=]*=/.test(text)) {
+    } else if (level.wrapper.assignments && isAssignment(text)) {
       result.assignments.push({ name: text.slice(0, text.indexOf('=')), value: text.slice(text.indexOf('=') + 1) })
       if (!word.literal) doubt(word, 'is not known before it runs')
       at += 1

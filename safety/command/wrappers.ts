@@ -12,6 +12,8 @@ export type Wrapper = {
   scripts?: string
   /** Known options that make an inert wrapper more than that. */
   alters?: string
+  /** Values with which such an option changes nothing, as a regular expression. */
+  inertValues?: string
   /** Options that ask for a terminal. */
   tty?: string
   /** `NAME=value` may stand before the command. */

@@ -1,4 +1,5 @@
 import type { SqlFinding } from './inspect.ts'
+import { checkBounds } from './postgres-bounds.ts'
 import { type FunctionColumns, functionColumnsOf, mayCall, Refused, strings } from './postgres-columns.ts'
 import { functionColumns, operators, readFunctions, secretRelations, secretSettings, types } from './postgres-words.ts'
 
@@ -108,6 +109,8 @@ export function inspectPostgres(text: string): SqlFinding {
       const kind = tagOf(stmt)
       if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new Refused(kind)
       walkTagged(stmt as Node, functionColumnsOf(stmt))
+      // EXPLAIN without ANALYZE runs nothing.
+      if (kind === 'SelectStmt') checkBounds(stmt)
     }
   } catch (error) {
     if (error instanceof Refused) return { readOnly: false, reason: error.message }

@@ -123,6 +123,7 @@ function tableFactor(c: Cursor): void {
       const called = c.take().text.toLowerCase()
       if (!c.words.tableFunctions.has(called)) throw new Problem(`function ${called}`)
       c.needSign('(')
+      if (called === 'generate_series') checkSeries(c)
       if (!c.isSign(')')) expressions(c)
       c.needSign(')')
     } else table(c)
@@ -130,6 +131,17 @@ function tableFactor(c: Cursor): void {
     if (c.takeSign('(')) c.namesAndClose()
     indexHints(c)
   })
+}
+
+/** More rows than a look needs. */
+const mostRows = 100_000
+
+/** `generate_series(1, 10)`: what it makes has to stand there. */
+function checkSeries(c: Cursor): void {
+  const [from, comma, to, end] = [c.peek(), c.peek(1), c.peek(2), c.peek(3)]
+  const rows = Number(to.text) - Number(from.text)
+  if (comma.text !== ',' || !/^[,)]$/.test(end.text) || !(Math.abs(rows) <= mostRows))
+    throw new Problem('a series without plain bounds')
 }
 
 /** `name`, `schema.name`: checked against what may not be read. */

@@ -80,7 +80,10 @@ test('a model server that calls itself something else each time makes fifty seri
 
 test('decisions are counted from their rows, by the door they came through', async () => {
   const approval = await asked(api.db, await claimedIncident(api.db))
-  const { body } = await api.post(`/approvals/${approval}/token`, { as: api.tokens.approver })
+  const { body } = await api.post(`/approvals/${approval}/token`, {
+    as: api.tokens.approver,
+    body: { decision: 'approve' },
+  })
   const decision = { decision: 'approve', token: body.token }
   await api.post(`/approvals/${approval}/decision`, { body: decision, as: api.tokens.approver })
   const other = createApi({ db: api.db }).app

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { runCli } from './run-cli.ts'
 import { useServedApi } from './served-api.ts'
@@ -17,6 +19,36 @@ test('commands of stdin are judged one JSON line each, in their order, with noth
     ['  uptime ', 'run', 'read'],
   ])
   for (const answer of answers) expect(answer.reason).toMatch(/\w/)
+})
+
+test('a pipe that has nothing to read just now is waited for', async () => {
+  const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+  // Whoever started the pipe may have made it non-blocking; Node does not undo that for its standard input.
+  const script = `use Fcntl; my $f = fcntl(STDIN, F_GETFL, 0); fcntl(STDIN, F_SETFL, $f | O_NONBLOCK) or die; exec @ARGV`
+  const child = spawn('perl', ['-e', script, process.execPath, entry, 'judge', '--json'], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let stdout = ''
+  const first = new Promise<void>((resolve) => {
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk
+      resolve()
+    })
+    child.on('close', () => resolve())
+  })
+  const ended = new Promise((resolve) => child.on('close', resolve))
+  child.stdin.on('error', () => undefined)
+  child.stdin.write('df -h\n')
+  // The second line comes when the first is answered, so that the reader has found the pipe empty before.
+  await first
+  child.stdin.end('uptime\n')
+  expect(await ended).toBe(0)
+  expect(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).verdict),
+  ).toEqual(['run', 'run'])
 })
 
 test('what would run at a known place is judged for that place', async () => {

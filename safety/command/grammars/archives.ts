@@ -9,6 +9,7 @@ export const archives: Grammars = {
     options: spell({ flag: '-c -k -l -q -t -v -cd -dc --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
     requires: ['-c', '-cd', '-dc', '--stdout', '-l', '--list', '-t', '--test'],
+    measures: { unless: ['-c', '-cd', '-dc', '--stdout'] },
   }),
   ...each('gzip gunzip', {
     // Without one of these they replace the file.
@@ -16,6 +17,7 @@ export const archives: Grammars = {
     options: spell({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
     requires: ['-c', '--stdout', '-l', '--list', '-t', '--test'],
+    measures: { unless: ['-c', '--stdout'] },
   }),
   tar: {
     // An archive `host:file` is fetched with rsh; -I, -F, --to-command and --checkpoint-action run programs.
@@ -30,14 +32,17 @@ export const archives: Grammars = {
     bsdValues: { f: 'file' },
     operands: { rest: 'text' },
     requires: ['-t', '--list'],
+    measures: {},
     // A first word of letters alone is read as options, whatever follows: `tar If program archive -t`.
     refuses: [':', '^[a-z0-9]+$'],
   },
   unzip: {
+    // -p and -c print what is inside.
     manual: 'unzip(1), Info-ZIP 6.0',
-    options: spell({ flag: '-C -l -p -q -t -v -z' }),
+    options: spell({ flag: '-C -l -q -t -v -z' }),
     operands: { first: ['file'], rest: 'text', min: 1 },
-    requires: ['-l', '-p', '-t', '-v', '-z'],
+    requires: ['-l', '-t', '-v', '-z'],
+    measures: {},
   },
   ...each('zcat bzcat xzcat zstdcat lz4cat gzcat', {
     manual: 'zcat(1), bzcat(1), xzcat(1), zstdcat(1)',
@@ -47,6 +52,7 @@ export const archives: Grammars = {
   zipinfo: {
     manual: 'zipinfo(1), Info-ZIP 3.0',
     options: spell({ flag: '-1 -2 -C -h -l -m -s -t -T -v -z' }),
+    measures: {},
     operands: { first: ['file'], rest: 'text', min: 1 },
   },
 }

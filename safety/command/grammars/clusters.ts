@@ -22,23 +22,44 @@ const kubectl: Grammar = {
       '-o --output --api-group --verbs --sort-by',
       {},
     ),
+    auth: {
+      manual: 'kubectl auth',
+      commands: {
+        'can-i': one('kubectl auth can-i', '--list -A --all-namespaces -q --quiet --no-headers', '--subresource', {
+          rest: 'text',
+        }),
+        whoami: one('kubectl auth whoami', '', '-o --output', {}),
+      },
+    },
     'api-versions': one('kubectl api-versions', '', '', {}),
     'cluster-info': one('kubectl cluster-info', '', '', {}),
     describe: {
       ...one('kubectl describe', '-A --all-namespaces --show-events', '-l --selector', some),
-      refuses: noSecrets,
+      refuses: [...noSecrets, '(^|,)(cm|configmaps?)(/|,|$)'],
     },
-    ...each('events', one('kubectl events', '-A --all-namespaces --no-headers', '--for --types -o --output', {})),
+    events: {
+      ...one('kubectl events', '-A -w --all-namespaces --watch --no-headers', '--for --types -o --output', {}),
+      endless: { when: ['-w', '--watch'], instead: { drop: ['-w', '--watch'], add: [] } },
+    },
     explain: one('kubectl explain', '--recursive', '--api-version', some),
     get: {
-      ...one(
-        'kubectl get',
-        '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found',
-        '-l -L -o --field-selector --label-columns --output --selector --sort-by --chunk-size',
-        some,
-      ),
-      // Templates and paths only choose among what was got; those from files read them.
+      manual: 'kubectl get, kubectl Reference: JSONPath Support',
+      options: spell({
+        flag: '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --help',
+        text: '-l -L --field-selector --label-columns --selector --sort-by --chunk-size',
+        request: '--raw',
+        'fields:kubernetes': '-o --output',
+      }),
+      operands: { ...some, unlessOption: ['--raw'] },
       refuses: ['secret', 'credential', 'token', '-file'],
+      // As a whole only what holds neither an environment nor a configuration.
+      only: [
+        {
+          value: '^(json|yaml)$',
+          first:
+            '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?)(/[\\w.-]+)?$',
+        },
+      ],
       endless: {
         when: ['-w', '--watch', '--watch-only'],
         instead: { drop: ['-w', '--watch', '--watch-only'], add: [] },
@@ -53,13 +74,28 @@ const kubectl: Grammar = {
       operands: text,
       endless: {
         when: ['-f', '--follow'],
-        unless: ['--since', '--since-time', '--tail'],
+        enough: ['--since', '--since-time', '--tail'],
         instead: { drop: ['-f', '--follow'], add: ['--tail=200', '--since=10m'] },
       },
     },
     rollout: {
       manual: 'kubectl rollout',
-      commands: { history: { ...one('kubectl rollout history', '', '--revision', some), refuses: noSecrets } },
+      commands: {
+        history: { ...one('kubectl rollout history', '', '--revision', some), refuses: noSecrets },
+        status: {
+          ...one(
+            'kubectl rollout status',
+            '-w --watch --watch=false -w=false',
+            '--timeout --revision -l --selector',
+            some,
+          ),
+          endless: {
+            when: 'always',
+            unless: ['--timeout', '--watch=false', '-w=false'],
+            instead: { drop: ['-w', '--watch'], add: ['--timeout=30s'] },
+          },
+        },
+      },
     },
     top: {
       manual: 'kubectl top',
@@ -79,8 +115,18 @@ const kubectl: Grammar = {
 const virsh =
   '--all --inactive --details --title --name --uuid --persistent --transient --table --managed-save --bytes --pretty'
 
+/** Paths of the Proxmox VE API that only look: pve.proxmox.com/pve-docs/api-viewer. */
+const cluster =
+  'cluster/(?:resources|status|tasks|log|nextid|options|ha/(?:status(?:/(?:current|manager_status))?|resources|groups)|replication|ceph/(?:status|metadata|flags))'
+const node =
+  '(?:status|version|time|tasks(?:/[^/]+(?:/(?:status|log))?)?|services(?:/[\\w@.-]+(?:/state)?)?|network(?:/[\\w.-]+)?|disks(?:/(?:list|smart|zfs|lvm|lvmthin|directory))?|storage(?:/[\\w-]+(?:/(?:status|content|rrddata))?)?|ceph(?:/(?:status|osd|mon|mgr|mds|fs|pool|log|rules))?|rrddata|syslog|journal|netstat|dns|hosts|report|replication|hardware(?:/(?:pci|usb))?)'
+const guest = '(?:status(?:/current)?|config|pending|snapshot|rrddata|feature|interfaces)'
+
 /** What schedules containers and virtual machines. */
 export const clusters: Grammars = {
+  aws: { manual: 'AWS CLI Command Reference, v2', cloud: 'aws' },
+  az: { manual: 'Azure CLI reference', cloud: 'az' },
+  gcloud: { manual: 'gcloud CLI reference', cloud: 'gcloud' },
   consul: {
     manual: 'consul(1), 1.17',
     commands: {
@@ -110,6 +156,11 @@ export const clusters: Grammars = {
         ),
       ),
       ...each('hist history', one('helm history', '', '--max -o --output', some)),
+      status: {
+        // Another format than a table prints the values with their secrets.
+        ...one('helm status', '--show-desc --show-resources', '--revision -o --output', some),
+        refuses: ['^(json|yaml)$'],
+      },
       version: one('helm version', '--short', '', {}),
     },
   },
@@ -160,12 +211,25 @@ export const clusters: Grammars = {
       list: one('pveam(1)', '', '', { first: ['name'], min: 1 }),
     },
   },
+  'ha-manager': {
+    manual: 'ha-manager(1)',
+    commands: each('status config groupconfig rules', {
+      manual: 'ha-manager(1)',
+      options: spell({ flag: '-verbose --verbose' }),
+    }),
+  },
   pvecm: { manual: 'pvecm(1)', commands: each('nodes status', { manual: 'pvecm(1)' }) },
   pvesh: {
     manual: 'pvesh(1)',
     commands: each('get ls', {
       ...one('pvesh(1)', '--noborder --noheader --human-readable', '--output-format', { first: ['text'], min: 1 }),
-      refuses: ['access', 'token', 'password', 'vncproxy', 'termproxy'],
+      // A GET may act (scans, consoles) and may show keys: paths that look, and no others.
+      only: [
+        {
+          value: '',
+          first: `^/?(?:version|pools|storage|${cluster}|nodes(?:/[\\w.-]+(?:/(?:${node}|(?:qemu|lxc)(?:/\\d+(?:/${guest})?)?))?)?)?/?$`,
+        },
+      ],
     }),
   },
   pvesm: {

@@ -18,11 +18,18 @@ const logs: Grammar = {
   operands: text,
   endless: {
     when: ['-f', '--follow'],
-    unless: ['-n', '--since', '--tail', '--until'],
+    enough: ['-n', '--since', '--tail', '--until'],
     instead: { drop: ['-f', '--follow'], add: ['--tail=200'] },
   },
 }
-const inspect = one('docker-inspect(1)', '-s --size', '-f --format --type', some)
+/** As a whole it prints the environment: fields that are named, and none of those. */
+const inspect: Grammar = {
+  manual: 'docker-inspect(1), podman-inspect(1)',
+  options: spell({ flag: '-s --size --help', text: '--type', 'fields:container': '-f --format' }),
+  operands: some,
+  requires: ['-f', '--format'],
+}
+const inspectWhole = one('docker-network-inspect(1)', '-v --verbose', '-f --format', some)
 const list = one(
   'docker-ps(1), docker-images(1)',
   '-a -l -q -s --all --latest --no-trunc --quiet --size --digests --ns',
@@ -50,7 +57,7 @@ const docker: Grammar = {
   commands: {
     ...each('diff', one('docker-diff(1)', '', '', some)),
     events,
-    history: one('docker-history(1)', '-H -q --human --no-trunc --quiet', '--format', some),
+    // history shows what a build was given: passwords among it.
     ...each('images', list),
     info: one('docker-info(1)', '', '-f --format', {}),
     inspect,
@@ -78,7 +85,7 @@ const docker: Grammar = {
       manual: 'docker-container(1)',
       commands: {
         ...each('list ls ps', list),
-        diff: inspect,
+        diff: one('docker-diff(1)', '', '', some),
         inspect,
         logs,
         port: one('docker-port(1)', ''),
@@ -88,13 +95,12 @@ const docker: Grammar = {
     },
     image: {
       manual: 'docker-image(1)',
-      commands: { ...each('list ls', list), history: one('docker-history(1)', '-q --no-trunc'), inspect },
-    },
-    node: { manual: 'docker-node(1)', commands: { ls: list, inspect, ps: list } },
-    ...each('network volume', {
-      manual: 'docker-network(1), docker-volume(1)',
       commands: { ...each('list ls', list), inspect },
-    }),
+    },
+    node: { manual: 'docker-node(1)', commands: { ls: list, inspect: inspectWhole, ps: list } },
+    network: { manual: 'docker-network(1)', commands: { ...each('list ls', list), inspect: inspectWhole } },
+    // Options of a volume may be those of a mount, with its password.
+    volume: { manual: 'docker-volume(1)', commands: { ...each('list ls', list), inspect } },
     pod: { manual: 'podman-pod(1)', commands: { ...each('list ls ps', list), inspect } },
     service: {
       manual: 'docker-service(1)',
@@ -102,7 +108,7 @@ const docker: Grammar = {
         ls: list,
         ps: one('docker-service-ps(1)', '-q --no-trunc --no-resolve', '-f --filter --format'),
         logs,
-        inspect: one('docker-service-inspect(1)', '--pretty', '-f --format'),
+        inspect,
       },
     },
     stack: {
@@ -126,7 +132,7 @@ const podmanLogs: Grammar = {
   ...logs,
   manual: 'podman-logs(1)',
   options: spell({ flag: '-f -t --color --follow --names --timestamps', text: '--since --tail --until' }),
-  endless: { ...logs.endless!, unless: ['--since', '--tail', '--until'] },
+  endless: { ...logs.endless!, enough: ['--since', '--tail', '--until'] },
 }
 
 /** Containers on this machine. */
@@ -142,8 +148,8 @@ export const containers: Grammars = {
           '-o --output --name --namespace --state --label --pod',
         ),
       ),
-      ...each('inspect inspecti inspectp', one('crictl inspect', '-q', '-o --output', some)),
-      ...each('imagefsinfo info version', one('crictl info', '', '-o --output', {})),
+      // inspect prints the environment, info the credentials of registries.
+      ...each('imagefsinfo version', one('crictl version', '', '-o --output', {})),
       logs,
       ...each('stats statsp', one('crictl stats', '-a --all', '-o --output')),
     },
@@ -156,7 +162,6 @@ export const containers: Grammars = {
         manual: 'ctr containers',
         commands: {
           ...each('list ls', one('ctr containers list', '-q --quiet', '', {})),
-          info: one('ctr containers info', '', '', some),
         },
       }),
       ...each('i image images', {
@@ -182,7 +187,8 @@ export const containers: Grammars = {
   ...each('incus lxc', {
     manual: 'lxc(1), LXD 5.0',
     commands: {
-      ...each('list ls', one('lxc list', '', '-c -f --columns --format')),
+      // A column may be a setting, and json and yaml print all of them.
+      ...each('list ls', { ...one('lxc list', '', '-c -f --columns --format'), refuses: ['[.:]', 'json', 'yaml'] }),
       ...each('info', one('lxc info', '--resources', '', { first: ['name'] })),
       version: one('lxc version', '', '', {}),
     },

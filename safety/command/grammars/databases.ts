@@ -17,6 +17,10 @@ const plain = (operands?: Grammar['operands']): Grammar => ({
   ...(operands ? { operands } : {}),
 })
 
+/** Beginnings of the names of settings that hold no password. */
+const redisSettings =
+  'maxmemory|maxclients|save|append|timeout|slowlog|client-|hz|databases|port|bind|dir|dbfilename|loglevel|logfile|repl-|replica-|min-replicas|tcp-|stop-writes|rdb|lazyfree|active|cluster-|notify|hash-|list-|set-|zset-|stream-|latency|io-threads|daemonize|protected-mode|oom-|lua-'
+
 /** Clients of databases. What is asked is held against the language; a session without a question is not a read. */
 export const databases: Grammars = {
   etcdctl: {
@@ -26,7 +30,7 @@ export const databases: Grammars = {
       name: '-w --write-out',
       text: '--command-timeout --dial-timeout',
       url: '--endpoints',
-      file: '--cacert --cert',
+      config: '--cacert --cert --key',
     }),
     commands: {
       alarm: { manual: 'etcdctl alarm', commands: each('list', { manual: 'etcdctl alarm list' }) },
@@ -92,7 +96,7 @@ export const databases: Grammars = {
   patronictl: {
     // edit-config, failover and the rest act; -w and -W repeat.
     manual: 'patronictl, Patroni 3.2',
-    options: spell({ file: '-c --config-file' }),
+    options: spell({ config: '-c --config-file' }),
     commands: {
       ...each('list topology', {
         manual: 'patronictl list',
@@ -128,7 +132,7 @@ export const databases: Grammars = {
     options: spell({
       flag: `-a -A -b -e -E -H -l -n -q -t -V -w -x -X -z -0 --csv --echo-all --echo-errors --echo-hidden --echo-queries --expanded --html
         --list --no-align --no-password --no-psqlrc --no-readline --quiet --tuples-only --version`,
-      'sql:postgres': '-c --command',
+      psql: '-c --command',
       host: '-h --host',
       number: '-p --port',
       name: '-d -U --dbname --username',
@@ -137,7 +141,11 @@ export const databases: Grammars = {
     operands: { first: ['name', 'name'] },
     requires: ['-c', '--command', '-l', '--list', '-V', '--version'],
     refuses: ['^\\s*(?!(border|expanded|footer|format|linestyle|null|pager|tuples_only|x)=)\\w+\\s*=', '^\\w+://'],
-    environment: { PGOPTIONS: '-c default_transaction_read_only=on' },
+    // Every role may set these for itself; temp_file_limit only a superuser, and for another role the session would not begin.
+    environment: {
+      PGOPTIONS: '-c default_transaction_read_only=on -c statement_timeout=30s -c lock_timeout=5s',
+      PGCONNECT_TIMEOUT: '10',
+    },
   },
   'rabbitmq-diagnostics': {
     manual: 'rabbitmq-diagnostics(8), RabbitMQ 3.12',
@@ -162,7 +170,7 @@ export const databases: Grammars = {
     ),
   },
   'redis-cli': {
-    // Values are left out with every command that returns them, so is CONFIG, which holds the password; -a shows it to everybody,
+    // Values are left out with every command that returns them, and so are settings that hold a password; -a shows it to everybody,
     // --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go on.
     manual: 'redis-cli, Redis 7',
     options: spell({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
@@ -172,6 +180,14 @@ export const databases: Grammars = {
       ...redis('exists hlen llen pttl scard strlen ttl type xlen zcard', plain({ rest: 'text', min: 1 })),
       ...redis('keys', plain({ first: ['text'], min: 1 })),
       ...redis('scan', plain({ rest: 'text', min: 1 })),
+      ...redis('config', {
+        manual: 'Redis 7 commands',
+        commands: redis('get', {
+          manual: 'CONFIG GET, Redis 7; redis.conf',
+          operands: { rest: 'text', min: 1 },
+          refuses: [`^(?!(?:${redisSettings})[a-z-]*\\*?$)`],
+        }),
+      }),
       ...redis('client', {
         manual: 'Redis 7 commands',
         commands: { ...redis('list', plain()), ...redis('getname id info', plain()) },
@@ -190,7 +206,7 @@ export const databases: Grammars = {
   },
   repmgr: {
     manual: 'repmgr(1), repmgr 5.4',
-    options: spell({ flag: '--compact --csv --verbose', file: '-f --config-file' }),
+    options: spell({ flag: '--compact --csv --verbose', config: '-f --config-file' }),
     commands: {
       cluster: { manual: 'repmgr cluster', commands: each('crosscheck matrix show', { manual: 'repmgr cluster' }) },
       node: { manual: 'repmgr node', commands: each('status', { manual: 'repmgr node status' }) },

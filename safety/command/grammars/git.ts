@@ -16,7 +16,8 @@ const log = {
   flag: `${diff.flag} -i -E -F --abbrev-commit --all --all-match --author-date-order --branches --cherry-pick --date-order
     --first-parent --follow --full-history --graph --left-right --merges --no-abbrev-commit --no-decorate --no-merges
     --no-notes --reflog --remotes --reverse --tags --topo-order`,
-  text: `${diff.text} -L --after --author --before --committer --grep --since --until --skip`,
+  // -L prints what is inside, by a path of its own syntax.
+  text: `${diff.text} --after --author --before --committer --grep --since --until --skip`,
   number: `${diff.number} -n --max-count`,
   'text?': `${diff['text?']} --date --decorate --format --pretty`,
 }
@@ -27,7 +28,12 @@ const one = (manual: string, flag = '', values = '', operands?: Grammar['operand
 })
 const text = { rest: 'text' } as const
 // Outside a work tree git compares any two files, so what it is given is held against the sensitive paths.
-const paths = { rest: 'file' } as const
+const paths = { rest: 'revision' } as const
+/** These print patches: of all files of a repository, unless some are named. */
+const patching = '-p -u -U --patch --unified --cc --word-diff --word-diff-regex'.split(' ')
+const flat =
+  '-s --no-patch --stat --numstat --shortstat --summary --name-only --name-status --dirstat --quiet --raw'.split(' ')
+const patches = { unless: flat, by: patching } as const
 
 /** -c and --config-env set what may run a program, --exec-path, --git-dir and --work-tree lead elsewhere: left out. */
 export const git: Grammars = {
@@ -53,7 +59,8 @@ export const git: Grammars = {
         ),
         operands: {},
       },
-      'cat-file': one('git-cat-file(1)', '-e -p -s -t', '', text),
+      // -p prints whatever an object holds, and its name does not say which file that was.
+      'cat-file': { ...one('git-cat-file(1)', '-e -s -t', '', { first: ['text'] }), requires: ['-e', '-s', '-t'] },
       config: {
         ...one(
           'git-config(1)',
@@ -71,7 +78,7 @@ export const git: Grammars = {
         '--match --exclude',
         text,
       ),
-      diff: { manual: 'git-diff(1)', options: spell(diff), operands: paths },
+      diff: { manual: 'git-diff(1)', options: spell(diff), operands: paths, recursive: patches },
       'for-each-ref': one('git-for-each-ref(1)', '', '--count --format --sort --contains --merged', text),
       fsck: one(
         'git-fsck(1)',
@@ -87,9 +94,10 @@ export const git: Grammars = {
           text: '-e',
           number: '-A -B -C -m --max-count --max-depth',
         }),
-        operands: { first: ['text'], rest: 'file', min: 1, unlessOption: ['-e'] },
+        operands: { first: ['text'], rest: 'revision', min: 1, unlessOption: ['-e'] },
+        recursive: true,
       },
-      log: { manual: 'git-log(1)', options: spell(log), digits: true, operands: paths },
+      log: { manual: 'git-log(1)', options: spell(log), digits: true, operands: paths, recursive: patching },
       'ls-files': one(
         'git-ls-files(1)',
         '-c -d -i -k -m -o -s -t -u -v -z --cached --deleted --modified --others --stage --unmerged --exclude-standard --error-unmatch',
@@ -108,6 +116,7 @@ export const git: Grammars = {
         manual: 'git-reflog(1)',
         options: spell(log),
         bare: true,
+        recursive: patching,
         commands: { show: { manual: 'git-reflog(1)', operands: text } },
       },
       // show -n asks nobody; without it the remote is asked.
@@ -123,6 +132,7 @@ export const git: Grammars = {
         manual: 'git-rev-list(1)',
         options: spell({ ...log, flag: `${log.flag} --count --objects` }),
         operands: paths,
+        recursive: patching,
       },
       'rev-parse': one(
         'git-rev-parse(1)',
@@ -138,13 +148,13 @@ export const git: Grammars = {
         digits: true,
         operands: paths,
       },
-      show: { manual: 'git-show(1)', options: spell(log), operands: paths },
+      show: { manual: 'git-show(1)', options: spell(log), operands: paths, recursive: patches },
       'show-ref': one('git-show-ref(1)', '-d -q -s --head --heads --tags --dereference --verify', '', text),
       stash: {
         manual: 'git-stash(1)',
         commands: {
-          list: { manual: 'git-stash(1)', options: spell(log) },
-          show: { manual: 'git-stash(1)', options: spell(diff), operands: text },
+          list: { manual: 'git-stash(1)', options: spell(log), recursive: patching },
+          show: { manual: 'git-stash(1)', options: spell(diff), operands: text, recursive: patching },
         },
       },
       status: {

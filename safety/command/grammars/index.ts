@@ -1,5 +1,6 @@
 import type { Grammars } from '../grammar.ts'
 import { archives } from './archives.ts'
+import { ceph } from './ceph.ts'
 import { clusters } from './clusters.ts'
 import { containers } from './containers.ts'
 import { contents } from './contents.ts'
@@ -13,6 +14,7 @@ import { openssl } from './openssl.ts'
 import { packages } from './packages.ts'
 import { processes } from './process.ts'
 import { remote } from './remote.ts'
+import { snapshots } from './snapshots.ts'
 import { storage } from './storage.ts'
 import { systemd } from './systemd.ts'
 import { text } from './text.ts'
@@ -21,6 +23,7 @@ import { tools } from './tools.ts'
 /** What is known of every program, by base name. What is not here is not a read. */
 export const grammars: Grammars = {
   ...archives,
+  ...ceph,
   ...clusters,
   ...containers,
   ...contents,
@@ -34,6 +37,7 @@ export const grammars: Grammars = {
   ...packages,
   ...processes,
   ...remote,
+  ...snapshots,
   ...storage,
   ...systemd,
   ...text,

@@ -2,7 +2,7 @@ import type { Grammars } from '../grammar.ts'
 import { spell } from './spell.ts'
 
 /** -out writes, -engine and -provider load code, -key, -pass and kin read secrets: left out of all of it. s_client sends its
- * input, whatever that is. */
+ * input, so that is nothing or the letter that ends it. */
 export const openssl: Grammars = {
   openssl: {
     manual: 'openssl(1), OpenSSL 3.0',
@@ -38,6 +38,18 @@ export const openssl: Grammars = {
           text: '-purpose -verify_hostname',
         }),
         operands: { rest: 'file' },
+      },
+      s_client: {
+        // -CAfile and kin are read, -keylogfile, -sess_out and -msgfile write, -key and -cert are its own, -proxy goes elsewhere.
+        manual: 'openssl-s_client(1)',
+        options: spell({
+          flag: '-showcerts -brief -quiet -no_ign_eof -status -tls1_2 -tls1_3 -no_ssl3 -4 -6 -verify_quiet -verify_return_error -servername_none -tlsextdebug -state -prexit',
+          host: '-connect -host',
+          name: '-servername -verify_hostname -starttls -alpn -cipher -ciphersuites -groups',
+          number: '-port -verify -verify_depth',
+        }),
+        requires: ['-connect', '-host'],
+        input: '^[Q\\s]*$',
       },
       version: { manual: 'openssl-version(1)', options: spell({ flag: '-a -b -d -f -o -p -v -r -m -e' }) },
       x509: {

@@ -40,10 +40,12 @@ export const processes: Grammars = {
       file: '+D +d',
       text: '-c -d -p -u',
       number: '-r',
-      'text?': '-F -g -i -o -S -s',
+      'endpoint?': '-i',
+      'text?': '-F -g -o -S -s',
     }),
-    operands: { rest: 'file' },
+    operands: { rest: 'endpoint' },
     // Its own reading of a value that looks like an option differs from letter to letter.
+    // A host that is named is looked up in the DNS.
     refuses: ['^[-+]'],
     endless: { when: ['-r'], instead: { drop: ['-r'], add: [] } },
   },

@@ -66,11 +66,13 @@ export const remote: Grammars = {
     },
   }),
   ...each('nc ncat netcat', {
-    // Without -z it carries what it is given; -e and -c run programs, -l listens.
+    // Without -z it carries what it is given, so that is a word that only asks; -e and -c run programs, -l listens.
     manual: 'nc(1), OpenBSD netcat 1.219',
-    options: spell({ flag: '-4 -6 -n -r -t -u -v -z', number: '-w -i' }),
+    options: spell({ flag: '-4 -6 -n -N -r -t -u -v -z', number: '-w -i -q' }),
     operands: { first: ['host', 'number'], min: 2 },
     requires: ['-z'],
+    // ZooKeeper's four letters, memcached's and Redis' questions.
+    input: '^\\s*(?:ruok|srvr|stat|mntr|isro|wchs|version|stats|ping|info|quit)\\s*(?:quit\\s*)?$',
   }),
   nslookup: {
     manual: 'nslookup(1), BIND 9.18',
@@ -106,11 +108,12 @@ export const remote: Grammars = {
     // It writes unless -O - or --spider; a redirection is followed, so --max-redirect=0 has to be there.
     manual: 'wget(1), GNU Wget 1.21',
     options: spell({
-      flag: '-4 -6 -nv -q -S --max-redirect=0 --no-check-certificate --no-verbose --quiet --server-response --spider',
+      flag: '-4 -6 -nv -q -S --max-redirect=0 --no-hsts --no-check-certificate --no-verbose --quiet --server-response --spider',
       number: '-t -T --timeout --tries',
       sink: '-O --output-document',
     }),
     operands: { rest: 'url', min: 1 },
     requires: ['--spider', '-O', '--output-document'],
+    requiresAll: ['--max-redirect=0'],
   },
 }

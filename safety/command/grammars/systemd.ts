@@ -64,7 +64,7 @@ export const systemd: Grammars = {
     digits: true,
     endless: {
       when: ['-f', '--follow'],
-      unless: ['-n', '--lines', '-S', '--since', '-U', '--until'],
+      enough: ['-n', '--lines', '-S', '--since', '-U', '--until', '-b', '--boot'],
       instead: { drop: ['-f', '--follow'], add: ['-n', '200', '--since', '10 min ago'] },
     },
   },
@@ -114,7 +114,7 @@ export const systemd: Grammars = {
     },
   },
   systemctl: {
-    // show-environment may hold secrets; `-p Environment` of show does too, but units are configuration, not processes.
+    // show-environment may hold secrets, and so do some properties: show names those that it is to print.
     manual: 'systemctl(1), systemd 252',
     options: spell({
       flag: `${common} -a -r --after --all --before --failed --plain --recursive --reverse
@@ -128,7 +128,12 @@ export const systemd: Grammars = {
         'list-automounts list-dependencies list-paths list-sockets list-timers list-unit-files list-units',
         look('systemctl(1)', names),
       ),
-      ...each('show status', look('systemctl(1)', names)),
+      show: {
+        ...look('systemctl(1)', names),
+        requires: ['-p', '-P', '--property'],
+        refuses: ['environ', 'credential', '[*]'],
+      },
+      status: look('systemctl(1)', names),
       ...each('cat is-active is-enabled is-failed', look('systemctl(1)', someNames)),
     },
   },
@@ -141,7 +146,8 @@ export const systemd: Grammars = {
     }),
     bare: true,
     commands: {
-      ...each('blame dump time unit-paths', look('systemd-analyze(1)')),
+      // dump prints the environment of every unit: left out.
+      ...each('blame time unit-paths', look('systemd-analyze(1)')),
       ...each('calendar timespan timestamp', look('systemd-analyze(1)', someNames)),
       ...each('critical-chain dot exit-status security syscall-filter', look('systemd-analyze(1)', names)),
     },

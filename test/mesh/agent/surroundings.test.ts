@@ -82,10 +82,10 @@ const attributes = (at: string, line: string) => writeFileSync(join(at, '.gitatt
 
 const traps: [string, string, (at: string) => void][] = [
   ['core.fsmonitor', 'status', (at) => git(at, 'config', 'core.fsmonitor', evil)],
-  ['diff.external', 'diff', (at) => git(at, 'config', 'diff.external', evil)],
+  ['diff.external', 'diff -- a.txt', (at) => git(at, 'config', 'diff.external', evil)],
   [
     'a diff driver',
-    'diff',
+    'diff -- a.txt',
     (at) => {
       git(at, 'config', 'diff.x.command', evil)
       attributes(at, '* diff=x')
@@ -93,7 +93,7 @@ const traps: [string, string, (at: string) => void][] = [
   ],
   [
     'textconv',
-    'show',
+    'show HEAD -- a.txt',
     (at) => {
       git(at, 'config', 'diff.x.textconv', evil)
       attributes(at, '* diff=x')
@@ -109,7 +109,7 @@ const traps: [string, string, (at: string) => void][] = [
   ],
   [
     'a filter that goes on',
-    'diff',
+    'diff -- a.txt',
     (at) => {
       git(at, 'config', 'filter.x.process', evil)
       attributes(at, '* filter=x')
@@ -136,7 +136,7 @@ const traps: [string, string, (at: string) => void][] = [
   ['a pager of the command', 'blame a.txt', (at) => git(at, 'config', 'pager.blame', evil)],
   [
     'a promisor remote',
-    'log -p',
+    'log -p -- a.txt',
     (at) => {
       git(at, 'config', 'remote.origin.url', `ssh://nobody@127.0.0.1/x`)
       git(at, 'config', 'remote.origin.promisor', 'true')
@@ -158,7 +158,7 @@ const traps: [string, string, (at: string) => void][] = [
   ],
   [
     'a submodule that no file names',
-    'diff',
+    'diff --stat',
     (at) => {
       const inner = join(at, 'deep/er')
       mkdirSync(inner, { recursive: true })
@@ -179,7 +179,7 @@ const traps: [string, string, (at: string) => void][] = [
       git(at, 'config', '--worktree', 'core.fsmonitor', evil)
     },
   ],
-  ['a work tree elsewhere', 'diff', (at) => git(at, 'config', 'core.worktree', '/etc')],
+  ['a work tree elsewhere', 'diff --stat', (at) => git(at, 'config', 'core.worktree', '/etc')],
   [
     'a repository that looks bare',
     'status',

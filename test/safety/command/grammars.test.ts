@@ -10,6 +10,7 @@ const rows = (file: string): Row[] =>
   JSON.parse(readFileSync(new URL(`../../data/commands/${file}.json`, import.meta.url), 'utf8'))
 const reads = rows('reads')
 const writes = rows('writes')
+const nightly = rows('nightly')
 const context = { knownHosts: new Set(['db-osl-1', '10.0.0.5']) }
 
 /** Every grammar with the words that lead to it, sub-commands with the options of the levels above. */
@@ -48,7 +49,7 @@ const forbidden: Record<string, string> = {
   iptables: '-A -D -F -I -N -P -X -Z -M --modprobe',
   jq: '-f -L --from-file --slurpfile --rawfile',
   journalctl: '--rotate --flush --sync --setup-keys --vacuum-size --vacuum-time --cursor-file --root --file -D',
-  'kubectl get': '-f --filename --raw --kubeconfig -s --server --token --as',
+  'kubectl get': '-f --filename --kubeconfig -s --server --token --as',
   lsof: '-D -k -A',
   mdadm: '-A -C -S -f -r -a --stop --fail --remove --add',
   mysql: '--tee --pager --init-command --defaults-file --plugin-dir -p',
@@ -65,6 +66,7 @@ const forbidden: Record<string, string> = {
   sqlite3: '-cmd -init -append -A',
   ss: '-K -D -E -F -N --kill --diag --events',
   sysctl: '-w -p --write --load --system',
+  tcpdump: '-w -z -r -F -A -X -x -G -C -W',
   tar: '-x -c -r -u -A -I -F --to-command --checkpoint-action --use-compress-program --rsh-command',
   tree: '-o -R --fromfile',
   wget: '-P -o -i -e -x --post-data --post-file --method --execute --input-file',
@@ -142,6 +144,14 @@ describe('Of the commands written from the manuals', () => {
   test('none that does more than look runs unasked', () => {
     const run = writes.filter(({ command }) => judgeCommand(command, context).verdict === 'run')
     expect(run.map(({ command, label }) => `${label}: ${command}`)).toEqual([])
+  })
+
+  test('at least nine in ten of what is typed at night run unasked, and none is refused', () => {
+    const here = { ...context, knownNames: new Set(['web', 'web-1', '101']) }
+    const verdicts = nightly.map(({ command }) => judgeCommand(command, here).verdict)
+    expect(nightly.length).toBeGreaterThanOrEqual(300)
+    expect(verdicts).not.toContain('refuse')
+    expect(verdicts.filter((verdict) => verdict === 'run').length / nightly.length).toBeGreaterThanOrEqual(0.9)
   })
 
   test('no read is refused, and at least nine in ten run unasked', () => {

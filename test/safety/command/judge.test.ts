@@ -77,7 +77,7 @@ test.each([
   ['a container nobody looked up', 'docker exec other ls', 'UNKNOWN_NAME', 'other'],
   ['a write in SQL', 'psql -c "delete from t"', 'LANGUAGE', 'delete from t'],
   ['a program started by awk', `awk 'BEGIN{"id"|getline x}'`, 'LANGUAGE', `BEGIN{"id"|getline x}`],
-  ['what is found', 'find /tmp -exec cat {} +', 'WRAPPER', '-exec'],
+  ['what is found', 'find /tmp -exec cat {} +', 'SENSITIVE_PATH', '/tmp/**'],
   ['what is read', 'ls | xargs cat', 'WRAPPER', 'xargs'],
   ['a pattern that may become a second operand', 'uniq /tmp/a*', 'ARGUMENT', '/tmp/a*'],
   ['a pattern that may become an option', 'ls *', 'ARGUMENT', '*'],
@@ -142,7 +142,7 @@ test('an argv is judged without a shell: nothing in it expands', () => {
 })
 
 test('the names of all commands are listed, inside substitutions too', () => {
-  expect(judged('ls $(whoami) | sudo -u x /usr/bin/head').commands).toEqual(['ls', 'sudo', 'head', 'whoami'])
+  expect(judged('ls $(whoami) | sudo -u x /usr/bin/head').commands).toEqual(['whoami', 'ls', 'sudo', 'head'])
 })
 
 test('a relative path is judged from where the command will run', () => {

@@ -8,7 +8,8 @@ const word = (text: string): Word => ({
   quoting: 'bare',
   pattern: /[*?[]/.test(text) ? text : null,
 })
-const found = (text: string, directories: string[] = [], tree = false) => pathFinding(word(text), directories, tree)
+const found = (text: string, directories: string[] = [], tree = false) =>
+  pathFinding(word(text), directories, tree ? 'prints tree' : 'prints')
 
 describe('where a word leads', () => {
   test.each<[string, string[], string[]]>([
@@ -79,16 +80,19 @@ describe('what is wrong with reading a path', () => {
     ['/', [], true, 'holds secrets'],
     ['/home', [], true, 'holds secrets'],
     ['/home/bob', [], true, 'holds secrets'],
-    ['/srv/app', [], true, null],
+    ['/srv/app', [], true, 'holds secrets'],
+    ['/var/log/nginx', [], true, null],
+    ['/srv/app/app.conf', [], true, null],
     ['.', [], true, 'holds secrets'],
     ['./', [], true, 'holds secrets'],
     ['..', [], true, 'holds secrets'],
     ['../..', [], true, 'holds secrets'],
     ['.', [], false, null],
     ['..x', [], true, null],
-    ['x..', [], true, null],
-    ['.git', [], true, null],
-    ['a/b', [], true, null],
+    ['x..', [], true, 'holds secrets'],
+    ['.git', [], true, 'holds secrets'],
+    ['a/b', [], true, 'holds secrets'],
+    ['a/b', ['/var/log'], true, null],
   ])('%j from %j, everything below it %s: %s', (text, directories, tree, expected) => {
     expect(found(text, directories, tree)).toBe(expected)
   })

@@ -32,7 +32,47 @@ test.each([
   '/var/lib/x/secrets/y',
   '/srv/app/.env.production',
   '/x/.nightshift/db',
-])('holds secrets: %s', (path) => expect(pathFinding(literal(path), [], false)).toBe('secret'))
+  '/srv/app/.env~',
+  '/srv/app/.env.swp',
+  '/srv/app/#secrets.yml#',
+  '/srv/app/.#id_rsa',
+  '/srv/app/.passwords.swp',
+  '/etc/shadow.dpkg-old',
+  '/var/backups/shadow.bak',
+  '/srv/app/master.key.gz',
+  '/srv/app/.ENV',
+  '/etc/ceph/ceph.client.admin.keyring',
+  '/var/lib/ceph/osd/ceph-0/keyring',
+  '/etc/corosync/authkey',
+  '/etc/postfix/sasl_passwd',
+  '/etc/gitlab/gitlab.rb',
+  '/srv/gitlab/config/secrets.yml',
+  '/var/lib/tailscale/tailscaled.state',
+  '/var/lib/tor/hidden_service/hs_ed25519_secret_key',
+  '/root/.config/sops/age/keys.txt',
+  '/root/.cargo/credentials.toml',
+  '/home/bob/.gradle/gradle.properties',
+  '/etc/sssd/sssd.conf',
+  '/etc/iscsi/iscsid.conf',
+  '/etc/zabbix/agent.psk',
+  '/etc/wireguard/wg0.conf',
+  '/etc/chrony/chrony.keys',
+  '/root/.restic-password',
+  '/root/.config/hcloud/cli.toml',
+  '/home/bob/.nuget/NuGet.Config',
+  '/srv/terraform/prod.tfvars',
+  '/var/lib/kubelet/kubeconfig',
+  '/home/bob/.config/containers/auth.json',
+  '/etc/snmp/snmpd.conf',
+  '/etc/freeradius/3.0/clients.conf',
+  '/etc/grafana/grafana.ini',
+  '/var/lib/rabbitmq/.erlang.cookie',
+  '/home/bob/.mozilla/firefox/x/logins.json',
+  '/home/bob/.local/share/keyrings/login.keyring',
+  '/run/credentials/app.service/token',
+  '/var/lib/cloud/instance/user-data.txt',
+  '/var/lib/systemd/coredump/core.app.zst',
+])('holds secrets: %s', (path) => expect(pathFinding(literal(path), [], 'prints')).toBe('secret'))
 
 test.each([
   '/etc/passwd',
@@ -41,21 +81,30 @@ test.each([
   '/proc/loadavg',
   '/dev/null',
   '/etc/ssh/sshd_config',
-])('holds none: %s', (path) => expect(pathFinding(literal(path), [], false)).toBeNull())
+  '/etc/ceph/ceph.conf',
+  '/etc/corosync/corosync.conf',
+  '/etc/iscsi/initiatorname.iscsi',
+  '/etc/hosts.bak',
+  '/etc/nginx/nginx.conf.dpkg-dist',
+  '/var/log/syslog.2.gz',
+  '/var/log/nginx/access.log-20260101.gz',
+  '/etc/prometheus/prometheus.yml',
+  '/etc/mysql/my.cnf',
+])('holds none: %s', (path) => expect(pathFinding(literal(path), [], 'prints')).toBeNull())
 
 test('a directory above secrets counts for whoever reads all of it', () => {
   for (const path of ['/', '/etc', '/root', '/home', '/home/bob', '/proc/1', '.', '..']) {
-    expect(pathFinding(literal(path), [], true)).toBe('holds secrets')
+    expect(pathFinding(literal(path), [], 'prints tree')).toBe('holds secrets')
   }
-  expect(pathFinding(literal('/var/log'), [], true)).toBeNull()
+  expect(pathFinding(literal('/var/log'), [], 'prints tree')).toBeNull()
 })
 
 test('a pattern counts as everything it could become', () => {
   for (const path of ['/etc/sh*', '/etc/shad?w', '/e*/shadow', '/proc/*/e*', '/home/*/.ssh/*', '/etc/[s]hadow', '*']) {
-    expect(pathFinding(pattern(path), [], false)).toBe('secret')
+    expect(pathFinding(pattern(path), [], 'prints')).toBe('secret')
   }
   for (const path of ['/var/log/*.log', '/proc/*/status', '/etc/*release']) {
-    expect(pathFinding(pattern(path), [], false)).toBeNull()
+    expect(pathFinding(pattern(path), [], 'prints')).toBeNull()
   }
 })
 

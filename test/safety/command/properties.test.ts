@@ -96,7 +96,7 @@ const wrap: readonly ((text: string) => string)[] = [
   (text) => `flock /tmp/l ${text}`,
   (text) => `script -qc ${quote(text)}`,
   // A bare `;` or `+` among the words would end what find runs.
-  (text) => (/ (?:';'|\+)/.test(text) ? `nohup ${text}` : `find /tmp -exec ${text} \\;`),
+  (text) => (/(?:^| )(?:';'|\+)/.test(text) ? `nohup ${text}` : `find /tmp -exec ${text} \\;`),
 ]
 
 /** What makes of a command something that no program can be given as words. */

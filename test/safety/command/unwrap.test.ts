@@ -41,7 +41,7 @@ test.each([
   ['sh -o pipefail -c x', '$ x'],
   ['xargs -0 -n 1 x', 'x'],
   ['xargs -I{} x {}', 'x {}'],
-  ['find / -name a -exec x {} \\; -exec y {} +', 'x {},y {}'],
+  ['find / -name a -exec x {} \\; -exec y {} +', 'x {},y {},find / -name a'],
   ['ssh -p 22 bob@db1 x y', '$ x y'],
   ['ssh db1 -p 22 x', '$ x'],
   ['docker -D exec -it -u bob web x', 'x'],

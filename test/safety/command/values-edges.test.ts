@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Grammar, ValueKind } from '../../../safety/command/grammar.ts'
-import { hostOf, hostOfUrl, isKnownHost } from '../../../safety/command/hosts.ts'
+import { addressOf, hostOf, isKnownHost } from '../../../safety/command/hosts.ts'
 import type { Found, Reading } from '../../../safety/command/options.ts'
 import type { Word } from '../../../safety/command/parse.ts'
 import { valueFindings } from '../../../safety/command/values.ts'
@@ -116,7 +116,7 @@ describe('a tree', () => {
       'SENSITIVE_PATH: reads everything below the working directory',
     ])
     expect(found([], 'grep', recursive)).toEqual([])
-    expect(found([{ kind: 'file', word: word('/srv/app') }], 'grep', recursive, ['-r'])).toEqual([])
+    expect(found([{ kind: 'file', word: word('/var/log/app') }], 'grep', recursive, ['-r'])).toEqual([])
   })
 })
 
@@ -138,7 +138,7 @@ describe('a text', () => {
       found(
         [
           { kind: 'text', word: word('/etc') },
-          { kind: 'file', word: word('/srv') },
+          { kind: 'file', word: word('/var/log') },
         ],
         'grep',
         [{ recursive: true }],
@@ -166,7 +166,7 @@ describe('a host', () => {
     },
   )
   test('of an address is known or not', () => {
-    expect(one('url', 'http://db1/x')).toEqual([])
+    expect(one('url', 'http://db1/health')).toEqual([])
     expect(one('url', 'http://evil/x')).toEqual([
       'EXFILTRATION: http://evil/x is an address of a host that was not looked up',
     ])
@@ -222,13 +222,12 @@ describe('the host in a word', () => {
     ['http://bob@db1', null],
     ['http://db1:x', null],
     ['http://db1/{a,b}', null],
-    ['http://db1/[1-9]', null],
     ['http://db1/\\x', null],
     ['http://db1/ x', null],
     ['http://db1\\@evil', null],
     ['http://', null],
   ])('of an address %s: %s', (text, host) => {
-    expect(hostOfUrl(text)).toBe(host)
+    expect(addressOf(text)?.host ?? null).toBe(host)
   })
 
   test.each([

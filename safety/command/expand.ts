@@ -1,0 +1,244 @@
+import { type Word as BashWord, parse as parseBash, type SyntaxNode, type WordPart } from 'unbash'
+import { expandBraces } from './braces.ts'
+import { type Constants, knownFields } from './constants.ts'
+import { outputOf } from './outputs.ts'
+import { changed, type Parameter, unknown } from './parameters.ts'
+import type { Word } from './tree.ts'
+
+/**
+ * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`, defaults, variables that the text
+ * sets, what `echo` and decoders print. For the hard list alone.
+ */
+
+type Reader = {
+  constants: Constants
+  /** Which of the values of a variable, counted from the newest. */
+  back: number
+  depth: number
+}
+
+/** Deeper substitutions than these are not looked into. */
+const deepest = 6
+
+type Field = { text: string; globs: boolean; content: string | null }
+
+/** The words of a loop, where all that the shell does to them is known for certain. */
+export function knownWords(words: readonly BashWord[], constants: Constants): string[] | null {
+  const isKnown = (part: WordPart): boolean => {
+    switch (part.type) {
+      case 'Literal':
+      case 'SingleQuoted':
+      case 'BraceExpansion':
+        return !('text' in part) || !/[$`]/.test(part.text)
+      case 'DoubleQuoted':
+        return part.parts.every(({ type }) => type === 'Literal')
+      case 'CommandExpansion':
+        return (
+          part.script !== undefined &&
+          !/[$`]/.test(part.text.slice(2)) &&
+          printed(part.script, { constants, back: 0, depth: 0 }) !== null
+        )
+      default:
+        return false
+    }
+  }
+  if (!words.every(({ parts }) => !parts || parts.every(isKnown))) return null
+  return fieldsOf(words, { constants, back: 0, depth: 0 }).map(({ text }) => text)
+}
+
+/** The fields that the words become; null where that adds nothing to what is written. */
+export function expandWords(words: readonly BashWord[], constants: Constants, back: number): Word[] {
+  return fieldsOf(words, { constants, back, depth: 0 }).map(({ text, globs, content }) => ({
+    text,
+    literal: !globs,
+    quoting: 'bare',
+    pattern: globs && text.length <= 200 ? text.replace(/\*+/g, '*') : null,
+    ...(content === null ? {} : { content }),
+  }))
+}
+
+/** One word as it would be in an assignment or behind `<<<`: it becomes one field. */
+export function expandValue(word: BashWord, constants: Constants): string {
+  return fieldsOf([word], { constants, back: 0, depth: 0 })
+    .map(({ text }) => text)
+    .join(' ')
+}
+
+function fieldsOf(words: readonly BashWord[], reader: Reader): Field[] {
+  const fields: Field[] = []
+  for (const word of words) {
+    if (fields.length > 256) break
+    for (const one of withoutBraces(word)) {
+      const made = fieldsOfWord(one, reader)
+      for (const field of made) {
+        const text = settled(field.text, fields.length === 0)
+        if (text !== '' || field.text === '') fields.push({ ...field, text: text ?? word.text })
+      }
+    }
+  }
+  return fields
+}
+
+/** What is not known is taken for nothing in a program's name and in an option, and between two letters; else it stays open. */
+function settled(text: string, isName: boolean): string | null {
+  if (!text.includes(unknown)) return text
+  if (isName || text.startsWith('-')) return text.replaceAll(unknown, '')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: U+0000 stands for what is not known, since no word can hold it.
+  const closed = text.replace(/(?<=\w)\u0000+(?=\w)/g, '')
+  return closed.includes(unknown) ? null : closed
+}
+
+function withoutBraces(word: BashWord): BashWord[] {
+  if (!word.parts?.some(({ type }) => type === 'BraceExpansion')) return [word]
+  return expandBraces(word.text).flatMap((text) => {
+    const [statement] = parseBash(`x ${text}`).commands
+    const command = statement?.command
+    return command?.type === 'Command' ? command.suffix.filter((part) => part.type === 'Word') : []
+  })
+}
+
+function fieldsOfWord(word: BashWord, reader: Reader): Field[] {
+  if (!word.parts) return [{ text: word.value, globs: false, content: null }]
+  const fields: Field[] = []
+  let open: Field | null = null
+  const add = (text: string, globs = false) => {
+    open = { text: (open?.text ?? '') + text, globs: globs || (open?.globs ?? false), content: open?.content ?? null }
+  }
+  const close = () => {
+    if (open) fields.push(open)
+    open = null
+  }
+  /** Several fields: the first goes on with what is before, the last with what is behind. */
+  const addAll = (texts: readonly string[]) => {
+    for (const [index, text] of texts.entries()) {
+      if (index > 0) close()
+      add(text)
+    }
+  }
+  for (const part of word.parts) {
+    switch (part.type) {
+      case 'Literal':
+      case 'SingleQuoted':
+      case 'AnsiCQuoted':
+        add(part.value)
+        break
+      case 'Glob':
+        add(part.text, true)
+        break
+      case 'ExtendedGlob':
+        add(part.pattern.split('|')[0] ?? '')
+        break
+      case 'DoubleQuoted':
+      case 'LocaleString':
+        add('')
+        for (const inner of part.parts) {
+          if (inner.type === 'Literal') add(inner.value)
+          else if (isList(inner)) addAll(valuesOf(inner, reader))
+          else add(valuesOf(inner, reader).join(' '))
+        }
+        break
+      case 'ProcessSubstitution':
+        open = { text: '/dev/fd/63', globs: false, content: part.script ? printed(part.script, reader) : null }
+        break
+      default: {
+        const value = valuesOf(part, reader).join(' ')
+        // Outside quotes blanks end a field.
+        if (/^\s/.test(value)) close()
+        addAll(value.split(/\s+/).filter((text) => text !== ''))
+        if (/\S\s+$/.test(value)) close()
+      }
+    }
+  }
+  close()
+  return fields
+}
+
+/** `"$@"` and `"${a[@]}"` stay several fields inside quotes. */
+const isList = (part: WordPart): boolean => /^\$(?:@|\{@\}|\{\w+\[@\]\})$/.test('text' in part ? part.text : '')
+
+function valuesOf(part: WordPart, reader: Reader): readonly string[] {
+  switch (part.type) {
+    case 'SimpleExpansion':
+      return knownFields(reader.constants, part.text.slice(1), reader.back) ?? [unknown]
+    case 'CommandExpansion':
+      return [
+        part.script && reader.depth < deepest
+          ? (printed(part.script, reader)?.replace(/\n+$/, '') ?? unknown)
+          : unknown,
+      ]
+    case 'ParameterExpansion':
+      return parameter(part, reader)
+    case 'ArithmeticExpansion': {
+      const number = /^\$(?:\(\(|\[)\s*(-?\d+)\s*(?:\)\)|\])$/.exec(part.text)
+      return [number ? number[1]! : unknown]
+    }
+    default:
+      return [unknown]
+  }
+}
+
+function parameter(part: Parameter, reader: Reader): readonly string[] {
+  const found = knownFields(reader.constants, part.parameter, reader.back)
+  const values = part.index && found ? elements(found, part.index.value) : found
+  if (part.prefix === '#') return [values ? String(values.join(' ').length) : unknown]
+  if (part.prefix === '!') {
+    if (part.operation?.type === 'Names') return [unknown]
+    return (values && knownFields(reader.constants, values.join(' '), reader.back)) ?? [unknown]
+  }
+  return part.operation
+    ? changed(values, part, part.operation, (word) => (word ? expandInside(word, reader) : ''), reader.constants)
+    : (values ?? [unknown])
+}
+
+function elements(values: readonly string[], index: string): readonly string[] {
+  if (index === '@' || index === '*') return values
+  const value = values.at(Number(index))
+  return value === undefined ? [] : [value]
+}
+
+const expandInside = (word: BashWord, reader: Reader): string =>
+  fieldsOfWord(word, { ...reader, depth: reader.depth + 1 })
+    .map(({ text }) => text)
+    .join(' ')
+
+type Script = Pick<NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['script']>, 'commands'>
+
+/** What a script prints, where all of it only repeats and decodes. */
+function printed(script: Script, reader: Reader): string | null {
+  let text = ''
+  for (const { command } of script.commands) {
+    const one = printedBy(command, { ...reader, depth: reader.depth + 1 })
+    if (one === null) return null
+    text += one
+  }
+  return script.commands.length > 0 ? text : null
+}
+
+/** What a group prints, where that is known. */
+export const printedByNode = (node: SyntaxNode, constants: Constants): string | null =>
+  printedBy(node, { constants, back: 0, depth: 0 })
+
+function printedBy(node: SyntaxNode, reader: Reader): string | null {
+  if (node.type === 'Subshell' || node.type === 'BraceGroup')
+    return reader.depth > deepest ? null : printed(node.body, reader)
+  const commands = node.type === 'Pipeline' ? node.commands : [node]
+  let passed: string | null = null
+  for (const command of commands) {
+    if (command.type !== 'Command' || !command.name) return null
+    const words = [command.name, ...command.suffix.filter((part) => part.type === 'Word')]
+    passed = outputOf(
+      fieldsOf(words, reader).map(({ text }) => text),
+      inputOf(command, reader) ?? passed,
+    )
+    if (passed === null || passed.includes(unknown)) return null
+  }
+  return passed
+}
+
+function inputOf(command: Extract<SyntaxNode, { type: 'Command' }>, reader: Reader): string | null {
+  for (const part of command.suffix) {
+    if (part.type === 'HereString' && part.target) return `${expandInside(part.target, reader)}\n`
+    if (part.type === 'HereDoc') return part.body.text
+  }
+  return null
+}

@@ -1,0 +1,179 @@
+/**
+ * Output templates: Go's (`docker inspect --format`), and what `kubectl -o` takes. A template may print any field, the environment and
+ * secrets among them, so each path in it has to lead to a field that is known to hold neither.
+ */
+
+const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
+
+type Fields = { shown: ReadonlySet<string>; hidden: ReadonlySet<string> }
+
+/** Fields of containers, volumes and services, with all that is below them: docker-inspect(1), podman-inspect(1). */
+const container: Fields = {
+  shown: words(`
+    State Status Running Paused Restarting OOMKilled Dead Pid ExitCode Error StartedAt FinishedAt Health Id ID Name Names Created CreatedAt
+    Image ImageName ImageID RestartCount Platform Driver NetworkSettings Networks Ports IPAddress Gateway MacAddress Mounts Mountpoint
+    Source Destination Mode LogPath LogConfig SizeRw SizeRootFs Size VirtualSize RestartPolicy Memory MemorySwap NanoCpus CpuShares CpuQuota
+    CpuPeriod CpusetCpus PidsLimit Ulimits ShmSize NetworkMode PortBindings Binds Privileged ReadonlyRootfs CapAdd CapDrop Hostname User
+    WorkingDir ExposedPorts Healthcheck StopSignal StopTimeout Tty Architecture Os RepoTags RepoDigests Replicas UpdateStatus Scope
+    EndpointSpec Endpoint Resources Placement GraphDriver HostnamePath ResolvConfPath HostsPath Version UsageData RefCount`),
+  hidden: words('Env Environment Args Cmd Entrypoint Labels Annotations Options Secrets Configs Config.Env Data Spec'),
+}
+
+/** Fields of Kubernetes' objects, with all that is below them. */
+const kubernetes: Fields = {
+  shown: words(`
+    name namespace uid creationTimestamp deletionTimestamp generation observedGeneration resourceVersion finalizers ownerReferences labels
+    matchLabels selector nodeName hostIP hostIPs podIP podIPs hostNetwork image imageID imagePullPolicy containerID resources limits requests ports
+    replicas readyReplicas availableReplicas updatedReplicas unavailableReplicas currentReplicas desiredNumberScheduled numberReady
+    status phase conditions containerStatuses initContainerStatuses restartCount ready started state lastState terminated waiting running
+    exitCode reason message type lastTransitionTime lastTimestamp firstTimestamp eventTime count involvedObject startTime startedAt finishedAt
+    completionTime succeeded failed active restartPolicy serviceAccountName serviceAccount nodeSelector affinity tolerations taints
+    unschedulable capacity allocatable nodeInfo addresses podCIDR providerID priorityClassName priority schedulerName strategy
+    updateStrategy minReadySeconds progressDeadlineSeconds revisionHistoryLimit clusterIP clusterIPs externalIPs loadBalancer loadBalancerIP
+    externalTrafficPolicy sessionAffinity subsets endpoints rules host hosts paths storageClassName accessModes volumeName volumeMode
+    claimRef persistentVolumeReclaimPolicy minReplicas maxReplicas metrics scaleTargetRef schedule suspend parallelism completions
+    backoffLimit livenessProbe readinessProbe startupProbe terminationGracePeriodSeconds qosClass nominatedNodeName kind apiVersion version
+    currentRevision updateRevision gitVersion items.length`),
+  hidden: words(
+    'env envFrom value valueFrom data stringData binaryData annotations command args token password secret httpHeaders exec',
+  ),
+}
+
+/** A path is shown when some field on it is, and none on it is hidden. */
+function isShown(path: readonly string[], { shown, hidden }: Fields): boolean {
+  return path.some((field) => shown.has(field)) && !path.some((field) => hidden.has(field))
+}
+
+export const inspectContainerTemplate = (text: string): string | null =>
+  text.includes('{{') ? inspectGo(text, container) : `${text} prints everything`
+
+/** What `kubectl get -o` takes. */
+export function inspectKubernetesOutput(text: string): string | null {
+  const equals = text.indexOf('=')
+  const kind = equals < 0 ? text : text.slice(0, equals)
+  const template = text.slice(equals + 1)
+  switch (kind) {
+    case 'wide':
+    case 'name':
+    // The grammar says of which kinds these are shown as a whole.
+    case 'json':
+    case 'yaml':
+      return equals < 0 ? null : `${kind} takes no template`
+    case 'jsonpath':
+    case 'jsonpath-as-json':
+      return inspectJsonPath(template)
+    case 'go-template':
+      return inspectGo(template, kubernetes)
+    case 'custom-columns':
+      return inspectColumns(template)
+    default:
+      return `${kind} is not an output that is known to show no secret`
+  }
+}
+
+type Block = { ranges: boolean; isShown: boolean; before: boolean }
+
+/** Go's text/template: fields, variables, `range`, `with`, `if` and functions that only format. */
+function inspectGo(text: string, fields: Fields): string | null {
+  const blocks: Block[] = []
+  const variables = new Set<string>()
+  /** Whether the dot is below a field that is shown. */
+  let dot = false
+  for (const [, action = ''] of text.matchAll(/\{\{-?\s*((?:"(?:[^"\\]|\\.)*"|`[^`]*`|[^"`}]|\}(?!\}))*?)\s*-?\}\}/g)) {
+    const bare = action.replace(/"(?:[^"\\]|\\.)*"|`[^`]*`/g, ' ').trim()
+    const keyword = /^(?:range|with|if|else if|else with|else|end)\b/.exec(bare)?.[0] ?? ''
+    if (/^(?:template|define|block|break|continue)\b/.test(bare)) return `${bare} is not read`
+    if (keyword === 'end') {
+      const closed = blocks.pop()
+      if (!closed) return 'an end without a beginning'
+      dot = closed.before
+      continue
+    }
+    if (keyword.startsWith('else')) dot = blocks.at(-1)?.before ?? false
+    const said = readAction(bare.slice(keyword.length), dot, variables, fields)
+    const iterates = keyword === 'range' || keyword.endsWith('with')
+    if (said.why && !iterates) return said.why
+    if (iterates && said.why && !said.isPath) return said.why
+    if (keyword && !keyword.startsWith('else')) blocks.push({ ranges: iterates, isShown: !said.why, before: dot })
+    if (iterates) dot = !said.why
+    if (said.declared && !said.why) for (const name of said.declared) variables.add(name)
+  }
+  return blocks.length > 0 || /\{\{/.test(text.replace(/\{\{(?:"(?:[^"\\]|\\.)*"|`[^`]*`|[^"`])*?\}\}/g, ''))
+    ? 'a template that does not end'
+    : null
+}
+
+const formatting = words(
+  'json join len print printf println upper lower title split index eq ne lt le gt ge and or not html js truncate pad table slice',
+)
+
+type Action = { why: string | null; isPath: boolean; declared: readonly string[] | null }
+
+function readAction(text: string, dot: boolean, variables: ReadonlySet<string>, fields: Fields): Action {
+  const declaration = /^\s*(\$\w+(?:\s*,\s*\$\w+)?)\s*:?=/.exec(text)
+  const declared = declaration ? declaration[1]!.split(',').map((name) => name.trim()) : null
+  const rest = declaration ? text.slice(declaration[0].length) : text
+  let why: string | null = null
+  const tokens = rest.match(/\$?\w*(?:\.\w+)+|\$\w*|\.|-?\d+|\w+|[()|,]|\S/g) ?? []
+  for (const token of tokens) {
+    if (/^(?:-?\d+|[()|,])$/.test(token) || formatting.has(token) || /^(?:true|false|nil)$/.test(token)) continue
+    if (token === '.') why ??= dot ? null : 'prints everything'
+    else if (token.startsWith('.')) why ??= isBelow(token, dot, fields)
+    else if (token.startsWith('$')) {
+      const name = /^\$\w*/.exec(token)![0]
+      if (!variables.has(name)) why ??= isBelow(token.slice(name.length), false, fields)
+      else why ??= isBelow(token.slice(name.length), true, fields)
+    } else return { why: `${token} is not read`, isPath: false, declared }
+  }
+  return { why, isPath: tokens.length === 1, declared }
+}
+
+function isBelow(path: string, dot: boolean, fields: Fields): string | null {
+  const segments = path.split('.').filter((field) => field !== '')
+  if (segments.length === 0) return dot ? null : 'prints everything'
+  if (dot) return segments.some((field) => fields.hidden.has(field)) ? `${path} may hold a secret` : null
+  return isShown(segments, fields) ? null : `${path} is not a field that is known to hold no secret`
+}
+
+/** `NAME:.metadata.name,IMAGE:.spec.containers[*].image` */
+function inspectColumns(text: string): string | null {
+  for (const column of text.split(/,(?![^[]*\])/)) {
+    const path = column.slice(column.indexOf(':') + 1)
+    if (column.indexOf(':') < 1) return `${column} is not a column`
+    const why = pathProblem(path)
+    if (why) return why
+  }
+  return null
+}
+
+/** `{range .items[*]}{.metadata.name}{"\n"}{end}` */
+function inspectJsonPath(text: string): string | null {
+  const template = text.includes('{') ? text : `{${text}}`
+  const rest = template.replace(/\{((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^{}"'])*)\}/g, '')
+  if (/[{}]/.test(rest)) return 'a template that cannot be read'
+  for (const [, action = ''] of template.matchAll(/\{((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^{}"'])*)\}/g)) {
+    const said = action.trim()
+    if (said === 'end' || /^(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')$/.test(said)) continue
+    // What is gone through is not printed.
+    if (/^range\s+[$@]?[.\w[\]*\\]+(?:\[\?\(.*\)\])?(?:\.[\w.]+)*$/.test(said)) continue
+    const why = pathProblem(said)
+    if (why) return why
+  }
+  return null
+}
+
+/** A filter chooses and prints nothing; quoted names in brackets are fields like others. */
+function pathProblem(path: string): string | null {
+  const plain = path
+    .trim()
+    .replace(/\[\?\([^()]*(?:\([^()]*\))?[^()]*\)\]/g, '')
+    .replace(/\\\./g, '_')
+    .replace(/\[(?:\*|-?\d*(?::-?\d*){0,2})\]/g, '')
+    .replace(/\['([\w.-]+)'\]/g, '.$1')
+  if (!/^[$@]?(?:\.{1,2}[\w/-]+)+$/.test(plain)) return `${path} is not a path that can be read`
+  const fields = plain
+    .replace(/^[$@]/, '')
+    .split('.')
+    .filter((field) => field !== '')
+  return isShown(fields, kubernetes) ? null : `${path} is not a field that is known to hold no secret`
+}

@@ -1,0 +1,124 @@
+/** What programs print that only repeat or decode what they are given: a text that comes out of them is known before it runs. */
+
+/** A longer output is nobody's disguise. */
+const longest = 16_384
+
+export const prints = (name: string): boolean => Object.hasOwn(printers, name.slice(name.lastIndexOf('/') + 1))
+
+type Print = (operands: readonly string[], input: string | null) => string | null
+
+/** What the command prints, or null when that is not known. */
+export function outputOf(words: readonly string[], input: string | null): string | null {
+  const name = words[0]?.slice(words[0].lastIndexOf('/') + 1) ?? ''
+  const print = Object.hasOwn(printers, name) ? printers[name]! : null
+  const printed = print?.(words.slice(1), input) ?? null
+  return printed === null || printed.length > longest ? null : printed
+}
+
+const printers: Readonly<Record<string, Print>> = {
+  echo: (operands) => {
+    const from = operands.findIndex((text) => !/^-[neE]+$/.test(text))
+    const said = (from < 0 ? [] : operands.slice(from)).join(' ')
+    const options = (from < 0 ? operands : operands.slice(0, from)).join('')
+    return (options.includes('e') ? escapes(said) : said) + (options.includes('n') ? '' : '\n')
+  },
+  printf: (operands) => {
+    const [format, ...rest] = operands[0] === '--' ? operands.slice(1) : operands
+    return format === undefined ? null : formatted(format, rest)
+  },
+  cat: (operands, input) => (operands.every((text) => text === '-' || /^-[a-zA-Z]$/.test(text)) ? input : null),
+  base64: (operands, input) => decoded('base64', operands, input),
+  openssl: (operands, input) =>
+    /^(?:base64|enc -(?:base64|a))\b/.test(operands.join(' ')) ? decoded('base64', operands, input) : null,
+  xxd: (operands, input) =>
+    operands.join('').includes('r') && input !== null
+      ? Buffer.from(input.replace(/[^0-9a-f]/gi, ''), 'hex').toString('latin1')
+      : null,
+  rev: (operands, input) =>
+    operands.length > 0 || input === null
+      ? null
+      : input
+          .split('\n')
+          .map((line) => [...line].reverse().join(''))
+          .join('\n'),
+  tac: (operands, input) => (operands.length > 0 || input === null ? null : input.split('\n').reverse().join('\n')),
+  tr: translated,
+  seq: (operands) => {
+    const numbers = operands.map(Number)
+    const [first, last] = numbers.length === 1 ? [1, numbers[0]!] : [numbers[0]!, numbers.at(-1)!]
+    if (numbers.length > 2 || !Number.isInteger(first) || !Number.isInteger(last) || last - first > 64) return null
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => `${first + at}\n`).join('')
+  },
+  head: (operands, input) => (operands.length === 0 ? input : null),
+  sed: substituted,
+}
+
+function decoded(encoding: 'base64', operands: readonly string[], input: string | null): string | null {
+  const decodes = operands.some((text) => /^(?:-[di]*[dD][di]*|--decode)$/.test(text))
+  return decodes && input !== null ? Buffer.from(input.replace(/\s/g, ''), encoding).toString('latin1') : null
+}
+
+const named: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', a: '', b: '', f: '\f', v: '\v', e: '\x1b' }
+
+/** Backslash escapes as `echo -e` and `printf` read them. */
+export function escapes(text: string): string {
+  return text.replace(
+    /\\(?:x([0-9a-f]{1,2})|u([0-9a-f]{1,4})|0?([0-7]{1,3})|([a-z])|(\\))/gi,
+    (whole, hex, unicode, octal, letter) => {
+      if (hex ?? unicode) return String.fromCharCode(Number.parseInt(hex ?? unicode, 16))
+      if (octal) return String.fromCharCode(Number.parseInt(octal, 8))
+      if (letter) return Object.hasOwn(named, letter) ? named[letter]! : whole
+      return '\\'
+    },
+  )
+}
+
+function formatted(format: string, operands: readonly string[]): string {
+  let result = ''
+  let next = 0
+  do {
+    result += escapes(format).replace(/%(?:%|[-+ #0]*\d*(?:\.\d+)?([a-zA-Z]))/g, (whole, letter) => {
+      if (whole === '%%') return '%'
+      const value = operands[next] ?? ''
+      next += 1
+      return letter === 'b' ? escapes(value) : value
+    })
+    if (next === 0 || result.length > longest) break
+  } while (next < operands.length)
+  return result
+}
+
+function translated(operands: readonly string[], input: string | null): string | null {
+  const deletes = operands[0] === '-d'
+  const [from, to] = (deletes ? operands.slice(1) : operands).map(characters)
+  if (input === null || !from || operands.some((text) => /^-[^d]/.test(text) && text.length > 1)) return null
+  if (deletes) return [...input].filter((character) => !from.includes(character)).join('')
+  if (!to || to.length === 0) return null
+  return [...input]
+    .map((character) => {
+      const at = from.indexOf(character)
+      return at < 0 ? character : to[Math.min(at, to.length - 1)]!
+    })
+    .join('')
+}
+
+const classes: Readonly<Record<string, string>> = { lower: 'a-z', upper: 'A-Z', digit: '0-9', space: ' ' }
+
+/** The characters of a set of tr(1). */
+function characters(set: string): string {
+  return escapes(set)
+    .replace(/\[:(\w+):\]/g, (whole, name) => classes[name] ?? whole)
+    .replace(/(.)-(.)/g, (_, first: string, last: string) => {
+      let between = ''
+      for (let code = first.charCodeAt(0); code <= last.charCodeAt(0) && between.length < 256; code += 1)
+        between += String.fromCharCode(code)
+      return between
+    })
+}
+
+/** `sed s/x/y/g` over plain text: no regular expression of somebody else's is run here. */
+function substituted(operands: readonly string[], input: string | null): string | null {
+  const found = /^s(.)([\w @.-]*)\1([\w @./-]*)\1(g?)$/.exec(operands.filter((text) => text !== '-e')[0] ?? '')
+  if (!found || input === null || found[2] === '' || found[2]!.includes('.')) return null
+  return found[4] ? input.replaceAll(found[2]!, found[3]!) : input.replace(found[2]!, () => found[3]!)
+}

@@ -1,0 +1,84 @@
+import type { Constants } from './constants.ts'
+
+/** What the shell parser's tree becomes: plain data for everything after it. */
+
+/** What stands in a text besides simple commands joined by `|`, `&&`, `||`, `;` and newlines. Each asks. */
+export type Shape =
+  | 'substitution'
+  | 'process substitution'
+  | 'expansion'
+  | 'arithmetic'
+  | 'glob'
+  | 'brace'
+  | 'ANSI-C quoting'
+  | 'locale quoting'
+  | 'tilde'
+  | 'group'
+  | 'control flow'
+  | 'function'
+  | 'fork bomb'
+  | 'background'
+  | 'coproc'
+  | 'here-document'
+  | 'here-string'
+  | 'test'
+  | 'array'
+  | 'unknown'
+
+export type Word = {
+  /** The word after quote removal; what could not be known stands as it was written. */
+  text: string
+  /** True when the text is exactly what the program receives. */
+  literal: boolean
+  /** `bare`: no quotes; `whole`: one pair of quotes round the word; `split`: quotes or backslashes inside it. */
+  quoting: 'bare' | 'whole' | 'split'
+  /** The word as a glob pattern, when globbing is all that happens to it; else null. */
+  pattern: string | null
+  /** What stands in the file of this name, where the text itself says so: `<(echo ls)`. */
+  content?: string
+  /** Every path that `find` may come to. */
+  found?: true
+}
+
+export type Redirection = {
+  operator: string
+  target: Word
+  /** The target as the shell will make it, where that is not as it is written. */
+  guess?: Word | null
+  source: string
+}
+
+export type Simple = {
+  words: Word[]
+  assignments: { name: string; value: Word; plain: boolean }[]
+  redirections: Redirection[]
+  /** Literal text that arrives on standard input, where it can be known: a here-document, a here-string. */
+  input: string | null
+  /** Reads what a command before its group hands on. */
+  isFed: boolean
+  /** The words as the shell will make them, where they are not plain and the text says enough: for the hard list. */
+  guesses: Word[][]
+  /** Where it stands in the source. Meaningless for nested ones. */
+  start: number
+  end: number
+}
+
+export type Tree = {
+  /** Commands that the text runs as it stands, in order, grouped by pipe. */
+  pipelines: Simple[][]
+  /** Commands inside substitutions, groups, loops and functions. They are held against the hard list, never run. */
+  nested: Simple[][]
+  shapes: { shape: Shape; text: string }[]
+  /** The parser's first complaint. */
+  error: string | null
+  /** What the text has made known so far. */
+  constants: Constants
+  /** What commands inside a loop or group read, where that is known. */
+  inherited: string | null
+  /** Inside a loop or a group that a command hands something on to. */
+  isFed: boolean
+  /** Variables of the loops that are written out, with the value of this round. */
+  rounds: Map<string, string>
+  /** Commands inside loops, which stand in the tree once for each round. */
+  unrolled: number
+}
