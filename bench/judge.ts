@@ -5,6 +5,14 @@ import { report } from './report.ts'
 
 const rowsAtLeast = 50_000
 
+/** Texts of the longest length that hold themselves many times over: what a text can cost at most. */
+const nesting = [
+  `echo ${'a b c d e f g h '.repeat(40)}| ${'xargs '.repeat(2_500)}id`,
+  `${'find / -exec '.repeat(900)}id {} \\; `,
+  `sh <<< 'ruby -e "${'`sh`'.repeat(3_000)}"'`,
+  `echo ${'$('.repeat(4_000)}id${')'.repeat(4_000)}`,
+].map((text) => text.slice(0, 16_384))
+
 /** Judgements a second on one core: every labelled row of our own, as often as it takes to make 50,000, warm, in process. */
 export async function judge(): Promise<void> {
   await loadSql()
@@ -24,18 +32,21 @@ export async function judge(): Promise<void> {
   }
   play(Math.ceil(rounds / 5))
   const seconds = play(rounds)
-  const slowest = commands
-    .map((command) => {
-      const startedAt = performance.now()
-      judgeCommand(command, context)
-      return { command, ms: performance.now() - startedAt }
-    })
-    .sort((a, b) => b.ms - a.ms)[0]
+  // The best of several: what else the machine does at that moment is no cost of the judge.
+  const each = commands.map((command) => Math.min(...Array.from({ length: 9 }, () => millisecondsOf(command))))
+  const sorted = each.toSorted((a, b) => a - b)
+  function millisecondsOf(command: string): number {
+    const startedAt = performance.now()
+    judgeCommand(command, context)
+    return performance.now() - startedAt
+  }
   report('judge', {
     'distinct commands': commands.length,
     judgements: rounds * commands.length,
     seconds: Number(seconds.toFixed(2)),
     'judgements a second (more than 20,000)': Math.round((rounds * commands.length) / seconds),
-    'slowest single command (ms)': Number((slowest?.ms ?? 0).toFixed(2)),
+    'median of one command (µs)': Number(((sorted[sorted.length >> 1] ?? 0) * 1000).toFixed(1)),
+    'longest of one command (µs)': Math.round((sorted.at(-1) ?? 0) * 1000),
+    'longest of what nests most (ms)': Math.round(Math.max(...nesting.map(millisecondsOf))),
   })
 }

@@ -5,7 +5,7 @@ import { feedsOf } from './feeds.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
 import { besideFinding, sightsOf } from './sights.ts'
-import { type Docket, type Ending, isAffordable, isInert, judgeWords, type Place } from './simple.ts'
+import { type Docket, type Ending, isAffordable, isInert, judgeWords, type Place, worstOf } from './simple.ts'
 import { type CommandVerdict, decide, type Finding } from './verdict.ts'
 import { newWork } from './work.ts'
 
@@ -97,7 +97,7 @@ function open(context: CommandContext, length: number): Docket {
     secrets: context.secrets ?? [],
     canLook: context.canLook ?? true,
     needsRoot: false,
-    impact: 'look',
+    called: [],
     bound: null,
     work: newWork(length),
     directories: context.directory?.startsWith('/') ? [context.directory] : [],
@@ -126,7 +126,7 @@ function close(docket: Docket, text: string, rewrite: string | null): CommandVer
     bound: docket.bound,
     rewrite,
     needsRoot: docket.needsRoot,
-    impact: ruling.effect === 'read' ? 'look' : docket.impact,
+    impact: ruling.effect === 'read' ? 'look' : worstOf(docket.called),
     environment: docket.environment,
     conditions: docket.conditions,
     sees,

@@ -1,5 +1,6 @@
-import { globExpression, globsMeet } from './glob.ts'
+import { globsMeet } from './glob.ts'
 import type { Word } from './parse.ts'
+import { type PathTest, pathIndex } from './path-index.ts'
 import { hiddenPaths, measuredPaths } from './secret-paths.ts'
 import { diskPaths, endlessPaths, fetchingPaths, homes, openTrees, publicPaths } from './sensitive.ts'
 
@@ -38,32 +39,16 @@ function collapse(path: string): string {
   return path.startsWith('/') ? `/${kept.join('/')}` : kept.join('/') || '.'
 }
 
-export type PathList = { expression: { test: (path: string) => boolean }; meeting: readonly string[] }
+export type PathList = { expression: PathTest; meeting: readonly string[] }
 
 /**
  * A list in the two forms it is asked in. What the shell expands becomes names that exist: `*.log` could become `id_rsa.log`,
  * but then `id_rsa*` would forbid every `*.log`. So the open end of a name does not count for what begins with a wildcard.
  */
 export const pathList = (patterns: readonly string[]): PathList => ({
-  expression: expressionFor(patterns),
+  expression: pathIndex(patterns),
   meeting: patterns.map((pattern) => pattern.replace(/([^*/]{2})\*(?=\/|$)/g, '$1')),
 })
-
-/** Patterns of one name and of one directory, wherever they are, are held against single names: a path has few, and the list is long. */
-function expressionFor(patterns: readonly string[]): PathList['expression'] {
-  const isName = (pattern: string) => /^\*\*\/[^/]+$/.test(pattern)
-  const isDirectory = (pattern: string) => /^\*\*\/[^/]+\/\*\*$/.test(pattern)
-  const names = globExpression(patterns.filter(isName).map((pattern) => pattern.slice(3)))
-  const directories = globExpression(patterns.filter(isDirectory).map((pattern) => pattern.slice(3, -3)))
-  const [hasNames, hasDirectories] = [patterns.some(isName), patterns.some(isDirectory)]
-  const others = globExpression(patterns.filter((pattern) => !isName(pattern) && !isDirectory(pattern)))
-  return {
-    test: (path) =>
-      others.test(path) ||
-      (hasNames && names.test(path.slice(path.lastIndexOf('/') + 1))) ||
-      (hasDirectories && path.split('/').some((segment) => segment !== '' && directories.test(segment))),
-  }
-}
 
 const hidden = pathList(hiddenPaths)
 const secrets = pathList([...hiddenPaths, ...measuredPaths])
@@ -97,10 +82,13 @@ function ancestors(pattern: string): string[] {
 
 /** True when the word leads to a path of the list; a word that the shell expands, when it could. */
 export function leadsTo(word: Word, list: PathList, directories: readonly string[]): boolean {
-  if (word.pattern === null) return normalise(word.text, directories).some((path) => list.expression.test(path))
-  return normalise(word.pattern, directories).some(
-    (path) => list.expression.test(path) || list.meeting.some((pattern) => globsMeet(pattern, path)),
-  )
+  return leads(word, normalise(word.pattern ?? word.text, directories), list)
+}
+
+/** The same for a word whose paths are worked out already. */
+function leads({ pattern }: Word, paths: readonly string[], list: PathList): boolean {
+  if (paths.some((path) => list.expression.test(path))) return true
+  return pattern !== null && paths.some((path) => list.meeting.some((other) => globsMeet(other, path)))
 }
 
 export const leadsToDisk = (word: Word, directories: readonly string[]): boolean => leadsTo(word, disks, directories)
@@ -142,13 +130,13 @@ export function pathFinding(word: Word, directories: readonly string[], reading:
   const paths = normalise(word.pattern ?? word.text, directories)
   if (paths.every((path) => open.expression.test(path))) return null
   const list = reading === 'measures' ? hidden : secrets
-  if (leadsTo(word, endless, directories)) return 'endless'
-  if (leadsTo(word, fetching, directories)) return 'fetches'
+  if (leads(word, paths, endless)) return 'endless'
+  if (leads(word, paths, fetching)) return 'fetches'
   // `..` behind a link goes up from where the link leads, so a way through something secret counts as well.
   const up = word.text.indexOf('/..')
   if (up > 0 && leadsTo({ ...word, text: word.text.slice(0, up), pattern: null }, list, directories)) return 'secret'
-  if (isSecret(word, paths, list, directories)) return 'secret'
-  if (reading === 'prints tree' && !isOpenTree(word, paths, directories)) return 'holds secrets'
+  if (isSecret(word, paths, list)) return 'secret'
+  if (reading === 'prints tree' && !isOpenTree(word, paths)) return 'holds secrets'
   return null
 }
 
@@ -184,17 +172,17 @@ function foundFinding(word: Word, reading: Reading): PathFinding | null {
   return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }
 
-function isSecret(word: Word, paths: readonly string[], list: PathList, directories: readonly string[]): boolean {
+function isSecret(word: Word, paths: readonly string[], list: PathList): boolean {
   const isKnown = (path: string) => trees.expression.test(path) || kernelTrees.expression.test(path)
-  if (word.pattern !== null && paths.every(isKnown)) return leadsTo(word, placed, directories)
-  if (leadsTo(word, list, directories)) return true
+  if (word.pattern !== null && paths.every(isKnown)) return leads(word, paths, placed)
+  if (leads(word, paths, list)) return true
   return paths.some(
     (path) => mayBeCopy.test(path) && originals(`/${path}`).some((original) => list.expression.test(original.slice(1))),
   )
 }
 
 /** A tree that is known to hold nothing secret, or one file by the look of its name. */
-function isOpenTree(word: Word, paths: readonly string[], directories: readonly string[]): boolean {
-  if (leadsTo(word, above, directories) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
+function isOpenTree(word: Word, paths: readonly string[]): boolean {
+  if (leads(word, paths, above) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
   return paths.some((path) => trees.expression.test(path)) || /[^/]\.(?:[a-z][a-z0-9]{0,9})(?:\.\d+)?$/i.test(word.text)
 }

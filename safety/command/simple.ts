@@ -27,7 +27,8 @@ export type Docket = Surveyed & {
   findings: Finding[]
   commands: Set<string>
   needsRoot: boolean
-  impact: Impact
+  /** Every command of the text, for what it does: weighed only where it is no look. */
+  called: (readonly Word[])[]
   bound: Bound | null
   /** What judging this text may still cost. */
   work: Work
@@ -74,8 +75,7 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
   if (!first || !isAffordable(docket, lengthOf(words))) return ends
   const name = baseOf(first)
   docket.commands.add(name)
-  const texts = words.map(({ text }) => text)
-  docket.impact = worse(docket.impact, impactOf(name, texts, programs.has(name)))
+  docket.called.push(words)
   const add = (code: CommandCode, word: Word | null, why: string) => {
     if (place.runs || code === 'FORBIDDEN' || code === 'FOREIGN_CHARACTER') {
       docket.findings.push({ code, reason: word ? `${word.text} ${why}` : why, token: word?.text ?? null })
@@ -98,6 +98,21 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
   if (unwrapped) return judgeWrapper(words, unwrapped, docket, place, add)
   if (place.runs) return judgeProgram(name, words, docket, place, add)
   return ends
+}
+
+/** What the worst of these commands does. */
+export function worstOf(called: readonly (readonly Word[])[]): Impact {
+  return called.reduce<Impact>((worst, words) => {
+    const name = baseOf(words[0]!)
+    return worse(
+      worst,
+      impactOf(
+        name,
+        words.map(({ text }) => text),
+        programs.has(name),
+      ),
+    )
+  }, 'look')
 }
 
 /** Is there work left to look at this much? Once there is not, that is a finding, whether the command would run or not. */
@@ -137,7 +152,8 @@ function judgeProgram(name: string, words: readonly Word[], docket: Docket, plac
     if (word) add('ARGUMENT', word, why)
     else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`)
   }
-  docket.findings.push(...valueFindings(reading, { name, ...docket }))
+  const { directories, knownHosts, secrets } = docket
+  docket.findings.push(...valueFindings(reading, { name, directories, knownHosts, secrets }))
   for (const finding of docket.findings) if (finding.code === 'UNBOUNDED') docket.bound ??= 'unbounded_stream'
   for (const { environment } of reading.grammars) Object.assign(docket.environment, environment)
   if (!reading.problem) docket.findings.push(...observe({ name, words, reading }, docket, place.elsewhere))
