@@ -25,6 +25,7 @@ export type Language =
  * - `number`  digits with an optional sign, fraction and size suffix
  * - `name`    a unit, container, package, process or user: no path, no blank
  * - `file`    a path that is read: normalised, then held against the sensitive ones
+ * - `directory` where the program goes before it reads: itself held against the sensitive ones, and a place for what it reads
  * - `config`  a file that the program reads for itself and does not print, below `/etc`
  * - `endpoint` a file, or an internet address as lsof(8) writes it, whose host is already resolved
  * - `revision` a revision of a repository, a path in it, or `revision:path`
@@ -39,6 +40,7 @@ export type ValueKind =
   | 'number'
   | 'name'
   | 'file'
+  | 'directory'
   | 'config'
   | 'endpoint'
   | 'revision'

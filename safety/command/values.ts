@@ -24,7 +24,9 @@ type Place = Given & {
 export function valueFindings(reading: Reading, place: Given): Finding[] {
   const findings: Finding[] = []
   const tree = readsTree(reading)
-  const here: Place = { ...place, measures: attributesOnly.has(place.name) || measures(reading) }
+  const entered = reading.values.flatMap(({ kind, word }) => (kind === 'directory' ? [word.text] : []))
+  const directories = entered.length === 0 ? place.directories : [...place.directories, ...entered]
+  const here: Place = { ...place, directories, measures: attributesOnly.has(place.name) || measures(reading) }
   for (const value of reading.values) {
     const found = valueFinding(value, tree, here)
     if (found) findings.push(found)
@@ -87,6 +89,8 @@ function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Plac
       return isName(text) ? null : finding('ARGUMENT', 'is not a plain name', word)
     case 'file':
       return text === '-' ? null : (fetched(word, place) ?? sensitive(word, tree, place))
+    case 'directory':
+      return fetched(word, place) ?? sensitive(word, false, place)
     case 'config':
       return /^\/etc\/[\w./-]+$/.test(text) && !text.includes('..')
         ? null

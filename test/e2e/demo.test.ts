@@ -70,7 +70,7 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   await signal({ by: 'root', approved: true })
   await shown('UNKNOWN_TOKEN')
   expect(output).not.toContain('Approved by')
-  const { stdout: token } = await execute(process.execPath, [nightshift, 'approvals', 'token', approvalId], {
+  const { stdout: token } = await execute(process.execPath, [nightshift, 'approvals', 'token', approvalId, 'approve'], {
     env: environment,
   })
   await signal({ token: token.trim() })

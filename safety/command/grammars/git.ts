@@ -39,7 +39,7 @@ const patches = { unless: flat, by: patching } as const
 export const git: Grammars = {
   git: {
     manual: 'git(1), git 2.39',
-    options: spell({ flag: '-P --no-pager --no-optional-locks --version -v', file: '-C' }),
+    options: spell({ flag: '-P --no-pager --no-optional-locks --version -v', directory: '-C' }),
     bare: true,
     commands: {
       blame: {
