@@ -11,7 +11,7 @@ import type { ApiDeps } from '../deps.ts'
 import { notFound, Problem } from '../problem.ts'
 import { deviceProblem, unreachable } from './answers.ts'
 import { askDevice } from './ask-device.ts'
-import { whyAsked, whyUnmet } from './asked.ts'
+import { isProvenLook, whyAsked, whyUnmet } from './asked.ts'
 import { deadlineMs, lookKey, type Mapped, mapCall, readInput } from './call.ts'
 import { type Executor, requireExecutor } from './executor.ts'
 import { proofOf } from './promise.ts'
@@ -67,7 +67,7 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
     stateFingerprint: tried.fingerprint,
     ...(asks && { asks }),
     dryRun: {
-      possible: tried.rehearsal !== null,
+      possible: tried.rehearsal !== null && tried.rehearsal.tried !== false,
       summary: `${spec.summary(input)}, on ${resource.id}`,
       proof: proofOf(executor, { spec, input }),
       details: {
@@ -100,23 +100,31 @@ export async function tryOut(
   // Who would do it, and as whom, is a part of what a person agrees to.
   const by = { device: device.id, mode: device.mode, through }
   // As root every look is asked about by itself: there is nothing to be found out beforehand.
-  if (device.mode === 'sudo' || through !== null) return { ...untried, fingerprint: digestOf(by) }
+  if (device.mode === 'sudo') return { ...untried, fingerprint: digestOf(by), why: asRoot }
+  if (through !== null) return { ...untried, fingerprint: digestOf(by), why: throughItsHost }
   const state = spec.state ? await lookIfAllowed(deps, executor, spec.state(input), key, incidentId) : null
-  if (!spec.rehearses) return { ...untried, fingerprint: digestOf({ ...by, state }) }
+  if (!spec.rehearses || isProvenLook(mapped)) return { ...untried, fingerprint: digestOf({ ...by, state }) }
   const heard = await askDevice(deps, executor.device, {
     ...{ key: lookKey(key, 'rehearse'), capability: mapped.capability, args: mapped.args, rehearse: true, incidentId },
     deadlineMs: deadlineMs(executor, true),
   })
   if (heard.kind !== 'answer') throw unreachable(executor.device.id, mapped.capability, heard.reason)
   const { answer } = heard
-  if (!answer.ok && answer.error?.code !== 'capability_unavailable') throw deviceProblem(mapped.capability, answer)
-  const rehearsal = answer.ok ? { ...answer.result, truncated: answer.truncated } : null
+  if (!answer.ok && !isNoRehearsal(answer.error?.code)) throw deviceProblem(mapped.capability, answer)
+  const { rests_on: rests, ...rest } = answer.result ?? {}
   return {
-    fingerprint: digestOf({ ...by, state, diff: answer.result?.diff ?? null }),
-    rehearsal,
+    fingerprint: digestOf({ ...by, state, diff: rest.diff ?? null, ...(rests !== undefined && { rests }) }),
+    rehearsal: answer.ok ? { ...rest, truncated: answer.truncated } : null,
     why: answer.ok ? null : (answer.error?.message ?? null),
   }
 }
+
+const asRoot = 'This device does everything as root, and each look would need a leave of a person.'
+const throughItsHost = 'It is reached through the agent of its host, which tries nothing out inside a guest.'
+
+/** The device cannot rehearse it, or would want to be asked for that: the action itself may still be asked about. */
+const isNoRehearsal = (code: string | undefined): boolean =>
+  code === 'capability_unavailable' || code === 'approval_required'
 
 /**
  * What a look tells: `result` null where there is no such thing; null where the device would want to be asked for it, as for a
