@@ -140,7 +140,7 @@ test('what is rehearsed is who the process is: its start, command line, user and
   const child = await start('echo on; sleep 60; :', 'mysqldump', '--password', 'hunter2hunter2')
   const asked = { pid: child.pid, start_time: startTime(child.pid) }
   const outcome = await ask(device, procKill, asked, { rehearse: true })
-  const told = (outcome.result?.told as string[]).join('\n')
+  const told = ((outcome.result?.told ?? []) as string[]).join('\n')
   expect(told).toMatch(new RegExp(`^process ${child.pid} \\(bash\\) of user \\S+, below process ${process.pid}$`, 'm'))
   expect(told).toMatch(/^started: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/m)
   expect(told).toMatch(/^command line: bash -c .*mysqldump/m)
