@@ -1,8 +1,10 @@
 import { editOf } from '../../db/approvals/find.ts'
 import type { Db } from '../../db/connect.ts'
+import { executableNamed } from '../../db/devices.ts'
 import { eventByStepKey } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { digestOf } from '../../domain/digest.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import type { Proof } from '../../domain/verification.ts'
 import { specNamed } from '../../mesh/registry.ts'
@@ -20,6 +22,8 @@ export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks'> &
   dryRun: Preparation['dryRun'] & { proof: Proof }
   resource: Executor['resource']
   device: string
+  /** What it touches besides: a guest of the inventory that the call names by its container. */
+  touches?: ResourceRef[]
 }
 
 type Proposed = { tool: string; arguments: Record<string, unknown>; incidentId: string }
@@ -61,9 +65,11 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
   const tried =
     asks || spec.effect === 'write' ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
   const { resource, device, through } = executor
+  const guest = await guestNamed(deps.db, executor, tried.rehearsal?.container ?? input.container)
   return {
     resource,
     device: device.id,
+    ...(guest && { touches: [guest] }),
     stateFingerprint: tried.fingerprint,
     ...(asks && { asks }),
     dryRun: {
@@ -82,6 +88,15 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
       },
     },
   }
+}
+
+/**
+ * The guest of the inventory that runs as this container on this host: whoever acts on it by its own name must not do so at the same time.
+ * Other containers are no resources, and the lease on their device covers them.
+ */
+async function guestNamed(db: Db, { resource }: Executor, container: unknown): Promise<ResourceRef | null> {
+  const named = typeof container === 'string' ? await executableNamed(db, container) : null
+  return named?.kind === 'vm' && named.host === resource.id ? { kind: 'vm', id: String(container) } : null
 }
 
 type Tried = { fingerprint: string; rehearsal: Record<string, unknown> | null; why: string | null }

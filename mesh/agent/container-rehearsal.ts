@@ -65,7 +65,8 @@ export async function rehearseInContainer(engine: Engine, asked: Asked, signal: 
     rests.push(fact?.rests ?? `${word} absent`)
   }
   const untried = ['Nothing was run in the container: what the program would do there was not tried.']
-  return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false })
+  const container = stripText(found.Name.replace(/^\//, ''), { keepNewlines: false })
+  return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false }, { container })
 }
 
 const since = ({ StartedAt }: NonNullable<Inspected['State']>): string =>
