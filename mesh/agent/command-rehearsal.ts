@@ -7,6 +7,7 @@ import { dryRunOf, dryRuns } from './dry-runs.ts'
 import { homeOf } from './home.ts'
 import { fileFacts, patiently, programFacts, treeFacts, whyNotLooked } from './named-files.ts'
 import { processFacts, tellProcess } from './process-facts.ts'
+import { Refused } from './refused.ts'
 import { type Rehearsed, rehearsed, restsOnLines } from './rehearsed.ts'
 import { whyNeverSignalled } from './scope.ts'
 import { argvVerdict, asRead, restsOf } from './verdict.ts'
@@ -15,6 +16,8 @@ import { argvVerdict, asRead, restsOf } from './verdict.ts'
 const mostCommands = 8
 const mostFiles = 12
 const mostLines = 25
+/** After this no further look is begun: whoever prepares the call waits for its answer. */
+const budgetMs = 8_000
 
 /** One command whose words are known before it runs. */
 type Planned = { words: string[]; targets: string[] }
@@ -91,9 +94,10 @@ async function rehearse(
   }
   const left = [...untried]
   let tried = false
+  const untilMs = performance.now() + budgetMs
   for (const each of planned) {
     if (each.words.length === 0) continue
-    const found = await tryOne(each, cwd, context)
+    const found = performance.now() < untilMs ? await tryOrSay(each, cwd, context) : notTried(each, 'the time was over')
     if (typeof found === 'string') left.push(found)
     else {
       told.push(...found.told)
@@ -127,12 +131,22 @@ function namedFiles({ words: [first = '', ...rest], targets }: Planned, cwd: str
   return [...named, ...targets].map((word) => resolve(cwd, word))
 }
 
+/** What goes wrong with a look is no reason not to ask about the command. */
+async function tryOrSay(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+  try {
+    return await tryOne(planned, cwd, context)
+  } catch (error) {
+    if (context.signal.aborted) throw error
+    return notTried(planned, error instanceof Refused ? error.message.replace(/\.$/, '') : 'it could not be looked at')
+  }
+}
+
 /** What one command would do, as far as that can be seen beforehand; why not, in a sentence. */
 async function tryOne(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
   const { words } = planned
   const name = basename(words[0]!)
   const verdict = argvVerdict(words, cwd, { secrets: context.hidden })
-  if (verdict.verdict === 'run' || builtins.has(name)) return { told: [], untried: [], rests: '', tried: false }
+  if (verdict.effect === 'read' || builtins.has(name)) return { told: [], untried: [], rests: '', tried: false }
   if (name === 'rm' || name === 'rmdir' || name === 'unlink' || name === 'shred')
     return tryRemoval(planned, cwd, context)
   if (name === 'kill') return tryKill(planned)

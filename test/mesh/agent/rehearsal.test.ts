@@ -66,6 +66,15 @@ describe('before a command that writes, the card says', () => {
     expect(tried).toBe(false)
   })
 
+  test('that a look failed, where it does, instead of leaving the command without a question', async () => {
+    const { untried } = await rehearsal('shell.exec', { argv: ['find', '.', '-delete'], cwd: '/no/such/place' })
+    expect(untried).toContain('find was not tried: /no/such/place is no directory')
+  })
+
+  test('nothing about trying what only looks, though it has to be asked for', async () => {
+    expect((await ofArgv('cat', join(tree('asked', { id_rsa: 'x' }), 'id_rsa'))).untried).toBe('')
+  })
+
   test('that a program is not there', async () => {
     expect((await ofArgv('no-such-program-here')).said).toContain('program no-such-program-here: is not there')
   })
