@@ -46,8 +46,6 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
     else return [found]
     return []
   })
-  if (planned.length > 1)
-    untried.push('Each command was looked at by itself, with everything as it is before the first.')
   if (planned.length > mostCommands)
     untried.push(`Of ${planned.length} commands, the first ${mostCommands} were looked at.`)
   return rehearse(planned.slice(0, mostCommands), untried, cwd, context)
@@ -71,9 +69,9 @@ const isRelative = ({ words, targets }: Planned): boolean =>
 const notTried = ({ words }: Planned, why: string): string =>
   `${quote(words[0] ?? '').slice(0, 80)} was not tried: ${why}.`
 
-/** What bash does itself. */
+/** What bash does itself, and nothing lasts of it. */
 const builtins = new Set(
-  'cd pushd popd echo printf true false test [ export set unset read wait exit : exec eval source . trap umask ulimit shift return local declare type command builtin shopt alias'.split(
+  'cd pushd popd echo printf true false test [ export unset read wait exit : umask ulimit shift return local declare type'.split(
     ' ',
   ),
 )
@@ -93,20 +91,28 @@ async function rehearse(
     rests.push(fact.rests)
   }
   const left = [...untried]
+  // What is left out below keeps all of it from having been tried.
+  let isWhole = untried.length === 0
   let tried = false
   const untilMs = performance.now() + budgetMs
   for (const each of planned) {
+    for (const target of each.targets) left.push(`What is written to ${target.slice(0, 200)} was not tried.`)
+    isWhole &&= each.targets.length === 0
     if (each.words.length === 0) continue
     const found = performance.now() < untilMs ? await tryOrSay(each, cwd, context) : notTried(each, 'the time was over')
-    if (typeof found === 'string') left.push(found)
-    else {
+    if (typeof found === 'string') {
+      left.push(found)
+      isWhole = false
+    } else {
       told.push(...found.told)
       left.push(...found.untried)
       rests.push(found.rests)
       tried ||= found.tried
+      isWhole &&= found.tried || found.untried.length === 0
     }
   }
-  return rehearsed({ told, untried: left, rests: rests.join('\n'), tried }, { unmet: null })
+  if (planned.length > 1) left.push('Each command was looked at by itself, with everything as it is before the first.')
+  return rehearsed({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
 }
 
 function userOf(): string {

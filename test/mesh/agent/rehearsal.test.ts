@@ -87,6 +87,23 @@ describe('before a command that writes, the card says', () => {
     expect(untried).toContain('what $HOME/y stands for is known only when it runs')
   })
 
+  test('that all was tried only where all of it was', async () => {
+    const at = tree('whole', { a: '1', b: '2' })
+    expect((await ofText(`rm ${at}/a; rm ${at}/b`)).tried).toBe(true)
+    for (const more of [
+      'make all',
+      'eval "rm x"',
+      'command rm x',
+      'sudo rm x',
+      `echo x > ${at}/c`,
+      'if true; then rm x; fi',
+    ]) {
+      const { tried, untried } = await ofText(`rm ${at}/a; ${more}`)
+      expect([more, tried]).toEqual([more, false])
+      expect(untried).toMatch(/was not tried/)
+    }
+  })
+
   test('nothing of relative names where the text goes elsewhere', async () => {
     const at = tree('moved', { f: '1' })
     const { said, untried } = await ofText('cd / && rm f', at)
