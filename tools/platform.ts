@@ -109,7 +109,7 @@ const changing = z.object({
 type Changing = z.infer<typeof changing>['nodes']
 const notRehearsed = 'The platform does not tell beforehand what a convergence would change.'
 
-/** Null where nobody can tell. */
+/** Null where the platform cannot tell. */
 async function wouldConverge(core: CorePort, id: string, signal: AbortSignal | undefined): Promise<Changing | null> {
   const answer = await core.get(`/api/v1/shards/${id}/converge?dry_run=true`, { signal })
   const read = answer.ok ? changing.safeParse(answer.data).data : undefined

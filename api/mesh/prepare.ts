@@ -91,8 +91,7 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
 }
 
 /**
- * The guest of the inventory that runs as this container on this host: whoever acts on it by its own name must not do so at the same time.
- * Other containers are no resources, and the lease on their device covers them.
+ * The guest of the inventory that runs as this container on this host: a call that names the guest must not run at the same time. Other containers are no resources, and the lease on their device covers them.
  */
 async function guestNamed(db: Db, { resource }: Executor, container: unknown): Promise<ResourceRef | null> {
   const named = typeof container === 'string' ? await executableNamed(db, container) : null

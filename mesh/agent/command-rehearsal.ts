@@ -12,11 +12,11 @@ import { type Rehearsed, rehearsed, restsOnLines } from './rehearsed.ts'
 import { whyNeverSignalled } from './scope.ts'
 import { argvVerdict, asRead, restsOf } from './verdict.ts'
 
-/** More commands, files or lines than these nobody reads on a card. */
+/** A card shows no more commands, files and lines of output than these. */
 const mostCommands = 8
 const mostFiles = 12
 const mostLines = 25
-/** After this no further look is begun: whoever prepares the call waits for its answer. */
+/** After this no further look is begun, since the run waits for the card. */
 const budgetMs = 8_000
 
 /** One command whose words are known before it runs. */

@@ -19,7 +19,7 @@ type Inspected = {
 
 type Asked = { container: string; argv: readonly string[]; user?: string }
 
-/** More files than these nobody reads on a card. */
+/** A card shows no more files than these. */
 const mostFiles = 8
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 

@@ -56,7 +56,7 @@ async function inTime<T>(look: Promise<T>): Promise<T | null> {
   return Promise.race([look.catch(() => null), late]).finally(() => clearTimeout(timer))
 }
 
-/** What programs write to all the time: that it has grown changes nobody's mind. Another file under the name does. */
+/** What programs write to all the time: that it has grown is no reason to ask again. Another file under the name is. */
 export function isFilled(path: string): boolean {
   return (
     /^\/(?:proc|sys|run|dev|var\/(?:log|run|tmp|cache|spool))(?:\/|$)/.test(path) ||

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Outcome } from './capability.ts'
 
-/** More lines than this nobody reads on a card. */
+/** A card shows no more lines than these. */
 const mostLines = 60
 /** Up to so many lines each counts; of more, only how many there are about. */
 const mostExact = 50

@@ -80,7 +80,7 @@ export function whyOutside(found: Standing, own: Standing): string | null {
   return isNightshift(found) ? 'is one of the services of Nightshift' : null
 }
 
-/** The same of a number, as things stand now. Null for a process that is not there: whoever signals it finds that out. */
+/** The same of a number, as things stand now. Null for a process that is not there: the signal finds that out. */
 export function whyNeverSignalled(pid: number): string | null {
   if (pid === 1) return 'process 1 is never signalled'
   if (pid === process.pid) return `${pid} is the agent itself`

@@ -10,7 +10,7 @@ import { useMeshApi } from './mesh-api.ts'
 import { prepared, usedApproval } from './proposed.ts'
 import { realAgent } from './real-agent.ts'
 
-// Through the whole path: the registry's tool, the core API over HTTP, the agent itself as a process of its own.
+// Through the whole path: the registry's tool, the core API over HTTP, the agent as a separate process.
 
 const api = useMeshApi()
 const place = temporaryDirectory()
