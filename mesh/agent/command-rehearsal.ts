@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path'
-import { parse, type Simple } from '../../safety/command/parse.ts'
+import { parse, type Simple, type Tree } from '../../safety/command/parse.ts'
 import { quote } from '../../safety/command/quote.ts'
 import { redact } from '../../safety/redact.ts'
 import type { CapabilityContext, Outcome } from './capability.ts'
@@ -32,6 +32,8 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
   const tree = parse(text)
   if (!tree || tree.error !== null)
     return rehearse([], ['The text cannot be read beforehand: nothing of it was tried.'], cwd, context)
+  if (renames(tree))
+    return rehearse([], ['The text changes which program a name means: nothing of it was tried.'], cwd, context)
   const untried: string[] = []
   if (tree.nested.length > 0) untried.push('What stands in loops, groups, functions and substitutions was not tried.')
   const plain = tree.pipelines.flat().filter((each) => each.words.length > 0 || each.redirections.length > 0)
@@ -51,13 +53,30 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
   return rehearse(planned.slice(0, mostCommands), untried, cwd, context)
 }
 
-function plannedOf({ words, redirections }: Simple): Planned | string {
+/** A function, an alias or another path of commands: its own names mean something else than here. */
+const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
+  shapes.some(({ shape }) => shape === 'function') ||
+  [...pipelines, ...nested]
+    .flat()
+    .some(
+      ({ words, assignments }) =>
+        (words.length === 0 && assignments.length > 0) ||
+        /^(?:alias|export|declare|typeset|hash|enable|readonly)$/.test(words[0]?.text ?? ''),
+    )
+
+function plannedOf({ words, redirections, assignments }: Simple): Planned | string {
   const unknown = words.find((word) => !word.literal)
   const shown = quote(words[0]?.text ?? '').slice(0, 80)
+  if (assignments.length > 0) return `${shown} was not tried: it is given variables of the text.`
+  if (redirections.some(({ operator, target }) => operator.includes('>') && !target.literal))
+    return `${shown} was not tried: where its output goes is known only when it runs.`
   if (unknown) return `${shown} was not tried: what ${unknown.text.slice(0, 80)} stands for is known only when it runs.`
   const targets = redirections
     .filter(
-      ({ operator, target }) => operator.includes('>') && target.literal && !/^(?:\d+|-|\/dev\/\w+)$/.test(target.text),
+      ({ operator, target }) =>
+        operator.includes('>') &&
+        target.literal &&
+        !/^(?:\d+|-|\/dev\/(?:null|stdout|stderr|tty|full|zero))$/.test(target.text),
     )
     .map(({ target }) => target.text)
   return { words: words.map(({ text }) => text), targets }
@@ -71,7 +90,7 @@ const notTried = ({ words }: Planned, why: string): string =>
 
 /** What bash does itself, and nothing lasts of it. */
 const builtins = new Set(
-  'cd pushd popd echo printf true false test [ export unset read wait exit : umask ulimit shift return local declare type'.split(
+  'cd pushd popd echo printf true false test [ unset read wait exit : umask ulimit shift return local declare type'.split(
     ' ',
   ),
 )
