@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Approval, denialCategory, type Evidence, tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
+import { type ToldRehearsal, toldRehearsal } from '../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../domain/told-verification.ts'
 import { escapeHtml } from './escape-html.ts'
 
@@ -74,7 +75,10 @@ function proofHtml({ dryRun: { proof } }: Approval): string {
 }
 
 function dryRunHtml({ dryRun }: Approval): string {
-  if (!dryRun.possible) return '<p><b>There is none for this action.</b></p>'
+  const none = dryRun.possible ? '' : '<p><b>There is none for this action.</b></p>'
+  const rehearsal = toldRehearsal(dryRun.details)
+  if (rehearsal) return `${none}${rehearsalHtml(rehearsal)}`
+  if (!dryRun.possible) return none
   const plan = planOfDryRun(dryRun.details)
   if (!plan) return `<pre dir="ltr">${text(JSON.stringify(dryRun.details, null, 2))}</pre>`
   const steps = plan.steps.map(({ action, vm, from, to, wave }) => {
@@ -87,6 +91,12 @@ function dryRunHtml({ dryRun }: Approval): string {
     proof === '' ? '' : `<p>${text(`${proof}.`)}</p>`,
     plan.standing === null ? '' : `<p>${text(tellStanding(plan.standing))}</p>`,
   ].join('\n')
+}
+
+function rehearsalHtml({ lines, untried }: ToldRehearsal): string {
+  const found = lines.length > 0 ? `<pre dir="ltr">${text(lines.join('\n'))}</pre>` : ''
+  const left = untried.map((sentence) => `<li>${text(sentence)}</li>`)
+  return left.length > 0 ? `${found}<div class="said"><ul>${left.join('')}</ul></div>` : found
 }
 
 /** Who has no place, where it cannot be missed. */

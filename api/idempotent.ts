@@ -24,7 +24,9 @@ export function idempotent(db: Db): Middleware {
   return async (c, next) => {
     const key = idempotencyKey(c.req.header('idempotency-key'))
     if (key === null) return await next()
-    const place = { tokenId: c.get('principal').tokenId, route: `POST ${c.req.path}`, key }
+    // With its query, which may say that nothing is to be done.
+    const route = `POST ${c.req.path}${new URL(c.req.url).search}`
+    const place = { tokenId: c.get('principal').tokenId, route, key }
     const taken = await takeKey(db, place, sha256(await c.req.text()))
     if (taken.state === 'busy') {
       const detail = 'A request with this Idempotency-Key is still at work.'

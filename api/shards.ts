@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { nodesOfShard, shardById, shards } from '../db/platform.ts'
 import { actionDigest } from '../domain/digest.ts'
-import { nodeState, shardState } from '../domain/platform.ts'
+import { convergeDryRun, nodeState, shardState } from '../domain/platform.ts'
 import { answerEffect } from './answer-effect.ts'
 import type { ApiDeps } from './deps.ts'
 import { runEffect } from './effect.ts'
@@ -21,6 +21,15 @@ const shardExample: z.input<typeof shardState> = {
   role: 'database',
   status: 'degraded',
   config: { max_connections: 100 },
+}
+
+const convergeTold = convergeDryRun.extend({ dryRun: z.literal(true), possible: z.boolean(), detail: z.string() })
+const dryRunExample: z.input<typeof convergeTold> = {
+  ...{ dryRun: true, possible: true, detail: '1 of 2 nodes would change' },
+  nodes: [
+    { id: 'node-osl-1', changes: [] },
+    { id: 'node-osl-2', changes: ['continue its process'] },
+  ],
 }
 
 export function shardRoutes(router: Router, deps: ApiDeps): void {
@@ -76,21 +85,52 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
     },
   })
 
+  async function wouldChange(id: string): Promise<z.input<typeof convergeTold>> {
+    const platform = requirePlatform(deps)
+    if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
+    const found = await platform.wouldConverge(id)
+    if (!found) return { dryRun: true, possible: false, detail: 'The platform has no dry run of this.', nodes: [] }
+    const changing = found.nodes.filter(({ changes }) => changes.length > 0).length
+    return {
+      ...{ dryRun: true, possible: true, nodes: found.nodes },
+      detail: `${changing} of ${found.nodes.length} nodes would change`,
+    }
+  }
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/shards/{id}/converge',
+    permission: 'act_on_platform',
+    tag,
+    summary: 'What a convergence would change, node by node',
+    description:
+      'Nothing is changed. `possible` is false where the platform cannot tell, and then nothing is known of what would change.',
+    params: resourceParams,
+    query: z.object({ dry_run: z.literal('true') }),
+    answer: convergeTold,
+    example: dryRunExample,
+    problems: [404, 502, 504],
+    run: async ({ params: { id } }) => await wouldChange(id),
+  })
+
   endpoint(router, deps, {
     method: 'post',
     path: '/shards/{id}/converge',
     permission: 'act_on_platform',
     tag,
     summary: 'Re-applies desired state to every node of a shard',
-    description: 'Done once per `Idempotency-Key`; what became of it is at `/effects/{key}`.',
+    description:
+      'Done once per `Idempotency-Key`; what became of it is at `/effects/{key}`. With `?dry_run=true` nothing is done: the answer is that of the GET.',
     params: resourceParams,
+    query: z.object({ dry_run: z.enum(['true', 'false']).optional() }),
     body: z.strictObject({ reason: z.string().min(3).max(500) }),
     bodyExample: { reason: 'The replica stopped replaying.' },
-    answer: z.looseObject({ detail: z.string(), key: z.string() }),
+    answer: z.looseObject({ detail: z.string(), key: z.string().optional() }),
     example: { detail: '2 nodes converged', key: 'api:tok_1:7f1c' },
     problems: [404, 502, 504],
     agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
-    async run({ params: { id }, principal, key, judged }) {
+    async run({ params: { id }, query: { dry_run: isDry }, principal, key, judged }) {
+      if (isDry === 'true') return await wouldChange(id)
       const platform = requirePlatform(deps)
       if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
       const effect = await runEffect(

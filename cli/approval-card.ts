@@ -2,6 +2,7 @@ import { tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
 import { resourceKey } from '../domain/resource.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
+import { toldRehearsal } from '../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../domain/told-verification.ts'
 import type { AnApproval } from './core.ts'
 import { inert, inertJsonText } from './inert.ts'
@@ -37,7 +38,8 @@ export function approvalCard(approval: AnApproval, now = Date.now()): string {
     line('proof', inert(tellProofOfWrite(approval.dryRun.proof))),
     line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'there is none for this action'),
     ...(plan ? planLines(plan, line) : []),
-    ...(plan || Object.keys(approval.dryRun.details).length === 0
+    ...rehearsalLines(approval.dryRun.details, line),
+    ...(plan || toldRehearsal(approval.dryRun.details) || Object.keys(approval.dryRun.details).length === 0
       ? []
       : [line('details', inertJsonText(approval.dryRun.details))]),
     ...approval.decisions.map((each) =>
@@ -80,6 +82,16 @@ function planLines(plan: DryRunPlan, line: (name: string, text: string) => strin
     '',
     ...(proof === '' ? [] : [line('plan', proof)]),
     ...(plan.standing === null ? [] : [line('N-1', inert(tellStanding(plan.standing)))]),
+  ]
+}
+
+/** What was found out beforehand, and what was not tried; all of it with --json. */
+function rehearsalLines(details: Record<string, unknown>, line: (name: string, text: string) => string): string[] {
+  const told = toldRehearsal(details)
+  if (!told) return []
+  return [
+    ...told.lines.map((each) => line('', inert(each))),
+    ...told.untried.map((each) => line('not tried', inert(each))),
   ]
 }
 

@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { type EffectAnswer, effectAnswer, type Inventory, inventory } from '../domain/platform.ts'
+import {
+  type ConvergeDryRun,
+  convergeDryRun,
+  type EffectAnswer,
+  effectAnswer,
+  type Inventory,
+  inventory,
+} from '../domain/platform.ts'
 import type { AddressPolicy } from './address.ts'
 import { HttpError, request } from './http.ts'
 
@@ -22,6 +29,8 @@ export class PlatformError extends Error {
 export type PlatformClient = {
   inventory(signal?: AbortSignal): Promise<Inventory>
   converge(shardId: string, key: string): Promise<EffectAnswer>
+  /** What a convergence would change; null from a platform that cannot tell. */
+  wouldConverge(shardId: string, signal?: AbortSignal): Promise<ConvergeDryRun | null>
   startVm(vmId: string, host: string, key: string): Promise<EffectAnswer>
   migrateVm(vmId: string, move: { from: string; to: string }, key: string): Promise<EffectAnswer>
   /** What became of a write, or null when its key was never accepted. */
@@ -65,6 +74,11 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     inventory: async (signal) =>
       read(inventory, 'GET /v1/inventory', await exchange('GET', '/v1/inventory', undefined, undefined, signal)),
     converge: (shardId, key) => effect(`/v1/shards/${part(shardId)}/converge`, key, {}),
+    async wouldConverge(shardId, signal) {
+      const path = `/v1/shards/${part(shardId)}/converge?dry_run=true`
+      const answer = await exchange('GET', path, undefined, undefined, signal)
+      return [404, 405, 501].includes(answer.status) ? null : read(convergeDryRun, `GET ${path}`, answer)
+    },
     startVm: (vmId, host, key) => effect(`/v1/vms/${part(vmId)}/start`, key, { host }),
     migrateVm: (vmId, { from, to }, key) => effect(`/v1/vms/${part(vmId)}/migrate`, key, { from, to }),
     async effect(key) {

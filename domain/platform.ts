@@ -5,6 +5,7 @@ import { z } from 'zod'
  * to whatever runs the hosts (the lab) over HTTP with a bearer token:
  *
  *   GET  /v1/inventory                            → Inventory
+ *   GET  /v1/shards/{id}/converge?dry_run=true    → ConvergeDryRun; a platform without it answers 404, 405 or 501
  *   POST /v1/shards/{id}/converge  {}             → EffectAnswer
  *   POST /v1/vms/{id}/start        { host }       → EffectAnswer
  *   POST /v1/vms/{id}/migrate      { from, to }   → EffectAnswer
@@ -100,6 +101,10 @@ export type TenantState = z.infer<typeof tenantState>
 export type HostState = z.infer<typeof hostState>
 export type VmState = z.infer<typeof vmState>
 export type LinkState = z.infer<typeof linkState>
+
+/** What a convergence would change, node by node, as things are now. A GET, so that no platform takes the question for the order. */
+export const convergeDryRun = z.object({ nodes: z.array(z.object({ id: z.string(), changes: z.array(z.string()) })) })
+export type ConvergeDryRun = z.infer<typeof convergeDryRun>
 
 export const effectAnswer = z.object({
   key: z.string(),

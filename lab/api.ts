@@ -4,7 +4,7 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
 import type { EffectAnswer } from '../domain/platform.ts'
-import { converge } from './converge.ts'
+import { converge, wouldConverge } from './converge.ts'
 import { devicesOf, enrolNode } from './devices.ts'
 import type { EffectRecord, Journal, Outcome } from './effects.ts'
 import { breakIt } from './faults.ts'
@@ -49,6 +49,12 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
   app.get('/v1/effects/:key', (c) => {
     const record = journal.get(c.req.param('key'))
     return record ? c.json(answerOf(record)) : problem(c, 404, 'this key was never accepted')
+  })
+  app.get('/v1/shards/:id/converge', async (c) => {
+    const id = c.req.param('id')
+    if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
+    if (c.req.query('dry_run') !== 'true') return problem(c, 400, 'a GET only tells what would change: dry_run=true')
+    return c.json({ nodes: await wouldConverge(lab, id) })
   })
   app.post('/v1/shards/:id/converge', async (c) => {
     const id = c.req.param('id')

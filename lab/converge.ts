@@ -50,17 +50,44 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
   return changed
 }
 
+/** What a convergence would change on each node of a shard, as things are now; nothing is changed. */
+export async function wouldConverge(lab: Lab, shard: string): Promise<{ id: string; changes: string[] }[]> {
+  const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
+  return Promise.all(nodes.map(async (plan) => ({ id: plan.id, changes: await changesOf(lab, plan) })))
+}
+
+async function changesOf(lab: Lab, plan: NodePlan): Promise<string[]> {
+  const found = await lookAtNode(lab, plan)
+  const freed =
+    usedBytes(found.bytes) >= fullFraction * plan.diskQuotaBytes ? bytesOf(clearable(nodeDirectory(lab, plan.id))) : 0
+  const started = {
+    stopped: ['continue its process'],
+    gone: ['restart its process'],
+    running: found.answers ? [] : ['restart its process, which does not answer'],
+  }[found.process]
+  return [
+    ...(found.drift.length > 0 ? [`restore its configuration (${found.drift.join(', ')})`] : []),
+    ...(freed > 0 ? [`clear ${freed} bytes from tmp and rotated logs`] : []),
+    ...started,
+  ]
+}
+
 function clearDisk(directory: string): number {
-  let freed = 0
-  const clear = (file: string) => {
-    freed += statSync(file).size
-    rmSync(file, { recursive: true })
-  }
-  for (const name of readdirSync(join(directory, 'tmp'))) clear(join(directory, 'tmp', name))
-  for (const name of readdirSync(join(directory, 'logs'))) {
-    if (/\.\d+$/.test(name)) clear(join(directory, 'logs', name))
-  }
+  const files = clearable(directory)
+  const freed = bytesOf(files)
+  for (const file of files) rmSync(file, { recursive: true })
   return freed
+}
+
+const bytesOf = (files: readonly string[]): number => files.reduce((sum, file) => sum + statSync(file).size, 0)
+
+/** Temporary files and rotated logs: never what belongs to a tenant. */
+function clearable(directory: string): string[] {
+  const rotated = readdirSync(join(directory, 'logs')).filter((name) => /\.\d+$/.test(name))
+  return [
+    ...readdirSync(join(directory, 'tmp')).map((name) => join(directory, 'tmp', name)),
+    ...rotated.map((name) => join(directory, 'logs', name)),
+  ]
 }
 
 async function untilItAnswers(lab: Lab, plan: NodePlan): Promise<void> {

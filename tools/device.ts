@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { executable } from '../domain/device.ts'
+import { resourceRef } from '../domain/resource.ts'
 import { type CoreAnswer, risks, type Tool, type ToolContext } from '../domain/tool.ts'
 import { proof } from '../domain/verification.ts'
 import { descriptionOf, type MeshSpec, meshSpecs, type Offering, toolsOf } from '../mesh/registry.ts'
@@ -11,6 +12,7 @@ export class DevicePreparationError extends ProposalError {}
 
 const prepared = z.looseObject({
   resource: executable,
+  touches: z.array(resourceRef).default([]),
   stateFingerprint: z.string(),
   dryRun: z.object({
     possible: z.boolean(),
@@ -53,8 +55,8 @@ function toolOf(spec: MeshSpec): Tool {
     ...(spec.command && { command: spec.command }),
     discovers: ({ on }) => [discovered(on.kind, on.id)],
     async prepare({ reason: _, ...input }, context) {
-      const { resource, ...rest } = prepared.parse(await ask(context, input.on, 'preparation'))
-      return { targets: [resource], identity: input, ...rest }
+      const { resource, touches, ...rest } = prepared.parse(await ask(context, input.on, 'preparation'))
+      return { targets: [resource, ...touches], identity: input, ...rest }
     },
     proof: spec.proof.promised === null ? nothing(spec.proof.otherwise) : state(spec.proof.promised),
     postcondition: {

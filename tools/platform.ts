@@ -102,6 +102,27 @@ async function shardIsNominal(core: CorePort, id: string): Promise<Observation |
   }
 }
 
+const changing = z.object({
+  possible: z.boolean(),
+  nodes: z.array(z.object({ id: z.string(), changes: z.array(z.string()) })),
+})
+type Changing = z.infer<typeof changing>['nodes']
+const notRehearsed = 'The platform does not tell beforehand what a convergence would change.'
+
+/** Null where the platform cannot tell. */
+async function wouldConverge(core: CorePort, id: string, signal: AbortSignal | undefined): Promise<Changing | null> {
+  const answer = await core.get(`/api/v1/shards/${id}/converge?dry_run=true`, { signal })
+  const read = answer.ok ? changing.safeParse(answer.data).data : undefined
+  return read?.possible ? read.nodes : null
+}
+
+function toldOf(nodes: Changing) {
+  const told = nodes.map(({ id, changes }) =>
+    changes.length === 0 ? `${id}: nothing would change` : `${id}: would ${changes.join('; ')}`,
+  )
+  return { told, tried: true }
+}
+
 /** Re-applies desired state to every node of a shard. Safe to repeat, so it runs unasked near the incident's resource. */
 export const convergeShard = defineTool({
   name: 'converge_shard',
@@ -117,15 +138,17 @@ export const convergeShard = defineTool({
   async prepare({ id }, { core, signal }) {
     const answer = await core.get(`/api/v1/shards/${id}/nodes`, { signal })
     const items = answer.ok ? z.object({ items: z.array(node) }).parse(answer.data).items : []
+    const would = await wouldConverge(core, id, signal)
+    const details = { nodes: items.map((item) => ({ id: item.id, status: item.status, reason: item.reason ?? null })) }
     return {
       targets: [ref('shard', id)],
       identity: { id },
       // Desired state is the same whatever the nodes look like, so nothing here can go stale.
       stateFingerprint: '',
       dryRun: {
-        possible: true,
+        possible: would !== null,
         summary: `Converge ${id}: re-apply desired state to ${items.length} nodes`,
-        details: { nodes: items.map((item) => ({ id: item.id, status: item.status, reason: item.reason ?? null })) },
+        details: would === null ? { ...details, notRehearsed } : { ...details, rehearsal: toldOf(would) },
       },
     }
   },

@@ -68,6 +68,11 @@ export async function whyUnmet(
   return typeof unmet === 'string' ? { risk: 'medium', why: `${device.id} does not do it unasked: ${unmet}` } : null
 }
 
+/** Is it a command that the device proves to look, whatever it may want to be asked for? There is nothing of it to try out. */
+export function isProvenLook(look: Look): boolean {
+  return verdictOf(look)?.verdict === 'run'
+}
+
 /** As the device judges it, which knows no hosts and cannot look into containers; null for what is no command. */
 function verdictOf(
   { capability, args }: Look,

@@ -7,6 +7,7 @@ import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { capability } from '../../domain/mesh.ts'
 import type { Principal } from '../../domain/operator.ts'
+import { resourceRef } from '../../domain/resource.ts'
 import { risks } from '../../domain/tool.ts'
 import { proof } from '../../domain/verification.ts'
 import { specOf } from '../../mesh/registry.ts'
@@ -92,6 +93,7 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
     answer: z.object({
       resource: executable,
       device: z.string(),
+      touches: z.array(resourceRef).optional(),
       stateFingerprint: z.string(),
       dryRun: z.object({
         possible: z.boolean(),

@@ -1,8 +1,10 @@
 import { editOf } from '../../db/approvals/find.ts'
 import type { Db } from '../../db/connect.ts'
+import { executableNamed } from '../../db/devices.ts'
 import { eventByStepKey } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { digestOf } from '../../domain/digest.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import type { Proof } from '../../domain/verification.ts'
 import { specNamed } from '../../mesh/registry.ts'
@@ -11,7 +13,7 @@ import type { ApiDeps } from '../deps.ts'
 import { notFound, Problem } from '../problem.ts'
 import { deviceProblem, unreachable } from './answers.ts'
 import { askDevice } from './ask-device.ts'
-import { whyAsked, whyUnmet } from './asked.ts'
+import { isProvenLook, whyAsked, whyUnmet } from './asked.ts'
 import { deadlineMs, lookKey, type Mapped, mapCall, readInput } from './call.ts'
 import { type Executor, requireExecutor } from './executor.ts'
 import { proofOf } from './promise.ts'
@@ -20,6 +22,8 @@ export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks'> &
   dryRun: Preparation['dryRun'] & { proof: Proof }
   resource: Executor['resource']
   device: string
+  /** What it touches besides: a guest of the inventory that the call names by its container. */
+  touches?: ResourceRef[]
 }
 
 type Proposed = { tool: string; arguments: Record<string, unknown>; incidentId: string }
@@ -61,13 +65,15 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
   const tried =
     asks || spec.effect === 'write' ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
   const { resource, device, through } = executor
+  const guest = await guestNamed(deps.db, executor, tried.rehearsal?.container ?? input.container)
   return {
     resource,
     device: device.id,
+    ...(guest && { touches: [guest] }),
     stateFingerprint: tried.fingerprint,
     ...(asks && { asks }),
     dryRun: {
-      possible: tried.rehearsal !== null,
+      possible: tried.rehearsal !== null && tried.rehearsal.tried !== false,
       summary: `${spec.summary(input)}, on ${resource.id}`,
       proof: proofOf(executor, { spec, input }),
       details: {
@@ -82,6 +88,14 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
       },
     },
   }
+}
+
+/**
+ * The guest of the inventory that runs as this container on this host: a call that names the guest must not run at the same time. Other containers are no resources, and the lease on their device covers them.
+ */
+async function guestNamed(db: Db, { resource }: Executor, container: unknown): Promise<ResourceRef | null> {
+  const named = typeof container === 'string' ? await executableNamed(db, container) : null
+  return named?.kind === 'vm' && named.host === resource.id ? { kind: 'vm', id: String(container) } : null
 }
 
 type Tried = { fingerprint: string; rehearsal: Record<string, unknown> | null; why: string | null }
@@ -100,23 +114,31 @@ export async function tryOut(
   // Who would do it, and as whom, is a part of what a person agrees to.
   const by = { device: device.id, mode: device.mode, through }
   // As root every look is asked about by itself: there is nothing to be found out beforehand.
-  if (device.mode === 'sudo' || through !== null) return { ...untried, fingerprint: digestOf(by) }
+  if (device.mode === 'sudo') return { ...untried, fingerprint: digestOf(by), why: asRoot }
+  if (through !== null) return { ...untried, fingerprint: digestOf(by), why: throughItsHost }
   const state = spec.state ? await lookIfAllowed(deps, executor, spec.state(input), key, incidentId) : null
-  if (!spec.rehearses) return { ...untried, fingerprint: digestOf({ ...by, state }) }
+  if (!spec.rehearses || isProvenLook(mapped)) return { ...untried, fingerprint: digestOf({ ...by, state }) }
   const heard = await askDevice(deps, executor.device, {
     ...{ key: lookKey(key, 'rehearse'), capability: mapped.capability, args: mapped.args, rehearse: true, incidentId },
     deadlineMs: deadlineMs(executor, true),
   })
   if (heard.kind !== 'answer') throw unreachable(executor.device.id, mapped.capability, heard.reason)
   const { answer } = heard
-  if (!answer.ok && answer.error?.code !== 'capability_unavailable') throw deviceProblem(mapped.capability, answer)
-  const rehearsal = answer.ok ? { ...answer.result, truncated: answer.truncated } : null
+  if (!answer.ok && !isNoRehearsal(answer.error?.code)) throw deviceProblem(mapped.capability, answer)
+  const { rests_on: rests, ...rest } = answer.result ?? {}
   return {
-    fingerprint: digestOf({ ...by, state, diff: answer.result?.diff ?? null }),
-    rehearsal,
+    fingerprint: digestOf({ ...by, state, diff: rest.diff ?? null, ...(rests !== undefined && { rests }) }),
+    rehearsal: answer.ok ? { ...rest, truncated: answer.truncated } : null,
     why: answer.ok ? null : (answer.error?.message ?? null),
   }
 }
+
+const asRoot = 'This device does everything as root, and each look would need a leave of a person.'
+const throughItsHost = 'It is reached through the agent of its host, which tries nothing out inside a guest.'
+
+/** The device cannot rehearse it, or would want to be asked for that: the action itself may still be asked about. */
+const isNoRehearsal = (code: string | undefined): boolean =>
+  code === 'capability_unavailable' || code === 'approval_required'
 
 /**
  * What a look tells: `result` null where there is no such thing; null where the device would want to be asked for it, as for a

@@ -101,6 +101,7 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
     async converge() {
       throw new PlatformError('converge', 422, 'Proxmox VE has no shards')
     },
+    wouldConverge: async () => null,
     startVm: (vmId, host, key) => once(key, { vmId, target: host }, () => starting(api, vmId, host)),
     migrateVm: (vmId, { from, to }, key) => once(key, { vmId, target: to }, () => migration(api, vmId, from, to)),
     async effect(key) {

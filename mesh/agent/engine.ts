@@ -48,7 +48,7 @@ export async function ask<T>(
 /** Asks for a stream; the caller reads or destroys it. */
 export async function open(
   engine: Engine,
-  method: 'GET' | 'POST',
+  method: 'GET' | 'POST' | 'HEAD',
   path: string,
   signal: AbortSignal,
   body?: unknown,

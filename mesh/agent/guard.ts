@@ -60,7 +60,12 @@ export function rule(request: CapabilityRequest, at: Guarded): Ruling {
   if (weight.effect === 'refused') return no(weight.code ?? 'blocked', weight.reason, command)
   // A rehearsal happens in a copy that is thrown away: there is nothing yet that a person could approve.
   const effect = request.rehearse ? 'read' : weight.effect
-  const needed = whyGrant(weight, effect, at)
+  // Nor does it start the programs of a write: what it starts instead is held against the manifest where it does.
+  const needed = whyGrant(
+    request.rehearse && weight.effect === 'write' ? { ...weight, programs: [] } : weight,
+    effect,
+    at,
+  )
   if (request.grant === null) {
     if (needed) return { ...no('approval_required', needed, command), approval: 'required' }
 

@@ -21,7 +21,8 @@ export type Runner = {
   onStart?(pid: number): void
 }
 
-const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+/** Where a command's programs are looked for. */
+export const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** How often the memory of a group is summed up. */
 const watchMs = 500
 /** Output that is under way when the program has ended; what holds the pipe for longer is no part of it. */

@@ -44,7 +44,7 @@ export const dockerExec = defineSpec({
       .regex(/^[a-z_0-9][a-z0-9_:-]{0,63}$/, 'is not a user')
       .optional(),
   }),
-  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, privileged: true },
+  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, privileged: true, rehearses: true },
   proof: ofCommand,
   command: { field: 'argv', form: 'argv' },
   toArgs: present,

@@ -29,6 +29,7 @@ export const procKill = defineSpec({
     signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM'),
   }),
   ...{ effect: 'write', risk: 'high', reversible: false, inside: true, privileged: true, asked: true },
+  rehearses: true,
   toArgs: present,
   toOutput: same,
   summary: ({ pid, start_time, signal }: Kill) => `Send ${signal} to process ${pid} (started at ${start_time})`,

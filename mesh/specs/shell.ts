@@ -18,7 +18,7 @@ export const exec = defineSpec({
   capability: 'shell.exec',
   about: 'Run one program with its arguments on a device, without a shell: no pipes, redirects or globs.',
   input: z.strictObject({ argv, cwd: path.optional() }),
-  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true },
+  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, rehearses: true },
   proof: ofCommand,
   command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { argv: string[]; cwd?: string }) => inGuest(guest, by, input.argv, input.cwd),
@@ -33,7 +33,7 @@ export const shellEval = defineSpec({
   about:
     'Run a bash text on a device: pipes, redirects, here-documents. Only where exec and the other device tools do not do.',
   input: z.strictObject({ command: z.string().min(1).max(32_000), cwd: path.optional() }),
-  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, streams: true },
+  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, streams: true, rehearses: true },
   proof: ofCommand,
   command: { field: 'command', form: 'bash', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { command: string; cwd?: string }) =>

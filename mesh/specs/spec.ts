@@ -34,7 +34,7 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   inside?: boolean
   /** Its output is followed while it comes. */
   streams?: boolean
-  /** The device can try it in a throw-away copy. */
+  /** The device can tell beforehand what it would do: tried in a throw-away copy, or looked at where it would happen. */
   rehearses?: boolean
   /** What the agent of its host is asked for a guest without one; why it cannot be, in words, where that is so. */
   throughHost?(guest: string, by: 'docker' | 'pct', input: Input): Look | string

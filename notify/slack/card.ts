@@ -5,6 +5,7 @@ import type { Incident } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
 import { names, tellDown } from '../../domain/told-plan.ts'
+import { toldRehearsal } from '../../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../../domain/told-verification.ts'
 import { actions, context, header, linkButton, type SlackMessage, section, slackMessage } from './render.ts'
 
@@ -12,6 +13,7 @@ const maxArgumentChars = 2_900
 const maxReasonChars = 1_500
 const maxDryRunChars = 800
 const maxProofChars = 500
+const maxRehearsedLines = 12
 const maxTargets = 6
 
 const headings: Record<ApprovalStatus, string> = {
@@ -39,6 +41,7 @@ export function renderCard(approval: Approval, incident: Incident, url: string, 
     section(`Why: ${approval.reason.trim() || '(no reason given)'}`, maxReasonChars),
     section(tellProofOfWrite(approval.dryRun.proof), maxProofChars),
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
+    ...rehearsed(approval),
     ...staysDown(approval),
     ...(isPending ? [section(whoMay(approval, incident)), section(`Expires: ${minuteOf(approval.expiresAt)}`)] : []),
     ...(settled.length > 0 ? [section(settled.join('. '), slackLimits.section / 2)] : []),
@@ -53,6 +56,20 @@ export function renderCard(approval: Approval, incident: Incident, url: string, 
 function targetsOf({ targets }: Approval): string {
   const shown = targets.slice(0, maxTargets).map(resourceKey).join(', ') || 'no named target'
   return targets.length > maxTargets ? `${shown} and ${targets.length - maxTargets} more` : shown
+}
+
+/** The beginning of what was found out beforehand, and what was not tried; the card has all of it. */
+function rehearsed({ dryRun }: Approval): object[] {
+  const told = toldRehearsal(dryRun.details)
+  if (!told) return []
+  const lines = told.lines.slice(0, maxRehearsedLines)
+  const left = told.lines.length - lines.length
+  return [
+    ...(lines.length > 0
+      ? [section([...lines, ...(left > 0 ? [`and ${left} lines more`] : [])].join('\n'), maxDryRunChars)]
+      : []),
+    ...(told.untried.length > 0 ? [section(told.untried.join(' '), maxDryRunChars)] : []),
+  ]
 }
 
 /** Whom a plan leaves without a place: nobody agrees to that unread. */

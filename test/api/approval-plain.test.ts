@@ -70,6 +70,19 @@ test('of a plan it says who stays down before the steps, what is proved, and who
   expect(await shown({ ...plan, unplaced: ['vm-2'] })).toContain('&quot;unplaced&quot;')
 })
 
+test('a rehearsal is read line by line, and what was not tried stands apart from it', async () => {
+  const id = await anApproval()
+  const details = {
+    rehearsal: { told: ['<b>runs as user 7', 'would go: 2 files'], untried: ['make was not tried: no way is known.'] },
+  }
+  const dryRun = JSON.stringify({ possible: false, summary: 'run a text', details })
+  await api.owner.updateTable('approval').set({ dryRun }).where('id', '=', id).execute()
+  const { text } = await open(id, await signedIn('approver'))
+  expect(text).toContain('<pre dir="ltr">&lt;b&gt;runs as user 7\nwould go: 2 files</pre>')
+  expect(text).toContain('<li>make was not tried: no way is known.</li>')
+  expect(text).toContain('There is none for this action.')
+})
+
 test('who is not signed in reads nothing of it and can sign in with a token', async () => {
   const id = await anApproval()
   const closed = await open(id)

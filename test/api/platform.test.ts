@@ -104,6 +104,38 @@ test('a platform out of reach makes health unknown, and nothing is answered from
   expect((await api.get('/nodes/node-osl-1/health')).body).toMatchObject({ status: 'nominal' })
 })
 
+test('a dry run tells what a convergence would change, changes nothing, and is no answer to the order', async () => {
+  const begun = platform.begun.length
+  const [one, other] = platform.inventoryState.nodes.filter(({ shard }) => shard === 'db-osl-1')
+  Object.assign(one!, { status: 'nominal' })
+  Object.assign(other!, { status: 'critical' })
+  const told = {
+    ...{ dryRun: true, possible: true, detail: '1 of 2 nodes would change' },
+    nodes: [
+      { id: one!.id, changes: [] },
+      { id: other!.id, changes: ['restart its process'] },
+    ],
+  }
+  expect((await api.get('/shards/db-osl-1/converge?dry_run=true', { as: api.tokens.agent })).body).toEqual(told)
+  const asking = { body: reason, key: 'conv-dry', as: api.tokens.operator }
+  expect((await api.post('/shards/db-osl-1/converge?dry_run=true', asking)).body).toEqual(told)
+  expect(platform.begun).toHaveLength(begun)
+  expect((await api.post('/shards/db-osl-1/converge?dry_run=perhaps', asking)).status).toBe(422)
+  expect((await api.get('/shards/db-osl-1/converge')).status).toBe(422)
+  expect((await api.get('/shards/none/converge?dry_run=true')).status).toBe(404)
+  // The same key, now without: it is done.
+  expect((await api.post('/shards/db-osl-1/converge', asking)).body.detail).toBe('db-osl-1 is done')
+  expect(platform.begun).toHaveLength(begun + 1)
+})
+
+test('where the platform has no dry run, the answer says that nothing is known', async () => {
+  const { wouldConverge } = platform
+  platform.wouldConverge = async () => null
+  const { body } = await api.get('/shards/db-osl-1/converge?dry_run=true', { as: api.tokens.agent })
+  expect(body).toMatchObject({ possible: false, nodes: [], detail: 'The platform has no dry run of this.' })
+  platform.wouldConverge = wouldConverge
+})
+
 test('a shard is converged once per key, and what is read afterwards is what it became', async () => {
   const asking = { body: reason, key: 'conv-1', as: api.tokens.operator }
   const first = await api.post('/shards/db-osl-1/converge', asking)

@@ -27,6 +27,13 @@ export function scriptedPlatform(): ScriptedPlatform {
       write(id, key, () => {
         for (const node of platform.inventoryState.nodes) if (node.shard === id) Object.assign(node, nominal)
       }),
+    async wouldConverge(id) {
+      reach()
+      const ill = platform.inventoryState.nodes.filter(({ shard }) => shard === id)
+      return {
+        nodes: ill.map(({ id, status }) => ({ id, changes: status === 'nominal' ? [] : ['restart its process'] })),
+      }
+    },
     startVm: async (vm, host, key) => write(vm, key, () => move(vm, host)),
     migrateVm: async (vm, { to }, key) => write(vm, key, () => move(vm, to)),
     async effect(key) {

@@ -43,6 +43,14 @@ test('a card shows what moves where, why, the arguments and the expiry', async (
   expect((await run('approvals list')).stdout).toContain('  execute_migration: start 1 VM and migrate 1 VM')
 })
 
+test('a card tells a rehearsal line by line, and what was not tried', async () => {
+  const rehearsal = { told: ['runs as user 7', 'would go: 2 files'], untried: ['make was not tried: no way is known.'] }
+  const id = await planAsked('rehearsed', { possible: true, summary: 'run a text', details: { rehearsal } })
+  const { stdout } = await run(`approvals show ${id}`)
+  expect(stdout).toMatch(/^ +runs as user 7\n +would go: 2 files\n +not tried +make was not tried: no way is known\.$/m)
+  expect(stdout).not.toContain('"told"')
+})
+
 test('a card says first who stays down, then in which waves, what is proved, and whose death would now be worse', async () => {
   const details = {
     ...{ proposalId: 'prp_1', state: 'partial', migrations: 1, lowerBound: 1, proof: 'certificate' },

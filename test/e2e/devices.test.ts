@@ -122,7 +122,8 @@ test('a directory full of rotated logs is made room in after one yes, and the lo
   const node = 'node-web-ams-1b'
   await spine.lab.break('full_log', node)
   const asked = await spine.pendingApproval()
-  expect(asked).toMatchObject({ tool: 'exec', risk: 'high' })
+  expect(asked).toMatchObject({ tool: 'exec', risk: 'high', dryRun: { possible: true } })
+  expect(JSON.stringify(asked.dryRun)).toMatch(/would go: \d+ files, 0 directories, \d+ bytes/)
   const { argv } = asked.arguments as { argv: string[] }
   expect(argv.slice(0, 2)).toEqual(['rm', '--'])
   expect(argv.slice(2).every((file) => /\/nodes\/node-web-ams-1b\/log\/trace\.log\.\d+$/.test(file))).toBe(true)

@@ -139,6 +139,23 @@ test('a drifted configuration is named setting by setting and restored by a conv
   expect((await node('node-web-osl-1a')).reason).toBe('configuration drifted: maxAgeSeconds is 0, should be 60')
   const alert = await eventually('the alert', () => alertsNamed('config_drift')[0])
   expect(alert.labels.severity).toBe('info')
+  // Asked beforehand, it is told node by node, and nothing is changed.
+  const dryRun = async () =>
+    (
+      await fetch(`${lab.url}/v1/shards/web-osl-1/converge?dry_run=true`, {
+        headers: { authorization: `Bearer ${platformToken}` },
+      })
+    ).json()
+  expect(await dryRun()).toEqual({
+    nodes: [
+      {
+        id: 'node-web-osl-1a',
+        changes: ['restore its configuration (maxAgeSeconds is 0, should be 60)'],
+      },
+      { id: 'node-web-osl-1b', changes: [] },
+    ],
+  })
+  expect((await node('node-web-osl-1a')).reason).toContain('configuration drifted')
   const { answer } = await lab.write('restore', '/v1/shards/web-osl-1/converge')
   expect(answer.detail).toBe('node-web-osl-1a: configuration restored')
   expect(await failing('config_drift')).toEqual([])

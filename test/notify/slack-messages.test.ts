@@ -204,6 +204,16 @@ test('a question about a plan that has no place for all names who stays down', (
   expect(words(card())).not.toContain('stays down')
 })
 
+test('a question about a command shows the beginning of its rehearsal, and what was not tried', () => {
+  const told = Array.from({ length: 30 }, (_, at) => `fact ${at}`)
+  const details = { rehearsal: { told, untried: ['make was not tried.'] } }
+  const said = words(card({ dryRun: { possible: true, summary: 'run', details } }))
+  expect(said).toContain('fact 11')
+  expect(said).toContain('and 18 lines more')
+  expect(said).not.toContain('fact 12')
+  expect(said).toContain('make was not tried.')
+})
+
 /** Every kind of message with this text wherever a stranger's text can be. */
 function everyKind(text: string) {
   const asked = approval({
@@ -211,7 +221,10 @@ function everyKind(text: string) {
     tool: text,
     arguments: { command: text },
     targets: Array.from({ length: 20 }, () => ({ kind: 'host' as const, id: text })),
-    dryRun: { possible: true, summary: text, details: plan(text) },
+    dryRun: {
+      ...{ possible: true, summary: text },
+      details: { ...plan(text), rehearsal: { told: [text, text], untried: [text] }, notRehearsed: text },
+    },
     decisions: Array.from({ length: 4 }, () => ({ ...decision, decision: 'deny' as const, reason: text })),
   })
   const strange = incident({ title: text, resolution: text, resource: { kind: 'host', id: text } })

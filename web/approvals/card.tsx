@@ -1,4 +1,5 @@
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
+import { toldRehearsal } from '../../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../../domain/told-verification.ts'
 import { Heading } from '../heading.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
@@ -12,11 +13,13 @@ import { changes } from './changes.ts'
 import { Decide } from './decide.tsx'
 import { Changes } from './edit.tsx'
 import { Evidence } from './evidence.tsx'
+import { Rehearsal } from './rehearsal.tsx'
 
 /** Everything a person needs in order to decide, in the order they ask for it; the decision comes last. */
 export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
   const { tool, targets, dryRun, reversible } = approval
   const { proposalId } = dryRun.details
+  const rehearsal = toldRehearsal(dryRun.details)
   const named = targets.filter(({ kind }) => kind !== 'proposal')
   const main = (named.length > 0 ? named : targets).slice(0, 3)
   return (
@@ -87,16 +90,20 @@ export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
             <p className="wraps">
               <Inert text={capital(dryRun.summary)} />
             </p>
+            {rehearsal && <Rehearsal told={rehearsal} />}
             {typeof proposalId === 'string' && <PlanOfProposal id={proposalId} played />}
             {Object.keys(dryRun.details).length > 0 && (
-              <details open={typeof proposalId !== 'string'}>
+              <details open={typeof proposalId !== 'string' && rehearsal === null}>
                 <summary>Details as data</summary>
                 <Exact value={dryRun.details} label="Details of the dry run" />
               </details>
             )}
           </>
         ) : (
-          <p className="said wrong">There is none for this action: nobody knows beforehand what it will do.</p>
+          <>
+            <p className="said wrong">There is none for this action: nobody knows beforehand what it will do.</p>
+            {rehearsal && <Rehearsal told={rehearsal} />}
+          </>
         )}
       </section>
 

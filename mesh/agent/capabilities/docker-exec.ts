@@ -4,6 +4,7 @@ import { quote } from '../../../safety/command/quote.ts'
 import { readEnvironment } from '../../../safety/command/surroundings.ts'
 import type { DeviceCapability } from '../capability.ts'
 import { type Container, containerName, containerOf } from '../container.ts'
+import { rehearseInContainer } from '../container-rehearsal.ts'
 import { apart, ask, type Engine, lacksEngine, open } from '../engine.ts'
 import { collect } from '../output.ts'
 import { pids, processOf } from '../processes.ts'
@@ -39,6 +40,8 @@ export const dockerExec = (engine: Engine): DeviceCapability<z.infer<typeof args
   lacks: () => lacksEngine(engine),
   weigh: ({ argv, container }) =>
     weightOf(argvVerdict(argv, defaultDirectory, { canLook: false }), `in ${container}: ${argv.map(quote).join(' ')}`),
+  rehearse: ({ container, argv, user }, { signal }) =>
+    answered(signal, () => rehearseInContainer(engine, { container, argv, user }, signal)),
   run: ({ container, argv, user }, { manifest, signal, emit }) =>
     answered(signal, async () => {
       const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
+import { rehearseText } from '../command-rehearsal.ts'
 import { authorOf, identityOf } from '../repository.ts'
 import { find } from '../rights.ts'
 import { asRead, defaultDirectory, restsOf, textVerdict, weightOf } from '../verdict.ts'
@@ -33,10 +34,11 @@ export const evaluate: DeviceCapability<Args> = {
     })
     return outcomeOf(ended, text)
   },
-  /** Nothing is tried: it tells what keeps a read from running unasked just now, `{ unmet }`. */
+  /** Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be seen of it beforehand. */
   async rehearse({ text, cwd = defaultDirectory }: Args, context: CapabilityContext): Promise<Outcome> {
     const verdict = textVerdict(text, cwd, { secrets: context.hidden })
-    const unmet = verdict.verdict === 'run' ? await context.whyUnmet(restsOf(verdict, cwd)) : null
+    if (verdict.verdict !== 'run') return await rehearseText(text, cwd, context)
+    const unmet = await context.whyUnmet(restsOf(verdict, cwd))
     return { ok: true, result: { unmet }, truncated: false }
   },
 }

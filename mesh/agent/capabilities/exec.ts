@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { quote } from '../../../safety/command/quote.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
+import { rehearseArgv } from '../command-rehearsal.ts'
 import { authorOf, identityOf } from '../repository.ts'
 import { argvVerdict, asRead, defaultDirectory, restsOf, weightOf } from '../verdict.ts'
 import { outcomeOf } from './ended.ts'
@@ -43,10 +44,11 @@ export const exec: DeviceCapability<Args> = {
     })
     return outcomeOf(ended, command)
   },
-  /** Nothing is tried: it tells what keeps a read from running unasked just now, `{ unmet }`. */
+  /** Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be seen of it beforehand. */
   async rehearse({ argv, cwd = defaultDirectory }: Args, context: CapabilityContext): Promise<Outcome> {
     const verdict = argvVerdict(argv, cwd, { secrets: context.hidden })
-    const unmet = verdict.verdict === 'run' ? await context.whyUnmet(restsOf(verdict, cwd)) : null
+    if (verdict.verdict !== 'run') return await rehearseArgv(argv, cwd, context)
+    const unmet = await context.whyUnmet(restsOf(verdict, cwd))
     return { ok: true, result: { unmet }, truncated: false }
   },
 }

@@ -1,11 +1,13 @@
 import { z } from 'zod'
+import { redact } from '../../../safety/redact.ts'
 import type { CapabilityContext, DeviceCapability, Outcome, RunResult } from '../capability.ts'
 import { failed } from '../capability.ts'
 import { tail, whyNotDone } from '../programs.ts'
 import { answered, Refused } from '../refused.ts'
+import { rehearsed, restsOnLines } from '../rehearsed.ts'
 import { type Remote, remoteOf } from '../remote.ts'
 import { askSettings, bareAt, checkoutAt, inCheckout } from '../repository.ts'
-import { pathArgument, placed, weighChange } from '../roots.ts'
+import { type Place, pathArgument, placed, weighChange } from '../roots.ts'
 import { branchName, lacksGit } from './git.ts'
 
 const args = z.strictObject({
@@ -31,30 +33,90 @@ export const gitPush: DeviceCapability<z.infer<typeof args>> = {
     if (weight.effect === 'refused') return weight
     return { ...weight, reason: `pushes ${branch ?? 'the current branch'} of ${path} to ${remote}` }
   },
-  run: ({ path, remote, branch }, context) =>
+  run: (args, context) =>
     answered(context.signal, async () => {
-      const place = placed(path, context.manifest, context, 'change')
-      const settings = await checkoutAt(place, context)
-      const to = await targetOf(settings, remote, context)
-      const name = branch ?? (await currentBranch(place.path, context))
-      const commit = await inCheckout(place.path, ['rev-parse', '--verify', `refs/heads/${name}^{commit}`], context)
-      if (commit.exitCode !== 0) throw new Refused('not_found', `${place.path} has no branch ${name}`)
-
-      // The hooks of a repository on this machine would run as the agent.
-      const plain = to.kind === 'path' ? ['--receive-pack=git -c core.hooksPath=/dev/null receive-pack'] : []
-      const words = ['push', '--porcelain', '--no-verify', '--no-signed', ...plain, '--', to.url]
-      const ran = await inCheckout(place.path, [...words, `refs/heads/${name}:refs/heads/${name}`], context, {
-        local: to.kind === 'path',
-      })
+      const push = await whatToPush(args, context)
+      const { place, to, name, commit } = push
+      const ran = await pushed(push, [], context)
       const why = behind(ran, name) ?? whyNotDone('git push', ran)
       if (why) return why
       const result = {
-        ...{ path: place.path, remote, url: to.shown, branch: name, commit: commit.stdout.trim() },
+        ...{ path: place.path, remote: args.remote, url: to.shown, branch: name, commit },
         up_to_date: /^=\t/m.test(ran.stdout),
         output: tail(ran.stderr || ran.stdout),
       }
       return { ok: true, result, truncated: false }
     }),
+  /** A remote on this machine is asked by a push that sends nothing; another host is not called before somebody has agreed to that. */
+  rehearse: (args, context) =>
+    answered(context.signal, async () => {
+      const push = await whatToPush(args, context)
+      const { place, to, name, commit } = push
+      const told = [`branch ${name} of ${place.path} is at ${commit.slice(0, 12)}`, `goes to ${to.shown}`]
+      const rests = [name, commit, to.url]
+      if (to.kind === 'host') {
+        const since = await lastFetched(place.path, args.remote, name, context)
+        told.push(since ? `since the last fetch, at ${since.slice(0, 12)}:` : 'its newest commits:')
+        told.push(...(await commits(place.path, since ? `${since}..${commit}` : commit, context)))
+        const untried = [`The remote was not asked: ${to.shown} is called only after somebody has agreed.`]
+        return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false })
+      }
+      const ran = await pushed(push, ['--dry-run'], context)
+      const why = behind(ran, name) ?? whyNotDone('git push --dry-run', ran)
+      if (why) return why
+      // "<flag>\t<from>:<to>\t<summary>"
+      const [, flag = '', , summary = ''] = /^(.)\t(\S+)\t(.*)$/m.exec(ran.stdout) ?? []
+      const range = /^[0-9a-f]+\.\.[0-9a-f]+/.exec(summary)?.[0]
+      told.push(
+        flag === '=' ? 'the remote has all of it: nothing would be sent' : `the remote would change: ${summary}`,
+      )
+      if (flag !== '=') {
+        told.push(...(await commits(place.path, range ?? commit, context)))
+      }
+      return rehearsed({ told, untried: [], rests: restsOnLines([...rests, flag, summary]), tried: true })
+    }),
+}
+
+type Push = { place: Place; to: Remote; name: string; commit: string }
+
+async function whatToPush({ path, remote, branch }: z.infer<typeof args>, context: CapabilityContext): Promise<Push> {
+  const place = placed(path, context.manifest, context, 'change')
+  const settings = await checkoutAt(place, context)
+  const to = await targetOf(settings, remote, context)
+  const name = branch ?? (await currentBranch(place.path, context))
+  const commit = await inCheckout(place.path, ['rev-parse', '--verify', `refs/heads/${name}^{commit}`], context)
+  if (commit.exitCode !== 0) throw new Refused('not_found', `${place.path} has no branch ${name}`)
+  return { place, to, name, commit: commit.stdout.trim() }
+}
+
+function pushed({ place, to, name }: Push, more: readonly string[], context: CapabilityContext): Promise<RunResult> {
+  // The hooks of a repository on this machine would run as the agent.
+  const plain = to.kind === 'path' ? ['--receive-pack=git -c core.hooksPath=/dev/null receive-pack'] : []
+  const words = ['push', ...more, '--porcelain', '--no-verify', '--no-signed', ...plain, '--', to.url]
+  const local = to.kind === 'path'
+  return inCheckout(place.path, [...words, `refs/heads/${name}:refs/heads/${name}`], context, { local })
+}
+
+/** What git knows of the remote without asking it; null where it was never fetched. */
+async function lastFetched(
+  path: string,
+  remote: string,
+  name: string,
+  context: CapabilityContext,
+): Promise<string | null> {
+  const ref = `refs/remotes/${remote}/${name}^{commit}`
+  const { exitCode, stdout } = await inCheckout(path, ['rev-parse', '--verify', '--quiet', ref], context)
+  return exitCode === 0 ? stdout.trim() : null
+}
+
+/** The newest of them, a line each. */
+async function commits(path: string, range: string, context: CapabilityContext): Promise<string[]> {
+  const words = ['log', '--oneline', '--no-decorate', '--no-show-signature', '-n', '20', range, '--']
+  const { stdout } = await inCheckout(path, words, context)
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => `  ${redact(line)}`)
 }
 
 /** Pushed to by its address, which we have judged, and not by its name, which git would look up again. */

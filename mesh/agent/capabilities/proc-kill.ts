@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import type { DeviceCapability } from '../capability.ts'
-import { lineage, type Process, processOf } from '../processes.ts'
+import { processFacts, tellProcess } from '../process-facts.ts'
+import { type Process, processOf } from '../processes.ts'
 import { answered, errnoOf, Refused } from '../refused.ts'
+import { rehearsed, restsOnLines } from '../rehearsed.ts'
+import { whyNeverSignalled } from '../scope.ts'
 import { lacksProcesses } from './proc-list.ts'
 
 const args = z.strictObject({
@@ -15,41 +18,50 @@ type Args = z.infer<typeof args>
 const watchMs = 2_000
 
 /**
- * Sends one signal to one process: `{ pid, name, signal, ended }`, where `ended` says whether it was gone within two seconds. The
- * start time is read again right before. Node has no pidfd, so one race remains: the process ends and its pid is given to a new
- * one in the microseconds between that look and the signal, which takes a whole round of all pids.
+ * Sends one signal to one process of this device: `{ pid, name, signal, ended }`, where `ended` says whether it was gone within two
+ * seconds. The start time is read again right before. Node has no pidfd, so one race remains: the process ends and its pid is given to a
+ * new one in the microseconds between that look and the signal, which takes a whole round of all pids. The rehearsal tells what the
+ * process is, and rests on its being the same.
  */
 export const procKill: DeviceCapability<Args> = {
   capability: 'proc.kill',
   args,
   lacks: lacksProcesses,
   weigh: ({ pid, signal }) => {
-    const never = neverKilled(pid)
+    const never = whyNeverSignalled(pid)
     if (never) return { effect: 'refused', reason: never, command: null }
     return { effect: 'write', reason: `sends SIG${signal} to process ${pid}`, command: null }
   },
-  run: ({ pid, start_time, signal }, context) =>
+  run: (asked, context) =>
     answered(context.signal, async () => {
-      const never = neverKilled(pid)
-      if (never) throw new Refused('blocked', never)
-      const found = await processOf(pid)
-      if (!found) throw new Refused('not_found', `there is no process ${pid}`)
-      if (found.kernel_thread) throw new Refused('blocked', `${pid} is a thread of the kernel`)
-      if (found.state === 'Z') throw new Refused('conflict', `${pid} has ended already and waits for its parent`)
-      if (found.start_time !== start_time) {
-        throw new Refused('conflict', `${pid} is another process now: ${found.name}, started at ${found.start_time}`)
-      }
+      const { pid, start_time, signal } = asked
+      const found = meant(asked, await processOf(pid))
       send(found, signal)
       const ended = await endsWithin(found, context.signal)
       return { ok: true, result: { pid, start_time, name: found.name, signal, ended }, truncated: false }
     }),
+  rehearse: (asked, context) =>
+    answered(context.signal, async () => {
+      const facts = await processFacts(asked.pid)
+      const found = meant(asked, facts?.process ?? null)
+      const { user, service } = facts!
+      // Not on its command line, in which some programs show what they are doing.
+      const rests = restsOnLines([found.start_time, found.name, user, service ?? ''])
+      const untried = [`What it does with SIG${asked.signal} shows only when it gets it.`]
+      return rehearsed({ told: tellProcess(facts!), untried, rests, tried: false })
+    }),
 }
 
-/** Told from the number alone: the machine's first process, the agent, and all that the agent descends from. */
-function neverKilled(pid: number): string | null {
-  if (pid === 1) return 'process 1 is never signalled'
-  if (pid === process.pid) return `${pid} is the agent itself`
-  return lineage().includes(pid) ? `the agent runs below process ${pid}` : null
+/** The process that was named, if it still is that one and may be signalled; throws why not. */
+function meant({ pid, start_time }: Args, found: Process | null): Process {
+  const never = whyNeverSignalled(pid)
+  if (never) throw new Refused('blocked', never)
+  if (!found) throw new Refused('not_found', `there is no process ${pid}`)
+  if (found.kernel_thread) throw new Refused('blocked', `${pid} is a thread of the kernel`)
+  if (found.state === 'Z') throw new Refused('conflict', `${pid} has ended already and waits for its parent`)
+  if (found.start_time !== start_time)
+    throw new Refused('conflict', `${pid} is another process now: ${found.name}, started at ${found.start_time}`)
+  return found
 }
 
 function send({ pid, name }: Process, signal: Args['signal']): void {

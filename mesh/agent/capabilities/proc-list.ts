@@ -1,8 +1,8 @@
 import { access, readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { redactJson } from '../../../safety/redact.ts'
 import { stripText } from '../../../safety/strip.ts'
 import type { DeviceCapability } from '../capability.ts'
+import { shownCommand, userNames } from '../process-facts.ts'
 import { pids, processOf, statusField } from '../processes.ts'
 import { answered } from '../refused.ts'
 
@@ -11,8 +11,6 @@ const args = z.strictObject({
   name: z.string().min(1).max(200).optional(),
   limit: z.number().int().min(1).max(1_000).default(50),
 })
-
-const longestCommand = 500
 
 /** Running processes, the ones that used the most CPU first: `{ processes, total }`. Command lines come without their secrets. */
 export const procList: DeviceCapability<z.infer<typeof args>> = {
@@ -58,21 +56,10 @@ async function described(pid: number, users: ReadonlyMap<string, string>) {
       user: users.get(uid) ?? uid,
       kernel_thread,
       rss_bytes: Number(statusField(status, 'VmRSS')?.split(' ')[0] ?? 0) * 1024,
-      cmdline: shown(words),
+      cmdline: shownCommand(words),
     }
   } catch {
     // It ended between two looks.
     return null
   }
-}
-
-/** As words first, since `-p secret` is one only beside its flag. */
-function shown(words: string[]): string {
-  const text = stripText(redactJson(words, stripText).join(' '), { keepNewlines: false })
-  return text.length > longestCommand ? `${text.slice(0, longestCommand).toWellFormed()}…` : text
-}
-
-async function userNames(): Promise<Map<string, string>> {
-  const text = await readFile('/etc/passwd', 'utf8').catch(() => '')
-  return new Map(text.split('\n').map((line): [string, string] => [line.split(':')[2] ?? '', line.split(':')[0]!]))
 }

@@ -18,6 +18,7 @@ const api = useApi((db) => {
     platform: {
       inventory: (signal) => own().inventory(signal),
       converge: (shard, key) => own().converge(shard, key),
+      wouldConverge: (shard) => own().wouldConverge(shard),
       startVm: (vm, host, key) => own().startVm(vm, host, key),
       migrateVm: (vm, move, key) => own().migrateVm(vm, move, key),
       effect: (key) => own().effect(key),

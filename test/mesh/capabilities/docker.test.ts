@@ -21,6 +21,7 @@ let device: Device
 let server: Server
 let asked: string[]
 let execs: Record<string, unknown>[]
+let about: { Config?: object } & Record<string, unknown>
 let exit: { Running: boolean; ExitCode: number | null; Pid: number }
 let logs: (response: ServerResponse) => void
 let output: (response: ServerResponse) => void
@@ -38,6 +39,7 @@ beforeEach(async () => {
   device = deviceOf(join(place.path, 'state'), {})
   asked = []
   execs = []
+  about = {}
   exit = { Running: false, ExitCode: 0, Pid: 0 }
   logs = (response) => response.end()
   output = (response) => response.end()
@@ -58,7 +60,15 @@ async function engine(request: IncomingMessage, response: ServerResponse): Promi
   const { pathname } = new URL(request.url!, 'http://engine')
   if (pathname === '/_ping') return void response.writeHead(200, { 'content-type': 'text/plain' }).end('OK')
   if (pathname === '/containers/json') return json(200, listed)
-  if (pathname === '/containers/web/json') return json(200, { Id: web, Name: '/web', Config: { Tty: false } })
+  if (pathname === '/containers/web/json')
+    return json(200, { Id: web, Name: '/web', ...about, Config: { Tty: false, ...about.Config } })
+  if (request.method === 'HEAD' && pathname === `/containers/${web}/archive`) {
+    const path = new URL(request.url!, 'http://engine').searchParams.get('path')
+    if (path !== '/opt/bin/appctl') return void response.writeHead(404).end()
+    const stat = { name: 'appctl', size: 1234, mode: 493, mtime: '2026-01-02T03:04:05Z', linkTarget: '' }
+    const header = Buffer.from(JSON.stringify(stat)).toString('base64')
+    return void response.writeHead(200, { 'x-docker-container-path-stat': header }).end()
+  }
   if (pathname === '/containers/tty/json') return json(200, { Id: tty, Name: '/tty', Config: { Tty: true } })
   if (pathname === '/containers/broken/json') return json(500, { message: 'something \u001b[31mbroke' })
   if (/^\/containers\/(c|d){64}\/logs$/.test(pathname)) {
@@ -322,4 +332,40 @@ const real = (() => {
 
 ;(real ? test : test.skip)('an engine that really runs is spoken to', async () => {
   expect(await done(device, dockerOn(process.env.DOCKER_HOST).list, { all: true })).toHaveProperty('containers')
+})
+
+test('before a program runs in a container the card says which container, as whom, which file, and how it gets out', async () => {
+  about = {
+    ...{
+      Image: `sha256:${'a'.repeat(64)}`,
+      State: { Status: 'running', Running: true, StartedAt: '2026-02-03T04:05:06.7Z' },
+    },
+    Config: {
+      Image: 'shop:7',
+      User: 'app',
+      WorkingDir: '/srv',
+      Env: ['PATH=/bin:/opt/bin', 'DB_PASSWORD=hunter2hunter2'],
+    },
+    ...{ HostConfig: { Privileged: true }, Mounts: [{ Source: '/etc', Destination: '/host/etc', RW: true }] },
+  }
+  const asking = { container: 'web', argv: ['appctl', 'reload', '/etc/none'] }
+  const outcome = await ask(device, docker().exec, asking, { rehearse: true })
+  expect(outcome.result?.told).toEqual([
+    'container web (cccccccccccc) of shop:7, running since 2026-02-03 04:05:06 UTC',
+    'runs as user app in /srv',
+    'reaches out of the container: it is privileged, it may write /etc of the device as /host/etc',
+    'program appctl: /opt/bin/appctl, 1234 bytes, changed 2026-01-02 03:04:05',
+    '/etc/none: is not there',
+  ])
+  expect(outcome.result).toMatchObject({ tried: false, untried: [expect.stringContaining('Nothing was run')] })
+  expect(JSON.stringify(outcome)).not.toContain('hunter2')
+  expect(execs).toEqual([])
+  about.State = { Status: 'running', Running: true, StartedAt: '2026-02-04T04:05:06.7Z' }
+  expect((await ask(device, docker().exec, asking, { rehearse: true })).result?.rests_on).toBe(outcome.result?.rests_on)
+  about.Image = `sha256:${'b'.repeat(64)}`
+  expect((await ask(device, docker().exec, asking, { rehearse: true })).result?.rests_on).not.toBe(
+    outcome.result?.rests_on,
+  )
+  about.State = { Status: 'exited', Running: false }
+  expect(await ask(device, docker().exec, asking, { rehearse: true })).toMatchObject({ ok: false, code: 'conflict' })
 })

@@ -17,7 +17,7 @@ import { gitCommit } from '../../../mesh/agent/capabilities/git-commit.ts'
 import { gitPush } from '../../../mesh/agent/capabilities/git-push.ts'
 import { remoteOf } from '../../../mesh/agent/remote.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { type Device, deviceOf, done, fault, manifestOf } from './device.ts'
+import { ask, type Device, deviceOf, done, fault, manifestOf } from './device.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 let device: Device
@@ -348,4 +348,50 @@ test('git works in writable roots alone', () => {
   expect(gitCommit.weigh({ path: checkout, message: 'x' }, manifest).effect).toBe('refused')
   expect(gitPush.weigh({ path: '/etc', remote: 'origin' }, device.manifest)).toMatchObject({ code: 'outside_roots' })
   expect(gitCommit.weigh({ path: checkout, message: 'x' }, device.manifest).effect).toBe('write')
+})
+
+const rehearsedBy = async (...given: Parameters<typeof ask>) => {
+  const outcome = await ask(given[0], given[1], given[2], { rehearse: true })
+  if (!outcome.ok) throw new Error(outcome.message)
+  const { told, untried, tried, rests_on: rests } = outcome.result
+  return { said: (told as string[]).join('\n'), untried, tried, rests }
+}
+
+test('before a push the card says which commits would be sent, and nothing is sent', async () => {
+  const before = git(bare, 'rev-parse', 'main')
+  const nothing = await rehearsedBy(device, gitPush as never, { path: checkout, branch: 'main' })
+  expect(nothing).toMatchObject({ said: expect.stringContaining('nothing would be sent'), tried: true })
+  writeFileSync(join(checkout, 'other'), 'two\n')
+  git(checkout, 'commit', '--quiet', '--all', '--message=Second thoughts')
+  mkdirSync(join(bare, 'hooks'), { recursive: true })
+  writeFileSync(join(bare, 'hooks', 'pre-receive'), `#!/bin/sh\n: > ${at('hook-ran')}\n`, { mode: 0o755 })
+  const some = await rehearsedBy(device, gitPush as never, { path: checkout, branch: 'main' })
+  expect(some.said).toMatch(/the remote would change: [0-9a-f]+\.\.[0-9a-f]+\n {2}[0-9a-f]+ Second thoughts$/)
+  expect(some.rests).not.toBe(nothing.rests)
+  expect(git(bare, 'rev-parse', 'main')).toBe(before)
+  expect(existsSync(at('hook-ran'))).toBe(false)
+})
+
+test('another host is not called by a rehearsal, and the card says so', async () => {
+  git(checkout, 'remote', 'set-url', 'origin', 'https://git.example.org/x.git')
+  const push = await rehearsedBy(device, gitPush as never, { path: checkout, branch: 'main' })
+  expect(push).toMatchObject({ tried: false, untried: [expect.stringContaining('The remote was not asked')] })
+  const url = 'https://git.example.org/x.git'
+  const clone = await rehearsedBy(device, gitClone as never, { url, path: at('copy') })
+  expect(clone).toMatchObject({ tried: false, untried: [expect.stringContaining('was not asked')] })
+  expect(existsSync(at('copy'))).toBe(false)
+})
+
+test('before a clone of a repository on this device the card says where it would stand, and nothing is made', async () => {
+  const found = await rehearsedBy(device, gitClone as never, { url: bare, path: at('copy') })
+  expect(found.said).toContain(`would stand at ${head().slice(0, 12)}`)
+  expect(found.said).toContain('its branches: main ')
+  expect(readdirSync(root).sort()).toEqual(['conf', 'origin.git'])
+  const refused = await ask(
+    device,
+    gitClone as never,
+    { url: bare, path: at('copy'), branch: 'none' },
+    { rehearse: true },
+  )
+  expect(refused).toMatchObject({ ok: false, code: 'not_found' })
 })

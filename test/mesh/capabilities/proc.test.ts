@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, expect, test } from '@jest/globals'
 import { procKill } from '../../../mesh/agent/capabilities/proc-kill.ts'
 import { procList } from '../../../mesh/agent/capabilities/proc-list.ts'
 import { readStat } from '../../../mesh/agent/processes.ts'
-import { deviceOf, done, fault } from './device.ts'
+import { enclosureOf, type Standing, unitOf, whyOutside } from '../../../mesh/agent/scope.ts'
+import { ask, deviceOf, done, fault } from './device.ts'
 
 const device = deviceOf('/nowhere', {})
 const started: ChildProcess[] = []
@@ -133,4 +134,81 @@ test('the number of a thread names no process', async () => {
     .find((tid) => tid !== child.pid)!
   const asked = { pid: thread, start_time: startTime(thread) }
   expect(await fault(device, procKill, asked)).toMatchObject({ code: 'not_found' })
+})
+
+test('what is rehearsed is who the process is: its start, command line, user and service', async () => {
+  const child = await start('echo on; sleep 60; :', 'mysqldump', '--password', 'hunter2hunter2')
+  const asked = { pid: child.pid, start_time: startTime(child.pid) }
+  const outcome = await ask(device, procKill, asked, { rehearse: true })
+  const told = ((outcome.result?.told ?? []) as string[]).join('\n')
+  expect(told).toMatch(new RegExp(`^process ${child.pid} \\(bash\\) of user \\S+, below process ${process.pid}$`, 'm'))
+  expect(told).toMatch(/^started: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/m)
+  expect(told).toMatch(/^command line: bash -c .*mysqldump/m)
+  expect(told).toMatch(/^service: \S/m)
+  expect(told).not.toContain('hunter2')
+  expect(outcome.result?.untried).toEqual(['What it does with SIGTERM shows only when it gets it.'])
+  expect(child.exitCode ?? child.signalCode).toBeNull()
+  const earlier = String(BigInt(asked.start_time) - 1n)
+  const other = await ask(device, procKill, { ...asked, start_time: earlier }, { rehearse: true })
+  expect(other).toMatchObject({ ok: false, code: 'conflict' })
+})
+
+const inNamespace = spawnSync('unshare', ['--user', '--map-root-user', '--pid', '--fork', 'true']).status === 0
+
+;(inNamespace ? test : test.skip)('a process in another namespace of processes is refused', async () => {
+  const child = await start('unshare --user --map-root-user --pid --fork bash -c "echo on; sleep 60; :" in-a-namespace')
+  const inside = (await list({ name: 'in-a-namespace' })).find(({ ppid }) => ppid === child.pid)!
+  const asked = { pid: inside.pid, start_time: inside.start_time, signal: 'KILL' }
+  expect(await fault(device, procKill, asked)).toMatchObject({
+    code: 'blocked',
+    message: expect.stringContaining('another namespace of processes'),
+  })
+  expect(readFileSync(`/proc/${inside.pid}/stat`, 'utf8')).toContain('bash')
+})
+
+test.each([
+  ['0::/system.slice/nginx.service', null, 'nginx.service'],
+  ['0::/user.slice/user-1000.slice/user@1000.service/app.slice/job.scope', null, 'job.scope'],
+  [`0::/system.slice/docker-${'c'.repeat(64)}.scope`, 'c'.repeat(64), `docker-${'c'.repeat(64)}.scope`],
+  [`12:memory:/docker/${'c'.repeat(64)}`, 'c'.repeat(64), null],
+  [`0::/../${'c'.repeat(64)}`, 'c'.repeat(64), null],
+  ['0::/kubepods.slice/kubepods-burstable.slice/x', 'kubepods.slice', null],
+  ['0::/lxc/101/ns/init.scope', '101', 'init.scope'],
+  ['0::/lxc.payload.web/system.slice/x.service', 'web', 'x.service'],
+  ['0::/machine.slice/machine-qemu.scope/libvirt', 'machine-qemu.scope', 'machine-qemu.scope'],
+  ['0::/qemu.slice/100.scope', '100.scope', '100.scope'],
+  ['0::/machine.slice/libpod-conmon.scope', 'libpod-conmon.scope', 'libpod-conmon.scope'],
+  ['0::/', null, null],
+])('the control group %s belongs to container or guest %s, service %s', (group, enclosure, unit) => {
+  expect([enclosureOf([group]), unitOf([group])]).toEqual([enclosure, unit])
+})
+
+test('a process of a container or guest is refused, and so are the services of Nightshift', () => {
+  const of = (changes: Partial<Standing>): Standing => ({
+    ...{ cgroups: ['0::/system.slice/x.service'], numbers: ['7'], namespace: 'pid:[1]', words: ['x'], name: 'x' },
+    ...changes,
+  })
+  const container = (letter: string) => [`0::/docker/${letter.repeat(64)}`]
+  const why = (found: Partial<Standing>, own: Partial<Standing> = {}) => whyOutside(of(found), of(own))
+  expect(why({})).toBeNull()
+  expect(why({ cgroups: container('c') })).toContain('a container or guest')
+  expect(why({ cgroups: container('c') }, { cgroups: container('d') })).toContain('a container or guest')
+  // An agent in a container: its own processes, and those of the machine it is given.
+  expect(why({ cgroups: container('c') }, { cgroups: container('c') })).toBeNull()
+  expect(why({}, { cgroups: container('c') })).toBeNull()
+  expect(why({ numbers: ['700', '1'] })).toContain('namespace')
+  expect(why({ namespace: 'pid:[2]' })).toContain('namespace')
+  for (const words of [
+    ['/usr/bin/node', '--disable-warning=ExperimentalWarning', '/opt/nightshift/cli/main.ts', 'worker'],
+    ['node', '/usr/local/bin/nightshift', 'mesh', 'agent'],
+    ['/usr/local/bin/nightshift', 'api'],
+  ])
+    expect([words, why({ words })]).toEqual([words, 'is one of the services of Nightshift'])
+  expect(why({ cgroups: ['0::/system.slice/nightshift-worker.service'] })).toBe('is one of the services of Nightshift')
+  for (const words of [
+    ['psql', 'nightshift'],
+    ['tail', '/var/log/nightshift'],
+    ['node', 'server.js', 'nightshift'],
+  ])
+    expect([words, why({ words })]).toEqual([words, null])
 })

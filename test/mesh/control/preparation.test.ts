@@ -6,7 +6,7 @@ import { agentActor } from '../../../domain/event.ts'
 import { announced, approvedBySomebody, asked, consumed } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { enrolled, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
-import { proposed as proposedCall } from './proposed.ts'
+import { prepared, proposed as proposedCall } from './proposed.ts'
 import type { ScriptedDevice } from './scripted-device.ts'
 
 const api = useMeshApi()
@@ -141,6 +141,19 @@ test('a VM without an agent is reached through that of its host, and what cannot
   expect([file.status, file.body.code]).toEqual([424, 'capability_unavailable'])
   const lone = await api.post('/devices/vm-2/calls', { body: { capability: 'shell.exec', args: { argv: ['uptime'] } } })
   expect([lone.status, lone.body.detail]).toEqual([424, expect.stringContaining('vm vm-2 has no agent')])
+})
+
+test('a container that is a guest of the inventory is touched as that guest, too, and another one is not', async () => {
+  const args = (container: string) => ({ on: 'host-osl-1', container, argv: ['nginx', '-s', 'reload'] })
+  const touches = async (container: string) => {
+    const found = await prepared(api, 'docker_exec', { ...args(container), reason: 'because' })
+    return found?.targets
+  }
+  const on = { kind: 'host', id: 'host-osl-1' }
+  expect(await touches('vm-1')).toEqual([on, { kind: 'vm', id: 'vm-1' }])
+  // It runs on another host: this container only has its name.
+  expect(await touches('vm-2')).toEqual([on])
+  expect(await touches('web')).toEqual([on])
 })
 
 test('what was promised is looked at on the device: a killed process is gone, a file holds what was written', async () => {

@@ -1,0 +1,257 @@
+import { basename, resolve } from 'node:path'
+import { parse, type Simple, type Tree } from '../../safety/command/parse.ts'
+import { quote } from '../../safety/command/quote.ts'
+import { redact } from '../../safety/redact.ts'
+import type { CapabilityContext, Outcome } from './capability.ts'
+import { dryRunOf, dryRuns } from './dry-runs.ts'
+import { homeOf } from './home.ts'
+import { fileFacts, patiently, programFacts, treeFacts, whyNotLooked } from './named-files.ts'
+import { processFacts, tellProcess } from './process-facts.ts'
+import { Refused } from './refused.ts'
+import { type Rehearsed, rehearsed, restsOnLines } from './rehearsed.ts'
+import { whyNeverSignalled } from './scope.ts'
+import { argvVerdict, asRead, restsOf } from './verdict.ts'
+
+/** A card shows no more commands, files and lines of output than these. */
+const mostCommands = 8
+const mostFiles = 12
+const mostLines = 25
+/** After this no further look is begun, since the run waits for the card. */
+const budgetMs = 8_000
+
+/** One command whose words are known before it runs. */
+type Planned = { words: string[]; targets: string[] }
+
+/** A program with its words. */
+export function rehearseArgv(argv: readonly string[], cwd: string, context: CapabilityContext): Promise<Outcome> {
+  return rehearse([{ words: [...argv], targets: [] }], [], cwd, context)
+}
+
+/** A text for bash: each command that stands in it plainly. */
+export function rehearseText(text: string, cwd: string, context: CapabilityContext): Promise<Outcome> {
+  const tree = parse(text)
+  if (!tree || tree.error !== null)
+    return rehearse([], ['The text cannot be read beforehand: nothing of it was tried.'], cwd, context)
+  if (renames(tree))
+    return rehearse([], ['The text changes which program a name means: nothing of it was tried.'], cwd, context)
+  const untried: string[] = []
+  if (tree.nested.length > 0) untried.push('What stands in loops, groups, functions and substitutions was not tried.')
+  const plain = tree.pipelines.flat().filter((each) => each.words.length > 0 || each.redirections.length > 0)
+  // Where a text goes elsewhere, its relative names mean something else than here.
+  const moves = plain.some(({ words }) =>
+    /^(?:cd|pushd|popd|source|\.|eval|exec|set|shopt)$/.test(words[0]?.text ?? ''),
+  )
+  const planned = plain.flatMap((each) => {
+    const found = plannedOf(each)
+    if (typeof found === 'string') untried.push(found)
+    else if (moves && isRelative(found)) untried.push(notTried(found, 'the text changes where it runs'))
+    else return [found]
+    return []
+  })
+  if (planned.length > mostCommands)
+    untried.push(`Of ${planned.length} commands, the first ${mostCommands} were looked at.`)
+  return rehearse(planned.slice(0, mostCommands), untried, cwd, context)
+}
+
+/** A function, an alias or another path of commands: its own names mean something else than here. */
+const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
+  shapes.some(({ shape }) => shape === 'function') ||
+  [...pipelines, ...nested]
+    .flat()
+    .some(
+      ({ words, assignments }) =>
+        (words.length === 0 && assignments.length > 0) ||
+        /^(?:alias|export|declare|typeset|hash|enable|readonly)$/.test(words[0]?.text ?? ''),
+    )
+
+function plannedOf({ words, redirections, assignments }: Simple): Planned | string {
+  const unknown = words.find((word) => !word.literal)
+  const shown = quote(words[0]?.text ?? '').slice(0, 80)
+  if (assignments.length > 0) return `${shown} was not tried: it is given variables of the text.`
+  if (redirections.some(({ operator, target }) => operator.includes('>') && !target.literal))
+    return `${shown} was not tried: where its output goes is known only when it runs.`
+  if (unknown) return `${shown} was not tried: what ${unknown.text.slice(0, 80)} stands for is known only when it runs.`
+  const targets = redirections
+    .filter(
+      ({ operator, target }) =>
+        operator.includes('>') &&
+        target.literal &&
+        !/^(?:\d+|-|\/dev\/(?:null|stdout|stderr|tty|full|zero))$/.test(target.text),
+    )
+    .map(({ target }) => target.text)
+  return { words: words.map(({ text }) => text), targets }
+}
+
+const isRelative = ({ words, targets }: Planned): boolean =>
+  [...words.slice(1), ...targets].some((word) => !word.startsWith('/') && !word.startsWith('-'))
+
+const notTried = ({ words }: Planned, why: string): string =>
+  `${quote(words[0] ?? '').slice(0, 80)} was not tried: ${why}.`
+
+/** What bash does itself, and nothing lasts of it. */
+const builtins = new Set(
+  'cd pushd popd echo printf true false test [ unset read wait exit : umask ulimit shift return local declare type'.split(
+    ' ',
+  ),
+)
+
+async function rehearse(
+  planned: readonly Planned[],
+  untried: readonly string[],
+  cwd: string,
+  context: CapabilityContext,
+): Promise<Outcome> {
+  const told = [`runs as ${userOf()} in ${cwd}`]
+  const rests = [cwd]
+  const programs = [...new Set(planned.flatMap(({ words }) => words[0] ?? []))].filter((word) => !builtins.has(word))
+  const files = [...new Set(planned.flatMap((each) => namedFiles(each, cwd)))].slice(0, mostFiles)
+  for (const fact of [...(await programFacts(programs, cwd, context)), ...(await fileFacts(files, context))]) {
+    told.push(fact.told)
+    rests.push(fact.rests)
+  }
+  const left = [...untried]
+  // What is left out below keeps all of it from having been tried.
+  let isWhole = untried.length === 0
+  let tried = false
+  const untilMs = performance.now() + budgetMs
+  for (const each of planned) {
+    for (const target of each.targets) left.push(`What is written to ${target.slice(0, 200)} was not tried.`)
+    isWhole &&= each.targets.length === 0
+    if (each.words.length === 0) continue
+    const found = performance.now() < untilMs ? await tryOrSay(each, cwd, context) : notTried(each, 'the time was over')
+    if (typeof found === 'string') {
+      left.push(found)
+      isWhole = false
+    } else {
+      told.push(...found.told)
+      left.push(...found.untried)
+      rests.push(found.rests)
+      tried ||= found.tried
+      isWhole &&= found.tried || found.untried.length === 0
+    }
+  }
+  if (planned.length > 1) left.push('Each command was looked at by itself, with everything as it is before the first.')
+  return rehearsed({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
+}
+
+function userOf(): string {
+  const home = homeOf()
+  return `user ${process.getuid?.() ?? '?'} (home ${home})`
+}
+
+/** Behind a link, the directory above is another one than the words say. */
+const climbs = (word: string): boolean => word.split('/').includes('..')
+
+const takesFiles = new Set(
+  'rm rmdir unlink shred mv cp ln install chmod chown chgrp truncate tee sed touch mkdir gzip gunzip xz bzip2 cat'.split(
+    ' ',
+  ),
+)
+
+function namedFiles({ words: [first = '', ...rest], targets }: Planned, cwd: string): string[] {
+  const isFile = (word: string) =>
+    /^(?:\/|\.\.?\/)/.test(word) || (takesFiles.has(basename(first)) && !word.startsWith('-') && /[./]/.test(word))
+  const values = rest.flatMap((word) => /^(?:-{1,2}[\w-]+|[a-z]+)=((?:\/|\.\.?\/).*)$/.exec(word)?.[1] ?? word)
+  const named = values.filter((word) => isFile(word) && word.length < 1_000 && !climbs(word) && !/[\n\0]/.test(word))
+  return [...named, ...targets].map((word) => resolve(cwd, word))
+}
+
+/** What goes wrong with a look is no reason not to ask about the command. */
+async function tryOrSay(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+  try {
+    return await tryOne(planned, cwd, context)
+  } catch (error) {
+    if (context.signal.aborted) throw error
+    return notTried(planned, error instanceof Refused ? error.message.replace(/\.$/, '') : 'it could not be looked at')
+  }
+}
+
+/** What one command would do, as far as that can be seen beforehand; why not, in a sentence. */
+async function tryOne(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+  const { words } = planned
+  const name = basename(words[0]!)
+  const verdict = argvVerdict(words, cwd, { secrets: context.hidden })
+  if (verdict.effect === 'read' || builtins.has(name)) return { told: [], untried: [], rests: '', tried: false }
+  if (name === 'rm' || name === 'rmdir' || name === 'unlink' || name === 'shred')
+    return tryRemoval(planned, cwd, context)
+  if (name === 'kill') return tryKill(planned)
+  const found = dryRunOf(name, words, cwd, context.hidden)
+  if (!found) {
+    const known = dryRuns.has(name)
+      ? 'these words have no form that is known to change nothing'
+      : `no way is known to try ${quote(name).slice(0, 80)} that changes nothing`
+    return notTried(planned, known)
+  }
+  const { row, argv } = found
+  const secret = argv
+    .slice(1)
+    .map((word) => resolve(cwd, word))
+    .find((path) => whyNotLooked(path, context.hidden) !== null)
+  if (secret !== undefined) return notTried(planned, `${secret} is not shown unasked`)
+  const { auto_approve } = context.manifest
+  if (auto_approve.length > 0 && !auto_approve.includes(argv[0]!))
+    return notTried(planned, `the manifest does not let ${argv[0]} run unasked`)
+  const looked = argvVerdict(argv, cwd, { secrets: context.hidden })
+  const unmet = row.kind !== 'tries' ? await context.whyUnmet(restsOf(looked, cwd)) : null
+  if (unmet !== null) return notTried(planned, unmet)
+  const read = row.kind !== 'tries' ? asRead(looked) : { confine: 'read' as const, env: { LC_ALL: 'C.UTF-8' } }
+  const ran = await context.run(patiently(argv), { cwd, ...read })
+  const shown = argv.map(quote).join(' ')
+  if (ran.stoppedBy !== null || ran.exitCode === 124)
+    return notTried(planned, `${shown} did not end in time or said too much`)
+  const lines = redact(ran.stdout + ran.stderr)
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== '')
+  const more = lines.length > mostLines ? [`  … and ${lines.length - mostLines} lines more`] : []
+  const said = ran.exitCode === 0 ? '' : `, which ended with ${ran.exitCode ?? ran.signal}`
+  const told = [
+    `${shown}${said}${lines.length === 0 ? ' says nothing' : ' says:'}`,
+    ...lines.slice(0, mostLines).map((line) => `  ${line}`),
+    ...more,
+  ]
+  const kept = lines.flatMap((line) => (row.rests ? (row.rests(line) ?? []) : line))
+  const untried = row.kind === 'shows' ? [notTried(planned, 'what is shown is how it is now')] : []
+  return {
+    told,
+    untried,
+    rests: restsOnLines([String(ran.exitCode), ...kept]),
+    tried: row.kind !== 'shows' && ran.exitCode === 0,
+  }
+}
+
+async function tryRemoval(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+  const at = planned.words.indexOf('--')
+  const operands = planned.words.slice(1).filter((word, index) => !/^-./.test(word) || (at >= 0 && index >= at))
+  const names = operands.filter((word) => word !== '--')
+  if (names.some(climbs)) return notTried(planned, 'it names a file through a directory above')
+  const paths = names.map((word) => resolve(cwd, word))
+  const found = paths.length === 0 ? null : await treeFacts(paths, context)
+  if (!found) return notTried(planned, 'what it names is not shown unasked')
+  return { told: found.told, untried: [], rests: restsOnLines(found.rests), tried: true }
+}
+
+async function tryKill(planned: Planned): Promise<Rehearsed | string> {
+  const pids = planned.words
+    .slice(1)
+    .filter((word) => /^\d{1,7}$/.test(word))
+    .slice(0, 4)
+  if (pids.length === 0) return notTried(planned, 'it names no process by its number')
+  const told: string[] = []
+  const rests: string[] = []
+  for (const pid of pids.map(Number)) {
+    const facts = await processFacts(pid)
+    const never = whyNeverSignalled(pid)
+    told.push(
+      ...(facts ? tellProcess(facts) : [`there is no process ${pid}`]),
+      ...(never ? [`proc_kill would refuse: ${never}`] : []),
+    )
+    rests.push(facts ? `${pid} ${facts.process.start_time} ${facts.user}` : `${pid} absent`)
+  }
+  return {
+    told,
+    untried: [notTried(planned, 'what a signal does shows only when it is sent')],
+    rests: restsOnLines(rests),
+    tried: false,
+  }
+}

@@ -1,0 +1,130 @@
+import { posix } from 'node:path'
+import { stripText } from '../../safety/strip.ts'
+import { heldAt } from '../held.ts'
+import type { Outcome } from './capability.ts'
+import { ask, type Engine, open } from './engine.ts'
+import { isFilled } from './named-files.ts'
+import { Refused } from './refused.ts'
+import { rehearsed, restsOnLines } from './rehearsed.ts'
+
+type Inspected = {
+  Id: string
+  Name: string
+  Image?: string
+  Config: { Image?: string; User?: string; WorkingDir?: string; Env?: string[] | null }
+  State?: { Status?: string; Running?: boolean; Paused?: boolean; StartedAt?: string }
+  HostConfig?: { Privileged?: boolean; PidMode?: string; NetworkMode?: string }
+  Mounts?: { Source?: string; Destination?: string; RW?: boolean }[]
+}
+
+type Asked = { container: string; argv: readonly string[]; user?: string }
+
+/** A card shows no more files than these. */
+const mostFiles = 8
+const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/**
+ * What can be told of a program in a container without running anything there: the container itself, as whom the program runs, and the
+ * files it names, which the engine describes from outside. The container is looked up by its name once, and the decision rests on its id.
+ */
+export async function rehearseInContainer(engine: Engine, asked: Asked, signal: AbortSignal): Promise<Outcome> {
+  const name = encodeURIComponent(asked.container)
+  const found = await ask<Inspected>(engine, 'GET', `/containers/${name}/json`, signal)
+  const { Config: config, State: state = {}, HostConfig: host = {} } = found
+  if (state.Running === false)
+    throw new Refused('conflict', `container ${asked.container} does not run: it is ${state.Status}`)
+  const user = asked.user ?? (config.User || 'root')
+  const directory = config.WorkingDir || '/'
+  const image = config.Image ?? found.Image ?? 'an unknown image'
+  const told = [
+    `container ${found.Name.replace(/^\//, '')} (${found.Id.slice(0, 12)}) of ${image}, ${state.Status ?? 'state unknown'}${since(state)}`,
+    `runs as user ${user} in ${directory}`,
+    ...reachOf(found),
+  ]
+  const rests = [
+    found.Id,
+    found.Image ?? '',
+    user,
+    directory,
+    String(host.Privileged ?? false),
+    String(state.Paused ?? false),
+  ]
+  const program = await programIn(engine, found, asked.argv[0] ?? '', directory, signal)
+  told.push(
+    program
+      ? `program ${asked.argv[0]}: ${program.told}`
+      : `program ${asked.argv[0]}: is not there, so it would not start`,
+  )
+  rests.push(program?.rests ?? 'absent')
+  const files = asked.argv
+    .slice(1)
+    .filter((word) => /^(?:\/|\.\.?\/)/.test(word) && heldAt(posix.resolve(directory, word)) === null)
+  for (const word of files.slice(0, mostFiles)) {
+    const fact = await fileIn(engine, found.Id, posix.resolve(directory, word), signal)
+    told.push(fact?.told ?? `${word}: is not there`)
+    rests.push(fact?.rests ?? `${word} absent`)
+  }
+  const untried = ['Nothing was run in the container: what the program would do there was not tried.']
+  const container = stripText(found.Name.replace(/^\//, ''), { keepNewlines: false })
+  return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false }, { container })
+}
+
+const since = ({ StartedAt }: NonNullable<Inspected['State']>): string =>
+  StartedAt ? ` since ${StartedAt.slice(0, 19).replace('T', ' ')} UTC` : ''
+
+/** How what runs in it gets out of it: a person agrees to that, too. */
+function reachOf({ HostConfig: host = {}, Mounts: mounts = [] }: Inspected): string[] {
+  const ways = [
+    ...(host.Privileged ? ['it is privileged'] : []),
+    ...(host.PidMode === 'host' ? ["it sees the device's processes"] : []),
+    ...(host.NetworkMode === 'host' ? ["it has the device's network"] : []),
+    ...mounts
+      .filter(
+        ({ RW, Source = '' }) =>
+          RW !== false && /^\/(?:$|etc|var\/run|run|root|home|proc|sys|dev|boot|usr)(?:\/|$)/.test(Source),
+      )
+      .map(({ Source, Destination }) => `it may write ${Source} of the device as ${Destination}`),
+  ]
+  return ways.length === 0 ? [] : [`reaches out of the container: ${ways.join(', ')}`]
+}
+
+async function programIn(
+  engine: Engine,
+  { Id, Config }: Inspected,
+  word: string,
+  directory: string,
+  signal: AbortSignal,
+) {
+  const path = Config.Env?.find((each) => each.startsWith('PATH='))?.slice('PATH='.length) ?? usualPath
+  const places = word.includes('/')
+    ? [posix.resolve(directory, word)]
+    : path.split(':').map((each) => posix.join(each, word))
+  for (const place of places.slice(0, 20)) {
+    const fact = await fileIn(engine, Id, place, signal)
+    if (fact) return fact
+  }
+  return null
+}
+
+type PathStat = { name: string; size: number; mode: number; mtime: string; linkTarget: string }
+
+/** The engine tells of a path in a header, and copies nothing for that. Null where nothing is there. */
+async function fileIn(engine: Engine, id: string, path: string, signal: AbortSignal) {
+  try {
+    const answer = await open(engine, 'HEAD', `/containers/${id}/archive?path=${encodeURIComponent(path)}`, signal)
+    answer.resume()
+    const header = String(answer.headers['x-docker-container-path-stat'] ?? '')
+    const { size, mtime, mode, linkTarget } = JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as PathStat
+    const target = stripText(linkTarget ?? '', { keepNewlines: false }).slice(0, 200)
+    const to = target ? ` (a link to ${target})` : ''
+    const content = isFilled(path) ? '' : `${size} ${mtime}`
+    const changed = String(mtime).slice(0, 19).replace('T', ' ')
+    return {
+      told: `${path}${to}, ${size} bytes, changed ${changed}`,
+      rests: `${path} ${target} ${mode} ${content}`,
+    }
+  } catch (error) {
+    if (signal.aborted) throw error
+    return null
+  }
+}

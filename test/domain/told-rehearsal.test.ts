@@ -1,0 +1,32 @@
+import { expect, test } from '@jest/globals'
+import { toldRehearsal } from '../../domain/told-rehearsal.ts'
+
+test('a rehearsal is read line by line: what was found, the diff, the checks, and what was not tried', () => {
+  const rehearsal = {
+    ...{ told: ['runs as user 7'], untried: ['make was not tried: no way is known.'], tried: false },
+    ...{ diff: '-a\n+b\n', checks: [{ argv: ['nginx', '-t'], exit_code: 1, output: 'no\n' }], truncated: true },
+  }
+  expect(toldRehearsal({ rehearsal })).toEqual({
+    lines: ['runs as user 7', '-a', '+b', 'check nginx -t ended with 1', '  no', 'This is not all of it.'],
+    untried: ['make was not tried: no way is known.'],
+  })
+})
+
+test('that nothing would change is told only of what was tried in a copy', () => {
+  expect(toldRehearsal({ rehearsal: { diff: '', checks: [], would_change: false } })?.lines).toEqual([
+    'Tried in a copy: it would change nothing.',
+  ])
+  expect(toldRehearsal({ rehearsal: { told: [], untried: ['It was not tried.'] } })).toEqual({
+    lines: [],
+    untried: ['It was not tried.'],
+  })
+})
+
+test('why there is none is a sentence, and what is no rehearsal is left to be shown as it is', () => {
+  expect(toldRehearsal({ notRehearsed: 'it cannot be rehearsed' })).toEqual({
+    lines: [],
+    untried: ['Not rehearsed: it cannot be rehearsed'],
+  })
+  expect(toldRehearsal({ steps: [] })).toBeNull()
+  expect(toldRehearsal({ rehearsal: { told: 'not lines' } })).toBeNull()
+})
