@@ -35,8 +35,11 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
   if (renames(tree))
     return rehearse([], ['The text changes which program a name means: nothing of it was tried.'], cwd, context)
   const untried: string[] = []
-  if (tree.nested.length > 0) untried.push('What stands in loops, groups, functions and substitutions was not tried.')
-  const plain = tree.pipelines.flat().filter((each) => each.words.length > 0 || each.redirections.length > 0)
+  if (tree.nested.length > 0 || tree.pipelines.flat().some(({ isInside }) => isInside))
+    untried.push('What stands in loops, groups, functions and substitutions was not tried.')
+  const plain = tree.pipelines
+    .flat()
+    .filter((each) => !each.isInside && (each.words.length > 0 || each.redirections.length > 0))
   // Where a text goes elsewhere, its relative names mean something else than here.
   const moves = plain.some(({ words }) =>
     /^(?:cd|pushd|popd|source|\.|eval|exec|set|shopt)$/.test(words[0]?.text ?? ''),

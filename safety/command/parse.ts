@@ -34,6 +34,7 @@ export function parse(source: string, constants: Constants = noConstants()): Tre
     isFed: false,
     rounds: new Map(),
     unrolled: 0,
+    depth: 0,
   }
   try {
     visit(parseBash(source), source, tree, false)
@@ -91,7 +92,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     case 'Elif':
       // What is inside runs, some of it or all of it: each command is judged as one that does.
       if (nested) visitOther(node, source, tree)
-      else forEachChild(node, (child) => visit(child, source, tree, false))
+      else inside(tree, () => forEachChild(node, (child) => visit(child, source, tree, false)))
       return
     case 'For':
       if (nested || !visitRounds(node, source, tree)) visitOther(node, source, tree)
@@ -99,6 +100,12 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     default:
       visitOther(node, source, tree)
   }
+}
+
+function inside(tree: Tree, read: () => void): void {
+  tree.depth += 1
+  read()
+  tree.depth -= 1
 }
 
 /** More rounds of a loop, and more commands in all its rounds, are not written out. */
@@ -115,7 +122,7 @@ function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string,
   for (const value of values) {
     tree.rounds.set(name, value)
     remember(tree.constants, name, [value])
-    visit(node.body, source, tree, false)
+    inside(tree, () => visit(node.body, source, tree, false))
     tree.unrolled += 1
   }
   tree.rounds.delete(name)
@@ -191,6 +198,7 @@ const emptySimple = (tree: Tree): Simple => ({
   input: null,
   isFed: tree.isFed,
   guesses: [],
+  isInside: tree.depth > 0,
   start: -1,
   end: -1,
 })

@@ -58,6 +58,8 @@ export type Simple = {
   isFed: boolean
   /** The words as the shell will make them, where they are not plain and the text says enough: for the hard list. */
   guesses: Word[][]
+  /** It stands in a group, a condition or a loop: it may run never, once or often. */
+  isInside: boolean
   /** Where it stands in the source. Meaningless for nested ones. */
   start: number
   end: number
@@ -81,4 +83,6 @@ export type Tree = {
   rounds: Map<string, string>
   /** Commands inside loops, which stand in the tree once for each round. */
   unrolled: number
+  /** How many groups, conditions and loops are open round what is read. */
+  depth: number
 }
