@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Approval, denialCategory, type Evidence, tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
+import { hiddenCharacter, nameOfCharacter } from '../domain/hidden-characters.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
 import { tellProofOfWrite } from '../domain/told-verification.ts'
 import { escapeHtml } from './escape-html.ts'
@@ -50,7 +51,7 @@ export function plainApproval(
     'Approval',
     `${told(asked.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : '<b>cannot be undone</b>'}; ${approval.approvals} of ${approval.required} approvals given</p>${downHtml(planOfDryRun(dryRun.details))}
-<h2>Exact arguments</h2><pre dir="ltr">${text(JSON.stringify(approval.arguments, null, 2))}</pre>
+<h2>Exact arguments</h2>${exact(approval.arguments)}
 <h2>Why</h2><p>${text(approval.reason)}</p>${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>What will prove it</h2>${proofHtml(approval)}
 <h2>Dry run</h2>${dryRunHtml(approval)}
@@ -76,7 +77,7 @@ function proofHtml({ dryRun: { proof } }: Approval): string {
 function dryRunHtml({ dryRun }: Approval): string {
   if (!dryRun.possible) return '<p><b>There is none for this action.</b></p>'
   const plan = planOfDryRun(dryRun.details)
-  if (!plan) return `<pre dir="ltr">${text(JSON.stringify(dryRun.details, null, 2))}</pre>`
+  if (!plan) return exact(dryRun.details)
   const steps = plan.steps.map(({ action, vm, from, to, wave }) => {
     const when = wave === null ? '' : ` (wave ${wave})`
     return `<li>${text(`${action} ${vm}${from ? ` from ${from}` : ''} to ${to}${when}`)}</li>`
@@ -119,13 +120,16 @@ function page(title: string, body: string): string {
 ${body}</main></body></html>`
 }
 
-const odd =
-  '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}\\ud800-\\udfff]'
-const oddCharacters = new RegExp(odd, 'gu')
+const odd = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
+/** Blanks that look like the one everybody knows and separate no words for a shell. */
+const oddBlank = /[^\P{Zs} ]/gu
 
 /** Text of a stranger: no markup, and what reorders or hides other text is written out. */
 function text(value: string): string {
-  return escapeHtml(
-    value.replace(oddCharacters, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`),
-  )
+  return escapeHtml(value.replace(odd, nameOfCharacter))
+}
+
+/** Data exactly as it is. */
+function exact(value: unknown): string {
+  return `<pre dir="ltr">${text(JSON.stringify(value, null, 2).replace(oddBlank, nameOfCharacter))}</pre>`
 }
