@@ -7,11 +7,11 @@ import { tellProofOfWrite } from '../domain/told-verification.ts'
 import { escapeHtml } from './escape-html.ts'
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}
-h1{font-size:1.25rem;overflow-wrap:anywhere}h2{font-size:1rem;margin:1.4rem 0 .3rem}p,li{overflow-wrap:anywhere}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;padding:.7rem;background:light-dark(#ebe8df,#0b0e15);border:1px solid light-dark(#d8d4c8,#293042);border-radius:5px;font:14px/1.45 ui-monospace,monospace}
+body{overflow-wrap:anywhere}h1{font-size:1.25rem}h2{font-size:1rem;margin:1.4rem 0 .3rem}
+pre{white-space:pre-wrap;padding:.7rem;background:light-dark(#ebe8df,#0b0e15);border:1px solid light-dark(#d8d4c8,#293042);border-radius:5px;font:14px/1.45 ui-monospace,monospace}
 label{display:block;padding:.3rem 0;min-height:24px}textarea,input[type=password]{box-sizing:border-box;width:100%;font:inherit;padding:.4rem;color:inherit;background:transparent;border:1px solid light-dark(#8d8a80,#66708a);border-radius:5px}
 button{font:inherit;min-height:44px;padding:.4rem 1.2rem;border:1px solid currentColor;border-radius:5px;background:transparent;color:inherit}
-form{margin:0;padding:0 0 .6rem}fieldset{border:0;margin:0;padding:0}a{color:light-dark(#1f4e8c,#93bbf2)}
+form{margin:0;padding:0 0 .6rem}fieldset{border:0;margin:0;padding:0;min-width:0}a{color:light-dark(#1f4e8c,#93bbf2)}
 .said{padding:.6rem .8rem;border:2px solid light-dark(#8a4b00,#f3bd66);border-radius:5px}`
 
 /** The one style sheet is named by its hash: nothing else that says it is style, and no script at all, is heeded. */
