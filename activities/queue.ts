@@ -13,6 +13,8 @@ type QueueDeps = {
   taskQueue: string
   maxConcurrent: number
   environment: EnvironmentDefaults
+  /** False where AGENT_ENABLED is: then nothing is taken up, whoever lets the queue tick. */
+  isEnabled?: boolean
 }
 
 export type GroupPlan = {
@@ -27,10 +29,11 @@ export type GroupPlan = {
   lookAgainMs: number | null
 }
 
-export function queueActivities({ db, client, taskQueue, maxConcurrent, environment }: QueueDeps) {
+export function queueActivities({ db, client, taskQueue, maxConcurrent, environment, isEnabled = true }: QueueDeps) {
   return {
-    /** Stamps groups; answers the types to wake. Nothing while the agent is paused. */
+    /** Stamps groups; answers the types to wake. Nothing while the agent is paused or off. */
     async stampQueue(): Promise<string[]> {
+      if (!isEnabled) return []
       const settings = await readSettings(db, environment)
       if (settings.value<boolean>('agent.paused')) return []
       return await stampQueue(db, maxConcurrent)

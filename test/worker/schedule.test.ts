@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from '@jest/globals'
+import { ScheduleOverlapPolicy } from '@temporalio/client'
+import { contextActivities } from '../../activities/context.ts'
+import { queueActivities } from '../../activities/queue.ts'
+import { temporalRuns } from '../../api/runs.ts'
+import { incidentById } from '../../db/incidents.ts'
+import { readPrompts } from '../../prompts/render.ts'
+import { ensureSchedule, keepSchedule, scheduleId } from '../../worker/schedule.ts'
+import { openedIncident, useDatabase } from '../support/database.ts'
+import { scriptedGroup } from '../support/scripted-group.ts'
+import { scriptedRun } from '../support/scripted-run.ts'
+import { newTaskQueue, useTemporal } from '../support/temporal.ts'
+
+// Somebody who may write at Temporal, and the queue's Schedule there.
+const database = useDatabase()
+const temporal = useTemporal({ cached: 100 })
+const options = { taskQueue: 'nightshift', intervalSeconds: 3_600, enabled: true }
+const handle = () => temporal.client.schedule.getHandle(scheduleId)
+const silent = { debug: () => {}, warn: () => {} } as never
+const seen = async () => (await temporalRuns(temporal.client, silent).queue?.(5_000))?.schedule
+
+test('a Schedule that somebody deleted or edited is made again what it should be, and only then', async () => {
+  await ensureSchedule(temporal.client, options)
+  expect(await keepSchedule(temporal.client, options)).toBeNull()
+  const edits: Parameters<ReturnType<typeof handle>['update']>[0][] = [
+    (previous) => ({ ...previous, spec: { intervals: [{ every: '1 second' }] } }),
+    (previous) => ({ ...previous, spec: { ...previous.spec, skip: [{ hour: '*' }] } }),
+    (previous) => ({ ...previous, spec: { ...previous.spec, endAt: new Date(Date.now() + 60_000) } }),
+    (previous) => ({ ...previous, policies: { ...previous.policies, overlap: ScheduleOverlapPolicy.ALLOW_ALL } }),
+    (previous) => ({ ...previous, state: { ...previous.state, remainingActions: 1 } }),
+    ...[{ workflowType: 'Mallory' }, { taskQueue: 'mallory' }, { args: ['disk'] }, { workflowId: 'mallory' }].map(
+      (change): Parameters<ReturnType<typeof handle>['update']>[0] =>
+        (previous) => ({ ...previous, action: { ...previous.action, ...change } }),
+    ),
+  ]
+  for (const [index, edit] of edits.entries()) {
+    await handle().update(edit)
+    expect([index, await keepSchedule(temporal.client, options)]).toEqual([index, 'edited'])
+    expect([index, await keepSchedule(temporal.client, options)]).toEqual([index, null])
+  }
+  await handle().delete()
+  expect(await seen()).toBeNull()
+  expect(await keepSchedule(temporal.client, options)).toBe('deleted')
+  expect(await seen()).toMatchObject({ paused: false, everySeconds: 3_600 })
+})
+
+test('a pause may be a person’s: it stays through everything else, and is seen with its note made harmless', async () => {
+  await ensureSchedule(temporal.client, options)
+  await handle().pause('\u202esuoregnad\u001b[2J')
+  await handle().update((previous) => ({ ...previous, spec: { intervals: [{ every: '1 second' }] } }))
+  expect(await keepSchedule(temporal.client, options)).toBe('edited')
+  expect(await seen()).toMatchObject({ paused: true, note: 'suoregnad', everySeconds: 3_600, nextAt: null })
+})
+
+test('with the agent off nothing is taken up, although somebody lets the Schedule go on and starts runs by hand', async () => {
+  const incidentId = await openedIncident(database.db)
+  const deps = { db: database.db, environment: {}, isEnabled: false }
+  const { claim } = contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' })
+  const { client } = temporal
+  const queue = queueActivities({ ...deps, client, taskQueue: 'none', maxConcurrent: 3 })
+  await temporal.working({ ...scriptedRun().activities, ...queue, claim } as never, async (taskQueue) => {
+    await ensureSchedule(client, { ...options, taskQueue, enabled: false })
+    await handle().unpause('by mallory')
+    expect(
+      await client.workflow.execute('ProcessIncidentQueue', { taskQueue, workflowId: scheduleId, args: [] }),
+    ).toEqual({
+      ...{ groups: 0, rewoken: 0 },
+    })
+    await client.workflow.execute('InvestigateIncident', {
+      taskQueue,
+      workflowId: `investigate:${incidentId}:1`,
+      args: [{ incidentId, attempt: 1, role: 'leader', groupId: 'grp_test', group: 'group:disk_pressure' }],
+    })
+  })
+  expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'open', attempt: 0, groupId: null })
+})
+
+test('a hundred ticks by hand at once and a second Schedule with arguments of its own start each incident once', async () => {
+  await database.owner.updateTable('incident').set({ status: 'cancelled' }).execute()
+  const types = ['disk', 'host', 'rack', 'link'].map((name) => `${name}_${randomBytes(4).toString('hex')}`)
+  for (const type of [...types, ...types]) await openedIncident(database.db, { labels: { incident_type: type } })
+  const taskQueue = newTaskQueue()
+  const crew = scriptedGroup(database.db, async () => ({ end: 'resolved' }))
+  const { client } = temporal
+  const queue = queueActivities({ db: database.db, client, taskQueue, maxConcurrent: 4, environment: {} })
+  const second = await client.schedule.create({
+    scheduleId: `second-${taskQueue}`,
+    spec: { intervals: [{ every: '1 second' }] },
+    action: {
+      type: 'startWorkflow',
+      workflowType: 'ProcessIncidentQueue',
+      taskQueue,
+      args: [{ groups: types }, 'all', -1],
+    },
+    policies: { overlap: ScheduleOverlapPolicy.ALLOW_ALL },
+  })
+  const work = async () => {
+    await Promise.all(
+      Array.from({ length: 100 }, (_, at) =>
+        client.workflow.execute('ProcessIncidentQueue', {
+          taskQueue,
+          workflowId: `${taskQueue}-${at}`,
+          args: [at] as never,
+        }),
+      ),
+    )
+    await second.trigger(ScheduleOverlapPolicy.ALLOW_ALL)
+    await Promise.all(types.map((type) => client.workflow.getHandle(`group:${type}`).result()))
+  }
+  try {
+    await temporal.working({ ...crew.activities, ...queue } as never, work, taskQueue)
+  } finally {
+    await second.delete()
+  }
+  expect(new Set(crew.order.map(({ incidentId }) => incidentId)).size).toBe(8)
+  expect(crew.order).toHaveLength(8)
+  expect(crew.order.filter(({ role }) => role === 'leader')).toHaveLength(4)
+})
