@@ -59,6 +59,13 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo).port
 }
 
+let kept: Promise<{ id: string; button: string }> | null = null
+/** One that no test decides. */
+function undecided(): Promise<{ id: string; button: string }> {
+  kept ??= approvalAsked()
+  return kept
+}
+
 async function approvalAsked(): Promise<{ id: string; button: string }> {
   const id = await asked(api.db, await claimedIncident(api.db))
   const { actionDigest } = (await api.get(`/approvals/${id}`)).body
@@ -97,8 +104,8 @@ test('of one signed request that reaches two processes many times at once, one i
   const { id, button } = await approvalAsked()
   const body = press('U0ANNA', button)
   const headers = slack.signed(body)
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => send(body, headers, index % 2)))
-  expect(answers.toSorted()).toEqual([200, ...Array(19).fill(401)])
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => send(body, headers, index % 2)))
+  expect(answers.toSorted()).toEqual([200, ...Array(7).fill(401)])
   await eventually('the decision', async () => (await approval(id)).status === 'approved')
   expect(await decisions(id)).toHaveLength(1)
 })
@@ -106,13 +113,13 @@ test('of one signed request that reaches two processes many times at once, one i
 test('of many presses of two people at two processes, each their own request, each person counts once', async () => {
   const { id, button } = await approvalAsked()
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, index) => {
+    Array.from({ length: 12 }, (_, index) => {
       const body = press(index % 4 < 2 ? 'U0ANNA' : 'U0BERT', button, { trigger_id: `t${index}` })
       return send(body, slack.signed(body), index % 2)
     }),
   )
   expect(new Set(answers)).toEqual(new Set([200]))
-  await eventually('every press to be answered', () => slack.calls.length === 20)
+  await eventually('every press to be answered', () => slack.calls.length === 12)
   expect(await approval(id)).toMatchObject({ status: 'approved', decisions: [{ decision: 'approve' }] })
 })
 
@@ -136,16 +143,11 @@ test.each<[string, (body: string) => [string | Buffer, Headers]]>([
   ['a time of the next hour, signed', (body) => [body, slack.signed(body, { atSeconds: now() + 3_600 })]],
   ['an empty secret', (body) => [body, slack.signed(body, { secret: '' })]],
 ])('a request with %s after it was signed decides nothing, whatever type it says it has', async (_, change) => {
-  const { id, button } = await approvalAsked()
+  const { id, button } = await undecided()
   const [body, headers] = change(press('U0BERT', button))
-  for (const type of [
-    'application/x-www-form-urlencoded',
-    'application/json',
-    'multipart/form-data; boundary=x',
-    'text/plain',
-  ]) {
-    expect([type, await send(body, { ...headers, 'content-type': type })]).toEqual([type, 401])
-  }
+  const types = ['application/x-www-form-urlencoded', 'application/json', 'multipart/form-data; boundary=x']
+  const answers = await Promise.all(types.map((type, at) => send(body, { ...headers, 'content-type': type }, at % 2)))
+  expect(answers).toEqual(types.map(() => 401))
   expect(await approval(id)).toMatchObject({ status: 'pending', decisions: [] })
 })
 
