@@ -69,7 +69,11 @@ export function queueActivities({ db, client, taskQueue, maxConcurrent, environm
 
 export type QueueActivities = ReturnType<typeof queueActivities>
 
-export function groupActivities({ db, environment }: Pick<QueueDeps, 'db' | 'environment'>) {
+export function groupActivities({
+  db,
+  environment,
+  isEnabled = true,
+}: Pick<QueueDeps, 'db' | 'environment' | 'isEnabled'>) {
   return {
     /** What a group is to start now, from the rows alone. */
     async planGroup(type: string, starting: string[]): Promise<GroupPlan> {
@@ -85,7 +89,7 @@ export function groupActivities({ db, environment }: Pick<QueueDeps, 'db' | 'env
         idle: true,
         lookAgainMs: null,
       }
-      if (!state || settings.value<boolean>('agent.paused')) return nothing
+      if (!state || !isEnabled || settings.value<boolean>('agent.paused')) return nothing
 
       const open = new Set(state.members.map((member) => member.incidentId))
       const stillStarting = starting.filter((id) => open.has(id))

@@ -72,7 +72,7 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
         }),
         log,
       ),
-      ...sealed(groupActivities({ db, environment }), log),
+      ...sealed(groupActivities({ db, environment, isEnabled: config.AGENT_ENABLED }), log),
       ...sealed(
         contextActivities({
           db,
