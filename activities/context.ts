@@ -32,11 +32,13 @@ type ContextDeps = {
   protocol: 'native' | 'json'
   model: string
   environment: EnvironmentDefaults
+  /** False where AGENT_ENABLED is. */
+  isEnabled?: boolean
 }
 
 export type Claimed = { type: string; severity: string; target: string }
 
-export function contextActivities({ db, prompts, protocol, model, environment }: ContextDeps) {
+export function contextActivities({ db, prompts, protocol, model, environment, isEnabled = true }: ContextDeps) {
   async function assemble(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
     await assertOwnRun(db, { incidentId, attempt })
     const settings = await readSettings(db, environment)
@@ -83,7 +85,7 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
   }
 
   return {
-    /** Takes the incident for this run; null when somebody else has it or the agent is paused. */
+    /** Takes the incident for this run; null when somebody else has it, or the agent is paused or off. */
     async claim(input: {
       incidentId: string
       attempt: number
@@ -91,7 +93,8 @@ export function contextActivities({ db, prompts, protocol, model, environment }:
       groupId: string
     }): Promise<Claimed | null> {
       const settings = await readSettings(db, environment)
-      if (settings.value<boolean>('agent.paused')) return null
+      // A run may be started by somebody else than the queue: what is off and what is paused take up nothing, by any way.
+      if (!isEnabled || settings.value<boolean>('agent.paused')) return null
       const workflowId = ownWorkflowId()
       // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
       if (workflowId !== `investigate:${input.incidentId}:${input.attempt}`) {

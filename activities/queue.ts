@@ -13,6 +13,8 @@ type QueueDeps = {
   taskQueue: string
   maxConcurrent: number
   environment: EnvironmentDefaults
+  /** False where AGENT_ENABLED is: then nothing is taken up, whoever lets the queue tick. */
+  isEnabled?: boolean
 }
 
 export type GroupPlan = {
@@ -27,10 +29,11 @@ export type GroupPlan = {
   lookAgainMs: number | null
 }
 
-export function queueActivities({ db, client, taskQueue, maxConcurrent, environment }: QueueDeps) {
+export function queueActivities({ db, client, taskQueue, maxConcurrent, environment, isEnabled = true }: QueueDeps) {
   return {
-    /** Stamps groups; answers the types to wake. Nothing while the agent is paused. */
+    /** Stamps groups; answers the types to wake. Nothing while the agent is paused or off. */
     async stampQueue(): Promise<string[]> {
+      if (!isEnabled) return []
       const settings = await readSettings(db, environment)
       if (settings.value<boolean>('agent.paused')) return []
       return await stampQueue(db, maxConcurrent)
@@ -66,7 +69,11 @@ export function queueActivities({ db, client, taskQueue, maxConcurrent, environm
 
 export type QueueActivities = ReturnType<typeof queueActivities>
 
-export function groupActivities({ db, environment }: Pick<QueueDeps, 'db' | 'environment'>) {
+export function groupActivities({
+  db,
+  environment,
+  isEnabled = true,
+}: Pick<QueueDeps, 'db' | 'environment' | 'isEnabled'>) {
   return {
     /** What a group is to start now, from the rows alone. */
     async planGroup(type: string, starting: string[]): Promise<GroupPlan> {
@@ -82,7 +89,7 @@ export function groupActivities({ db, environment }: Pick<QueueDeps, 'db' | 'env
         idle: true,
         lookAgainMs: null,
       }
-      if (!state || settings.value<boolean>('agent.paused')) return nothing
+      if (!state || !isEnabled || settings.value<boolean>('agent.paused')) return nothing
 
       const open = new Set(state.members.map((member) => member.incidentId))
       const stillStarting = starting.filter((id) => open.has(id))

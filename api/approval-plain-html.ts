@@ -1,17 +1,18 @@
 import { createHash } from 'node:crypto'
 import { type Approval, denialCategory, type Evidence, tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
+import { hiddenCharacter, nameOfCharacter } from '../domain/hidden-characters.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
 import { type ToldRehearsal, toldRehearsal } from '../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../domain/told-verification.ts'
 import { escapeHtml } from './escape-html.ts'
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}
-h1{font-size:1.25rem;overflow-wrap:anywhere}h2{font-size:1rem;margin:1.4rem 0 .3rem}p,li{overflow-wrap:anywhere}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;padding:.7rem;background:light-dark(#ebe8df,#0b0e15);border:1px solid light-dark(#d8d4c8,#293042);border-radius:5px;font:14px/1.45 ui-monospace,monospace}
+body{overflow-wrap:anywhere}h1{font-size:1.25rem}h2{font-size:1rem;margin:1.4rem 0 .3rem}
+pre{white-space:pre-wrap;padding:.7rem;background:light-dark(#ebe8df,#0b0e15);border:1px solid light-dark(#d8d4c8,#293042);border-radius:5px;font:14px/1.45 ui-monospace,monospace}
 label{display:block;padding:.3rem 0;min-height:24px}textarea,input[type=password]{box-sizing:border-box;width:100%;font:inherit;padding:.4rem;color:inherit;background:transparent;border:1px solid light-dark(#8d8a80,#66708a);border-radius:5px}
 button{font:inherit;min-height:44px;padding:.4rem 1.2rem;border:1px solid currentColor;border-radius:5px;background:transparent;color:inherit}
-form{margin:0;padding:0 0 .6rem}fieldset{border:0;margin:0;padding:0}a{color:light-dark(#1f4e8c,#93bbf2)}
+form{margin:0;padding:0 0 .6rem}fieldset{border:0;margin:0;padding:0;min-width:0}a{color:light-dark(#1f4e8c,#93bbf2)}
 .said{padding:.6rem .8rem;border:2px solid light-dark(#8a4b00,#f3bd66);border-radius:5px}`
 
 /** The one style sheet is named by its hash: nothing else that says it is style, and no script at all, is heeded. */
@@ -51,7 +52,7 @@ export function plainApproval(
     'Approval',
     `${told(asked.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : '<b>cannot be undone</b>'}; ${approval.approvals} of ${approval.required} approvals given</p>${downHtml(planOfDryRun(dryRun.details))}
-<h2>Exact arguments</h2><pre dir="ltr">${text(JSON.stringify(approval.arguments, null, 2))}</pre>
+<h2>Exact arguments</h2>${exact(approval.arguments)}
 <h2>Why</h2><p>${text(approval.reason)}</p>${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>What will prove it</h2>${proofHtml(approval)}
 <h2>Dry run</h2>${dryRunHtml(approval)}
@@ -80,7 +81,7 @@ function dryRunHtml({ dryRun }: Approval): string {
   if (rehearsal) return `${none}${rehearsalHtml(rehearsal)}`
   if (!dryRun.possible) return none
   const plan = planOfDryRun(dryRun.details)
-  if (!plan) return `<pre dir="ltr">${text(JSON.stringify(dryRun.details, null, 2))}</pre>`
+  if (!plan) return exact(dryRun.details)
   const steps = plan.steps.map(({ action, vm, from, to, wave }) => {
     const when = wave === null ? '' : ` (wave ${wave})`
     return `<li>${text(`${action} ${vm}${from ? ` from ${from}` : ''} to ${to}${when}`)}</li>`
@@ -129,13 +130,16 @@ function page(title: string, body: string): string {
 ${body}</main></body></html>`
 }
 
-const odd =
-  '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}\\ud800-\\udfff]'
-const oddCharacters = new RegExp(odd, 'gu')
+const odd = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
+/** Blanks that look like the one everybody knows and separate no words for a shell. */
+const oddBlank = /[^\P{Zs} ]/gu
 
 /** Text of a stranger: no markup, and what reorders or hides other text is written out. */
 function text(value: string): string {
-  return escapeHtml(
-    value.replace(oddCharacters, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`),
-  )
+  return escapeHtml(value.replace(odd, nameOfCharacter))
+}
+
+/** Data exactly as it is. */
+function exact(value: unknown): string {
+  return `<pre dir="ltr">${text(JSON.stringify(value, null, 2).replace(oddBlank, nameOfCharacter))}</pre>`
 }

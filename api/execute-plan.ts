@@ -4,7 +4,7 @@ import { cancelAsked, notePlanOfEffect } from '../db/steps.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import { planDigest, stateFingerprint } from '../placement/digest.ts'
-import { driftOf, type State, stateAfter, withVmOf } from '../placement/drift.ts'
+import { driftOf, replacedIn, type State, stateAfter, withVmOf } from '../placement/drift.ts'
 import { solve } from '../placement/solve.ts'
 import { verifyStep } from '../placement/verify.ts'
 import type { ApiDeps } from './deps.ts'
@@ -28,6 +28,8 @@ type Run = {
   plan: Proposal
   problem: PlacementProblem
   by: Executor
+  /** The world for which this was decided: the things that it names, whatever has moved since. */
+  approved: State
   /** The world as it should be now: as it was approved, and what has been done since. */
   expected: State
   /** Steps that wait for their turn, with what they need of each other. */
@@ -44,19 +46,24 @@ type Run = {
  * made; if that one moves nothing that was not approved, it is gone on with, else it is stored for a new decision. A step that
  * fails stops only what needs it. Null: of some step it cannot be told what became of it.
  *
- * `resumed`: whoever began it has died, and the platform's journal tells what was begun; when that is long ago, nothing more is.
+ * `approved`: the state that was compared with the one that was decided for. `resumed`: whoever began it has died, and the platform's journal tells what was begun; when that is long ago, nothing more is.
  */
 export async function executePlan(
   deps: ApiDeps,
   platform: PlatformClient,
   { proposal: plan, problem }: { proposal: Proposal; problem: PlacementProblem },
   by: Executor,
-  resumed: { isLate: boolean } | null = null,
+  world: { approved: State } | { resumed: { isLate: boolean } },
 ): Promise<Ending | null> {
+  const resumed = 'resumed' in world ? world.resumed : null
   const run: Run = {
     ...{ deps, platform, plan, problem, by, queue: plan.steps, outcomes: new Map(), untold: false },
     ...{ replans: 0, nextProposalId: null },
-    expected: resumed ? problem : await currentState(deps),
+    // Not read anew: what changes after the approved state was compared is somebody else's change, too.
+    ...{
+      approved: 'approved' in world ? world.approved : problem,
+      expected: 'approved' in world ? world.approved : problem,
+    },
   }
   if (resumed) await readJournal(run)
   else await notePlanOfEffect(deps.db, by.key, plan.id)
@@ -78,6 +85,7 @@ async function nextSteps(run: Run): Promise<PlanStep[]> {
       return []
     }
     const current = await currentState(run.deps)
+    if (await skipReplaced(run, current)) continue
     const here = { ...run.problem, ...current }
     const changes = driftOf(run.expected, current)
     const unready = ready
@@ -169,6 +177,16 @@ async function skipHopeless(run: Run): Promise<void> {
     const missing = step.needs.find((need) => ['FAILED', 'SKIPPED'].includes(run.outcomes.get(need)?.status ?? ''))
     if (missing !== undefined) await settle(run, step, 'SKIPPED', `it needs step ${missing}, which was not done`)
   }
+}
+
+/** A step goes to the very VM and host that were approved: another of the same name takes a decision. Answers whether any was skipped. */
+async function skipReplaced(run: Run, current: State): Promise<boolean> {
+  const replaced = run.queue.flatMap((step) => {
+    const why = replacedIn(run.approved, current, step)
+    return why === null ? [] : [{ step, why: `${why}: it is not what was approved` }]
+  })
+  for (const { step, why } of replaced) await settle(run, step, 'SKIPPED', why)
+  return replaced.length > 0
 }
 
 async function callOff(run: Run, why: string): Promise<void> {

@@ -11,6 +11,7 @@ import {
 import { InvalidProblemError } from '../placement/check.ts'
 import { planDigest, stateFingerprint } from '../placement/digest.ts'
 import { jsonOf, textOf } from '../placement/document.ts'
+import type { State } from '../placement/drift.ts'
 import { problemOfFile } from '../placement/file.ts'
 import { solve } from '../placement/solve.ts'
 import { verifyPlan } from '../placement/verify.ts'
@@ -214,12 +215,18 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
       const { proposal: plan, problem } = found
       const digest = actionDigest('execute_migration', { plan: plan.planDigest })
       const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
+      let approved: State | null = null
       const effect = await runEffect(
         deps,
         { ...request, incidentId: plan.incidentId },
         {
-          before: () => requireUnchanged(deps, plan, problem, c.req.header('if-match')),
-          perform: (effectKey) => executePlan(deps, platform, found, { key: effectKey, actor, judged }),
+          async before() {
+            approved = await requireUnchanged(deps, plan, problem, c.req.header('if-match'))
+          },
+          async perform(effectKey) {
+            if (!approved) throw new Error('a plan begins after the state was compared')
+            return await executePlan(deps, platform, found, { key: effectKey, actor, judged }, { approved })
+          },
         },
       )
       return answerEffect(effect) as never
@@ -265,8 +272,13 @@ async function requireProposal(deps: ApiDeps, id: string): Promise<Stored> {
   return found
 }
 
-/** The plan still fits the world, and the world is the one that was approved: said by the platform itself, just now. */
-async function requireUnchanged(deps: ApiDeps, plan: Proposal, problem: PlacementProblem, ifMatch: string | undefined) {
+/** The plan still fits the world, and the world is the one that was approved: said by the platform itself, just now. Answers that world. */
+async function requireUnchanged(
+  deps: ApiDeps,
+  plan: Proposal,
+  problem: PlacementProblem,
+  ifMatch: string | undefined,
+): Promise<State> {
   if (!plan.fromInventory) {
     throw new Problem(
       409,
@@ -288,6 +300,7 @@ async function requireUnchanged(deps: ApiDeps, plan: Proposal, problem: Placemen
   const reason = unfit(deps, { proposal: plan, problem }, today)
   if (reason)
     throw new Problem(412, 'STATE_CHANGED', `The plan does not fit today's state: ${reason}. Nothing was started.`)
+  return today
 }
 
 /** Why a plan cannot be carried out in this state; null when it can. */

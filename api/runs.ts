@@ -1,6 +1,7 @@
-import { type Client, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
+import { type Client, ScheduleNotFoundError, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import type { Logger } from 'pino'
+import { cleanse } from '../safety/cleanse.ts'
 import { alertResolved, cancelInvestigation, decided } from '../workflows/messages.ts'
 
 const signals = { decided, alertResolved, cancelInvestigation }
@@ -24,14 +25,19 @@ export type Runs = {
   queue?(withinMs: number): Promise<QueueState | null>
 }
 
-type QueueState = {
+export type QueueState = {
+  schedule: ScheduleState | null
+  /** Workers that asked for work in the last minutes, by name. */
+  workers: string[]
+}
+
+/** What Temporal says of the Schedule; its note is whatever somebody wrote there. */
+export type ScheduleState = {
   paused: boolean
   note: string | null
   everySeconds: number | null
   lastAt: string | null
   nextAt: string | null
-  /** Workers that asked for work in the last minutes, by name. */
-  workers: string[]
 }
 
 export const queueScheduleId = 'process-incident-queue'
@@ -94,22 +100,32 @@ export function temporalRuns(client: Client, log: Logger): Runs {
 }
 
 async function queueState(client: Client): Promise<QueueState> {
-  const [{ info, spec, state }, { pollers }] = await Promise.all([
-    client.schedule.getHandle(queueScheduleId).describe(),
+  const [schedule, { pollers }] = await Promise.all([
+    scheduleState(client),
     client.connection.workflowService.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },
       taskQueueType: proto.temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     }),
   ])
-  const every = spec.intervals?.[0]?.every
-  return {
-    paused: state.paused,
-    note: state.note || null,
-    everySeconds: typeof every === 'number' ? every / 1000 : null,
-    lastAt: info.recentActions.at(-1)?.takenAt.toISOString() ?? null,
-    nextAt: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
-    workers: (pollers ?? []).flatMap(({ identity }) => identity ?? []),
+  return { schedule, workers: (pollers ?? []).flatMap(({ identity }) => identity ?? []) }
+}
+
+/** Null where somebody deleted it. */
+async function scheduleState(client: Client): Promise<ScheduleState | null> {
+  try {
+    const { info, spec, state } = await client.schedule.getHandle(queueScheduleId).describe()
+    const every = spec.intervals?.[0]?.every
+    return {
+      paused: state.paused,
+      note: state.note ? cleanse(state.note).slice(0, 200) : null,
+      everySeconds: typeof every === 'number' ? every / 1000 : null,
+      lastAt: info.recentActions.at(-1)?.takenAt.toISOString() ?? null,
+      nextAt: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
+    }
+  } catch (error) {
+    if (error instanceof ScheduleNotFoundError) return null
+    throw error
   }
 }
 

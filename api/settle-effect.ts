@@ -81,5 +81,7 @@ async function goOn(
   const started = await eventByStepKey(deps.db, key)
   const judged = started?.kind === 'tool_started' ? started : null
   const by = { key, actor: started?.actor ?? 'system:core-api', judged }
-  return await executePlan(deps, platform, found, by, { isLate: runningSeconds > goOnWithinSeconds })
+  return await executePlan(deps, platform, found, by, {
+    resumed: { isLate: runningSeconds > goOnWithinSeconds },
+  })
 }

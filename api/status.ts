@@ -3,6 +3,7 @@ import { backlogOf, modelHealth } from '../db/backlog.ts'
 import { readSettings } from '../db/settings.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
+import type { QueueState } from './runs.ts'
 
 const part = z.object({
   name: z.string(),
@@ -87,6 +88,7 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
           ? { name: 'Temporal', status: 'ok', detail: 'It answers.' }
           : { name: 'Temporal', status: 'failed', detail: 'It does not answer: alerts are taken in and wait.' },
         worker(queue === null, workers),
+        queuePart(queue),
         fresh === null
           ? {
               name: 'platform',
@@ -106,7 +108,7 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
         parts,
         paused: settings.value<boolean>('agent.paused'),
         backlog,
-        schedule: queue && (({ workers: _, ...schedule }) => schedule)(queue),
+        schedule: queue?.schedule ?? null,
         model: {
           model: model.last?.model ?? null,
           lastAnswerAt: model.last?.at ?? null,
@@ -117,6 +119,32 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
       }
     },
   })
+}
+
+/** Does the queue tick? Who may write at Temporal can stop it there, and it must be seen here. */
+function queuePart(queue: QueueState | null): z.infer<typeof part> {
+  const name = 'queue'
+  if (queue === null) return { name, status: 'unknown', detail: 'Temporal, which knows, could not be asked.' }
+  const { schedule } = queue
+  if (schedule === null) {
+    const detail = 'Its Schedule is gone from Temporal: a worker makes it again within a minute of its work.'
+    return { name, status: 'failed', detail }
+  }
+  if (schedule.paused) {
+    // The worker's own words where the agent is off.
+    return schedule.note === 'AGENT_ENABLED is false'
+      ? { name, status: 'off', detail: 'The agent is off (AGENT_ENABLED): nothing is taken up.' }
+      : { name, status: 'failed', detail: 'Somebody paused its Schedule in Temporal: nothing is taken up.' }
+  }
+  const lateMs = Math.max(120_000, 3_000 * (schedule.everySeconds ?? 60))
+  if (schedule.everySeconds === null || schedule.nextAt === null || isLate(schedule.lastAt, lateMs)) {
+    return { name, status: 'failed', detail: 'Its Schedule does not tick: it was edited in Temporal, or cannot run.' }
+  }
+  return { name, status: 'ok', detail: 'It ticks.' }
+}
+
+function isLate(at: string | null, byMs: number): boolean {
+  return at !== null && Date.now() - Date.parse(at) > byMs
 }
 
 function worker(isUnknown: boolean, workers: number): z.infer<typeof part> {

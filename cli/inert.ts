@@ -1,3 +1,5 @@
+import { hiddenCharacter } from '../domain/hidden-characters.ts'
+
 /**
  * Text that a stranger wrote, made harmless for a terminal: control characters become their pictures (ESC is ␛), those
  * that reorder, hide or break text become U+FFFD. A line break is kept only where `lines` says that there may be several.
@@ -12,6 +14,14 @@ export function inert(text: string, options: { lines?: boolean } = {}): string {
   })
 }
 
+/** A whole output, before it is written: our own colours stay, and of a text that was forgotten nothing acts on the terminal. */
+export function inertOutput(text: string): string {
+  return text
+    .split(colours)
+    .map((part, index) => (index % 2 === 1 ? part : part.replace(unsafeButLayout, (character) => inert(character))))
+    .join('')
+}
+
 /** JSON says the same with escapes, so that printing it on a terminal does nothing either. */
 export function inertJsonText(value: unknown, space?: number): string {
   return JSON.stringify(value, null, space).replace(unsafeInJson, (character) =>
@@ -21,9 +31,10 @@ export function inertJsonText(value: unknown, space?: number): string {
   )
 }
 
-// C0, DEL and C1; marks, embeddings, overrides and isolates of direction; zero widths; line separators; tags.
-const rest =
-  '\\u007f-\\u009f\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\u{e0000}-\\u{e007f}\\ud800-\\udfff'
-const unsafe = new RegExp(`[\\u0000-\\u001f${rest}]`, 'gu')
+const unsafe = new RegExp(hiddenCharacter('\\u0000-\\u001f'), 'gu')
+const unsafeButLayout = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
+/** What `paint` writes: strength and colour of letters, and their ends. None of them hides a letter. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: this is about such sequences
+const colours = /(\u001b\[(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])m)/
 // Without C0, which JSON.stringify escapes itself and of which its own line breaks are left.
-const unsafeInJson = new RegExp(`[${rest}]`, 'gu')
+const unsafeInJson = new RegExp(hiddenCharacter(''), 'gu')

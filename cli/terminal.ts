@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { inertJsonText } from './inert.ts'
+import { inertJsonText, inertOutput } from './inert.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -10,7 +10,7 @@ export function paint(style: Style, text: string): string {
 
 /** What the command was asked for. */
 export function data(text: string): void {
-  process.stdout.write(`${text}\n`)
+  process.stdout.write(`${inertOutput(text)}\n`)
 }
 
 /** One JSON document, for programs. */
@@ -25,7 +25,7 @@ export function jsonLine(value: unknown): void {
 
 /** What a person should know beside the data. */
 export function note(text: string): void {
-  process.stderr.write(`${text}\n`)
+  process.stderr.write(`${inertOutput(text)}\n`)
 }
 
 /** Columns to fill. Wider than 100 is harder to read; what is no terminal gets 80. */

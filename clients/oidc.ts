@@ -74,12 +74,13 @@ export function createOidc(settings: OidcSettings): Oidc {
           idTokenExpected: true,
         })
         const claims = answer.claims() as openid.IDToken
-        let groups = groupsIn(claims, settings.groupsClaim)
-        if (groups === null && config.serverMetadata().userinfo_endpoint) {
-          groups = groupsIn(await openid.fetchUserInfo(config, answer.access_token, claims.sub), settings.groupsClaim)
-        }
-        const name = [claims.preferred_username, claims.email, claims.name].find((each) => typeof each === 'string')
-        return { issuer: claims.iss, subject: claims.sub, name: (name as string) ?? '', groups: groups ?? [] }
+        const told = toldIn(claims, settings.groupsClaim)
+        if ((told.groups !== null && told.name !== null) || !config.serverMetadata().userinfo_endpoint)
+          return identityOf(told)
+        // Where a scope's claims are asked for with a code, the standard puts them here and not into the token (OpenID Connect Core, 5.4).
+        const more = await openid.fetchUserInfo(config, answer.access_token, claims.sub)
+        const { name, groups } = toldIn({ ...more, sub: claims.sub, iss: claims.iss }, settings.groupsClaim)
+        return identityOf({ ...told, name: told.name ?? name, groups: told.groups ?? groups })
       }),
   }
 }
@@ -131,6 +132,23 @@ async function translated<T>(ask: () => Promise<T>): Promise<T> {
     const said = [word, code].find((each) => typeof each === 'string' && /^\w{1,40}$/.test(each))
     throw new OidcError('refused', said ? `the sign-in was refused: ${said}` : 'the sign-in was refused', error)
   }
+}
+
+type Told = { issuer: string; subject: string; name: string | null; groups: string[] | null }
+
+function toldIn(claims: Record<string, unknown>, groupsClaim: string): Told {
+  const { iss, sub, preferred_username, email, email_verified, name } = claims
+  // An address that nobody checked may be anybody's: it would stand in the rows like the name of its owner.
+  const address = email_verified === true || email_verified === 'true' ? email : null
+  const called = [preferred_username, address, name].find((each) => typeof each === 'string' && each !== '')
+  return {
+    ...{ issuer: String(iss), subject: String(sub), name: (called as string | undefined) ?? null },
+    groups: groupsIn(claims, groupsClaim),
+  }
+}
+
+function identityOf({ issuer, subject, name, groups }: Told): Identity {
+  return { issuer, subject, name: name ?? '', groups: groups ?? [] }
 }
 
 /** The claim by its name, or by a path as `realm_access.roles`; null where there is none. */

@@ -1,3 +1,7 @@
+import { hiddenCharacter } from './hidden-characters.ts'
+
+const hidden = new RegExp(hiddenCharacter(''), 'gu')
+
 /**
  * A stranger's text for a receiver's screen: nothing in it moves a terminal, turns the reading direction or hides; at most
  * `maxChars` code points.
@@ -7,7 +11,7 @@ export function inertText(text: string, maxChars: number): string {
     .slice(0, maxChars * 4)
     .toWellFormed()
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replace(/[\u061C\u200B\u200E\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/gu, '\uFFFD')
+    .replace(hidden, '\uFFFD')
     .trim()
   const chars = [...plain]
   const isCut = chars.length > maxChars || text.length > maxChars * 4

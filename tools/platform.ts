@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { digestOf } from '../domain/digest.ts'
 import { resourceKind } from '../domain/resource.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
 import { defineTool, discovered, reason, ref, resourceId, seen, state, worstHealth } from './define.ts'
@@ -143,8 +144,8 @@ export const convergeShard = defineTool({
     return {
       targets: [ref('shard', id)],
       identity: { id },
-      // Desired state is the same whatever the nodes look like, so nothing here can go stale.
-      stateFingerprint: '',
+      // Desired state is the same however the nodes are; which nodes they are is what was decided about.
+      stateFingerprint: digestOf(items.map(({ id, hostname, ip }) => [id, hostname, ip].join(' ')).sort()),
       dryRun: {
         possible: would !== null,
         summary: `Converge ${id}: re-apply desired state to ${items.length} nodes`,

@@ -1,33 +1,79 @@
-import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client'
+import {
+  type Client,
+  ScheduleAlreadyRunning,
+  type ScheduleDescription,
+  ScheduleNotFoundError,
+  ScheduleOverlapPolicy,
+} from '@temporalio/client'
 
 export const scheduleId = 'process-incident-queue'
+
+export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean }
 
 /**
  * Makes the queue's Schedule what it should be: every interval, never two at once, and after an outage the ticks of two
  * minutes at most. With the agent off it is paused, not deleted: its history says so.
  */
-export async function ensureSchedule(
-  client: Client,
-  options: { taskQueue: string; intervalSeconds: number; enabled: boolean },
-): Promise<void> {
-  const spec = { intervals: [{ every: `${options.intervalSeconds} seconds` as const }] }
-  const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '2 minutes' as const, pauseOnFailure: false }
-  const action = {
-    type: 'startWorkflow' as const,
-    workflowType: 'ProcessIncidentQueue',
-    taskQueue: options.taskQueue,
-    args: [],
-    workflowId: scheduleId,
-    workflowRunTimeout: '5 minutes' as const,
-    staticSummary: 'one tick of the queue',
-  }
+export async function ensureSchedule(client: Client, options: ScheduleOptions): Promise<void> {
+  const { spec, policies, action } = wanted(options)
   const state = { paused: !options.enabled, note: options.enabled ? 'agent enabled' : 'AGENT_ENABLED is false' }
   try {
     await client.schedule.create({ scheduleId, spec, policies, action, state })
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error
-    await client.schedule
-      .getHandle(scheduleId)
-      .update((previous) => ({ ...previous, spec, policies, action, state: { ...previous.state, ...state } }))
+    await putBack(client, options, state)
   }
+}
+
+/**
+ * Looks whether somebody deleted or edited the Schedule in Temporal, and makes it again what it should be: answers what was found, null
+ * where there was nothing to do. A pause stays: it may be a person's, and the health page shows it.
+ */
+export async function keepSchedule(client: Client, options: ScheduleOptions): Promise<'deleted' | 'edited' | null> {
+  try {
+    const found = await client.schedule.getHandle(scheduleId).describe()
+    if (isAsWanted(found, options)) return null
+    await putBack(client, options, {})
+    return 'edited'
+  } catch (error) {
+    if (!(error instanceof ScheduleNotFoundError)) throw error
+    await ensureSchedule(client, options)
+    return 'deleted'
+  }
+}
+
+function wanted({ taskQueue, intervalSeconds }: ScheduleOptions) {
+  return {
+    spec: { intervals: [{ every: `${intervalSeconds} seconds` as const }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '2 minutes' as const, pauseOnFailure: false },
+    action: {
+      ...{ type: 'startWorkflow' as const, workflowType: 'ProcessIncidentQueue', taskQueue, args: [] },
+      ...{ workflowId: scheduleId, workflowRunTimeout: '5 minutes' as const, staticSummary: 'one tick of the queue' },
+    },
+  }
+}
+
+async function putBack(client: Client, options: ScheduleOptions, state: object): Promise<void> {
+  const { spec, policies, action } = wanted(options)
+  await client.schedule.getHandle(scheduleId).update((previous) => ({
+    ...{ spec, policies, action },
+    // Somebody may have let it run a few times more and then no more.
+    state: { paused: previous.state.paused, note: previous.state.note, ...state },
+  }))
+}
+
+function isAsWanted({ spec, policies, action, state }: ScheduleDescription, options: ScheduleOptions): boolean {
+  const { intervals = [], calendars = [], skip = [], startAt, endAt, jitter } = spec
+  const [interval] = intervals
+  const ticks =
+    intervals.length === 1 && interval?.every === options.intervalSeconds * 1_000 && Number(interval.offset ?? 0) === 0
+  const onlyTicks = calendars.length === 0 && skip.length === 0 && !startAt && !endAt && !jitter
+  const starts =
+    action.type === 'startWorkflow' &&
+    action.workflowType === 'ProcessIncidentQueue' &&
+    action.taskQueue === options.taskQueue &&
+    action.workflowId === scheduleId &&
+    (action.args ?? []).length === 0
+  const skips = policies.overlap === ScheduleOverlapPolicy.SKIP && !policies.pauseOnFailure
+  return ticks && onlyTicks && starts && skips && state.remainingActions === undefined
 }

@@ -10,13 +10,15 @@ import { thinkActivities } from '../activities/think.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { createModelClient } from '../clients/model.ts'
 import { type Config, givenDefaults } from '../config.ts'
+import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { workflowBundle } from './bundle.ts'
-import { ensureSchedule } from './schedule.ts'
+import { ensureSchedule, keepSchedule, scheduleId } from './schedule.ts'
 import { ensureSearchAttributes } from './search-attributes.ts'
 
 const defaultTaskQueue = 'nightshift'
+const keepEveryMs = 60_000
 
 export type Workers = {
   /** Temporal's own words: INITIALIZED, RUNNING, STOPPING, … */
@@ -64,10 +66,13 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     workflowBundle: options.bundle ?? (await workflowBundle()),
     activities: {
       ...sealed(
-        queueActivities({ db, client, taskQueue, maxConcurrent: config.AGENT_MAX_CONCURRENT, environment }),
+        queueActivities({
+          ...{ db, client, taskQueue, maxConcurrent: config.AGENT_MAX_CONCURRENT, environment },
+          isEnabled: config.AGENT_ENABLED,
+        }),
         log,
       ),
-      ...sealed(groupActivities({ db, environment }), log),
+      ...sealed(groupActivities({ db, environment, isEnabled: config.AGENT_ENABLED }), log),
       ...sealed(
         contextActivities({
           db,
@@ -75,6 +80,7 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
           protocol: config.LLM_PROTOCOL,
           model: config.LLM_MODEL,
           environment,
+          isEnabled: config.AGENT_ENABLED,
         }),
         log,
       ),
@@ -110,24 +116,38 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     shutdownForceTime: '15s',
   })
 
+  let stopKeeping = () => {}
   if (options.schedule !== false) {
+    const schedule = { taskQueue, intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled: config.AGENT_ENABLED }
     await ensureSearchAttributes(clientConnection, config.TEMPORAL_NAMESPACE)
-    await ensureSchedule(client, {
-      taskQueue,
-      intervalSeconds: config.QUEUE_INTERVAL_SECONDS,
-      enabled: config.AGENT_ENABLED,
-    })
+    await ensureSchedule(client, schedule)
+    const keep = setInterval(() => void kept(db, log, () => keepSchedule(client, schedule)), keepEveryMs)
+    stopKeeping = () => clearInterval(keep)
   }
   const running = Promise.all([main.run(), llm.run()]).then(() => undefined)
   return {
     states: () => [main.getState(), llm.getState()],
     ended: running,
     async stop() {
+      stopKeeping()
       for (const worker of [main, llm]) if (worker.getState() === 'RUNNING') worker.shutdown()
       await running.catch(() => {})
       await connection.close()
       await clientConnection.close()
     },
+  }
+}
+
+/** What somebody did to the Schedule in Temporal is undone and written down. Temporal may be away: then the next look comes. */
+async function kept(db: Db, log: Logger, keep: () => ReturnType<typeof keepSchedule>): Promise<void> {
+  try {
+    const found = await keep()
+    if (found === null) return
+    log.warn({ found }, "the queue's Schedule was not what it should be, and is again")
+    const detail = `The queue's Schedule was ${found} in Temporal; a worker made it again what it should be`
+    await recordAudit(db, { who: 'unknown', what: 'security.schedule_changed', subject: scheduleId, detail })
+  } catch (error) {
+    log.warn({ err: error }, "the queue's Schedule could not be looked at")
   }
 }
 

@@ -21,7 +21,7 @@ export function listConfig(parent: Command): void {
       if (options.json) return json(settings)
       const row = (name: string, source: string, value: unknown, problem?: string | null) => [
         inert(name),
-        source,
+        inert(source),
         inert(`${shown(value)}${problem ? `  ! ${problem}` : ''}`),
       ]
       const names = new Set(settings.map(({ name }) => name))

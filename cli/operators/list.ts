@@ -15,8 +15,8 @@ export function listOperators(parent: Command): void {
       if (options.json) return json(people)
       const rows = people.map(({ name, role, maxRisk, incidentTypes, disabledAt }) => [
         inert(name),
-        disabledAt ? 'disabled' : role,
-        maxRisk,
+        disabledAt ? 'disabled' : inert(role),
+        inert(maxRisk),
         inert(incidentTypes === null ? 'all' : incidentTypes.join(', ') || 'none'),
       ])
       data(table(['NAME', 'ROLE', 'RISKS UP TO', 'INCIDENT TYPES'], rows, 3))

@@ -4,12 +4,12 @@ import { effectByKey } from '../../db/effects.ts'
 import { eventsOf } from '../../db/events.ts'
 import { notePlanOfEffect } from '../../db/steps.ts'
 import type { PlanStep } from '../../domain/placement.ts'
-import type { Inventory } from '../../domain/platform.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { announced, asked, consumed } from './announced.ts'
 import { useApi } from './api.ts'
 import { scriptedPlatform } from './scripted-platform.ts'
+import { twoWaves } from './two-waves.ts'
 
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))
@@ -22,27 +22,6 @@ beforeEach(() => {
 afterEach(() => {
   Object.assign(platform, { startVm, migrateVm })
 })
-
-/** Host c is dead. Its big VM fits on a alone, once two small ones have left it for b; its small one fits on b at once. */
-function twoWaves(): Inventory {
-  const host = (id: string, ramMib: number, state: 'live' | 'dead' = 'live') => ({
-    ...{ id, region: 'osl', rack: `rack-${id}`, state, ramMib, cpuMc: 64_000 },
-  })
-  const vm = (id: string, on: string, ramMib: number, running = true) => ({
-    ...{ id, host: on, running, ramMib, cpuMc: 500, haGroup: null, tenant: null },
-    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], affinityGroup: null },
-  })
-  return {
-    ...{ regions: [{ id: 'osl' }], shards: [], nodes: [], tenants: [], links: [] },
-    hosts: [host('a', 8_000), host('b', 7_000), host('c', 9_000, 'dead'), host('d', 1_000)],
-    vms: [
-      vm('small-1', 'a', 3_000),
-      vm('small-2', 'a', 2_000),
-      vm('big', 'c', 8_000, false),
-      vm('lone', 'c', 900, false),
-    ],
-  }
-}
 
 type Proposed = { proposal_id: string; planDigest: string; stateFingerprint: string; steps: PlanStep[]; state: string }
 

@@ -164,7 +164,12 @@ test('the strongest group counts, and the next sign-in may take a role away agai
 })
 
 test('groups are found under a path, or at the userinfo when the ID token has none', async () => {
-  provider.mood.person = { sub: 'u-3', email: 'carl@example.com', realm_access: { roles: ['sre'] } }
+  provider.mood.person = {
+    sub: 'u-3',
+    email: 'carl@example.com',
+    email_verified: true,
+    realm_access: { roles: ['sre'] },
+  }
   const seen = await signIn({ from: appWith({ groupsClaim: 'realm_access.roles' }) })
   expect(await whoIs(seen)).toMatchObject({ name: 'carl@example.com', role: 'approver' })
   provider.mood.person = { sub: 'u-4', preferred_username: 'dora' }

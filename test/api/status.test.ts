@@ -68,7 +68,7 @@ test('the status tells what waits, and what is not there', async () => {
   expect(body.backlog).toMatchObject({ oldestWaitingAt: expect.any(String) })
   const parts = body.parts as unknown as { name: string; status: string }[]
   expect(Object.fromEntries(parts.map((part) => [part.name, part.status]))).toEqual({
-    ...{ database: 'ok', Temporal: 'ok', worker: 'unknown', platform: 'off', model: 'unknown' },
+    ...{ database: 'ok', Temporal: 'ok', worker: 'unknown', queue: 'unknown', platform: 'off', model: 'unknown' },
   })
 })
 

@@ -1,4 +1,5 @@
 import type { GrantWish } from '../../domain/approval.ts'
+import { Inert } from '../inert.tsx'
 
 const usual: GrantWish = { uses: 3, hours: 4 }
 
@@ -28,7 +29,9 @@ export function Grant({
         Let the very same action run again without asking
       </label>
       <p id="grant-why" className="soft small">
-        {refused ?? 'The same arguments on the same state, in any incident. You can revoke it at any time.'}
+        <Inert
+          text={refused ?? 'The same arguments on the same state, in any incident. You can revoke it at any time.'}
+        />
       </p>
       {wish && (
         <div className="row">

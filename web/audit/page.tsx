@@ -3,7 +3,7 @@ import { type FormEvent, useState } from 'react'
 import type { AuditRow } from '../../domain/audit.ts'
 import { ask, type Page } from '../api.ts'
 import { Heading } from '../heading.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { go, Link, type Place, usePlace, withSearch } from '../router.tsx'
 import { missing, useSession } from '../session.ts'
@@ -140,7 +140,7 @@ function Table({ items, place }: { items: AuditRow[]; place: Place }) {
               <Link href={withSearch(place, { who: entry.who, cursor: null })}>
                 <Inert text={entry.who} />
               </Link>
-              {entry.address && <div className="small soft mono nowrap">{entry.address}</div>}
+              {entry.address && <div className="small soft mono nowrap">{inertText(entry.address)}</div>}
             </td>
             <td className="wraps">
               <div className="row">

@@ -1,6 +1,6 @@
 import { useQueries } from '@tanstack/react-query'
 import { ask, type Page } from '../api.ts'
-import { Inert } from '../inert.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { Failed } from '../states.tsx'
 import { moment } from '../time.ts'
 import { Change } from './change.tsx'
@@ -49,7 +49,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
                   {stored.length > 1 && (
                     <>
                       {' '}
-                      <code>{now.key}</code>
+                      <code>{inertText(now.key)}</code>
                     </>
                   )}
                 </span>

@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { ask } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
+import { inertText } from '../inert.tsx'
 import { Change } from './change.tsx'
 import { forgetSettings, type Stored } from './query.ts'
 
@@ -32,7 +33,7 @@ export function RollBack({
       run={put}
     >
       <p>
-        <code>{now.key}</code>
+        <code>{inertText(now.key)}</code>
       </p>
       <Change from={now.value} to={to.value} />
       <label htmlFor={id}>Reason, for the history</label>

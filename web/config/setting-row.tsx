@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { Inert } from '../inert.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { moment } from '../time.ts'
 import { Edit } from './edit.tsx'
 import { History } from './history.tsx'
@@ -31,10 +31,12 @@ export function SettingRow({
       <div className="setting">
         <div>
           <code className="strong wraps">
-            {name}
+            <Inert text={name} />
             {!setting.single && <span className="soft">.…</span>}
           </code>
-          <p className="soft small">{description}</p>
+          <p className="soft small">
+            <Inert text={description} />
+          </p>
         </div>
         <div className="wraps">
           <Value value={effective?.value ?? setting.fallback} />
@@ -56,7 +58,7 @@ export function SettingRow({
         </div>
         <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? 'Close' : 'Change'}
-          <span className="visually-hidden"> {name}</span>
+          <span className="visually-hidden"> {inertText(name)}</span>
         </button>
       </div>
       {open && (

@@ -86,11 +86,15 @@ function Parts({ status }: { status: Status }) {
           <tbody>
             {status.parts.map((part) => (
               <tr key={part.name}>
-                <td>{part.name}</td>
+                <td>
+                  <Inert text={part.name} />
+                </td>
                 <td>
                   <Mark {...looks[part.status]} />
                 </td>
-                <td className="wraps">{part.detail}</td>
+                <td className="wraps">
+                  <Inert text={part.detail} />
+                </td>
               </tr>
             ))}
           </tbody>
@@ -120,7 +124,12 @@ function Parts({ status }: { status: Status }) {
         <dl className="facts narrow">
           <Fact name="Ticks">
             {schedule.paused ? 'paused' : `every ${schedule.everySeconds ?? '?'} s, and at every alert`}
-            {schedule.note && <span className="soft"> · {schedule.note}</span>}
+            {schedule.note && (
+              <span className="soft">
+                {' · '}
+                <Inert text={schedule.note} />
+              </span>
+            )}
           </Fact>
           <Fact name="Last tick">{ago(schedule.lastAt)}</Fact>
           <Fact name="Next tick">

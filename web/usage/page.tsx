@@ -106,7 +106,9 @@ function Numbers({ usage }: { usage: Usage }) {
       <Sheet title="By day (UTC)" head={['Day', 'Incidents', 'Approvals', 'Tokens', '']}>
         {usage.byDay.map((each) => (
           <tr key={each.day}>
-            <td className="nowrap">{each.day}</td>
+            <td className="nowrap">
+              <Inert text={each.day} />
+            </td>
             <td className="num">{number(each.incidents)}</td>
             <td className="num">{number(each.approvals)}</td>
             <td className="num">{number(each.tokens)}</td>

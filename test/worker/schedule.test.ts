@@ -1,0 +1,92 @@
+import { expect, test } from '@jest/globals'
+import { ScheduleOverlapPolicy } from '@temporalio/client'
+import { contextActivities } from '../../activities/context.ts'
+import { groupActivities, queueActivities } from '../../activities/queue.ts'
+import { temporalRuns } from '../../api/runs.ts'
+import { incidentById } from '../../db/incidents.ts'
+import { readPrompts } from '../../prompts/render.ts'
+import { ensureSchedule, keepSchedule, scheduleId } from '../../worker/schedule.ts'
+import { openedIncident, useDatabase } from '../support/database.ts'
+import { scriptedRun } from '../support/scripted-run.ts'
+import { eventually, useTemporal } from '../support/temporal.ts'
+
+// Somebody who may write at Temporal, and the queue's Schedule there.
+const database = useDatabase()
+const temporal = useTemporal({ cached: 100 })
+const options = { taskQueue: 'nightshift', intervalSeconds: 3_600, enabled: true }
+const handle = () => temporal.client.schedule.getHandle(scheduleId)
+const silent = { debug: () => {}, warn: () => {} } as never
+const seen = async () => (await temporalRuns(temporal.client, silent).queue?.(5_000))?.schedule
+
+/** Temporal takes an edit in after it has answered: what a look finds comes to this. */
+const found = (what: string, comes: Awaited<ReturnType<typeof keepSchedule>>) =>
+  eventually(what, async () => (await keepSchedule(temporal.client, options)) === comes)
+
+test('a Schedule that somebody deleted or edited is made again what it should be, and only then', async () => {
+  await ensureSchedule(temporal.client, options)
+  await found('nothing', null)
+  const edits: Parameters<ReturnType<typeof handle>['update']>[0][] = [
+    (previous) => ({ ...previous, spec: { intervals: [{ every: '1 second' }] } }),
+    (previous) => ({ ...previous, spec: { ...previous.spec, skip: [{ hour: '*' }] } }),
+    (previous) => ({ ...previous, spec: { ...previous.spec, endAt: new Date(Date.now() + 60_000) } }),
+    (previous) => ({ ...previous, policies: { ...previous.policies, overlap: ScheduleOverlapPolicy.ALLOW_ALL } }),
+    (previous) => ({ ...previous, state: { ...previous.state, remainingActions: 1 } }),
+    ...[{ workflowType: 'Mallory' }, { taskQueue: 'mallory' }, { args: ['disk'] }, { workflowId: 'mallory' }].map(
+      (change): Parameters<ReturnType<typeof handle>['update']>[0] =>
+        (previous) => ({ ...previous, action: { ...previous.action, ...change } }),
+    ),
+  ]
+  for (const [index, edit] of edits.entries()) {
+    await handle().update(edit)
+    await found(`edit ${index}`, 'edited')
+    await found(`nothing after edit ${index}`, null)
+  }
+  await handle().delete()
+  await eventually('it to be gone', async () => (await seen()) === null)
+  await found('the deletion', 'deleted')
+  await eventually('it to be back', async () => (await seen())?.everySeconds === 3_600)
+  expect(await seen()).toMatchObject({ paused: false })
+})
+
+test('a pause may be a person’s: it stays through everything else, and is seen with its note made harmless', async () => {
+  await ensureSchedule(temporal.client, options)
+  await handle().pause('\u202esuoregnad\u001b[2J')
+  await handle().update((previous) => ({ ...previous, spec: { intervals: [{ every: '1 second' }] } }))
+  await found('the edit', 'edited')
+  await found('nothing', null)
+  expect(await seen()).toMatchObject({ paused: true, note: 'suoregnad', everySeconds: 3_600, nextAt: null })
+})
+
+test('with the agent off nothing is taken up, although somebody lets the Schedule go on and starts runs by hand', async () => {
+  const incidentId = await openedIncident(database.db)
+  const deps = { db: database.db, environment: {}, isEnabled: false }
+  const { claim } = contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' })
+  const { client } = temporal
+  const queue = {
+    ...queueActivities({ ...deps, client, taskQueue: 'none', maxConcurrent: 3 }),
+    ...groupActivities(deps),
+  }
+  // It was queued before the agent was switched off.
+  await database.owner.updateTable('incident').set({ groupId: 'grp_test' }).where('id', '=', incidentId).execute()
+  await temporal.working({ ...scriptedRun().activities, ...queue, claim } as never, async (taskQueue) => {
+    await ensureSchedule(client, { ...options, taskQueue, enabled: false })
+    await handle().unpause('by mallory')
+    expect(
+      await client.workflow.execute('ProcessIncidentQueue', { taskQueue, workflowId: scheduleId, args: [] }),
+    ).toEqual({
+      ...{ groups: 0, rewoken: 0 },
+    })
+    // A group that somebody wakes ends, instead of starting what claims nothing over and over.
+    await client.workflow.execute('InvestigateIncidentGroup', {
+      taskQueue,
+      workflowId: 'group:disk_pressure',
+      args: ['disk_pressure'],
+    })
+    await client.workflow.execute('InvestigateIncident', {
+      taskQueue,
+      workflowId: `investigate:${incidentId}:1`,
+      args: [{ incidentId, attempt: 1, role: 'leader', groupId: 'grp_test', group: 'group:disk_pressure' }],
+    })
+  })
+  expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'open', attempt: 0, groupId: 'grp_test' })
+})
