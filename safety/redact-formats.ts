@@ -168,6 +168,88 @@ export const formats: Rule[] = [
     ['{S', '{C', '{M', '{P'],
     /(?<head>\{(?:S?SHA(?:256|384|512)?|SMD5|MD5|CRYPT|PBKDF2[\w-]{0,10})\})(?<value>[A-Za-z0-9+/=.$]{16,256})/g,
   ),
+  // Directives that say a password without a sign between: keepalived, HAProxy, rndc, OpenVPN, Dockerfile
+  rule('password', ['auth_pass'], new RegExp(`(?<head>\\bauth_pass[ \\t]{1,8})${word}`, 'g')),
+  rule(
+    'password',
+    ['insecure-password', 'stats auth'],
+    new RegExp(
+      `(?<head>\\b(?:insecure-password[ \\t]{1,8}|stats[ \\t]{1,8}auth[ \\t]{1,8}[^\\s:]{1,128}:))${word}`,
+      'g',
+    ),
+  ),
+  rule('key', ['secret'], /(?<head>\bsecret[ \t]{1,8}\\*")(?<value>[A-Za-z0-9+/=]{12,256})(?=\\*";)/g),
+  rule(
+    'password',
+    ['{PLAIN', '{CLEAR'],
+    /(?<head>\{(?:PLAIN|CLEARTEXT|CLEAR|PLAIN-MD5)\})(?<value>[^\s"'\\:]{3,256})/gi,
+  ),
+  rule(
+    'password',
+    ['chap-secrets', 'pap-secrets'],
+    /(?<head>(?<=^|\n)[\w.@-]{1,64}[ \t]{1,8}\*[ \t]{1,8})(?<value>[^\s"'\\*]{4,256})(?=[^\n]{0,80}(?:chap|pap)-secrets)/g,
+  ),
+  rule(
+    'secret',
+    ['ENV '],
+    /(?<head>(?<=^|\n)ENV[ \t]{1,8}[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD|TOKEN|SECRET|API_KEY|ACCESS_KEY|PASSPHRASE)[ \t]{1,8})(?<value>[^\s"'\\]{4,4096})/g,
+  ),
+  rule(
+    'password',
+    ['erlang_cookie', 'ERLANG_COOKIE', 'setcookie'],
+    /(?<head>\b(?:erlang_cookie[ \t]{0,8}[=:][ \t]{0,8}["']?|-setcookie[ \t]{1,8}))(?<value>[^\s"'\\]{4,256})/gi,
+  ),
+  rule('key', ['key ='], /(?<head>\bkey[ \t]{1,8}=[ \t]{1,8})(?<value>AQ[A-Za-z0-9+/]{36}==)/g),
+  // PHP's define(), XML attributes
+  rule(
+    'key',
+    ['define'],
+    /(?<head>\bdefine\([ \t]{0,4}\\*["'](?:[A-Z_]{0,40}(?:AUTH|LOGGED_IN|NONCE|SECURE_AUTH)_(?:KEY|SALT))\\*["'][ \t]{0,4},[ \t]{0,8}\\*["'])(?<value>[^"'\\\n]{4,512})/g,
+  ),
+  rule(
+    'password',
+    ['value='],
+    /(?<head>\bname=\\*["'][\w.-]{0,60}(?:password|passwd|passphrase|secret|token|api[_-]?key)\\*["'][ \t]{1,8}value=\\*["'])(?<value>[^"'\\\n]{1,4096})/gi,
+  ),
+  // Words of command lines
+  rule('password', ['pass:'], /(?<head>\b(?:-?-pass(?:in|out)?|-k)[ \t=]{1,4}pass:)(?<value>[^\s"'\\;&|<>]{1,256})/g),
+  rule(
+    'password',
+    ['pass '],
+    /(?<head>-(?:store|key|src(?:store|key)|dest(?:store|key))pass[ \t]{1,4})(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
+  ),
+  rule(
+    'password',
+    ['ipmitool', 'ipmi', 'fence_'],
+    /(?<head>\b(?:ipmitool|ipmi-\w{2,20}|fence_\w{2,20})\b[^\n|;&]{0,200}?[ \t]-[Pp][ \t]{1,4})(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
+  ),
+  rule(
+    'password',
+    ['7z', 'rar'],
+    /(?<head>\b(?:7z[a-z]?|unrar|rar)[ \t][^\n|;&]{0,200}?[ \t]-p)(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{3,255})/g,
+  ),
+  rule(
+    'password',
+    ['sqlplus', 'rman', 'expdp', 'impdp'],
+    /(?<head>\b(?:sqlplus|rman|expdp|impdp)[ \t][^\n|;&]{0,100}?[\w.]{1,64}\/)(?<value>[^\s"'\\;&|<>@/]{3,128})(?=@|\s|$)/g,
+  ),
+  rule(
+    'password',
+    ['smbclient', 'rpcclient', 'mount.cifs', 'smb'],
+    /(?<head>\b(?:smb\w{2,12}|rpcclient|net|wbinfo)\b[^\n|;&]{0,200}?[ \t](?:-U|--user=?)[ \t]{0,4}[\w.\\@-]{1,64}%)(?<value>[^\s"'\\;&|<>]{1,256})/g,
+  ),
+  rule(
+    'password',
+    ['sudo'],
+    /(?<head>\becho[ \t]{1,8}["']?)(?<value>[^\s"'\\;&|<>$`-][^\s"'\\;&|<>$`]{2,255})(?=["']?[ \t]{0,8}\|[ \t]{0,8}sudo[ \t][^\n|;&]{0,60}-S\b)/g,
+  ),
+  rule(
+    'url',
+    ['grant_type=authorization_code'],
+    /(?<head>(?<=^|[?&\s"'])code=)(?<value>[^&\s"'\\#<>]{8,1024})(?=[^\s"'\\]{0,400}grant_type=authorization_code)/g,
+  ),
+  rule('header', ['ApiKey '], /(?<head>\bApiKey[ \t]{1,4})(?<value>(?=[^\s"'\\]{0,200}\d)[A-Za-z0-9+/=_-]{24,512})/g),
+  rule('query', ['X-Amz-Signature', 'x-amz-signature'], /(?<head>\bx-amz-signature=)(?<value>[a-f0-9]{64})/gi),
   // Connection strings of drivers
   rule(
     'password',
