@@ -8,7 +8,7 @@ import { isNoSecret, type SecretKind } from './secret-names.ts'
 const keep =
   (kind: SecretKind) =>
   (match: string, { head = '', value = '', tail = '' }: Record<string, string | undefined>): string =>
-    isNoSecret(value) || value.includes('[redacted:') ? match : `${head}${mark(kind)}${tail}`
+    isNoSecret(value) || value.includes('[redacted') ? match : `${head}${mark(kind)}${tail}`
 
 const rule = (kind: SecretKind, hints: string[], pattern: RegExp): Rule => ({
   kind,
@@ -204,7 +204,7 @@ export const formats: Rule[] = [
   rule(
     'key',
     ['define'],
-    /(?<head>\bdefine\([ \t]{0,4}\\*["'](?:[A-Z_]{0,40}(?:AUTH|LOGGED_IN|NONCE|SECURE_AUTH)_(?:KEY|SALT))\\*["'][ \t]{0,4},[ \t]{0,8}\\*["'])(?<value>[^"'\\\n]{4,512})/g,
+    /(?<head>\bdefine\([ \t]{0,4}\\*["'][A-Z_]{0,40}(?:(?:AUTH|LOGGED_IN|NONCE|SECURE_AUTH)_(?:KEY|SALT)|PASSWORD|SECRET|TOKEN)\\*["'][ \t]{0,4},[ \t]{0,8}\\*["'])(?<value>[^"'\\\n]{4,512})/g,
   ),
   rule(
     'password',
@@ -212,7 +212,7 @@ export const formats: Rule[] = [
     /(?<head>\bname=\\*["'][\w.-]{0,60}(?:password|passwd|passphrase|secret|token|api[_-]?key)\\*["'][ \t]{1,8}value=\\*["'])(?<value>[^"'\\\n]{1,4096})/gi,
   ),
   // Words of command lines
-  rule('password', ['pass:'], /(?<head>\b(?:-?-pass(?:in|out)?|-k)[ \t=]{1,4}pass:)(?<value>[^\s"'\\;&|<>]{1,256})/g),
+  rule('password', ['pass:'], /(?<head>(?:-?-pass(?:in|out)?|-k)[ \t=]{1,4}pass:)(?<value>[^\s"'\\;&|<>]{1,256})/g),
   rule(
     'password',
     ['pass '],
@@ -250,6 +250,26 @@ export const formats: Rule[] = [
   ),
   rule('header', ['ApiKey '], /(?<head>\bApiKey[ \t]{1,4})(?<value>(?=[^\s"'\\]{0,200}\d)[A-Za-z0-9+/=_-]{24,512})/g),
   rule('query', ['X-Amz-Signature', 'x-amz-signature'], /(?<head>\bx-amz-signature=)(?<value>[a-f0-9]{64})/gi),
+  rule(
+    'password',
+    ['pass ='],
+    /(?<head>(?<=^|\n)[ \t]{0,8}pass[ \t]{1,8}=[ \t]{1,8})(?<value>(?!\d{1,6}\s)[^\s"'\\]{6,512})(?=\s|$)/g,
+  ),
+  rule(
+    'password',
+    ['zip -', 'unzip -'],
+    /(?<head>\b(?:un)?zip\b[^\n|;&]{0,120}?[ \t]-P[ \t]{0,4})(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{2,255})/g,
+  ),
+  rule(
+    'key',
+    ['Unseal Key', 'Recovery Key'],
+    /(?<head>\b(?:Unseal|Recovery) Key \d{1,3}: )(?<value>[A-Za-z0-9+/=]{20,128})/g,
+  ),
+  rule(
+    'password',
+    ['chpasswd'],
+    /(?<head>\becho[ \t]{1,8}["']?[\w.-]{1,64}:)(?<value>[^\s"'\\|]{1,256})(?=["']?[ \t]{0,8}\|[^\n|;&]{0,40}\bchpasswd\b)/g,
+  ),
   // Connection strings of drivers
   rule(
     'password',
