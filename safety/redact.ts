@@ -1,3 +1,4 @@
+import { argumentRules } from './redact-arguments.ts'
 import { formats } from './redact-formats.ts'
 import { redactListed } from './redact-listed.ts'
 import { holdsPrefix, prefixRule } from './redact-prefixes.ts'
@@ -54,7 +55,7 @@ function keepDigits(_key: string, value: unknown, context: { source: string }): 
   return typeof value === 'number' && String(value) !== context.source ? raw.rawJSON(context.source) : value
 }
 
-const everyRule = [...rules, ...formats, prefixRule]
+const everyRule = [...rules, ...formats, ...argumentRules, prefixRule]
 
 function once(text: string): string {
   let clean = text

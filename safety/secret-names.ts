@@ -14,10 +14,7 @@ export type SecretKind =
 
 /** Names that end in one of these hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`. */
 const endings: [pattern: string, kind: SecretKind][] = [
-  [
-    'password|passwd|passphrase|passcode|(?<![a-z])pwd|(?<=[_-])(?:pass|pw)|sshpass|(?<=become)pass|op_session_\\w{1,40}',
-    'password',
-  ],
+  ['password|passwd|passphrase|passcode|(?<![a-z])pwd|(?<=[_-])(?:pass|pw)|(?<=ssh|become)pass', 'password'],
   ['(?:client|app|shared|signing|webhook)?[_-]?secret(?:[_-]?string|[_-]?key[_-]?base)?', 'secret'],
   [
     '(?:api|access|private|secret|account|signing|encryption|master|license|ssh|storage|sharedaccess|hmac|(?<![a-z])app|(?<![a-z])auth)[_-]?key|sharedaccesssignature',
