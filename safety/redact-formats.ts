@@ -8,9 +8,9 @@ import { isNoSecret, type SecretKind } from './secret-names.ts'
 const keep =
   (kind: SecretKind) =>
   (match: string, { head = '', value = '', tail = '' }: Record<string, string | undefined>): string =>
-    isNoSecret(value) || value.includes('[redacted:') ? match : `${head}${mark(kind)}${tail}`
+    isNoSecret(value) || value.includes('[redacted') ? match : `${head}${mark(kind)}${tail}`
 
-const rule = (kind: SecretKind, hints: string[], pattern: RegExp): Rule => ({
+export const rule = (kind: SecretKind, hints: string[], pattern: RegExp): Rule => ({
   kind,
   hints,
   pattern,
@@ -167,6 +167,54 @@ export const formats: Rule[] = [
     'hash',
     ['{S', '{C', '{M', '{P'],
     /(?<head>\{(?:S?SHA(?:256|384|512)?|SMD5|MD5|CRYPT|PBKDF2[\w-]{0,10})\})(?<value>[A-Za-z0-9+/=.$]{16,256})/g,
+  ),
+  // Directives that say a password without a sign between: keepalived, HAProxy, rndc, OpenVPN, Dockerfile
+  rule('password', ['auth_pass'], new RegExp(`(?<head>\\bauth_pass[ \\t]{1,8})${word}`, 'g')),
+  rule(
+    'password',
+    ['insecure-password', 'stats auth'],
+    new RegExp(
+      `(?<head>\\b(?:insecure-password[ \\t]{1,8}|stats[ \\t]{1,8}auth[ \\t]{1,8}[^\\s:]{1,128}:))${word}`,
+      'g',
+    ),
+  ),
+  rule('key', ['secret'], /(?<head>\bsecret[ \t]{1,8}\\*")(?<value>[A-Za-z0-9+/=]{12,256})(?=\\*";)/g),
+  rule(
+    'password',
+    ['{PLAIN', '{CLEAR'],
+    /(?<head>\{(?:PLAIN|CLEARTEXT|CLEAR|PLAIN-MD5)\})(?<value>[^\s"'\\:]{3,256})/gi,
+  ),
+  rule(
+    'password',
+    ['chap-secrets', 'pap-secrets'],
+    /(?<head>(?<=^|\n)[\w.@-]{1,64}[ \t]{1,8}\*[ \t]{1,8})(?<value>[^\s"'\\*]{4,256})(?=[^\n]{0,80}(?:chap|pap)-secrets)/g,
+  ),
+  rule(
+    'secret',
+    ['ENV '],
+    /(?<head>(?<=^|\n)ENV[ \t]{1,8}[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD|TOKEN|SECRET|API_KEY|ACCESS_KEY|PASSPHRASE)[ \t]{1,8})(?<value>[^\s"'\\]{4,4096})/g,
+  ),
+  rule(
+    'password',
+    ['erlang_cookie', 'ERLANG_COOKIE', 'setcookie'],
+    /(?<head>\b(?:erlang_cookie[ \t]{0,8}[=:][ \t]{0,8}["']?|-setcookie[ \t]{1,8}))(?<value>[^\s"'\\]{4,256})/gi,
+  ),
+  rule('key', ['key ='], /(?<head>\bkey[ \t]{1,8}=[ \t]{1,8})(?<value>AQ[A-Za-z0-9+/]{36}==)/g),
+  // PHP's define(), XML attributes
+  rule(
+    'key',
+    ['define'],
+    /(?<head>\bdefine\([ \t]{0,4}\\*["'][A-Z_]{0,40}(?:(?:AUTH|LOGGED_IN|NONCE|SECURE_AUTH)_(?:KEY|SALT)|PASSWORD|SECRET|TOKEN)\\*["'][ \t]{0,4},[ \t]{0,8}\\*["'])(?<value>[^"'\\\n]{4,512})/g,
+  ),
+  rule(
+    'password',
+    ['value='],
+    /(?<head>\bname=\\*["'][\w.-]{0,60}(?:password|passwd|passphrase|secret|token|api[_-]?key)\\*["'][ \t]{1,8}value=\\*["'])(?<value>[^"'\\\n]{1,4096})/gi,
+  ),
+  rule(
+    'token',
+    ['OP_SESSION_', 'op_session_'],
+    /(?<head>\bop_session_\w{1,64}\\*["']?[ \t]{0,4}[:=][ \t]{0,4}\\*["']?)(?<value>[^\s"'\\]{8,512})/gi,
   ),
   // Connection strings of drivers
   rule(

@@ -1,3 +1,4 @@
+import { argumentRules } from './redact-arguments.ts'
 import { formats } from './redact-formats.ts'
 import { redactListed } from './redact-listed.ts'
 import { holdsPrefix, prefixRule } from './redact-prefixes.ts'
@@ -8,7 +9,7 @@ import { isNoSecret, kindOfName } from './secret-names.ts'
 const longRun = /[A-Za-z0-9_-]{43}/
 
 const hint =
-  /pass|pwd|secret|token|key|auth|cookie|bearer|eyJ|AKIA|ASIA|AIza|sk[-_]|:\/\/|-----BEGIN|gh[pousr]_|gl[a-z]{2,3}-|xox|xapp|npm_|hv[sbr]\.|do._v1_|pypi-|dapi|nst_|glsa_|shpat_|rk_|whsec_|SG\.|:AA|\$|\*[0-9A-F]{40}|md5|SCRAM|pbkdf2|mysql|mariadb|docker|podman|helm|redis-cli|ldap|mongo|curl|[?&](?:sig|jwt|code)|x-(?:amz|goog)|webhook|@(?:tcp|unix)\(|hooks|response=|machine |login|identified|communit|com2sec|snmp|createUser|requirepass|masterauth|psk|wep|PSK|XAUTH|Static key|Private-Lines|\{(?:S?SHA|SMD5|MD5|CRYPT|PBKDF2)|acl |user |\*:|:\*|:\d+[: ]|EAP |\* ["]/i
+  /pass|pwd|secret|token|key|auth|cookie|bearer|eyJ|AKIA|ASIA|AIza|sk[-_]|:\/\/|-----BEGIN|gh[pousr]_|gl[a-z]{2,3}-|xox|xapp|npm_|hv[sbr]\.|do._v1_|pypi-|dapi|nst_|glsa_|shpat_|rk_|whsec_|SG\.|:AA|\$|\*[0-9A-F]{40}|md5|SCRAM|pbkdf2|mysql|mariadb|docker|podman|helm|redis-cli|ldap|mongo|curl|[?&](?:sig|jwt|code)|x-(?:amz|goog)|webhook|@(?:tcp|unix)\(|hooks|response=|machine |login|identified|communit|com2sec|snmp|createUser|requirepass|masterauth|psk|wep|PSK|XAUTH|Static key|Private-Lines|\{(?:S?SHA|SMD5|MD5|CRYPT|PBKDF2)|acl |user |\*:|:\*|:\d+[: ]|EAP |[_-]pw|ipmi|fence_|7z|rar |sqlplus|rman |expdp|smb|rpcclient|sudo|session|unseal|zip |code=|erlang|\{(?:PLAIN|CLEAR)|\* ["]/i
 
 /**
  * Takes secrets out of a text and leaves `[redacted:<kind>]`: passwords by their name, headers, URLs, cloud keys, tokens,
@@ -54,7 +55,7 @@ function keepDigits(_key: string, value: unknown, context: { source: string }): 
   return typeof value === 'number' && String(value) !== context.source ? raw.rawJSON(context.source) : value
 }
 
-const everyRule = [...rules, ...formats, prefixRule]
+const everyRule = [...rules, ...formats, ...argumentRules, prefixRule]
 
 function once(text: string): string {
   let clean = text

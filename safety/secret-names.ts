@@ -14,10 +14,10 @@ export type SecretKind =
 
 /** Names that end in one of these hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`. */
 const endings: [pattern: string, kind: SecretKind][] = [
-  ['password|passwd|passphrase|passcode|(?<![a-z])pwd|(?<=[_-])pass', 'password'],
-  ['(?:client|app|shared|signing|webhook)?[_-]?secret(?:[_-]?string)?', 'secret'],
+  ['password|passwd|passphrase|passcode|(?<![a-z])pwd|(?<=[_-])(?:pass|pw)|(?<=ssh|become)pass', 'password'],
+  ['(?:client|app|shared|signing|webhook)?[_-]?secret(?:[_-]?string|[_-]?key[_-]?base)?', 'secret'],
   [
-    '(?:api|access|private|secret|account|signing|encryption|master|license|ssh|storage|sharedaccess)[_-]?key|sharedaccesssignature',
+    '(?:api|access|private|secret|account|signing|encryption|master|license|ssh|storage|sharedaccess|hmac|(?<![a-z])app|(?<![a-z])auth)[_-]?key|sharedaccesssignature',
     'key',
   ],
   ['token', 'token'],
@@ -52,7 +52,7 @@ const words = new Set(
   invalid. string str bytes text bearer basic ***`.split(/\s+/),
 )
 const reference =
-  /^(?:\$[({A-Za-z_]|\{\{|<[^>]*>?$|%[({]|\*{3,}$|x{3,}$|\[redacted:[a-z_]+\]$|[~^]?\d{1,4}\.\d{1,4}\.\d{1,4}$)/i
+  /^(?:\$[({A-Za-z_]|\((?:empty|none|null|unset|hidden|not|no|masked)\b|\{\{|<[^>]*>?$|%[({]|\*{3,}$|x{3,}$|\[redacted:[a-z_]+\]$|[~^]?\d{1,4}\.\d{1,4}\.\d{1,4}$)/i
 
 export function isNoSecret(value: string): boolean {
   return value === '' || words.has(value.toLowerCase()) || reference.test(value)

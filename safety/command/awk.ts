@@ -14,6 +14,16 @@ const mayRun: Readonly<Record<string, string>> = {
   ARGC: 'ARGC changes which files are read',
   SYMTAB: 'SYMTAB holds all of these under other names',
   FUNCTAB: 'FUNCTAB holds functions under other names',
+  while: 'while may never end',
+  do: 'do may never end',
+  function: 'a function may call itself for ever',
+  func: 'a function may call itself for ever',
+}
+
+/** `for (;;)`, or one that counts further than there are fields: `for (i = 0; i < 1e12; …)`. */
+function isEndlessFor(rest: string): boolean {
+  const [, condition] = /^\s*\([^;]*;([^;]*);/.exec(rest) ?? []
+  return condition !== undefined && (!/[A-Za-z_]/.test(condition) || /\d{7}|\d[eE]\+?\d|^\s*\w+\s*$/.test(condition))
 }
 
 export function inspectAwk(program: string): string | null {
@@ -52,6 +62,7 @@ export function inspectAwk(program: string): string | null {
     }
     if (word) {
       if (Object.hasOwn(mayRun, token)) return mayRun[token]!
+      if (token === 'for' && isEndlessFor(program.slice(at))) return 'for may never end'
       if (token === 'print' || token === 'printf') {
         printing = true
         depth = 0

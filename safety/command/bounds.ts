@@ -1,4 +1,4 @@
-import type { Reading } from './options.ts'
+import type { Reading, Value } from './options.ts'
 import type { Word } from './parse.ts'
 import type { Bound } from './verdict.ts'
 
@@ -57,18 +57,24 @@ export function unboundedByGrammar(
   }
   const named = new Set(reading.found.map((option) => option.name))
   for (const { endless } of reading.grammars) {
-    if (!endless || endless.unless?.some((option) => named.has(option))) continue
+    if (!endless) continue
+    if (endless.unless?.some((option) => named.has(option)) && !reading.values.some(isNoBound)) continue
     const { when } = endless
     const hit =
       when === 'always' ||
+      (when === 'period' && reading.operands.length === 2) ||
       (when === 'interval'
-        ? reading.operands.filter((word) => /^\d+(?:\.\d+)?$/.test(word.text)).length === 1
-        : when.some((option) => named.has(option)))
+        ? reading.operands.filter((word) => /^\d+(?:\.\d+)?$/.test(word.text)).length === 1 ||
+          reading.operands.some((word) => /^\d{6,}$/.test(word.text))
+        : when !== 'period' && when.some((option) => named.has(option)))
     if (hit)
       return { bound: 'unbounded_stream', words: endless.instead && bounded(reading, words, enough(endless, named)) }
   }
   return null
 }
+
+/** A number that nobody waits for. Ids of processes have seven digits at most. */
+const isNoBound = ({ kind, word }: Value): boolean => kind === 'number' && /^\d{8,}$/.test(word.text)
 
 type Endless = NonNullable<Reading['grammars'][number]['endless']>
 

@@ -53,7 +53,7 @@ function aws(words: readonly string[]): string | null {
 }
 
 const awsSecret =
-  /^(?:ecs describe-task-definition|ec2 describe-(?:instance-attribute|launch-template-versions|spot-fleet-requests|fleets)|lambda list-(?:functions|versions-by-function)|autoscaling describe-launch-configurations|apprunner describe-service|elasticbeanstalk describe-configuration-(?:settings|options)|batch describe-(?:jobs|job-definitions)|sagemaker describe-.*|appsync list-api-keys|amplify list-(?:apps|branches)|lightsail .*key.*|codebuild .*|transfer describe-.*|datasync describe-location-.*|dms describe-(?:connections|endpoints)|emr describe-.*|gamelift .*credential.*|iot .*key.*|ssm (?:describe-session.*|list-command-invocations)|secretsmanager (?!list-secrets$|describe-secret$).*|sts (?!get-caller-identity$).*|redshift get-.*|ecr(?:-public)? get-(?:login|auth).*)$/
+  /^(?:ecs describe-task-definition|ec2 describe-(?:instance-attribute|launch-template-versions|spot-fleet-requests|fleets|vpn-connections)|ec2 get-console-screenshot|cognito-idp describe-(?:user-pool-client|identity-provider)|ecs describe-tasks|opsworks describe-(?:stacks|apps)|glue (?:list|describe)-.*connections?|lambda list-(?:functions|versions-by-function)|autoscaling describe-launch-configurations|apprunner describe-service|elasticbeanstalk describe-configuration-(?:settings|options)|batch describe-(?:jobs|job-definitions)|sagemaker describe-.*|appsync list-api-keys|amplify list-(?:apps|branches)|lightsail .*key.*|codebuild .*|transfer describe-.*|datasync describe-location-.*|dms describe-(?:connections|endpoints)|emr describe-.*|gamelift .*credential.*|iot .*key.*|ssm (?:describe-session.*|list-command-invocations)|secretsmanager (?!list-secrets$|describe-secret$).*|sts (?!get-caller-identity$).*|redshift get-.*|ecr(?:-public)? get-(?:login|auth).*)$/
 const awsGet =
   /^(?:cloudwatch get-metric-(?:statistics|data)|cloudwatch get-dashboard|logs get-(?:log-events|query-results)|sts get-caller-identity|iam get-(?:user|role|group|policy|policy-version|role-policy|account-summary|account-password-policy|instance-profile)|s3api (?:get-bucket-[a-z-]+|head-bucket|head-object|get-public-access-block)|route53 get-(?:hosted-zone|change|health-check|health-check-status|hosted-zone-count)|ce get-(?:cost-and-usage|cost-forecast|dimension-values)|ec2 get-(?:console-screenshot|ebs-encryption-by-default|subnet-cidr-reservations)|guardduty get-(?:findings|detector)|health get-.*|xray get-(?:trace-summaries|service-graph)|kms get-key-(?:policy|rotation-status)|eks describe-.*|elasticache describe-.*|acm get-account-configuration|backup get-backup-plan|athena get-query-(?:execution|results)|dynamodb describe-.*|sqs get-queue-(?:attributes|url)|sns get-topic-attributes|wafv2 get-web-acl|autoscaling describe-.*|support describe-.*|config get-compliance-.*|servicequotas? get-.*|service-quotas get-service-quota|organizations describe-.*)$/
 
@@ -71,14 +71,14 @@ function gcloud(words: readonly string[]): string | null {
   if (/^secrets versions/.test(call)) return `${call} may show a secret`
   const format = formatOf(words)
   const carries =
-    /^(?:compute instances|compute instance-templates|run |functions|app |composer|builds|workflows|dataflow|dataproc|ai )/.test(
+    /^(?:compute instances|compute instance-templates|container clusters|run |functions|app |composer|builds|workflows|dataflow|dataproc|ai )/.test(
       `${call} `,
     )
   if (!carries) return null
   const isNarrow =
     format !== null &&
     /^(?:value|table|csv|get)\b/.test(format) &&
-    !/metadata|env|template|spec|\*|config/i.test(format)
+    !/metadata|env|template|spec|auth|\*|config/i.test(format)
   if (format === null ? said[at] === 'list' : isNarrow) return null
   return `${call} shows environments or scripts: name fields with --format='value(…)'`
 }
@@ -126,4 +126,4 @@ function az(words: readonly string[]): string | null {
 }
 
 const azSecret =
-  /(?:^| )(?:[a-z-]*(?:keys?|secrets?|credentials?|tokens?|passwords?|connection-strings?|appsettings|publishing[a-z-]*|sas|kubeconfig|certificates?)|keyvault|container|containerapp|config|variable|user-data|extension|authorization-rule|deployment|rest)(?= |$)/
+  /(?:^| )(?:[a-z-]*(?:keys?|secrets?|credentials?|tokens?|passwords?|connection-strings?|appsettings|publishing[a-z-]*|sas|kubeconfig|certificates?)|keyvault|appconfig|container|containerapp|config|variable|user-data|extension|authorization-rule|deployment|rest)(?= |$)/

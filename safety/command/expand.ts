@@ -142,15 +142,22 @@ function fieldsOfWord(word: BashWord, reader: Reader): Field[] {
         break
       default: {
         const value = valuesOf(part, reader).join(' ')
-        // Outside quotes blanks end a field.
+        // Outside quotes blanks end a field, and what else the text says in IFS.
         if (/^\s/.test(value)) close()
-        addAll(value.split(/\s+/).filter((text) => text !== ''))
+        addAll(separated(value, reader.constants).filter((text) => text !== ''))
         if (/\S\s+$/.test(value)) close()
       }
     }
   }
   close()
   return fields
+}
+
+function separated(value: string, constants: Constants): string[] {
+  const own = constants.variables.get('IFS')?.at(-1)?.join('') ?? ''
+  return value
+    .split(/\s+/)
+    .flatMap((text) => [...own].reduce((parts, character) => parts.flatMap((part) => part.split(character)), [text]))
 }
 
 /** `"$@"` and `"${a[@]}"` stay several fields inside quotes. */

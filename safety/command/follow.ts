@@ -20,7 +20,7 @@ export function follow(node: CommandNode, made: Simple, constants: Constants): v
 
 export const isPlain = ({ literal, pattern }: Word): boolean => literal || pattern !== null
 
-const defining: ReadonlySet<string> = new Set(['set', 'read', 'printf', 'alias'])
+const defining: ReadonlySet<string> = new Set(['set', 'read', 'printf', 'alias', 'mapfile', 'readarray'])
 
 /** Builtins that set variables, positional parameters and aliases. */
 function define({ words, input, guesses }: Simple, constants: Constants): void {
@@ -37,6 +37,9 @@ function define({ words, input, guesses }: Simple, constants: Constants): void {
       for (const [index, name] of names.entries())
         remember(constants, name, [index === names.length - 1 ? fields.slice(index).join(' ') : (fields[index] ?? '')])
     }
+  } else if ((name === 'mapfile' || name === 'readarray') && input !== null) {
+    const last = texts.at(-1)!
+    remember(constants, texts.length > 1 && /^[A-Za-z_]\w*$/.test(last) ? last : 'MAPFILE', input.trim().split('\n'))
   } else if (name === 'printf' && texts[1] === '-v' && texts[2]) {
     remember(constants, texts[2], [outputOf(['printf', ...texts.slice(3)], null) ?? ''])
   } else if (name === 'alias') {

@@ -109,8 +109,8 @@ export type Grammar = {
   measures?: { by?: readonly string[]; unless?: readonly string[] }
   /** Does not end by itself. */
   endless?: {
-    /** Always, with one of these options, or (`interval`) with exactly one numeric operand as in `vmstat 1`. */
-    when: 'always' | 'interval' | readonly string[]
+    /** Always, with one of these options, or (`interval`) with exactly one numeric operand as in `vmstat 1`, or (`period`) with two operands as in `jstat -gc 1 250ms`. */
+    when: 'always' | 'interval' | 'period' | readonly string[]
     /** Options that bound it all the same: `-c`, `--count`. */
     unless?: readonly string[]
     /** Options that do not end it, but say how much of the past is wanted: with one of them nothing is put in. */

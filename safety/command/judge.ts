@@ -236,6 +236,10 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
       docket.findings.push({ code: 'ASSIGNMENT', reason: `${name} is set`, token: name })
     }
   }
+  // Shells and pagers run what some variables hold, so any value is held against the hard list.
+  for (const { value } of simple.assignments)
+    if (simple.words.length > 0 && value.text !== '')
+      judgeScript(value.text, docket, { ...at, runs: false, input: null })
   for (const redirection of simple.redirections) {
     const { guess } = redirection
     const never =

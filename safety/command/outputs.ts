@@ -49,8 +49,15 @@ const printers: Readonly<Record<string, Print>> = {
     if (numbers.length > 2 || !Number.isInteger(first) || !Number.isInteger(last) || last - first > 64) return null
     return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => `${first + at}\n`).join('')
   },
-  head: (operands, input) => (operands.length === 0 ? input : null),
+  ...Object.fromEntries(['head', 'tail', 'sort', 'uniq', 'nl', 'pv', 'sponge'].map((name) => [name, passed(/^-/)])),
+  tee: (_operands, input) => input,
+  dd: passed(/^(?:status|bs|count|ibs|obs)=/),
   sed: substituted,
+}
+
+/** It repeats its input, the whole of it for all that is known here, where no operand names a file. */
+function passed(option: RegExp): Print {
+  return (operands, input) => (operands.every((text) => option.test(text) || /^\d+$/.test(text)) ? input : null)
 }
 
 function decoded(encoding: 'base64', operands: readonly string[], input: string | null): string | null {

@@ -54,7 +54,7 @@ const networks = list(`
 
 /** Credentials of clients: clouds, registries, build tools, mail, databases. */
 const clients = list(`
-  **/.aws/** **/.azure/** **/.config/gcloud/** **/.gcloud/** **/.boto **/.config/gh/** **/.config/glab*/** **/.config/hub **/.config/doctl/**
+  **/.aws/** **/.azure/** **/.config/gcloud/** **/.gcloud/** **/.boto /etc/boto.cfg /etc/**/*secret*/** /etc/sympa/cookie* /boot/**/user.cfg /etc/barman* /etc/barman.d/** /etc/default/keycloak* **/settings.py **/local_settings.py **/settings/*.py **/.config/gh/** **/.config/glab*/** **/.config/hub **/.config/doctl/**
   **/.config/hcloud/** **/.config/rclone/** **/rclone.conf **/.rclone.conf **/.oci/** **/.bluemix/** **/.aliyun/** **/.scw/**
   **/.config/scw/** **/.linode-cli **/.config/linode-cli **/.vultr-cli* **/.exoscale/** **/.config/exoscale/** **/.ovh.conf
   **/.config/openstack/** **/clouds.yaml **/clouds.yml **/secure.yaml **/*openrc* **/.heroku/** **/.fly/** **/.vercel/** **/.netlify/**

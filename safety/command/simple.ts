@@ -1,5 +1,6 @@
 import { forbidden } from './blocklist.ts'
 import { type Unbounded, unboundedByGrammar, unboundedByName } from './bounds.ts'
+import { carriedCommands } from './carried.ts'
 import { foreignCharacter } from './characters.ts'
 import { codeCommands } from './code.ts'
 import type { Constants } from './constants.ts'
@@ -86,6 +87,8 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
   const never = forbidden(outside(words, place.mounts), docket.directories)
   if (never) docket.findings.push({ code: 'FORBIDDEN', ...never })
   for (const text of codeCommands(name, words)) place.script(text, docket, { ...place, runs: false })
+  for (const text of carriedCommands(name, words, place.input))
+    place.script(text, docket, { ...place, runs: false, input: null })
   if (!first.literal || first.quoting === 'split') add('COMMAND_WORD', first, 'is not a plain command word')
   else if (first.text.includes('/') && !trusted.test(first.text))
     add('UNKNOWN_COMMAND', first, 'is a program of an unusual place')

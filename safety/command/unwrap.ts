@@ -53,6 +53,9 @@ function unwrapShell(words: readonly Word[], input: string | null, piped: boolea
     if (/^[-+][a-zA-Z]*[oO]$/.test(text) || text === '--rcfile' || text === '--init-file') at += 1
   }
   const operand = words[at]
+  // They read a file of the user before any script, and parse otherwise than bash.
+  if (/(?:^|\/)(?:zsh|fish|t?csh)$/.test(words[0]!.text))
+    result.why ??= asks(words[0]!, 'is not a shell that is known to read like bash')
   if (fromOption && operand) {
     if (words.length > at + 1) result.why ??= asks(words[at + 1]!, 'is an argument of the script')
     result.inner.push(script(operand.text, words.slice(0, at), words.slice(at + 1)))

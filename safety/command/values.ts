@@ -94,7 +94,7 @@ function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Plac
     case 'config':
       return /^\/etc\/[\w./-]+$/.test(text) && !text.includes('..')
         ? null
-        : valueFinding({ kind: 'file', word, repeats }, tree, place)
+        : finding('ARGUMENT', 'is settings from a place that is not below /etc', word)
     case 'revision':
       return revisionFinding(word, tree, place)
     case 'endpoint':

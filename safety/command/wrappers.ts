@@ -46,6 +46,12 @@ const loginShell: Wrapper = {
 }
 
 const plain: Wrapper = { rest: 'argv' }
+/** Another personality: an architecture may stand before the command. */
+const personality: Wrapper = {
+  flags:
+    '-B -F -I -L -R -S -T -X -Z -v -3 --32bit --fdpic-funcptrs --short-inode --addr-compat-layout --addr-no-randomize --whole-seconds --sticky-timeouts --read-implies-exec --mmap-page-zero --3gb --4gb --uname-2.6 --verbose x86_64 i386 i686 linux32 linux64 aarch64',
+  rest: 'argv',
+}
 
 const byName: Readonly<Record<string, Wrapper>> = {
   // Another user's rights.
@@ -61,6 +67,13 @@ const byName: Readonly<Record<string, Wrapper>> = {
   doas: { flags: '-L -n -s', values: '-a -C -u', assignments: true, rest: 'argv', adds: 'root' },
   pkexec: { flags: '--disable-internal-agent --keep-cwd', values: '--user', rest: 'argv', adds: 'root' },
   gosu: { before: 1, rest: 'argv', adds: 'root' },
+  run0: {
+    flags: '--no-ask-password --pipe --pty --lightweight --via-shell -i',
+    values:
+      '-u -g -D --unit --property --description --slice --user --group --nice --chdir --setenv --background --machine',
+    rest: 'argv',
+    adds: 'root',
+  },
   'su-exec': { before: 1, rest: 'argv', adds: 'root' },
   su: loginShell,
   runuser: { ...loginShell, before: 0 },
@@ -113,6 +126,24 @@ const byName: Readonly<Record<string, Wrapper>> = {
     values: '-N -m -C -p -i --cpunodebind --membind --physcpubind --preferred --interleave',
     rest: 'argv',
   },
+  prlimit: {
+    flags: '-[cdefilmnqrstuvxy] --[a-z]+=.*',
+    values: '-p -o --pid --output',
+    rest: 'argv',
+  },
+  setarch: personality,
+  linux32: personality,
+  linux64: personality,
+  i386: personality,
+  x86_64: personality,
+  uname26: personality,
+  // The loader runs what it is given.
+  ...Object.fromEntries(
+    ['ld.so', 'ld-linux.so.2', 'ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1', 'ld-musl-x86_64.so.1'].map((name) => [
+      name,
+      { flags: '--list --verify', values: '--library-path --preload --argv0 --audit', rest: 'argv' } as const,
+    ]),
+  ),
   // Outlive who started them.
   nohup: plain,
   setsid: { flags: '-c -f -w --ctty --fork --wait', rest: 'argv' },

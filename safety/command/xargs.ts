@@ -97,6 +97,10 @@ export function withArguments(result: Unwrapped, sources: readonly string[][], w
   for (const inner of result.inner) {
     if (inner.kind !== 'argv') continue
     const all = sources.flat().slice(mostArguments)
+    // All of them at once, as one call gets them.
+    const together = sources.flat().slice(0, mostArguments)
+    if (together.length > 1 && inner.words[0] && !replace)
+      result.guesses.push([...inner.words, ...together.map((text) => ({ ...inner.words[0]!, text, literal: false }))])
     if (all.length > 0 && inner.words[0]) {
       const rest = all.map((text) => ({ ...inner.words[0]!, text, literal: false }))
       result.guesses.push([...inner.words, ...rest])

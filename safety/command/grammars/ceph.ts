@@ -22,7 +22,9 @@ export const ceph: Grammars = {
       ...each('-s --status status versions features quorum_status mon_status time-sync-status', look()),
       ...each('health df', look({ first: ['name'] })),
       osd: group({
-        ...each('stat status perf utilization blocked-by ls dump tree df', look(all)),
+        // `osd perf query add` begins to measure, `osd perf` tells.
+        ...each('stat status perf utilization blocked-by', look()),
+        ...each('ls dump tree df', look(all)),
         ...each('find metadata', look(one)),
         pool: group({
           ...each('ls stats autoscale-status', look(all)),

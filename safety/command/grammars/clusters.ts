@@ -89,6 +89,8 @@ const kubectl: Grammar = {
             '--timeout --revision -l --selector',
             some,
           ),
+          // A timeout of zero is none.
+          refuses: ['^0+[a-z]*$'],
           endless: {
             when: 'always',
             unless: ['--timeout', '--watch=false', '-w=false'],

@@ -171,14 +171,13 @@ export const databases: Grammars = {
   },
   'redis-cli': {
     // Values are left out with every command that returns them, and so are settings that hold a password; -a shows it to everybody,
-    // --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go on.
+    // --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go on. KEYS stops everybody else while it looks at every key.
     manual: 'redis-cli, Redis 7',
     options: spell({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
     commands: {
       ...redis('info', plain({ rest: 'name' })),
       ...redis('dbsize lastsave ping role time', plain()),
       ...redis('exists hlen llen pttl scard strlen ttl type xlen zcard', plain({ rest: 'text', min: 1 })),
-      ...redis('keys', plain({ first: ['text'], min: 1 })),
       ...redis('scan', plain({ rest: 'text', min: 1 })),
       ...redis('config', {
         manual: 'Redis 7 commands',

@@ -44,6 +44,7 @@ export const snapshots: Grammars = {
     // Process, interval, count: without the count it goes on.
     operands: { first: ['number', 'text', 'number'], min: 1 },
     refuses: ['[@/]'],
+    endless: { when: 'period', instead: { drop: [], add: ['2'] } },
     requires:
       '-class -compiler -gc -gccapacity -gccause -gcmetacapacity -gcnew -gcnewcapacity -gcold -gcoldcapacity -gcutil -printcompilation'.split(
         ' ',

@@ -146,6 +146,8 @@ export const text: Grammars = {
     manual: 'seq(1), coreutils 9.1',
     options: spell({ flag: `-w --equal-width ${gnu}`, text: '-f -s --format --separator' }),
     operands: { first: ['number', 'number', 'number'], min: 1 },
+    // More lines than anybody reads, steps too small, a width that fills memory.
+    refuses: ['\\d{8}', '\\.\\d{3}', '[eE]\\d', '%\\D*\\d{4}'],
   },
   sort: {
     // -o and -T write, --compress-program runs, --files0-from and --random-source read what is not asked for.

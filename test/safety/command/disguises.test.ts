@@ -39,7 +39,9 @@ const dressWord: Readonly<Record<string, (word: string) => string>> = {
   'double quotes inside': (word) => `${word.slice(0, -1)}"${word.slice(-1)}"`,
   'a backslash': (word) => `\\${word}`,
   'a backslash inside': (word) => `${word.slice(0, -1)}\\${word.slice(-1)}`,
-  'a continued line': (word) => `${word.slice(0, half(word))}\\\n${word.slice(half(word))}`,
+  // At the end of a text a shell keeps the backslash, so there is nothing to continue.
+  'a continued line': (word) =>
+    word.length === 1 ? word : `${word.slice(0, half(word))}\\\n${word.slice(half(word))}`,
   'ANSI-C quotes': (word) => `$'${hex(word)}'`,
   'octal escapes': (word) => `$'${octal(word)}'`,
   'locale quotes': (word) => `$"${word}"`,

@@ -40,7 +40,6 @@ describe('awk', () => {
     ['return /x/', null],
     ['x in /x/', null],
     ['else/x/', null],
-    ['do/x/', null],
     ['exit/x/', null],
     ['case/x/', null],
     ['y/x/z/system(1)/', 'system() runs a program'],
@@ -124,6 +123,11 @@ describe('awk', () => {
     ['{print a}\n$1>5', null],
     [']/2/', null],
     ['a]/[/', 'a regular expression does not end'],
+    ['BEGIN{while(1);}', 'while may never end'],
+    ['BEGIN{do n++; while(1)}', 'do may never end'],
+    ['BEGIN{for(;;)n++}', 'for may never end'],
+    ['BEGIN{for(i=0;i<1e12;i++)n++}', 'for may never end'],
+    ['{for(i=1;i<=NF;i++)n+=$i} END{for(k in a)print k}', null],
   ])('%j: %j', (program, expected) => {
     expect(inspectAwk(program)).toBe(expected)
   })

@@ -279,7 +279,7 @@ describe('a command inside a command', () => {
     ['busybox ls', 'run READ'],
     ['systemd-run reboot', 'refuse FORBIDDEN reboot'],
     ['systemd-run ls', 'ask WRAPPER systemd-run'],
-    ['chpst -u x reboot', 'ask UNKNOWN_COMMAND chpst'],
+    ['chpst -u x reboot', 'refuse FORBIDDEN reboot'],
     ['xvfb-run ls', 'ask UNKNOWN_COMMAND xvfb-run'],
     ['screen -dm reboot', 'refuse FORBIDDEN reboot'],
     ['tmux new -d reboot', 'refuse FORBIDDEN reboot'],

@@ -1,0 +1,64 @@
+import type { Word } from './parse.ts'
+import { quote } from './quote.ts'
+
+/**
+ * Texts for a shell that ride inside a word of a program with an escape of its own: `vim -c '!…'`, `psql -c '\! …'`, `tar
+ * --checkpoint-action=exec=…`, the lines of a crontab. For the hard list only: such a program asks anyway.
+ */
+
+const takesCommand = /^-{1,2}(?:c|e|TT|z|exec|sh-exec|command|rsh|rsync-path|unzip-command|program|alert)$/
+const everyWord = (texts: readonly string[]): string[] =>
+  texts.filter((text, at) => /\s/.test(text) || takesCommand.test(texts[at - 1] ?? ''))
+/** What stands behind each place that the pattern matches in a text. */
+const behind =
+  (marker: RegExp) =>
+  (texts: readonly string[]): string[] =>
+    texts.flatMap((text) => [...text.matchAll(marker)].map(({ index, 0: found }) => text.slice(index + found.length)))
+
+/** `-x program … -- arguments`, as start-stop-daemon(8) has it. */
+function started(texts: readonly string[]): string[] {
+  const at = texts.findIndex((text) => /^(?:-[A-Za-z]*[xa]|--exec|--startas)$/.test(text))
+  const rest = texts.indexOf('--')
+  const program = texts[at + 1]
+  if (at < 0 || program === undefined) return []
+  return [[program, ...(rest < 0 ? [] : texts.slice(rest + 1))].map(quote).join(' ')]
+}
+
+/** The words from each place on: where options end is not known. */
+const anyTail = (texts: readonly string[]): string[] =>
+  texts.slice(0, 8).map((_, at) => texts.slice(at).map(quote).join(' '))
+
+type Carry = (texts: readonly string[]) => string[]
+
+const exclaimed = behind(/!+/g)
+const byName: readonly [names: string, carry: Carry][] = [
+  ['vi vim nvim view vimdiff ex ed less more man most mail mutt ftp sftp telnet', exclaimed],
+  ['psql mysql mariadb mysqlsh', behind(/\\!|\bsystem\s|\bprogram\s+'/gi)],
+  ['sqlite3', behind(/\.(?:shell|system)\s/g)],
+  ['tar bsdtar', behind(/\bexec=|--(?:to-command|use-compress-program|info-script|rsh-command)=/g)],
+  ['socat', behind(/\b(?:EXEC|SYSTEM|SHELL):["']?/gi)],
+  ['sed gsed', behind(/(?:^|[\d$/;{\s])e\s+/g)],
+  ['gdb lldb', behind(/\b(?:shell|platform shell)\s+|!/g)],
+  ['git', behind(/^[\w.-]+=!?|^--[\w-]+=/g)],
+  ['ssh scp', behind(/\b(?:Proxy|Local|Remote|KnownHosts)Command[= ]/gi)],
+  ['nc ncat netcat rsync zip capsh wget tcpdump pppd openvpn logrotate make gmake systemctl busctl mdadm', everyWord],
+  ['screen dtach abduco tmux daemonize chpst', anyTail],
+  ['start-stop-daemon', started],
+]
+
+const table: ReadonlyMap<string, Carry> = new Map(
+  byName.flatMap(([names, carry]) => names.split(' ').map((name) => [name, carry] as const)),
+)
+
+/** Lines of a crontab without their times, recipes of a makefile without their targets, commands of an editor. */
+const inputs: ReadonlyMap<string, (input: string) => string[]> = new Map([
+  ['crontab', (input) => input.split('\n').map((line) => line.replace(/^\s*(?:@\w+|(?:\S+\s+){5})/, ''))],
+  ['make', (input) => input.split('\n').map((line) => line.replace(/^[^\t:]*:[^;]*;?|^\t[-@+]*/, ''))],
+  ['ed', (input) => exclaimed(input.split('\n'))],
+])
+
+/** Texts that the program may give to a shell. */
+export function carriedCommands(name: string, words: readonly Word[], input: string | null): string[] {
+  const found = table.get(name)?.(words.slice(1).map(({ text }) => text)) ?? []
+  return input === null ? found : [...found, ...(inputs.get(name)?.(input) ?? [])]
+}
