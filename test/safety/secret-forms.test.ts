@@ -240,7 +240,7 @@ const files: Record<string, string> = {
   'SQL Server': 'Server=db;Database=app;User Id=app;Password={a16};',
   'a URL': 'postgres://app:{a16}@db:5432/app',
   'AWS credentials': '[default]\naws_access_key_id = AKIA{u16}\naws_secret_access_key = {b40}\n',
-  '.npmrc': '//registry.npmjs.org/:_authToken={a36}',
+  '.npmrc': '//registry.example.org/:_authToken={a36}',
   'Ansible variables': 'ansible_become_pass: {a16}',
   'my.cnf': '[client]\nuser=app\npassword={a16}\n',
   'Spring properties': 'spring.datasource.password={a16}',
