@@ -39,9 +39,9 @@ export function approvalActivities({ db }: { db: Db }) {
     },
 
     /**
-     * Decisions that came through Temporal, in the order in which they came, each with its answer. What holds no token of ours is told
-     * apart by one look at all of them, so that a flood of forgeries costs little. A token that decided nothing is void afterwards: it
-     * stands in the workflow's history, for everyone who may read that.
+     * Judges decisions that came through Temporal, in their order, and answers each. One query finds those without a valid token, so that
+     * a flood of forgeries costs little. A token that decided nothing is void afterwards: everyone who may read the workflow's
+     * history can read it.
      */
     async decideAll(incidentId: string, attempt: number, heard: Heard[]): Promise<DecideAnswer[]> {
       await assertOwnRun(db, { incidentId, attempt })

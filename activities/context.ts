@@ -32,7 +32,7 @@ type ContextDeps = {
   protocol: 'native' | 'json'
   model: string
   environment: EnvironmentDefaults
-  /** False where AGENT_ENABLED is. */
+  /** `AGENT_ENABLED`. */
   isEnabled?: boolean
 }
 

@@ -4,6 +4,7 @@ import type { Db, Trx } from '../db/connect.ts'
 import { eventByStepKey } from '../db/events.ts'
 import { lockIncident } from '../db/incidents.ts'
 import { recordSecurityEvent } from '../db/security-events.ts'
+import type { IncidentEvent } from '../domain/event.ts'
 import { type Run, stepKey } from './step-key.ts'
 
 /** The workflow this activity runs for, as Temporal says it: no input can claim to be another. */
@@ -54,20 +55,23 @@ const holders = new Set<string>()
 const holdersKept = 10_000
 
 /**
- * Does this very execution hold the claim of its attempt, as the run that made it or as one that continues it? Started anew under the
- * same name it does not, whatever its input says. Claims of version 0.1.0 name no run: there the workflow's name is all there is.
+ * Does this execution hold the claim of its attempt, as the run that made it or as one that continues it? One that is started again
+ * under the same name does not, whatever its input says.
  */
 async function holdsClaim(db: Db, run: Run): Promise<boolean> {
   const execution = `${ownWorkflowId()} ${ownRunId()}`
   if (holders.has(execution)) return true
   const claimed = await eventByStepKey(db, stepKey(run, 0, 'claimed', 0))
   if (claimed?.kind !== 'claimed') return false
-  const { runId } = claimed.metadata
-  const holds = runId === undefined || runId === ownRunId() || runId === (await firstRunId())
-  if (!holds) return false
+  if (!(await isClaimer(claimed))) return false
   if (holders.size >= holdersKept) holders.clear()
   holders.add(execution)
   return true
+}
+
+/** Claims of version 0.1.0 name no run: there the workflow's name is all there is. */
+async function isClaimer({ metadata: { runId } }: IncidentEvent<'claimed'>): Promise<boolean> {
+  return runId === undefined || runId === ownRunId() || runId === (await firstRunId())
 }
 
 /** The first run of the chain that this execution continues, as Temporal says it. */
@@ -80,8 +84,7 @@ async function firstRunId(): Promise<string> {
 export async function mayClaim(trx: Trx, run: Run): Promise<boolean> {
   const claimed = await eventByStepKey(trx, stepKey(run, 0, 'claimed', 0))
   if (claimed?.kind !== 'claimed') return true
-  const { runId } = claimed.metadata
-  return runId === undefined || runId === ownRunId() || runId === (await firstRunId())
+  return await isClaimer(claimed)
 }
 
 /** A workflow that does not hold this incident tried to work on it: who and what for stand on the incident. */

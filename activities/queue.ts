@@ -13,7 +13,7 @@ type QueueDeps = {
   taskQueue: string
   maxConcurrent: number
   environment: EnvironmentDefaults
-  /** False where AGENT_ENABLED is: then nothing is taken up, whoever lets the queue tick. */
+  /** `AGENT_ENABLED`: without it no incident is taken up, also when somebody starts the queue by hand. */
   isEnabled?: boolean
 }
 

@@ -52,7 +52,7 @@ export function thinkActivities(deps: ThinkDeps) {
           const state = fold(events, turn.attempt)
           const opening = contextOf(events, turn.attempt)
           const budgets = budgetsOf(events, turn.attempt, opening)
-          // The loop counts; this holds for whoever drives the run.
+          // The loop counts turns; a run that something else drives is held to the limit here.
           if (turn.turn > budgets.turns) throw new GiveUp('TURN_LIMIT')
           const spent = spentBudget(state, budgets)
           if (spent) return { kind: 'over_budget', budget: spent }

@@ -46,7 +46,7 @@ type Run = {
  * made; if that one moves nothing that was not approved, it is gone on with, else it is stored for a new decision. A step that
  * fails stops only what needs it. Null: of some step it cannot be told what became of it.
  *
- * `approved`: the state that was compared with the one that was decided for. `resumed`: whoever began it has died, and the platform's journal tells what was begun; when that is long ago, nothing more is.
+ * `approved`: the state that was compared with the one that was decided for. `resumed`: the process that began it died. The platform's journal says which steps it began; after a long time no further step is begun.
  */
 export async function executePlan(
   deps: ApiDeps,
@@ -59,7 +59,7 @@ export async function executePlan(
   const run: Run = {
     ...{ deps, platform, plan, problem, by, queue: plan.steps, outcomes: new Map(), untold: false },
     ...{ replans: 0, nextProposalId: null },
-    // Not read anew: what changes after the approved state was compared is somebody else's change, too.
+    // Uses the state that was compared: a later change was not approved.
     ...{
       approved: 'approved' in world ? world.approved : problem,
       expected: 'approved' in world ? world.approved : problem,
