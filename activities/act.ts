@@ -2,12 +2,13 @@ import { cancellationSignal } from '@temporalio/activity'
 import { HttpError } from '../clients/http.ts'
 import { StaleRunError } from '../db/append.ts'
 import { editOf } from '../db/approvals/find.ts'
-import type { Db } from '../db/connect.ts'
+import { type Db, isTransient } from '../db/connect.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
+import { noteWait, type WaitedFor } from '../db/waits.ts'
 import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
-import type { CorePort } from '../domain/tool.ts'
+import type { CorePort, Tool } from '../domain/tool.ts'
 import { fold } from '../safety/fold.ts'
 import type { Call } from '../safety/judge.ts'
 import { settle } from '../safety/settle.ts'
@@ -17,6 +18,7 @@ import type { Act, Interruption } from '../workflows/outcome.ts'
 import { endEarly } from './end-early.ts'
 import { RetryLater } from './failure.ts'
 import { beating } from './heartbeat.ts'
+import { outlast, patienceMs } from './outlast.ts'
 import { assertOwnRun } from './own-run.ts'
 import { type EffectiveCall, rule } from './rule.ts'
 import { send } from './send.ts'
@@ -24,7 +26,7 @@ import { type CallPlace, stepKey } from './step-key.ts'
 import { toolContext } from './tool-context.ts'
 import { verifyWrite } from './verify.ts'
 
-type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
+type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults; patienceMs?: number }
 
 export function actActivities(deps: ActDeps) {
   return {
@@ -98,7 +100,7 @@ async function actOnce(
   const prepared = await prepare(deps, place, call, signal)
   const ruled = await db.transaction().execute((trx) => rule(deps, trx, place, call, prepared))
   if (ruled.kind !== 'run') return ruled
-  return outcomeOf(await send(deps, place, ruled.started, { again: false, signal }))
+  return outcomeOf(await send(deps, place, ruled.started, { again: ruled.again, signal }))
 }
 
 function outcomeOf(finished: IncidentEvent<'tool_finished'>): Act {
@@ -125,7 +127,9 @@ async function proposedCall(db: Db, place: CallPlace): Promise<ProposedCall> {
   return call
 }
 
-/** Asks the world what a write would do now. Only a fault of the network is thrown; anything else is the judge's to weigh. */
+type Prepare = NonNullable<Tool['prepare']>
+
+/** Asks the world what a write would do now, and waits for a core API that is away. What could not be read is the judge's to weigh. */
 async function prepare(
   deps: ActDeps,
   place: CallPlace,
@@ -137,13 +141,15 @@ async function prepare(
   const parsed = tool.input.safeParse(call.arguments)
   if (!parsed.success) return null
   // Prepared is what will be judged: names stand for what was looked up under them.
-  const state = fold(await eventsOf(deps.db, place.incidentId, { attempt: place.attempt }), place.attempt)
-  const settled = settle(tool, parsed.data, state, Date.parse(await databaseTime(deps.db)))
+  const { db } = deps
+  const state = fold(await eventsOf(db, place.incidentId, { attempt: place.attempt }), place.attempt)
+  const settled = settle(tool, parsed.data, state, Date.parse(await databaseTime(db)))
   try {
-    const preparation = await tool.prepare(settled.arguments, toolContext(deps, place, signal))
-    return { ok: true, preparation }
+    const ask = () => (tool.prepare as Prepare)(settled.arguments, toolContext(deps, place, signal))
+    const note = (away: WaitedFor | null) => noteWait(db, place, away)
+    return { ok: true, preparation: await outlast(ask, { forMs: deps.patienceMs ?? patienceMs, signal, note }) }
   } catch (error) {
-    if (error instanceof HttpError) throw error
+    if (signal.aborted || isTransient(error)) throw error
     const reason = error instanceof ProposalError ? error.message : 'what it would do could not be read'
     return { ok: false, reason }
   }

@@ -1,7 +1,8 @@
+import { activityInfo } from '@temporalio/activity'
 import { activeAlerts, alertsOf } from '../db/alerts.ts'
 import { append } from '../db/append.ts'
 import { storeBody } from '../db/bodies.ts'
-import type { Db } from '../db/connect.ts'
+import { type Db, isTransient } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { claimIncident, closeIncident, incidentById, lockIncident, toIncident } from '../db/incidents.ts'
@@ -21,7 +22,7 @@ import { describedTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 import { GiveUp } from './failure.ts'
 import { beating } from './heartbeat.ts'
-import { outlast } from './outlast.ts'
+import { outlast, patienceMs, whoIsAway } from './outlast.ts'
 import { assertOwnRun, mayClaim, ownRunId, ownRunOf, ownWorkflowId, recordForgery } from './own-run.ts'
 import { escalationReason } from './reason.ts'
 import { stepKey } from './step-key.ts'
@@ -133,7 +134,15 @@ export function contextActivities({ db, prompts, protocol, model, environment, i
      * that a deploy in between changes nothing. Each part that cannot be had is left out and named.
      */
     async assembleContext(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
-      return await beating(() => outlast(() => assemble(incidentId, attempt)))
+      return await beating(async () => {
+        try {
+          return await outlast(() => assemble(incidentId, attempt), { forMs: patienceMs })
+        } catch (error) {
+          // An absence is waited for; what fails for another reason fails again.
+          if (whoIsAway(error) === null && activityInfo().attempt >= brokenTries) throw new GiveUp('CONTEXT_BROKEN')
+          throw error
+        }
+      })
     },
 
     /** Hands the incident to a person because code ended the run: the reason says which limit, and what was last known. */
@@ -195,6 +204,8 @@ function configInForce(settings: SettingsReader, type: string): ConfigInForce {
 }
 
 const precedentLimit = 5
+/** So often the context is tried where the database is there and assembling fails all the same. */
+const brokenTries = 3
 
 /** Design section 7: the incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
 async function gather(db: Db, incident: Incident) {
@@ -204,7 +215,9 @@ async function gather(db: Db, incident: Incident) {
       const value = await read()
       parts[name] = value === null || (Array.isArray(value) && value.length === 0) ? 'empty' : 'ok'
       return value
-    } catch {
+    } catch (error) {
+      // With the database away every part would be missing.
+      if (isTransient(error)) throw error
       // One part less is still an investigation; the row says which was missing.
       parts[name] = 'failed'
       return empty

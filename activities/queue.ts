@@ -1,8 +1,10 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { unreadDecisions } from '../db/approvals/settle.ts'
 import type { Db } from '../db/connect.ts'
-import { groupState, stampQueue } from '../db/queue.ts'
+import { useUpAttempt } from '../db/lost-runs.ts'
+import { type GroupMember, groupState, type Leader, stampQueue } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
+import { waitsForLeader } from '../domain/admission.ts'
 import { decided, wake } from '../workflows/messages.ts'
 import { GiveUp } from './failure.ts'
 import { ownWorkflowId } from './own-run.ts'
@@ -11,11 +13,13 @@ type QueueDeps = {
   db: Db
   client: Client
   taskQueue: string
-  maxConcurrent: number
   environment: EnvironmentDefaults
   /** `AGENT_ENABLED`: without it no incident is taken up, also when somebody starts the queue by hand. */
   isEnabled?: boolean
 }
+
+/** A run that was started this long ago and has not claimed its incident does so no more. */
+const aboutToClaimMs = 120_000
 
 export type GroupPlan = {
   groupId: string
@@ -29,14 +33,14 @@ export type GroupPlan = {
   lookAgainMs: number | null
 }
 
-export function queueActivities({ db, client, taskQueue, maxConcurrent, environment, isEnabled = true }: QueueDeps) {
+export function queueActivities({ db, client, taskQueue, environment, isEnabled = true }: QueueDeps) {
   return {
     /** Stamps groups; answers the types to wake. Nothing while the agent is paused or off. */
     async stampQueue(): Promise<string[]> {
       if (!isEnabled) return []
       const settings = await readSettings(db, environment)
       if (settings.value<boolean>('agent.paused')) return []
-      return await stampQueue(db, maxConcurrent)
+      return await stampQueue(db, settings.value<number>('agent.max_concurrent'))
     },
 
     /** Starts a type's group or wakes the one that runs: doing it twice is doing it once. */
@@ -49,6 +53,22 @@ export function queueActivities({ db, client, taskQueue, maxConcurrent, environm
         signalArgs: [],
         staticSummary: `incidents of type ${type}`,
       })
+    },
+
+    /**
+     * Asked where Temporal knows a run of this attempt's name already, and the rows do not: a database that was restored from before it
+     * began, or somebody who started one by hand. Its keys may be spent at the platform, so its number is used up and the next attempt
+     * has one that nobody used. `start`: nothing came of it, and the name may be used again. `skipped`: the next attempt may begin.
+     * `leave`: the rows say what is next.
+     */
+    async freeAttempt(incidentId: string, attempt: number): Promise<'start' | 'skipped' | 'leave'> {
+      const handle = client.workflow.getHandle(`investigate:${incidentId}:${attempt}`)
+      const { status, startTime } = await handle.describe()
+      // It may be about to claim.
+      if (status.name === 'RUNNING' && Date.now() - startTime.getTime() < aboutToClaimMs) return 'leave'
+      if (status.name === 'COMPLETED' && ((await handle.result()) as { status?: unknown })?.status === 'open')
+        return 'start'
+      return (await useUpAttempt(db, incidentId, attempt)) ? 'skipped' : 'leave'
     },
 
     /** Wakes the runs whose decision nobody has read: a lost wake costs a minute, never a decision. */
@@ -69,15 +89,20 @@ export function queueActivities({ db, client, taskQueue, maxConcurrent, environm
 
 export type QueueActivities = ReturnType<typeof queueActivities>
 
-export function groupActivities({
-  db,
-  environment,
-  isEnabled = true,
-}: Pick<QueueDeps, 'db' | 'environment' | 'isEnabled'>) {
+type GroupDeps = Pick<QueueDeps, 'db' | 'environment' | 'isEnabled'> & {
+  /** Gives free slots away: `queueActivities` of the same worker. */
+  queue: Pick<QueueActivities, 'stampQueue' | 'wakeGroup'>
+}
+
+export function groupActivities({ db, environment, queue, isEnabled = true }: GroupDeps) {
   return {
-    /** What a group is to start now, from the rows alone. */
+    /**
+     * What a group is to start now, from the rows alone. A group asks when one of its runs began, waits or ended: then a slot may have
+     * become free, and it is given away at once.
+     */
     async planGroup(type: string, starting: string[]): Promise<GroupPlan> {
       if (ownWorkflowId() !== `group:${type}`) throw new GiveUp('FORGED_GROUP')
+      for (const other of await queue.stampQueue()) if (other !== type) await queue.wakeGroup(other)
       const settings = await readSettings(db, environment)
       const state = await groupState(db, type)
       const nothing = {
@@ -104,22 +129,36 @@ export function groupActivities({
         lookAgainMs: null,
       }
       const atWork = state.investigating + stillStarting.length
-      if (!state.leader) {
-        if (atWork === 0) plan.start = waiting.slice(0, 1).map((member) => ({ ...member, role: 'leader' as const }))
+      const { leader } = state
+      if (!leader) {
+        if (atWork === 0) plan.start = waiting.slice(0, 1).map((member) => toStart(member, 'leader'))
         return plan
       }
-      if (state.leader.status === 'investigating') return plan
-      if (state.leader.status === 'awaiting_approval') {
-        const leftSeconds = settings.value<number>('agent.leader_wait') - state.leader.waitingSeconds
-        if (leftSeconds > 0) return { ...plan, lookAgainMs: Math.ceil(leftSeconds * 1000) + 50 }
-      }
+      const leaderLeftSeconds = secondsUntilFollowers(leader, settings.value<number>('agent.leader_wait'))
+      if (leader.status === 'awaiting_approval' && leaderLeftSeconds > 0)
+        plan.lookAgainMs = Math.ceil(leaderLeftSeconds * 1000) + 50
+      const isReady = (member: GroupMember) =>
+        leaderLeftSeconds <= 0 || !waitsForLeader(member.severity, leader.severity)
       const limit = settings.value<number>('agent.concurrency', type)
+      const room = Math.max(
+        0,
+        Math.min(limit - atWork, settings.value<number>('agent.max_followers') - state.followersEverywhere),
+      )
       plan.start = waiting
-        .slice(0, Math.max(0, limit - atWork))
-        .map((member) => ({ ...member, role: 'follower' as const }))
+        .filter(isReady)
+        .slice(0, room)
+        .map((member) => toStart(member, 'follower'))
       return plan
     },
   }
 }
+
+/** How long followers wait for their leader yet: for one at work until it ends, for one that waits for a person as long as is set. */
+function secondsUntilFollowers({ status, waitingSeconds }: Leader, leaderWaitSeconds: number): number {
+  if (status === 'investigating') return Number.POSITIVE_INFINITY
+  return status === 'awaiting_approval' ? leaderWaitSeconds - waitingSeconds : 0
+}
+
+const toStart = ({ incidentId, attempt }: GroupMember, role: 'leader' | 'follower') => ({ incidentId, attempt, role })
 
 export type GroupActivities = ReturnType<typeof groupActivities>

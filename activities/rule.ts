@@ -19,12 +19,16 @@ import { type Call, judge, type Policy, policyVersion, type Ruling } from '../sa
 import { loopLimit } from '../safety/loop.ts'
 import { toolFacts, tools } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
+import { expirySecondsOf } from './approval-expiry.ts'
 import { bodiesOfEnding } from './bodies-of-ending.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { recordHint } from './hint.ts'
 import { type CallPlace, callId, stepKey } from './step-key.ts'
 
-type Ruled = Exclude<Act, { kind: 'verify' }> | { kind: 'run'; started: IncidentEvent<'tool_started'> }
+type Ruled = Exclude<Act, { kind: 'verify' }> | Run
+
+/** `again`: another try of this activity has started the call already, and may have sent it. */
+type Run = { kind: 'run'; started: IncidentEvent<'tool_started'>; again: boolean }
 
 /** A proposed call, with what a person made of it where one did. */
 export type EffectiveCall = ProposedCall & {
@@ -33,7 +37,8 @@ export type EffectiveCall = ProposedCall & {
 
 /**
  * Judges a call and writes the ruling with what follows from it, in the caller's transaction: the refusal, the question, or
- * `tool_started` with its leases and the approval it uses up. After the commit, exactly one caller may send.
+ * `tool_started` with its leases and the approval it uses up. After the commit exactly one caller may send: a try that was slower than
+ * another one finds what that one started, and judges nothing.
  */
 export async function rule(
   deps: { environment: EnvironmentDefaults },
@@ -48,6 +53,9 @@ export async function rule(
 
   const events = await eventsOf(trx, place.incidentId)
   const id = callId(place.turn, place.call)
+  const startKey = stepKey(place, place.turn, 'tool_started', place.call)
+  const started = events.find((event) => event.stepKey === startKey)
+  if (started?.kind === 'tool_started') return { kind: 'run', started, again: true }
   const judged = rulingsOf(events, place.attempt, id)
   const known = await knownAnswer(trx, judged.at(-1))
   if (known) return known
@@ -103,7 +111,7 @@ export async function rule(
   }
   if (ruling.verdict === 'ask') {
     if (joined) return await joinApproval(trx, place.incidentId, joined)
-    const expirySeconds = settings.value<number>('approval.expiry', call.tool)
+    const expirySeconds = expirySecondsOf(settings, call.tool)
     const required = Math.max(requiredApprovals[ruling.risk], policy.raised.required)
     return await ask(trx, place, { call, ruling, prepared, expirySeconds, required, step })
   }
@@ -294,7 +302,7 @@ async function start(
       approvalId,
     },
   })
-  return { kind: 'run', started: event }
+  return { kind: 'run', started: event, again: false }
 }
 
 /** What will prove that it worked is said before anybody decides: by the call itself where it knows better, else by its tool. */

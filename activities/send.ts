@@ -5,21 +5,25 @@ import { HttpError } from '../clients/http.ts'
 import { append } from '../db/append.ts'
 import { inlineLimitBytes, storeBody } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
+import { databaseTime } from '../db/time.ts'
+import { noteWait, type WaitedFor } from '../db/waits.ts'
 import { blockedEnvelope, failedEnvelope, toEnvelope } from '../domain/envelope.ts'
 import { actionOf, agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
 import type { CoreAnswer, CorePort, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
 import { GiveUp, RetryLater } from './failure.ts'
+import { outlast, patienceMs, whoIsAway } from './outlast.ts'
 import { type CallPlace, stepKey } from './step-key.ts'
 import { toolContext } from './tool-context.ts'
 import { closeByReading } from './verify.ts'
 
-type SendDeps = { db: Db; core: CorePort }
+/** `patienceMs`: how long a read waits for a core API that is away; ten minutes where nothing else is said. */
+type SendDeps = { db: Db; core: CorePort; patienceMs?: number }
 type Started = IncidentEvent<'tool_started'>
 type Outcome = 'done' | 'failed' | 'indeterminate'
 type Sent = { envelope: Envelope; outcome: Outcome }
 
-/** A look-up that does not answer is given up after so many tries: the model reads that it could not be read. */
+/** A look-up that the core API answers with an error of its own is given up after so many tries. */
 const readTries = 3
 /** How long a running effect is waited for before it counts as lost: one write, and a plan of many live migrations. */
 const effectWaitMs = 10 * 60_000
@@ -48,7 +52,10 @@ export async function send(
   return finished
 }
 
-/** Look-ups may run twice; records and terminal calls are stored by their key, so sending them again is asking again. */
+/**
+ * Look-ups may run twice; records and terminal calls are stored by their key, so sending them again is asking again. A core API that
+ * is away is waited for: what it would have said is not known, and a model that reads of an outage hands the incident over.
+ */
 async function sendOther(
   deps: SendDeps,
   place: CallPlace,
@@ -56,15 +63,26 @@ async function sendOther(
   tool: Tool,
   signal: AbortSignal,
 ): Promise<Sent> {
+  const forMs = await patienceLeftMs(deps, started)
+  const note = (away: WaitedFor | null) => noteWait(deps.db, place, away)
   try {
-    const answer = await tool.run(started.metadata.arguments, toolContext(deps, place, signal))
+    const run = () => tool.run(started.metadata.arguments, toolContext(deps, place, signal))
+    const answer = await outlast(run, { forMs, signal, note })
     if (answer.ok || answer.status < 500) return sentOf(answer)
     throw new RetryLater(`CORE_API_${answer.status}`)
   } catch (error) {
-    const unanswered = error instanceof RetryLater || (error instanceof HttpError && error.code !== 'aborted')
-    if (!unanswered || activityInfo().attempt < readTries || started.metadata.effect === 'terminal') throw error
+    const isRefusal = error instanceof RetryLater || (error instanceof HttpError && error.code !== 'aborted')
+    if (!isRefusal || started.metadata.effect === 'terminal') throw error
+    // A try is counted where there was an answer; an absence has been waited for already.
+    if (whoIsAway(error) === null && activityInfo().attempt < readTries) throw error
     return { envelope: failedEnvelope('UNANSWERED', `the core API gave no answer (${error.code})`), outcome: 'failed' }
   }
+}
+
+/** Patience is counted from the row that began the call, by the database's clock: a worker that dies does not begin it again. */
+async function patienceLeftMs(deps: SendDeps, started: Started): Promise<number> {
+  const now = Date.parse(await databaseTime(deps.db))
+  return (deps.patienceMs ?? patienceMs) - (now - Date.parse(started.at))
 }
 
 async function sendWrite(

@@ -1,47 +1,40 @@
 import { activityInfo, cancellationSignal } from '@temporalio/activity'
-import { CancelledFailure } from '@temporalio/common'
-import type { ModelClient } from '../clients/model.ts'
-import { ModelError } from '../clients/model-error.ts'
 import { append, StaleRunError } from '../db/append.ts'
-import { bodyText, inlineLimitBytes, storeBody } from '../db/bodies.ts'
+import { inlineLimitBytes, storeBody } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
-import type { ChatAnswer, ChatMessage, ChatTool } from '../domain/chat.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
-import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
-import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
-import { renderContext, renderHint } from '../prompts/render.ts'
+import type { ParsedAnswer } from '../model/protocol.ts'
 import { type Budgets, nearBudget, spentBudget } from '../safety/budget.ts'
 import { fold } from '../safety/fold.ts'
 import { isSecretive } from '../safety/redact.ts'
 import { tools } from '../tools/registry.ts'
-import type { Thought } from '../workflows/outcome.ts'
+import type { Thought, Waited } from '../workflows/outcome.ts'
+import { type Answered, type AskDeps, askModel } from './ask-model.ts'
 import { conclude } from './conclude.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { beating } from './heartbeat.ts'
+import { type Slots, type Turned, waitForSlot, withSlot } from './model-slot.ts'
 import { assertOwnRun } from './own-run.ts'
-import { callId, stepKey, type Turn } from './step-key.ts'
+import { callId, type Run, stepKey, type Turn } from './step-key.ts'
 
-type ThinkDeps = {
-  db: Db
-  model: ModelClient
-  temperature: number
-  maxTokens: number
-  contextTokens: number
-}
+/** `slots`: how many ask at once over all workers; without it nobody waits. */
+type ThinkDeps = AskDeps & { slots?: Slots }
 
-const callsPerTurn = 8
-/** A cautious guess where no tokenizer is at hand: dense JSON has about 3 characters a token. */
-const charactersPerToken = 3
+/** So long a wait for a slot takes before it says how it stands. */
+const waitMs = 20_000
+/** A try that must not answer `waiting` waits so long by itself. */
+const ownWaitMs = 60_000
 
 export function thinkActivities(deps: ThinkDeps) {
-  const { db } = deps
+  const { db, slots } = deps
   return {
     /**
      * One turn of the model: asks, parses, and writes what was answered. The first `model_answered` row wins: a retry after a
-     * crash finds it and pays for nothing twice. Answers closed words; throws RetryLater while the model may come back.
+     * crash finds it and pays for nothing twice. Answers closed words; throws RetryLater while the model may come back. With
+     * `mayWait` it answers `waiting` where all slots are taken: the run has a place in the line then, and asks `awaitSlot`.
      */
-    async think(turn: Turn): Promise<Thought> {
+    async think({ mayWait = false, ...turn }: Turn & { mayWait?: boolean }): Promise<Thought> {
       const signal = cancellationSignal()
       return await beating(async () => {
         try {
@@ -58,16 +51,41 @@ export function thinkActivities(deps: ThinkDeps) {
           if (spent) return { kind: 'over_budget', budget: spent }
           const warning = nearBudget(state, turn.turn, budgets)
           const told = warning ? [...events, await warn(db, turn, warning)] : events
-          const answer = await ask(deps, turn, told, opening, signal)
-          const answered = await write(db, turn, opening.protocol, answer)
-          return await conclude(db, turn, answered)
+          const asked = await inTurn(deps, turn, mayWait, async (waitedMs, lost) => {
+            const answer = await askModel(deps, turn, told, opening, AbortSignal.any([signal, lost]))
+            return await write(db, turn, opening.protocol, { ...answer, waitedMs })
+          })
+          return asked.taken ? await conclude(db, turn, asked.value) : { kind: 'waiting', ahead: asked.ahead }
         } catch (error) {
           if (error instanceof StaleRunError) return { kind: 'fenced' }
           throw error
         }
       })
     },
+
+    /** Waits in the line of those who ask the model. `ready`: a slot is kept for the run, for as long as it takes to ask. */
+    async awaitSlot(run: Run): Promise<Waited> {
+      if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
+      const slot = await waitForSlot(db, slots, run, waitMs, cancellationSignal())
+      return slot.held ? { kind: 'ready' } : { kind: 'waiting', ahead: slot.ahead }
+    },
   }
+}
+
+type Ask<T> = (waitedMs: number, lost: AbortSignal) => Promise<T>
+
+/**
+ * Asks with a slot. Without a free one the workflow waits, where nothing runs out; but a try after a failure counts with that
+ * failure's time, or a model that is down would be asked for ever.
+ */
+async function inTurn<T>(deps: ThinkDeps, turn: Turn, mayWait: boolean, ask: Ask<T>): Promise<Turned<T>> {
+  const { db, slots } = deps
+  if (!slots) return { taken: true, value: await ask(0, new AbortController().signal) }
+  const asked = await withSlot(db, slots, turn, ask)
+  if (asked.taken || (mayWait && activityInfo().attempt === 1)) return asked
+  await waitForSlot(db, slots, turn, ownWaitMs, cancellationSignal())
+  // The next try finds the slot kept for it, and has all of its time for the answer.
+  throw new RetryLater('MODEL_BUSY', 1)
 }
 
 export type ThinkActivities = ReturnType<typeof thinkActivities>
@@ -107,102 +125,13 @@ async function warn(db: Db, turn: Turn, warning: { code: string; text: string })
   })
 }
 
-type Answered = { answer: ChatAnswer; parsed: ParsedAnswer }
-
-async function ask(
-  deps: ThinkDeps,
-  turn: Turn,
-  events: readonly IncidentEvent[],
-  opening: EventMetadata['context_assembled'],
-  signal: AbortSignal,
-): Promise<Answered> {
-  const { db, model } = deps
-  const tools = JSON.parse(await bodyText(db, opening.tools.digest)) as ChatTool[]
-  const messages = await messagesFor(deps, turn, events, opening, JSON.stringify(tools).length)
-  try {
-    const answer = await model.complete({
-      messages,
-      ...(tools.length > 0 ? { tools } : {}),
-      temperature: deps.temperature,
-      maxTokens: deps.maxTokens,
-      model: opening.model,
-      signal,
-      // With the try in it: a server that replays by key must not repeat an answer that could not be used.
-      idempotencyKey: stepKey(turn, turn.turn, 'model_answered', 0, activityInfo().attempt),
-    })
-    return { answer, parsed: parseAnswer(opening.protocol, answer, { maxCalls: callsPerTurn }) }
-  } catch (error) {
-    if (!(error instanceof ModelError)) throw error
-    if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
-    if (error.code === 'oversized') return oversized(opening.model)
-    await recordFailure(db, turn, error)
-    if (!error.retryable) throw new GiveUp(`MODEL_${error.code.toUpperCase()}`)
-    throw new RetryLater(`MODEL_${error.code.toUpperCase()}`, error.retryAfterMs)
-  }
-}
-
-/** An answer too large to read is an answer all the same: a row, and a correction that says so. */
-function oversized(model: string): Answered {
-  const answer: ChatAnswer = {
-    content: '',
-    toolCalls: [],
-    finishReason: 'oversized',
-    usage: { promptTokens: 0, completionTokens: 0 },
-    model,
-    durationMs: 0,
-  }
-  return {
-    answer,
-    parsed: { kind: 'correction', code: 'too_long', text: 'Your answer was too large to be read. Answer shorter.' },
-  }
-}
-
-/** What goes to the model: the stored prompt, the context, and as much of the conversation as the window holds. */
-async function messagesFor(
-  deps: ThinkDeps,
-  turn: Turn,
-  events: readonly IncidentEvent[],
-  opening: EventMetadata['context_assembled'],
-  toolsLength: number,
-): Promise<ChatMessage[]> {
-  const { db } = deps
-  const context = JSON.parse(await bodyText(db, opening.context.digest)) as { hint: string | null }
-  const { hint, ...known } = context
-  const first: ChatMessage[] = [
-    { role: 'system', content: await bodyText(db, opening.prompt.digest) },
-    { role: 'user', content: renderContext({ ...known, hint: null }) },
-  ]
-  if (hint !== null) first.push({ role: 'user', content: renderHint(hint) })
-  const used = toolsLength + first.reduce((sum, message) => sum + (message.content?.length ?? 0), 0)
-  const budget = Math.max(4_000, (deps.contextTokens - deps.maxTokens) * charactersPerToken - used)
-
-  const entries = conversation(events, turn.attempt)
-  const bodies = new Map<string, string>()
-  for (const digest of bodiesThatFit(entries, budget)) bodies.set(digest, await bodyText(db, digest))
-  return renderMessages(opening.protocol, first, entries, bodies, budget)
-}
-
-async function recordFailure(db: Db, turn: Turn, error: ModelError): Promise<void> {
-  const { attempt } = activityInfo()
-  await db.transaction().execute(async (trx) => {
-    await append(trx, turn.incidentId, turn.attempt, {
-      kind: 'model_failed',
-      actor: agentActor,
-      turn: turn.turn,
-      stepKey: stepKey(turn, turn.turn, 'model_failed', 0, attempt),
-      detail: error.message,
-      metadata: { code: error.code, status: error.status, activityAttempt: attempt, retryAfterMs: error.retryAfterMs },
-    })
-  })
-}
-
 const contentLimit = inlineLimitBytes
 
 async function write(
   db: Db,
   turn: Turn,
   protocol: 'native' | 'json',
-  { answer, parsed }: Answered,
+  { answer, parsed, waitedMs }: Answered & { waitedMs: number },
 ): Promise<IncidentEvent<'model_answered'>> {
   return await db.transaction().execute(async (trx) => {
     const text = parsed.kind === 'correction' ? answer.content : parsed.text
@@ -232,6 +161,7 @@ async function write(
         model: answer.model,
         finishReason: `${protocol}:${answer.finishReason}`,
         durationMs: answer.durationMs,
+        ...(waitedMs >= 1_000 && { waitedMs }),
       },
     })
     return event

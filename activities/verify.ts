@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append } from '../db/append.ts'
-import type { Db } from '../db/connect.ts'
+import { type Db, isTransient } from '../db/connect.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { releaseLeases } from '../db/leases.ts'
+import { noteWait, type WaitedFor } from '../db/waits.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import { tellOutcome } from '../domain/told-verification.ts'
@@ -10,6 +11,7 @@ import type { CorePort, Observation } from '../domain/tool.ts'
 import type { VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
+import { outlast, patienceMs, whoIsAway } from './outlast.ts'
 import { type CallPlace, type Run, stepKey } from './step-key.ts'
 import { toolContext } from './tool-context.ts'
 
@@ -32,11 +34,22 @@ export async function verifyWrite(deps: VerifyDeps, place: CallPlace, signal: Ab
   const deadline = Date.now() + postcondition.withinSeconds * 1000
   let last: Observation | null = null
   do {
-    last = (await observe(deps, place, started, failure)) ?? last
+    // Time in which nobody could look does not count: after an absence there is one more look at least.
+    const look = () => observe(deps, place, started, failure, 'throw')
+    const note = (away: WaitedFor | null) => noteWait(deps.db, place, away)
+    last = (await outlast(look, { forMs: patienceMs, signal, note }).catch(unlessStopped(signal))) ?? last
     if (last && (last.holds !== false || failure !== null)) break
     await sleep(pollEveryMs, undefined, { signal })
   } while (Date.now() < deadline)
   await recordVerification(deps.db, place, started, last)
+}
+
+/** A look that failed shows nothing; a run that is stopped looks no more. */
+function unlessStopped(signal: AbortSignal): (error: unknown) => null {
+  return (error) => {
+    if (signal.aborted || isTransient(error)) throw error
+    return null
+  }
 }
 
 /** A successful read of a target whose verification is open closes it: the postcondition is looked at once more. */
@@ -72,6 +85,7 @@ async function observe(
   place: CallPlace,
   started: IncidentEvent<'tool_started'>,
   failure: string | null,
+  whenAway: 'throw' | 'answer null' = 'answer null',
 ): Promise<Observation | null> {
   try {
     const { postcondition } = tools.get(started.metadata.tool) ?? {}
@@ -81,7 +95,8 @@ async function observe(
     return seen?.holds && failure !== null
       ? { holds: false, observed: `it failed (${failure}); ${seen.observed}` }
       : seen
-  } catch {
+  } catch (error) {
+    if (whenAway === 'throw' && whoIsAway(error) !== null) throw error
     // Not readable just now is not "not held": it is asked again, and stays open if nothing else is learnt.
     return null
   }

@@ -32,6 +32,7 @@ import { incidentExportRoutes } from './incident-export.ts'
 import { incidentSurroundingsRoutes } from './incident-surroundings.ts'
 import { incidentRoutes } from './incidents.ts'
 import { ingestRoutes } from './ingest.ts'
+import { inventoryRoutes } from './inventory.ts'
 import { judgeRoutes } from './judge.ts'
 import { linkRoutes } from './links.ts'
 import { deviceCallRoutes } from './mesh/calls.ts'
@@ -59,7 +60,7 @@ import { tenantRoutes } from './tenants.ts'
 import { tokenRoutes } from './tokens.ts'
 import { usageRoutes } from './usage.ts'
 import { verifyRoutes } from './verify.ts'
-import { readWeb, webRoutes } from './web.ts'
+import { pageOfNowhere, readWeb, webRoutes } from './web.ts'
 
 export type ApiOptions = {
   db: Db
@@ -96,6 +97,7 @@ const routers = [
   streamRoutes,
   approvalRoutes,
   shardRoutes,
+  inventoryRoutes,
   nodeRoutes,
   tenantRoutes,
   hostRoutes,
@@ -139,7 +141,8 @@ export function createApi(options: ApiOptions): Api {
   const app = new OpenAPIHono<Env>()
   app.onError((error, c) => answerProblem(c, toProblem(error)))
   const { onlyDeclared, noRoute } = declaredMethods(app)
-  app.notFound((c) => answerProblem(c, noRoute(c)))
+  const web = options.webDir ? readWeb(options.webDir) : null
+  app.notFound((c) => (web && pageOfNowhere(c, web)) ?? answerProblem(c, noRoute(c)))
   app.use(requestId, accessLog(log, deps.metrics), securityHeaders, readableAddress)
   healthRoutes(app, deps)
 
@@ -159,7 +162,6 @@ export function createApi(options: ApiOptions): Api {
     c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
     return c.html(docsPage(openApiDocument(app) as never))
   })
-  const web = options.webDir ? readWeb(options.webDir) : null
   if (web) webRoutes(app, web)
   else signpostRoutes(app)
   return { app, deps }

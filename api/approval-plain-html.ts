@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Approval, denialCategory, type Evidence, tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
 import { hiddenCharacter, nameOfCharacter } from '../domain/hidden-characters.ts'
+import { tellConsequences, tellSettled } from '../domain/told-consequences.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
 import { type ToldRehearsal, toldRehearsal } from '../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../domain/told-verification.ts'
@@ -52,14 +53,28 @@ export function plainApproval(
     'Approval',
     `${told(asked.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : '<b>cannot be undone</b>'}; ${approval.approvals} of ${approval.required} approvals given</p>${downHtml(planOfDryRun(dryRun.details))}
+${consequencesHtml(approval, isOpen)}
 <h2>Exact arguments</h2>${exact(approval.arguments)}
 <h2>Why</h2><p>${text(approval.reason)}</p>${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>What will prove it</h2>${proofHtml(approval)}
 <h2>Dry run</h2>${dryRunHtml(approval)}
-<h2>Until</h2><p>${text(approval.expiresAt.slice(0, 19).replace('T', ' '))} UTC${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
+<h2>Until</h2><p>${text(utc(approval.expiresAt))}${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
 ${decisions.join('')}${isOpen ? (asked.may ? forms(approval) : '<p>Your role may read this, not decide it.</p>') : ''}
 <p>Signed in as ${text(asked.name)}. <a href="/approvals/${approval.id}">The same with pictures</a></p>`,
   )
+}
+
+/** What follows from each answer, or what became of it. */
+function consequencesHtml(approval: Approval, isOpen: boolean): string {
+  const settled = tellSettled(approval)
+  if (settled) return `<p class="said"><b>${text(settled)}</b></p>`
+  if (!isOpen) return '<p class="said"><b>The time to decide is over: nothing was changed.</b></p>'
+  const { approve, deny, wait } = tellConsequences(approval, utc)
+  return `<p><b>If you approve</b> ${text(approve)}</p><p><b>If you deny</b> ${text(deny)}</p><p><b>If you do nothing</b> ${text(wait)}</p>`
+}
+
+function utc(iso: string): string {
+  return `${iso.slice(0, 19).replace('T', ' ')} UTC`
 }
 
 function evidenceHtml({ incidentId, evidence }: { incidentId: string; evidence: Evidence[] }): string {

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { decide } from '../db/approvals/decide.ts'
 import { evidenceOf } from '../db/approvals/evidence.ts'
+import { extendApproval } from '../db/approvals/extend.ts'
 import { listApprovals, neighbours } from '../db/approvals/find.ts'
 import { mintDecisionToken } from '../db/approvals/tokens.ts'
 import type { Db } from '../db/connect.ts'
@@ -23,6 +24,7 @@ import { endpoint, type Router } from './endpoint.ts'
 import { approvalExample, approvalId, incidentId } from './examples.ts'
 import { supposeIn } from './judge.ts'
 import { page, pageOf, pageQuery } from './page.ts'
+import { personOf } from './person.ts'
 import { notFound, Problem } from './problem.ts'
 
 const params = z.object({ id: z.string().max(100) })
@@ -39,11 +41,16 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     permission: 'read',
     tag,
     summary: 'What the agent asks of people, newest first',
-    query: z.object({ status: approvalStatus.optional(), incident: z.string().max(100).optional(), ...pageQuery }),
+    query: z.object({
+      status: approvalStatus.optional(),
+      incident: z.string().max(100).optional(),
+      idPrefix: z.string().max(100).optional(),
+      ...pageQuery,
+    }),
     answer: pageOf(approval),
     example: { items: [approvalExample], nextCursor: null },
-    async run({ query: { status, incident, limit, cursor } }) {
-      const filter = { status, incidentId: incident }
+    async run({ query: { status, incident, idPrefix, limit, cursor } }) {
+      const filter = { status, incidentId: incident, idPrefix }
       const rows = await listApprovals(db, filter, { before: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => last.id)
     },
@@ -155,6 +162,28 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       }
       const { outcome, status, approvalId, incidentId } = decided
       return { outcome, status, approvalId, incidentId }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/approvals/{id}/extend',
+    permission: 'decide',
+    tag,
+    summary: 'Gives a pending approval 15 more minutes',
+    description:
+      'For a person who may decide it; as often as needed, but never beyond four hours after it was asked (409). The run that waits for it waits on. Leaves a row in the log and one in the audit.',
+    params,
+    answer: z.object({ approvalId: z.string(), expiresAt: z.string() }),
+    example: { approvalId, expiresAt: '2026-11-21T03:01:02.000000Z' },
+    problems: [404, 409, 410],
+    async run({ params: { id }, principal, actor, c }) {
+      await limitDecisions(db, c, principal, id)
+      const extended = await extendApproval(db, personOf(principal, actor), id)
+      if (extended.outcome === 'extended') return { approvalId: id, expiresAt: extended.expiresAt }
+      if (extended.outcome === 'not_found') throw notFound(`approval ${id}`)
+      const status = { forbidden: 403, conflict: 409, gone: 410 }[extended.outcome]
+      throw new Problem(status, extended.outcome.toUpperCase(), extended.message)
     },
   })
 }

@@ -13,6 +13,7 @@ import {
   revokeDevice,
   setDevice,
 } from '../db/devices.ts'
+import { addNodeOfDevice } from '../db/site.ts'
 import { device, deviceCall } from '../domain/device.ts'
 import { toolsOf, unknownTools } from '../mesh/registry.ts'
 import type { ApiDeps } from './deps.ts'
@@ -89,7 +90,12 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
         if (before?.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked: give the device another name.`)
         const { reason, resource, ...settings } = body
         if (before) await setDevice(trx, id, settings)
-        else await addDevice(trx, { id, resource: await freeResource(trx, id, resource), ...settings })
+        else {
+          // Where no platform says what there is, a device makes its own node.
+          if (!deps.platform && !(await executableNamed(trx, resource?.id ?? id)))
+            await addNodeOfDevice(trx, resource?.id ?? id, body.url)
+          await addDevice(trx, { id, resource: await freeResource(trx, id, resource), ...settings })
+        }
         const made = (await deviceById(trx, id)) as DeviceRow
         if (before?.enrolledAt) await renewManifest(trx, mesh, made)
         await recordAudit(trx, {
@@ -220,5 +226,6 @@ async function freeResource(trx: Trx, id: string, given: DeviceBody['resource'])
 function told({ mode, url, enabled, toolsAllowed, terms, resource }: DeviceRow): string {
   const roots = terms.roots.map(({ path, writable }) => `${path}${writable ? ' (writable)' : ''}`).join(', ') || 'none'
   const tools = toolsAllowed.length === 0 ? 'all tools of its mode' : toolsAllowed.join(', ')
-  return `${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id} at ${url}, mode ${mode}, ${tools}, roots ${roots}`
+  const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''
+  return `${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id} at ${url}, mode ${mode}, ${tools}, roots ${roots}${rootReads}`
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { acceptEffect, type Effect, effectByKey, finishEffect } from '../db/effects.ts'
-import { withAdvisoryLock } from '../db/queue.ts'
+import { withAdvisoryLock } from '../db/lock.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Principal } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'

@@ -2,9 +2,21 @@ import { z } from '@hono/zod-openapi'
 import { deliveriesOf } from '../db/deliveries.ts'
 import { lastEventsOf, verifyChain } from '../db/events.ts'
 import { incidentById, listIncidents } from '../db/incidents.ts'
+import { thinkingOf } from '../db/model-slots.ts'
+import { queuePlaceOf } from '../db/queue-place.ts'
 import { openByHand } from '../db/requests.ts'
+import { waitOf } from '../db/waits.ts'
 import { eventKind, type IncidentEvent } from '../domain/event.ts'
-import { type Incident, incident, incidentRole, incidentStatus, incidentType, severity } from '../domain/incident.ts'
+import {
+  type Incident,
+  incident,
+  incidentRole,
+  incidentStatus,
+  incidentType,
+  type QueuePlace,
+  queuePlace,
+  severity,
+} from '../domain/incident.ts'
 import { resourceRef } from '../domain/resource.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
@@ -14,7 +26,13 @@ import { notFound } from './problem.ts'
 
 export const incidentParams = z.object({ id: z.string().max(100) })
 const tag = 'incidents'
+/** The page asks every few seconds: Temporal, when it is slow, must not hold the answer up. */
+const askWithinMs = 500
 
+const thinking = z
+  .object({ state: z.enum(['asked', 'waiting']), since: z.string(), ahead: z.number().int() })
+  .nullable()
+const waiting = z.object({ for: z.enum(['core_api', 'database']), since: z.string() }).nullable()
 const lastEvent = z.object({ seq: z.number().int(), kind: eventKind, detail: z.string(), at: z.string() }).nullable()
 const lastExample = { seq: 7, kind: 'tool_finished' as const, detail: eventExample.detail, at: eventExample.at }
 
@@ -32,6 +50,16 @@ export async function requireIncident(deps: Pick<ApiDeps, 'db'>, id: string): Pr
   return found
 }
 
+/** Its place in the queue; that the agent is off only Temporal knows, whose Schedule says so. */
+async function placeOf({ db, runs, environment }: ApiDeps, { id, status }: Incident): Promise<QueuePlace | null> {
+  if (status !== 'open') return null
+  const place = await queuePlaceOf(db, id, environment)
+  if (!place) return null
+  const state = await (runs.queue?.(askWithinMs) ?? null)
+  if (!state?.schedule?.paused) return place
+  return { ...place, why: 'off', text: 'Queued, and the agent is off: nothing is taken up until it is on again.' }
+}
+
 export function incidentRoutes(router: Router, deps: ApiDeps): void {
   const { db } = deps
 
@@ -41,7 +69,8 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
     permission: 'read',
     tag,
     summary: 'Incidents, newest first',
-    description: '`q` is searched in titles and resources; of one or two letters, where a word begins.',
+    description:
+      '`q` is searched in titles and resources; of one or two letters, where a word begins. The id of an incident or of an approval in it finds that incident.',
     query: z.object({
       status: wordsOf(incidentStatus),
       type: incidentType.optional(),
@@ -49,6 +78,7 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
       role: wordsOf(incidentRole),
       group: z.string().max(100).optional(),
       q: z.string().max(200).optional(),
+      idPrefix: z.string().max(100).optional(),
       ...pageQuery,
     }),
     answer: pageOf(incident.extend({ lastEvent })),
@@ -70,11 +100,26 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
     permission: 'read',
     tag,
     summary: 'An incident as it stands',
+    description:
+      '`model`: whether its run asks the model now or waits for it, since when, and how many go first. `queue`: of one that waits to be investigated, how many are ahead and why it waits. `waits`: what a step of its run waits for because nothing answers, and since when.',
     params: incidentParams,
-    answer: incident,
-    example: incidentExample,
+    answer: incident.extend({ model: thinking, queue: queuePlace.nullable(), waits: waiting }),
+    example: {
+      ...incidentExample,
+      model: { state: 'waiting', since: '2026-11-21T01:45:44.530000Z', ahead: 2 },
+      queue: null,
+      waits: null,
+    },
     problems: [404],
-    run: ({ params }) => requireIncident(deps, params.id),
+    async run({ params }) {
+      const found = await requireIncident(deps, params.id)
+      const [model, queue, waits] = await Promise.all([
+        thinkingOf(db, params.id),
+        placeOf(deps, found),
+        waitOf(db, params.id),
+      ])
+      return { ...found, model, queue, waits }
+    },
   })
 
   endpoint(router, deps, {

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRoute, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
-import { type Ingested, ingestAlert } from '../db/take-alert.ts'
+import type { Ingested } from '../db/take-alert.ts'
+import { ingestBody } from '../db/take-body.ts'
 import { ingestOutcome } from '../domain/alert.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import type { ApiDeps } from './deps.ts'
@@ -42,12 +43,18 @@ const route = createRoute({
   },
   responses: {
     202: {
-      description: 'Committed: per alert, what became of it.',
+      description:
+        'Committed: per alert, what became of it. One that the database cannot hold is `refused`, with the reason; the others are stored.',
       content: {
         'application/json': {
           schema: z.object({
             alerts: z.array(
-              z.object({ fingerprint: z.string(), incidentId: z.string().nullable(), outcome: ingestOutcome }),
+              z.object({
+                fingerprint: z.string(),
+                incidentId: z.string().nullable(),
+                outcome: z.enum([...ingestOutcome.options, 'refused']),
+                reason: z.string().optional(),
+              }),
             ),
           }),
           example: { alerts: [{ fingerprint: 'd0735916ffe8d871', incidentId, outcome: 'opened' as const }] },
@@ -77,14 +84,16 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     const parsed = dialect.parse(bytes, new Date().toISOString())
     if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
 
-    const ingested: Ingested[] = []
-    for (const alert of parsed.alerts) {
-      const each = await ingestAlert(deps.db, alert)
-      deps.metrics.alerts.inc({ source: alert.source, outcome: each.outcome })
-      ingested.push(each)
+    const ingested = await ingestBody(deps.db, parsed.alerts)
+    for (const { outcome, fingerprint, reason } of ingested) {
+      deps.metrics.alerts.inc({ source: name, outcome })
+      if (outcome === 'refused') deps.log.warn({ fingerprint, reason }, 'an alert could not be stored; the others were')
     }
     await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
-    const alerts = ingested.map(({ fingerprint, incidentId, outcome }) => ({ fingerprint, incidentId, outcome }))
+    const alerts = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
+      ...{ fingerprint, incidentId, outcome },
+      ...(reason !== undefined && { reason }),
+    }))
     return c.json({ alerts }, 202)
   })
 }

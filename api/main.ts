@@ -5,8 +5,11 @@ import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
 import { createOidc } from '../clients/oidc.ts'
 import { createSlackClient } from '../clients/slack/client.ts'
-import { givenDefaults, meshSettings, oidcSettings, readConfig, slackSettings } from '../config.ts'
+import { connectionOptions } from '../clients/temporal/settings.ts'
+import { troubleWith } from '../clients/temporal/trouble.ts'
+import { givenDefaults, meshSettings, oidcSettings, readConfig, slackSettings, temporalSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
+import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
 import { choosePlatform } from './choose-platform.ts'
@@ -27,9 +30,10 @@ const log = pino({
 const databaseUrl = config.DATABASE_URL as string
 const db = connect(databaseUrl, { name: 'nightshift-api', max: 20 })
 const locks = connect(databaseUrl, { name: 'nightshift-api-locks', max: 10 })
+const temporal = temporalSettings(config)
 // Lazy: the connection is made by the first call, and made again after it was lost.
-const connection = Connection.lazy({ address: config.TEMPORAL_ADDRESS })
-const client = new Client({ connection, namespace: config.TEMPORAL_NAMESPACE })
+const connection = Connection.lazy(connectionOptions(temporal))
+const client = new Client({ connection, namespace: temporal.namespace })
 const platform = choosePlatform(config, db)
 
 const mesh = openMesh(meshSettings(config))
@@ -57,15 +61,24 @@ const { app, deps } = createApi({
   publicUrl: config.PUBLIC_URL ?? null,
   oidc: provider && createOidc(provider),
   slack: workspace && createSlackClient(workspace),
-  temporalPage: config.TEMPORAL_UI_URL ? { url: config.TEMPORAL_UI_URL, namespace: config.TEMPORAL_NAMESPACE } : null,
+  temporalPage: config.TEMPORAL_UI_URL ? { url: config.TEMPORAL_UI_URL, namespace: temporal.namespace } : null,
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,
 })
 // Longer than a proxy or a busy client keeps a connection for its next request, so that none is used while it is being closed.
 const serverOptions = { keepAliveTimeout: 75_000 }
-const server = serve({ fetch: app.fetch, port: config.PORT, hostname: config.HOST, serverOptions }, (address) => {
+const fetch = sayingNonce(app.fetch, process.env[nonceSetting])
+const server = serve({ fetch, port: config.PORT, hostname: config.HOST, serverOptions }, (address) => {
   const platformAddress = config.PLATFORM_URL ?? config.PROXMOX_URL ?? null
   log.info({ port: address.port, platform: platformAddress }, 'the API is ready')
+})
+void troubleWith(temporal).then(
+  (trouble) => trouble && log.warn(trouble, 'Temporal is not reached: alerts are taken in and wait'),
+  (error) => log.warn({ err: error }, 'what keeps us from Temporal is not known'),
+)
+server.on('error', (error) => {
+  log.fatal({ err: error }, `the API cannot listen on port ${config.PORT}`)
+  process.exit(1)
 })
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
 flushCompileCache()

@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from '../db/connect.ts'
 import { openIncidentCounts, pendingApprovalCounts } from '../db/counts.ts'
 import { namedOf } from '../db/metric-counters.ts'
+import { slotsNow } from '../db/model-slots.ts'
 import { safetyCounters } from './safety-counters.ts'
 
 /** What every process answers alike: its version, and what was counted in the log. */
@@ -46,6 +47,24 @@ export function createMetrics(db: Db) {
     async collect() {
       this.reset()
       for (const { count, ...labels } of await pendingApprovalCounts(db)) this.set(labels, Number(count))
+    },
+  })
+  new Gauge({
+    name: 'nightshift_model_slots',
+    help: 'Runs that ask the model now, and runs that wait because as many as may ask it do.',
+    labelNames: ['state'],
+    registers,
+    async collect() {
+      this.reset()
+      const slots = await slotsNow(db)
+      this.set(
+        { state: 'asking' },
+        slots.reduce((sum, { held }) => sum + held, 0),
+      )
+      this.set(
+        { state: 'waiting' },
+        slots.reduce((sum, { waiting }) => sum + waiting, 0),
+      )
     },
   })
   sharedMetrics(db, registers)

@@ -3,6 +3,7 @@ import proto from '@temporalio/proto'
 import type { Logger } from 'pino'
 import { cleanse } from '../safety/cleanse.ts'
 import { alertResolved, cancelInvestigation, decided } from '../workflows/messages.ts'
+import { searchAttributeNames } from '../workflows/search-attributes.ts'
 
 const signals = { decided, alertResolved, cancelInvestigation }
 export type RunSignal = keyof typeof signals
@@ -21,6 +22,14 @@ export type Runs = {
   /** Lets the queue tick now instead of at the next minute. Many at once are one. */
   triggerQueue(): void
   isReachable(withinMs: number): Promise<boolean>
+  /**
+   * Is an execution open that carries this attempt? `gone`: Temporal knows none, or it ended, or the open one is not the run that made
+   * the claim. `unreached`: nobody could say, and nothing may be concluded from it.
+   */
+  carries?(
+    run: { incidentId: string; attempt: number; runId: string | null },
+    withinMs: number,
+  ): Promise<'open' | 'gone' | 'unreached'>
   /** The queue's Schedule and who works; null where Temporal could not be asked in time. */
   queue?(withinMs: number): Promise<QueueState | null>
 }
@@ -29,6 +38,8 @@ export type QueueState = {
   schedule: ScheduleState | null
   /** Workers that asked for work in the last minutes, by name. */
   workers: string[]
+  /** Search attributes that the workflows set and the namespace does not know. */
+  missingAttributes: string[]
 }
 
 /** What Temporal says of the Schedule; its note is whatever somebody wrote there. */
@@ -43,6 +54,9 @@ export type ScheduleState = {
 export const queueScheduleId = 'process-incident-queue'
 const taskQueue = 'nightshift'
 const triggerWithinMs = 2_000
+
+/** Any other status, also one that a later Temporal adds, is that of a run which may go on. */
+const ended: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT'])
 
 export function temporalRuns(client: Client, log: Logger): Runs {
   const within = <T>(ms: number, ask: () => Promise<T>): Promise<T> => client.withDeadline(Date.now() + ms, ask)
@@ -76,6 +90,16 @@ export function temporalRuns(client: Client, log: Logger): Runs {
         return 'unreached'
       }
     },
+    async carries({ incidentId, attempt, runId }, withinMs) {
+      try {
+        const handle = client.workflow.getHandle(`investigate:${incidentId}:${attempt}`)
+        const { status, raw } = await within(withinMs, () => handle.describe())
+        if (ended.has(status.name)) return 'gone'
+        return runId === null || raw.workflowExecutionInfo?.firstRunId === runId ? 'open' : 'gone'
+      } catch (error) {
+        return error instanceof WorkflowNotFoundError ? 'gone' : 'unreached'
+      }
+    },
     triggerQueue() {
       again = true
       if (!isTriggering) void trigger()
@@ -100,15 +124,21 @@ export function temporalRuns(client: Client, log: Logger): Runs {
 }
 
 async function queueState(client: Client): Promise<QueueState> {
-  const [schedule, { pollers }] = await Promise.all([
+  const { namespace } = client.options
+  const [schedule, { pollers }, { customAttributes }] = await Promise.all([
     scheduleState(client),
     client.connection.workflowService.describeTaskQueue({
-      namespace: client.options.namespace,
+      namespace,
       taskQueue: { name: taskQueue },
       taskQueueType: proto.temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     }),
+    client.connection.operatorService.listSearchAttributes({ namespace }),
   ])
-  return { schedule, workers: (pollers ?? []).flatMap(({ identity }) => identity ?? []) }
+  return {
+    schedule,
+    workers: (pollers ?? []).flatMap(({ identity }) => identity ?? []),
+    missingAttributes: searchAttributeNames.filter((name) => !(name in (customAttributes ?? {}))),
+  }
 }
 
 /** Null where somebody deleted it. */

@@ -1,6 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import { backlogOf, modelHealth } from '../db/backlog.ts'
+import { lastProfile } from '../db/model-profile.ts'
+import { slotsNow } from '../db/model-slots.ts'
 import { readSettings } from '../db/settings.ts'
+import { shapeInWords } from '../domain/request-shape.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import type { QueueState } from './runs.ts'
@@ -52,6 +55,12 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
         lastDurationMs: z.number().nullable(),
         answersLastHour: count,
         failuresLastHour: count,
+        /** Of the server that was asked last: who asks it now and who waits, the window, and how it wants its requests. */
+        asking: count,
+        waiting: count,
+        windowTokens: count.nullable(),
+        windowSource: z.string().nullable(),
+        learned: z.array(z.string()),
       }),
     }),
     example: {
@@ -67,14 +76,17 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
       },
       model: {
         ...{ model: 'Qwen/Qwen2.5-72B-Instruct', lastAnswerAt: '2026-11-21T01:45:44.530000Z', lastDurationMs: 2_300 },
-        ...{ answersLastHour: 12, failuresLastHour: 0 },
+        ...{ answersLastHour: 12, failuresLastHour: 0, asking: 2, waiting: 0 },
+        ...{ windowTokens: 32_768, windowSource: 'max_model_len of /v1/models', learned: [] },
       },
     },
     async run() {
       const { db, platform, runs, state } = deps
-      const [backlog, model, settings, queue, reachable, fresh] = await Promise.all([
+      const [backlog, model, slots, profile, settings, queue, reachable, fresh] = await Promise.all([
         backlogOf(db),
         modelHealth(db),
+        slotsNow(db),
+        lastProfile(db),
         readSettings(db, deps.environment),
         runs.queue?.(askWithinMs) ?? null,
         runs.isReachable(askWithinMs),
@@ -115,6 +127,11 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
           lastDurationMs: model.last?.durationMs ?? null,
           answersLastHour: model.lastHour.answers,
           failuresLastHour: model.lastHour.failures,
+          asking: slots.reduce((sum, { held }) => sum + held, 0),
+          waiting: slots.reduce((sum, { waiting }) => sum + waiting, 0),
+          windowTokens: profile?.windowTokens ?? null,
+          windowSource: profile?.windowSource ?? null,
+          learned: profile ? shapeInWords(profile.shape) : [],
         },
       }
     },

@@ -18,7 +18,12 @@ export function usageRoutes(router: Router, deps: ApiDeps): void {
       models: z.array(
         z.object({
           ...{ model: z.string(), answers: count, failures: count },
-          ...{ promptTokens: z.number(), completionTokens: z.number(), seconds: z.number() },
+          ...{
+            promptTokens: z.number(),
+            completionTokens: z.number(),
+            reasoningTokens: z.number(),
+            seconds: z.number(),
+          },
         }),
       ),
       byDay: z.array(z.object({ day: z.string(), incidents: count, tokens: z.number(), approvals: count })),
@@ -34,7 +39,7 @@ export function usageRoutes(router: Router, deps: ApiDeps): void {
       models: [
         {
           ...{ model: 'Qwen/Qwen2.5-72B-Instruct', answers: 41, failures: 1 },
-          ...{ promptTokens: 120_400, completionTokens: 3_100, seconds: 96 },
+          ...{ promptTokens: 120_400, completionTokens: 3_100, reasoningTokens: 0, seconds: 96 },
         },
       ],
       byDay: [{ day: '2026-11-21', incidents: 4, tokens: 123_500, approvals: 2 }],

@@ -1,11 +1,14 @@
 import { StaleRunError } from '../db/append.ts'
 import { sendDigests } from '../db/digest.ts'
+import { findSilentHeartbeats } from '../db/heartbeats.ts'
 import { dropOldAnswers } from '../db/idempotency.ts'
 import { closeIncident, NotAllowedError } from '../db/incidents.ts'
 import { dueIncidents, tellAgainLater, tickIncident } from '../db/lifecycle/carry-out.ts'
+import { withAdvisoryLock } from '../db/lock.ts'
+import { carriedIncidents, missedRun, releaseLostRun, sawRun } from '../db/lost-runs.ts'
 import { findStale } from '../db/mass-end.ts'
+import { type Overdue, overdueIncidents, releaseStranded } from '../db/overdue.ts'
 import { findLapsedOwners } from '../db/owners.ts'
-import { type Overdue, overdueIncidents, releaseStranded, withAdvisoryLock } from '../db/queue.ts'
 import { systemActor } from '../domain/event.ts'
 import type { ApiDeps } from './deps.ts'
 
@@ -43,9 +46,36 @@ export async function watch({ db, locks, runs, metrics, log }: WatchdogDeps): Pr
           log.error({ err: error, incidentId }, 'could not escalate')
       }
     }
+    await takeBackLost({ db, locks, runs, metrics, log })
     if ((await releaseStranded(db, strandedAfterSeconds)) > 0) runs.triggerQueue()
     await followAlerts({ db, locks, runs, metrics, log })
   })
+}
+
+const carriesWithinMs = 2_000
+/** In one round; the next one goes on with those that are silent for longest then. */
+const looksAtMost = 200
+
+/**
+ * Asks Temporal for the run of each incident that has one and was silent for a while, and takes those back that two looks in a row found
+ * without it. One that Temporal does not answer about ends the round: an absent Temporal says nothing about any run.
+ */
+async function takeBackLost({ db, runs, metrics, log }: WatchdogDeps): Promise<void> {
+  if (!runs.carries) return
+  let isAnyOpen = false
+  for (const carried of await carriedIncidents(db, looksAtMost)) {
+    const answer = await runs.carries(carried, carriesWithinMs)
+    if (answer === 'unreached') break
+    if (answer === 'open') await sawRun(db, carried)
+    else if (await missedRun(db, carried)) {
+      const became = await releaseLostRun(db, carried)
+      if (became === null) continue
+      isAnyOpen ||= became === 'open'
+      metrics.watchdog.inc({ why: 'lost' })
+      log.warn({ ...carried, became }, 'took an incident back from a run that is gone')
+    }
+  }
+  if (isAnyOpen) runs.triggerQueue()
 }
 
 const tellWithinMs = 2_000
@@ -54,6 +84,7 @@ const tellWithinMs = 2_000
 async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
   await findStale(db)
   await findLapsedOwners(db)
+  if (await findSilentHeartbeats(db)) runs.triggerQueue()
   for (const incidentId of await dueIncidents(db)) {
     try {
       const { wakesQueue, tellRun } = await tickIncident(db, incidentId)

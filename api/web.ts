@@ -72,6 +72,20 @@ export function webRoutes(app: Hono<Env>, web: Web): void {
   }
 }
 
+/**
+ * An address that leads nowhere, for a person in a browser: the page that says so, with status 404. Null for programs, and below the
+ * addresses of the API, which answer with a problem.
+ */
+export function pageOfNowhere(c: Context, web: Web): Response | null {
+  const isForPerson = /\btext\/html\b/.test(c.req.header('accept') ?? '')
+  const isElsewhere = /^\/(api|auth|assets)\//.test(c.req.path)
+  if (c.req.method !== 'GET' || !isForPerson || isElsewhere) return null
+  c.header('cache-control', 'no-store')
+  c.header('content-security-policy', pagePolicy)
+  c.header('content-type', web.index.type)
+  return c.body(new Uint8Array(web.index.bytes), 404)
+}
+
 function send(c: Context, file: WebFile, caching: string): Response {
   c.header('cache-control', caching)
   c.header('etag', file.tag)

@@ -5,6 +5,7 @@ import { mesh } from './mesh.ts'
 import { placement } from './placement.ts'
 import { prompt } from './prompt.ts'
 import { queue } from './queue.ts'
+import { storm } from './storm.ts'
 import { stream } from './stream.ts'
 import { turn } from './turn.ts'
 import { waitingBench } from './waiting.ts'
@@ -17,6 +18,7 @@ const benches: Record<string, () => Promise<void>> = {
   judge,
   waiting: waitingBench,
   load,
+  storm,
   stream,
   placement,
   mesh,

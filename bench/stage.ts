@@ -6,7 +6,7 @@ import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@te
 import pino from 'pino'
 import { readConfig } from '../config.ts'
 import { connect, type Db } from '../db/connect.ts'
-import { ingestAlert } from '../db/take-alert.ts'
+import { ingestAlert } from '../db/take-body.ts'
 import type { Alert } from '../domain/alert.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'

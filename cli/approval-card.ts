@@ -1,6 +1,7 @@
 import { tellEvidence } from '../domain/approval.ts'
 import { type DryRunPlan, planOfDryRun } from '../domain/dry-run-plan.ts'
 import { resourceKey } from '../domain/resource.ts'
+import { tellConsequences, tellSettled } from '../domain/told-consequences.ts'
 import { tellDown, tellProof, tellStanding, tellWhyDown } from '../domain/told-plan.ts'
 import { toldRehearsal } from '../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../domain/told-verification.ts'
@@ -49,7 +50,15 @@ export function approvalCard(approval: AnApproval, now = Date.now()): string {
       ),
     ),
     line('expires', expiry(approval, now)),
+    ...consequenceLines(approval, now, line),
   ].join('\n')
+}
+
+function consequenceLines(approval: AnApproval, now: number, line: (name: string, text: string) => string): string[] {
+  if (approval.status !== 'pending') return [line('so', tellSettled(approval) ?? '')]
+  if (Date.parse(approval.expiresAt) <= now) return []
+  const { approve, deny, wait } = tellConsequences(approval, moment)
+  return ['', line('if yes', inert(approve)), line('if no', inert(deny)), line('if neither', inert(wait))]
 }
 
 function expiry({ status, expiresAt, useBy }: AnApproval, now: number): string {

@@ -7,12 +7,16 @@ export function completionCommand(program: Command): void {
   program
     .command('completion')
     .description('a script that completes commands and options in your shell')
-    .argument('<shell>', 'bash or zsh', oneOf(['bash', 'zsh']))
-    .addHelpText('after', '\nExample:\n  source <(nightshift completion bash)')
+    .argument('<shell>', 'bash, zsh or fish', oneOf(['bash', 'zsh', 'fish']))
+    .addHelpText(
+      'after',
+      '\nExample:\n  source <(nightshift completion bash)\n  nightshift completion fish > ~/.config/fish/completions/nightshift.fish',
+    )
     .action(async (shell: string) => {
       // All commands are loaded here: a command that is asked for by name knows only itself.
       const { program: whole } = await import('./program.ts')
       const words = wordsBelow(await whole())
+      if (shell === 'fish') return data(fish(words))
       data(shell === 'bash' ? bash(words) : `autoload -U +X bashcompinit && bashcompinit\n${bash(words)}`)
     })
 }
@@ -45,4 +49,29 @@ ${cases}
   COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -F _nightshift nightshift`
+}
+
+/** The longest command that is on the line offers its words, as in bash; what is typed for an option is not looked at. */
+function fish(words: Words): string {
+  const cases = [...words].map(
+    ([path, offered]) => `            case '${path}'\n                set words ${offered.join(' ')}`,
+  )
+  return `function __nightshift_words
+    set -l path
+    for word in (commandline --tokenize --cut-at-cursor --current-process)[2..]
+        string match --quiet -- '-*' $word; or set --append path $word
+    end
+    while true
+        set -l words
+        switch "$path"
+${cases.join('\n')}
+        end
+        if set --query words[1]; or not set --query path[1]
+            string join \\n -- $words
+            return
+        end
+        set --erase path[-1]
+    end
+end
+complete --command nightshift --no-files --arguments '(__nightshift_words)'`
 }

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import { type Core, core } from './core.ts'
+import { tellInUtc } from './time.ts'
 import { type Where, type WhereOptions, whereToAsk } from './where.ts'
 
 export type Asking = WhereOptions & { json?: boolean }
@@ -17,6 +18,8 @@ export function asking(command: Command): Command {
         'agent',
       ]),
     )
+    .option('--utc', 'times in UTC instead of local time')
+    .on('option:utc', tellInUtc)
     .option('--json', 'JSON for programs; errors are problem+json on stderr')
 }
 

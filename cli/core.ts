@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { approval, evidence } from '../domain/approval.ts'
 import type { IncidentEvent } from '../domain/event.ts'
-import { incident } from '../domain/incident.ts'
+import { incident, queuePlace } from '../domain/incident.ts'
 import { ApiProblem, type Problem, problem } from './problem.ts'
 import type { Where } from './where.ts'
 
@@ -102,7 +102,8 @@ const remedies: Record<number, string> = {
 }
 
 // Loose, so that what a newer API adds still reaches --json.
-export const anIncident = z.looseObject(incident.shape)
+// `queue`: of one that is read by itself; an older API does not tell it.
+export const anIncident = z.looseObject({ ...incident.shape, queue: queuePlace.nullish() })
 export type AnIncident = z.infer<typeof anIncident>
 /** A list leaves the evidence out. */
 export const anApproval = z.looseObject({ ...approval.shape, evidence: z.array(evidence).optional() })

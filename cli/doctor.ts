@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { troubleWith } from '../clients/temporal/trouble.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import type { Run } from '../start/run-file.ts'
 import { type Asking, asking } from './connection.ts'
@@ -8,7 +9,8 @@ import { core } from './core.ts'
 import { CommandFailed } from './exit-code.ts'
 import { inert } from './inert.ts'
 import { ApiProblem } from './problem.ts'
-import { answersHttp, opensPort, postgresAnswers, workersOf } from './reach.ts'
+import { answersHttp, postgresAnswers, workersOf } from './reach.ts'
+import { temporalHere } from './temporal-here.ts'
 import { data, json, paint, width } from './terminal.ts'
 import { logFile, rootDir, runningHere, whereToAsk } from './where.ts'
 import { wrap } from './wrap.ts'
@@ -32,16 +34,14 @@ async function examine(options: Asking): Promise<Finding[]> {
   const env = process.env
   const elsewhere = options.url ?? env.NIGHTSHIFT_URL
   const own = elsewhere && elsewhere !== run?.url ? null : run
-  const temporalAddress = own?.temporalAddress ?? env.TEMPORAL_ADDRESS
   const found = await Promise.all([
     configuration(run),
     running(own, elsewhere),
     postgres(own?.databaseUrl ?? env.DATABASE_URL),
-    temporal(temporalAddress),
-    worker(temporalAddress),
+    temporal(own),
     api(options),
     ready(elsewhere ?? own?.url),
-    model(env.LLM_BASE_URL, env.LLM_API_KEY),
+    model(own, env, options),
     lab(own),
   ])
   return found.flat()
@@ -94,24 +94,27 @@ function unknown(name: string, setting: string): Finding {
   return finding(name, false, 'its address is not known here', `Set ${setting} to have it looked at.`, false)
 }
 
-async function temporal(address: string | undefined): Promise<Finding> {
-  if (!address) return unknown('Temporal', 'TEMPORAL_ADDRESS')
-  const answer = await opensPort(address)
-  const remedy = `See ${logFile('temporal')}, or correct TEMPORAL_ADDRESS.`
-  return finding(
-    'Temporal',
-    answer.ok,
-    answer.ok ? `${address} takes connections` : `${address}: ${answer.detail}`,
-    remedy,
-  )
-}
-
-async function worker(address: string | undefined): Promise<Finding[]> {
-  // Without Temporal nothing can be said about it, and that is a line of its own already.
-  if (!address) return []
-  const answer = await workersOf(address, process.env.TEMPORAL_NAMESPACE || 'default', 'nightshift')
+async function temporal(run: Run | null): Promise<Finding[]> {
+  let settings: ReturnType<typeof temporalHere>
+  try {
+    settings = temporalHere(run)
+  } catch {
+    // What the environment contradicts itself in is a line of its own already.
+    return []
+  }
+  if (!settings) return [unknown('Temporal', 'TEMPORAL_ADDRESS')]
+  const trouble = await troubleWith(settings, 3_000)
+  // Without Temporal nothing can be said about workers.
+  if (trouble) return [finding('Temporal', false, trouble.what, `${trouble.remedy} See ${logFile('temporal')}.`)]
+  const workers = await workersOf(settings, 'nightshift')
   return [
-    finding('Worker', answer.ok, answer.detail, `See ${logFile('worker')}. Without a worker nothing is investigated.`),
+    finding('Temporal', true, `${settings.address} answers for the namespace ${settings.namespace}`),
+    finding(
+      'Worker',
+      workers.ok,
+      workers.detail,
+      `See ${logFile('worker')}. Without a worker nothing is investigated.`,
+    ),
   ]
 }
 
@@ -127,23 +130,76 @@ async function api(options: Asking): Promise<Finding> {
 }
 
 /** The API is ready when its database has every migration and whatever else it cannot do without. */
-async function ready(url: string | undefined): Promise<Finding> {
-  if (!url) return finding('Readiness', false, 'no API to ask', 'Start it with "npm start".')
+async function ready(url: string | undefined): Promise<Finding[]> {
+  if (!url) return [finding('Readiness', false, 'no API to ask', 'Start it with "npm start".')]
   const answer = await answersHttp(new URL('/readyz', url))
   const detail = answer.ok ? 'the API has its migrations and its dependencies' : answer.detail
-  return finding('Readiness', answer.ok, detail, `See ${logFile('api')}; "nightshift start" applies migrations.`)
+  return [
+    finding('Readiness', answer.ok, detail, `See ${logFile('api')}; "nightshift start" applies migrations.`),
+    ...queue(answer.detail),
+  ]
 }
 
-async function model(baseUrl: string | undefined, key: string | undefined): Promise<Finding> {
-  if (!baseUrl) return finding('Model', true, 'embedded: runbook-rules, a rule table, not a language model')
+type Ready = { checks?: { queue?: { status?: string; detail?: string } } }
+
+/** What `/readyz` says of the queue's Schedule and search attributes in Temporal; nothing where it says nothing. */
+function queue(body: string): Finding[] {
+  try {
+    const { status, detail = '' } = (JSON.parse(body) as Ready).checks?.queue ?? {}
+    if (status === undefined) return []
+    const remedy = `Without it nothing is investigated. A worker makes it again within a minute: see ${logFile('worker')}.`
+    return [finding('Queue', status === 'ok', detail || 'its Schedule and search attributes are there', remedy)]
+  } catch {
+    return []
+  }
+}
+
+/** The model of the run that is spoken of, which may have been started in another environment. */
+async function model(run: Run | null, env: NodeJS.ProcessEnv, options: Asking): Promise<Finding> {
+  const baseUrl = run?.model ? run.model.baseUrl : env.LLM_BASE_URL
+  const key = env.LLM_API_KEY
+  if (run?.model?.isRuleTable && run.labUrl === null)
+    return finding(
+      'Model',
+      false,
+      'none: incidents open, and wait for people',
+      'Set LLM_BASE_URL and LLM_MODEL.',
+      false,
+    )
+  if (!baseUrl || run?.model?.isRuleTable)
+    return finding(
+      'Model',
+      true,
+      'embedded: runbook-rules, a rule table that knows this lab, not a language model. Your own: LLM_BASE_URL and LLM_MODEL',
+    )
   const base = baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')
   const answer = await answersHttp(new URL(`${base}/v1/models`), key ? { authorization: `Bearer ${key}` } : {})
   return finding(
     'Model',
     answer.ok,
-    answer.ok ? `${baseUrl} answers` : `${baseUrl}: ${answer.detail}`,
+    answer.ok ? `${baseUrl} answers${await knownOfModel(options)}` : `${baseUrl}: ${answer.detail}`,
     'Correct LLM_BASE_URL or LLM_API_KEY.',
   )
+}
+
+type KnownOfModel = { windowTokens: number | null; windowSource: string | null; learned: string[]; waiting: number }
+
+/** What the workers know of the model's server; nothing where the API cannot say, which is a finding already. */
+async function knownOfModel(options: Asking): Promise<string> {
+  try {
+    const status = (await core(whereToAsk(options)).get('/api/v1/status')) as { model: KnownOfModel }
+    const { windowTokens, windowSource, learned, waiting } = status.model
+    const set = process.env.LLM_CONTEXT_TOKENS
+    const window = set
+      ? `${set} by LLM_CONTEXT_TOKENS`
+      : windowTokens
+        ? `${windowTokens} by ${windowSource}`
+        : '32768, for it tells none'
+    const asked = learned.length > 0 ? `; asked with ${learned.join(', ')}` : ''
+    return `; window ${window}${asked}${waiting > 0 ? `; ${waiting} runs wait for it` : ''}`
+  } catch {
+    return ''
+  }
 }
 
 async function lab(run: Run | null): Promise<Finding> {

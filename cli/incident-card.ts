@@ -24,6 +24,7 @@ export function incidentCard(incident: AnIncident, now = Date.now()): string {
     ...line('incident', inert(incident.id)),
     ...line('severity', word(incident.severity) + by),
     ...line('status', standingOf(incident)),
+    ...line('queue', incident.queue ? inert(incident.queue.text) : null),
     ...line('kept', incident.keptReason ? `not investigated: ${inert(incident.keptReason)}` : null),
     ...line('owner', owner ? `${inert(owner.name)}, since ${moment(owner.since)}` : null),
     ...line('watched', incident.watchUntil ? `its alert has until ${moment(incident.watchUntil)} to end` : null),

@@ -7,7 +7,7 @@ import { CommandFailed } from './exit-code.ts'
 import { inert } from './inert.ts'
 import { data, jsonLine, paint } from './terminal.ts'
 
-type Options = { json?: boolean; host: string[]; directory?: string }
+type Options = { json?: boolean; host: string[]; directory?: string; rootRead: string[] }
 
 export function judgeCommand(program: Command): void {
   program
@@ -16,6 +16,12 @@ export function judgeCommand(program: Command): void {
     .argument('[command...]', 'one command; without it, lines of stdin')
     .option('--host <name>', 'a host that was looked up, so that a command may name it; repeatable', collect, [])
     .option('--directory <path>', 'where the commands would run, as on a device; otherwise nobody knows')
+    .option(
+      '--root-read <command>',
+      'a command that the manifest of a device lets root look with, words between spaces; repeatable',
+      collect,
+      [],
+    )
     .option('--json', 'one JSON line for each line read, in the same order')
     .addHelpText(
       'after',
@@ -61,9 +67,10 @@ function read(text: string, line: number, options: Options): Supposition {
   return 'command' in parsed.data ? { ...aCommand(parsed.data.command, options), ...parsed.data } : parsed.data
 }
 
-function aCommand(command: string, { host, directory }: Options): Supposition {
+function aCommand(command: string, { host, directory, rootRead }: Options): Supposition {
   if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory is a path from the root.')
-  return { command, hosts: host, ...(directory && { directory }) }
+  const rootReads = rootRead.map((text) => text.split(/ +/).filter(Boolean))
+  return { command, hosts: host, ...(directory && { directory }), ...(rootReads.length > 0 && { rootReads }) }
 }
 
 const colours = { run: 'green', ask: 'yellow', refuse: 'red' } as const
@@ -81,5 +88,7 @@ function print(supposed: Supposed, { json }: Options): void {
     const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
     data(`       unless ${programs.join(' or ')} obeys more there: the device looks first`)
   }
+  if ('rootRead' in supposed && supposed.rootRead)
+    data('       as root, outside of the sandbox: the device looks first whether root alone decides what that is')
   if ('hint' in supposed && supposed.hint) data(`       hint: ${inert(supposed.hint)}`)
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 
 /** Each command by its first word, in the order of the help, with the file to load when it is asked for. */
@@ -7,11 +8,13 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   login: async () => (await import('./login.ts')).loginCommand,
   logout: async () => (await import('./login.ts')).logoutCommand,
   doctor: async () => (await import('./doctor.ts')).doctorCommand,
+  setup: async () => (await import('./setup.ts')).setupCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).incidentsCommand,
   expectations: async () => (await import('./expectations/expectations.ts')).expectationsCommand,
   approvals: async () => (await import('./approvals/approvals.ts')).approvalsCommand,
   ask: async () => (await import('./ask.ts')).askCommand,
   config: async () => (await import('./config/config.ts')).configCommand,
+  inventory: async () => (await import('./inventory/inventory.ts')).inventoryCommand,
   operators: async () => (await import('./operators/operators.ts')).operatorsCommand,
   audit: async () => (await import('./audit/audit.ts')).auditCommand,
   verify: async () => (await import('./verify.ts')).verifyCommand,
@@ -26,11 +29,18 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   help: async () => (await import('./help.ts')).helpCommand,
 }
 
+/** As the package says: the command, the image and the changelog have one. */
+function version(): string {
+  return (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
+}
+
 /** The command line that starts with this word; all of it when the word names no command. Nothing runs until it is parsed. */
 export async function program(firstWord?: string): Promise<Command> {
   const root = new Command('nightshift')
     .description('Investigates infrastructure incidents while people sleep.')
+    .version(version(), '--version', 'which version this is')
     .exitOverride()
+    .hook('preAction', async (_, action) => (await import('./full-id.ts')).completeIds(action))
     .showHelpAfterError('(add --help for what it takes)')
     .addHelpText(
       'after',

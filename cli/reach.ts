@@ -1,5 +1,5 @@
-import { connect as connectTcp } from 'node:net'
 import type { Connection } from '@temporalio/client'
+import { connectionOptions, type TemporalSettings } from '../clients/temporal/settings.ts'
 
 /** Who does not answer by then is not well. */
 const patienceMs = 3_000
@@ -10,27 +10,11 @@ type Reached = { ok: boolean; detail: string }
 export async function answersHttp(url: URL, headers: Record<string, string> = {}): Promise<Reached> {
   try {
     const response = await fetch(url, { headers, signal: AbortSignal.timeout(patienceMs) })
-    const text = (await response.text()).slice(0, 300)
-    return { ok: response.ok, detail: response.ok ? text : `it answered ${response.status}: ${text}` }
+    const text = (await response.text()).slice(0, 2_000)
+    return { ok: response.ok, detail: response.ok ? text : `it answered ${response.status}: ${text.slice(0, 300)}` }
   } catch (error) {
     return { ok: false, detail: reasonOf(error) }
   }
-}
-
-/** Does something listen at `host:port`? */
-export function opensPort(address: string): Promise<Reached> {
-  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? []
-  if (!host) return Promise.resolve({ ok: false, detail: 'it is not host:port' })
-  return new Promise((resolve) => {
-    const socket = connectTcp({ host, port: Number(port), timeout: patienceMs })
-    const end = (reached: Reached) => {
-      socket.destroy()
-      resolve(reached)
-    }
-    socket.once('connect', () => end({ ok: true, detail: '' }))
-    socket.once('timeout', () => end({ ok: false, detail: 'nobody answers' }))
-    socket.once('error', (error) => end({ ok: false, detail: reasonOf(error) }))
-  })
 }
 
 /** Does PostgreSQL let us in, which is it, and which of these migrations does it lack? */
@@ -59,11 +43,12 @@ export async function postgresAnswers(url: string, migrations: string[]): Promis
 }
 
 /** Workers that asked for work on a task queue within the last minute and a half: a long poll takes one. */
-export async function workersOf(address: string, namespace: string, taskQueue: string): Promise<Reached> {
+export async function workersOf(settings: TemporalSettings, taskQueue: string): Promise<Reached> {
   let connection: Connection | undefined
   try {
     const temporal = await import('@temporalio/client')
-    connection = await temporal.Connection.connect({ address, connectTimeout: patienceMs })
+    connection = await temporal.Connection.connect({ ...connectionOptions(settings), connectTimeout: patienceMs })
+    const { namespace } = settings
     const { pollers } = await connection.withDeadline(Date.now() + patienceMs, () =>
       connection!.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue }, taskQueueType: 1 }),
     )

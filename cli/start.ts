@@ -11,11 +11,12 @@ export function startCommand(program: Command): void {
     .command('start')
     .description('start everything here, then show it at work on two real faults in the lab')
     .option('--no-demo', 'start only; break nothing')
+    .option('--no-lab', 'no lab: for hosts of your own; without LLM_BASE_URL the agent is off')
     .option('--demo', 'break things even while approvals are pending')
     .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo')
-    .action(async (options: { demo?: boolean }, self: Command) => {
+    .action(async (options: { demo?: boolean; lab: boolean }, self: Command) => {
       // Absent, --demo means: unless something is pending.
-      const asked = self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
+      const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
       const env = process.env
       // Heavy, and of no use to the help.
       const [{ runInForeground }, { terminalReport }] = await Promise.all([
@@ -23,15 +24,37 @@ export function startCommand(program: Command): void {
         import('../start/terminal.ts'),
       ])
       process.exitCode = await runInForeground(
-        { rootDir, env, stateDir: stateDir() },
+        { rootDir, env, stateDir: stateDir(), lab: options.lab },
         terminalReport(process.stdout),
         async (running, signal) => {
-          data(places(running, env))
+          data(places(running))
           if (asked !== false) await show(running, env, asked === true, signal)
           if (!signal.aborted) data(`\n${paint('bold', 'Nightshift keeps running; Ctrl-C stops everything.')}`)
         },
       )
     })
+}
+
+type Line = [name: string, text: string]
+
+const pageLines = (page: string | null): Line[] =>
+  page === null ? [] : [['Page', `${page}${page.includes('#code=') ? '  (signs in once, within 10 minutes)' : ''}`]]
+
+/** The rule table plays the lab's own faults, and would be of no use to anybody's own incidents. */
+function modelLines({ model, labUrl }: Running['run']): Line[] {
+  if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
+  const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start${labUrl ? '' : ' -- --no-lab'}`
+  if (labUrl === null) {
+    return [
+      ['Model', 'none: incidents open, and wait for people. Connect one:'],
+      ['', own],
+    ]
+  }
+  return [
+    ['Model', modelName('runbook-rules')],
+    ['', 'It knows the faults of this lab and nothing else. Your own model:'],
+    ['', own],
+  ]
 }
 
 /** A show that fails must not take the system down with it. */
@@ -49,15 +72,13 @@ async function show({ run }: Running, env: NodeJS.ProcessEnv, again: boolean, si
   }
 }
 
-function places({ run }: Running, env: NodeJS.ProcessEnv): string {
+function places({ run, page }: Running): string {
   const state = relative(process.cwd(), stateDir()) || '.'
-  const model = env.LLM_BASE_URL
-    ? `${env.LLM_MODEL ?? 'the default model'} at ${env.LLM_BASE_URL}`
-    : modelName('runbook-rules')
-  const lines: [string, string][] = [
+  const lines: Line[] = [
+    ...pageLines(page),
     ['API', `${run.url}/docs`],
     ['Temporal', run.temporalUiUrl ?? run.temporalAddress],
-    ['Model', model],
+    ...modelLines(run),
     ['Tokens', join(state, 'run.json')],
     ['Logs', join(state, 'logs')],
     ['Commands', command('help')],

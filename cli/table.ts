@@ -8,10 +8,11 @@ const readable = 40
 /**
  * Rows in columns that fit the terminal. The column named by `flexible` gives way and is cut with an ellipsis; where it is the
  * last one and too little is left for it, its text goes below each row. All others are as wide as their widest cell. Cells are
- * already inert.
+ * already inert. What is no terminal gets every cell whole and a line for each row: a program reads it, or a person by other means.
  */
 export function table(head: string[], rows: string[][], flexible: number): string {
   const wide = head.map((title, index) => Math.max(title.length, ...rows.map((row) => lengthOf(row[index]))))
+  if (!process.stdout.isTTY) return drawn([head, ...rows], wide).join('\n')
   const others = wide.reduce((sum, each, index) => sum + (index === flexible ? 0 : each + 2), 0)
   const room = width() - others
   const needed = wide[flexible] ?? 0

@@ -1,3 +1,5 @@
+import { type TimeZone, tellMoment } from '../domain/told-time.ts'
+
 /** How much later, as `+0:07.2` or `+1:02:03`. */
 export function elapsed(fromIso: string, toIso: string): string {
   const tenths = Math.max(0, Math.round((Date.parse(toIso) - Date.parse(fromIso)) / 100))
@@ -17,10 +19,14 @@ export function span(milliseconds: number): string {
   return `${Math.round(seconds / 86_400)} d`
 }
 
-/** A moment as a person reads it: local, to the second. */
+let zone: TimeZone = 'local'
+
+/** `--utc`: from here on every time is told in UTC. */
+export function tellInUtc(): void {
+  zone = 'utc'
+}
+
+/** A moment as a person reads it: local with its offset, to the second. */
 export function moment(iso: string): string {
-  const at = new Date(iso)
-  const two = (value: number) => String(value).padStart(2, '0')
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
-  return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`
+  return tellMoment(iso, zone)
 }

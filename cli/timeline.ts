@@ -27,7 +27,8 @@ export function timeline(events: IncidentEvent[]): string {
     const place = `  ${String(event.seq).padStart(digits)}  ${elapsed(began, event.at).padStart(8)}  `
     const indent = ' '.repeat(place.length + depthOf(event))
     const room = width() - indent.length
-    const text = wrap(cut(said(event), 4 * room), room - 2, `${indent}  `)
+    const told = process.stdout.isTTY ? cut(said(event), 4 * room) : said(event)
+    const text = wrap(told, room - 2, `${indent}  `)
     return `${paint('dim', place)}${' '.repeat(depthOf(event))}${text}`
   })
   return [

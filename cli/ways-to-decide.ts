@@ -1,13 +1,16 @@
 import type { Run } from '../start/run-file.ts'
 import type { AnApproval } from './core.ts'
+import { defaultPlace, temporalHere } from './temporal-here.ts'
 import { paint } from './terminal.ts'
 import { command } from './where.ts'
-import { signalCommand } from './workflow-signal.ts'
+import { updateCommand } from './workflow-update.ts'
 
 /** The doors through which a person can decide this approval, each ready to be used. */
-export function waysToDecide(approval: AnApproval, run: Run, temporal: string): string {
+export function waysToDecide(approval: AnApproval, run: Run, program: string): string {
   const id = approval.id
-  const token = `"{\\"token\\":\\"$(${command(`approvals token ${id} approve`)} 2>/dev/null)\\"}"`
+  const token = `$(${command(`approvals token ${id} approve`)} 2>/dev/null)`
+  const input = `"{\\"decision\\":\\"approve\\",\\"token\\":\\"${token}\\"}"`
+  const temporal = temporalHere(run) ?? defaultPlace
   return [
     paint('bold', 'Four ways to decide, all of them judged by the same code:'),
     '',
@@ -22,6 +25,6 @@ export function waysToDecide(approval: AnApproval, run: Run, temporal: string): 
     `     POST ${run.url}/api/v1/approvals/${id}/token { "decision": … }, then …/decision`,
     '',
     '  4. Through Temporal:',
-    signalCommand(temporal, run.temporalAddress, approval, 'approve', token).replace(/^/gm, '     '),
+    updateCommand(program, temporal, approval, input).replace(/^/gm, '     '),
   ].join('\n')
 }

@@ -20,7 +20,8 @@ const problem = z.looseObject({
 })
 
 /**
- * The core API over HTTP. Every part of a path is already encoded. An answer of any status is an answer; only a fault of the network, or a success that is no JSON, is thrown as HttpError. The key is in no error.
+ * The core API over HTTP. Every part of a path is already encoded. An answer of any status is an answer; only a
+ * fault of the network, an API that is not available, or a success that is no JSON, is thrown as HttpError. The key is in no error.
  */
 export function createCoreClient(options: CoreOptions): CorePort {
   const base = options.baseUrl.replace(/\/+$/, '')
@@ -41,7 +42,11 @@ export function createCoreClient(options: CoreOptions): CorePort {
     if (answer.status >= 200 && answer.status < 300) {
       return { ok: true, status: answer.status, data: readJson(text, `${method} ${path}`) }
     }
-    return { ok: false, status: answer.status, problem: problemOf(answer.status, text, options.apiKey) }
+    const told = problemOf(answer.status, text, options.apiKey)
+    if (isAway(answer.status, told.code)) {
+      throw new HttpError('unavailable', `the core API is not available now (${told.code ?? answer.status})`, true)
+    }
+    return { ok: false, status: answer.status, problem: told }
   }
 
   return {
@@ -57,6 +62,15 @@ export function createCoreClient(options: CoreOptions): CorePort {
         signal,
       }),
   }
+}
+
+/**
+ * Does this status say that nobody answered? A proxy before an API that restarts, and an API whose database is away, know nothing of
+ * the question. What the API says about a platform or a device behind it is an answer.
+ */
+function isAway(status: number, code: string | undefined): boolean {
+  if (code === 'DATABASE_UNAVAILABLE') return true
+  return code === undefined && (status === 502 || status === 503 || status === 504)
 }
 
 /** Does the URL mean exactly what it says? An id `..` that a model made up must not climb to another route. */

@@ -3,7 +3,7 @@ import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { Agent, buildConnector, errors, request as send } from 'undici'
 import { type AddressPolicy, allows } from './address.ts'
 
-type HttpErrorCode = 'timeout' | 'connect' | 'too_large' | 'refused_address' | 'aborted' | 'protocol'
+type HttpErrorCode = 'timeout' | 'connect' | 'unavailable' | 'too_large' | 'refused_address' | 'aborted' | 'protocol'
 
 /**
  * Why no answer came. `retryable`: may the same request succeed later? The message names the origin, never the path, the

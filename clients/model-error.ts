@@ -19,15 +19,18 @@ export class ModelError extends Error {
   /** When the server asked to be left alone for a while. */
   readonly retryAfterMs: number | null
   readonly retryable: boolean
+  /** The window of the model, where a refusal for length says it. */
+  readonly windowTokens: number | null
   constructor(
     code: ModelErrorCode,
     message: string,
-    details: { status?: number | null; retryAfterMs?: number | null; retryable: boolean },
+    details: { status?: number | null; retryAfterMs?: number | null; retryable: boolean; windowTokens?: number | null },
   ) {
     super(message)
     this.code = code
     this.status = details.status ?? null
     this.retryAfterMs = details.retryAfterMs ?? null
     this.retryable = details.retryable
+    this.windowTokens = details.windowTokens ?? null
   }
 }

@@ -1,10 +1,13 @@
-import OpenAI, { APIError } from 'openai'
-import { z } from 'zod'
+import OpenAI from 'openai'
 import type { ChatAnswer, ChatMessage, ChatTool } from '../domain/chat.ts'
+import { plainShape, type RequestShape } from '../domain/request-shape.ts'
 import type { AddressPolicy } from './address.ts'
-import { HttpError, request } from './http.ts'
+import { errorInBody, type ReadAnswer, readAnswer } from './chat/answer.ts'
+import { answerTokens, requestBody } from './chat/body.ts'
+import { correctedShape, readRefusal, withoutLimit } from './chat/refusal.ts'
+import { causeIn, modelErrorOf, RefusedRequest, refusedError } from './chat/refused-request.ts'
+import { request } from './http.ts'
 import { ModelError } from './model-error.ts'
-import { retryAfterMs } from './retry-after.ts'
 
 type ModelOptions = {
   /** Any chat-completions server, with or without a trailing `/v1`. */
@@ -14,6 +17,14 @@ type ModelOptions = {
   timeoutMs?: number
   maxAnswerBytes?: number
   allow?: AddressPolicy
+  /** Where it is kept how the server wants its requests; by default in this client alone. */
+  memory?: ShapeMemory
+}
+
+/** What was learned of a server, by model. Neither may throw: without a memory the server is learned from again. */
+export type ShapeMemory = {
+  recall(model: string): Promise<RequestShape>
+  keep(model: string, shape: RequestShape): Promise<void>
 }
 
 export type ModelRequest = {
@@ -21,6 +32,8 @@ export type ModelRequest = {
   tools?: ChatTool[]
   temperature: number
   maxTokens: number
+  /** How far the limit may grow where a model spends it on reasoning. */
+  mostTokens?: number
   model: string
   signal?: AbortSignal
   /** The step key: a server that knows idempotency bills one answer. */
@@ -29,43 +42,17 @@ export type ModelRequest = {
 
 export type ModelClient = { complete(request: ModelRequest): Promise<ChatAnswer> }
 
-/** What we need of an answer. Servers differ in the rest: arguments as an object, content as parts, no usage at all. */
-const completion = z.object({
-  model: z.string().catch('unknown'),
-  choices: z
-    .array(
-      z.object({
-        finish_reason: z.string().nullish(),
-        message: z.object({
-          content: z.union([z.string(), z.array(z.looseObject({ text: z.string().optional() }))]).nullish(),
-          refusal: z.string().nullish(),
-          tool_calls: z
-            .array(
-              z.object({
-                id: z.string().nullish(),
-                function: z.object({
-                  name: z.string(),
-                  arguments: z.union([z.string(), z.record(z.string(), z.unknown())]).nullish(),
-                }),
-              }),
-            )
-            .nullish(),
-        }),
-      }),
-    )
-    .min(1),
-  usage: z
-    .object({ prompt_tokens: z.number().catch(0), completion_tokens: z.number().catch(0) })
-    .nullish()
-    .catch(null),
-})
+/** So often one request is asked otherwise; a server that is not content by then is not going to be. */
+const mostCorrections = 5
 
 /**
- * Chat completions, one request per call: retrying is the workflow's business. Gives a whole answer or throws ModelError;
- * never part of one, since the body is complete before anybody reads it.
+ * Chat completions: gives a whole answer or throws ModelError, never part of one, since the body is complete before anybody reads
+ * it. A refusal that names a parameter is learned from and asked again at once, a bounded number of times; any other retry is
+ * the workflow's business.
  */
 export function createModelClient(options: ModelOptions): ModelClient {
   const timeoutMs = options.timeoutMs ?? 300_000
+  const memory = options.memory ?? ownMemory()
   const client = new OpenAI({
     baseURL: baseUrlOf(options.baseUrl),
     apiKey: options.apiKey || 'none',
@@ -81,28 +68,102 @@ export function createModelClient(options: ModelOptions): ModelClient {
     fetch: boundedFetch(options, timeoutMs),
   })
 
+  /** One exchange. */
+  async function ask(asked: ModelRequest, shape: RequestShape, repeat: number): Promise<ReadAnswer> {
+    const begunMs = performance.now()
+    const body = requestBody(shape, asked)
+    // A server that replays by key must not repeat the answer to a request of another shape.
+    const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
+    try {
+      const answer: unknown = await client.chat.completions.create(body as never, {
+        signal: asked.signal,
+        headers: key ? { 'Idempotency-Key': key } : {},
+      })
+      const fault = errorInBody(answer)
+      if (fault) throw new RefusedRequest(readRefusal(fault.status, fault.text), {})
+      return readAnswer(answer, Math.round(performance.now() - begunMs))
+    } catch (error) {
+      throw error instanceof ModelError ? error : (causeIn(error, RefusedRequest) ?? modelErrorOf(error))
+    }
+  }
+
   return {
     async complete(asked) {
+      let shape = await memory.recall(asked.model)
+      const tried = new Set<string>()
+      const spent = { promptTokens: 0, completionTokens: 0 }
       const begunMs = performance.now()
-      let answer: unknown
-      try {
-        answer = await client.chat.completions.create(
-          {
-            model: asked.model,
-            messages: asked.messages,
-            temperature: asked.temperature,
-            max_tokens: asked.maxTokens,
-            ...(asked.tools && asked.tools.length > 0 ? { tools: asked.tools } : {}),
-          },
-          {
-            signal: asked.signal,
-            headers: asked.idempotencyKey ? { 'Idempotency-Key': asked.idempotencyKey } : {},
-          },
-        )
-      } catch (error) {
-        throw modelErrorOf(error, options.apiKey)
+      for (let repeat = 0; ; repeat += 1) {
+        tried.add(JSON.stringify(shape))
+        const outcome = await ask(asked, shape, repeat).catch((error: unknown) => {
+          if (error instanceof RefusedRequest) return error
+          throw error
+        })
+        const next = repeat < mostCorrections ? nextShape(shape, outcome, asked, tried) : null
+        const isRefused = outcome instanceof RefusedRequest
+        // Kept once the server is content with it, or complains of something else than the request.
+        if (repeat > 0 && !(isRefused && outcome.refusal.status < 429)) await memory.keep(asked.model, shape)
+        if (!next) {
+          if (isRefused) throw refusedError(outcome, options.apiKey)
+          const { isSpentOnReasoning, ...answer } = outcome
+          // This prompt left no room for more; the next is cut so that it does.
+          if (isSpentOnReasoning && shape.headroom < 16) await memory.keep(asked.model, wider(shape))
+          return { ...answer, usage: added(answer.usage, spent) }
+        }
+        if (!isRefused) {
+          // Kept at once: the next try takes longer, and may be the next activity's.
+          await memory.keep(asked.model, next)
+          if (performance.now() - begunMs > timeoutMs / 2) throw spentOnReasoning()
+          Object.assign(spent, added(outcome.usage, spent))
+        }
+        shape = next
       }
-      return readAnswer(answer, Math.round(performance.now() - begunMs))
+    },
+  }
+}
+
+/** The shape to ask with next, or null where what came stands. None is tried twice. */
+function nextShape(
+  shape: RequestShape,
+  outcome: ReadAnswer | RefusedRequest,
+  asked: ModelRequest,
+  tried: ReadonlySet<string>,
+): RequestShape | null {
+  const limit = answerTokens(shape, asked.maxTokens, asked.mostTokens)
+  if (!(outcome instanceof RefusedRequest)) {
+    if (!outcome.isSpentOnReasoning || shape.headroom >= 16) return null
+    const next = wider(shape)
+    return answerTokens(next, asked.maxTokens, asked.mostTokens) > limit ? next : null
+  }
+  const next = correctedShape(shape, outcome.refusal, limit)
+  if (next === null || !tried.has(JSON.stringify(next))) return next
+  return next.limit === shape.limit ? null : withoutLimit(shape)
+}
+
+function wider(shape: RequestShape): RequestShape {
+  return { ...shape, headroom: shape.headroom * 4 }
+}
+
+function spentOnReasoning(): ModelError {
+  const message = 'the whole limit of the answer went into reasoning: it is asked again with a larger one'
+  return new ModelError('bad_answer', message, { status: 200, retryable: true })
+}
+
+function added(usage: ChatAnswer['usage'], spent: ChatAnswer['usage']): ChatAnswer['usage'] {
+  const reasoningTokens = (usage.reasoningTokens ?? 0) + (spent.reasoningTokens ?? 0)
+  return {
+    promptTokens: usage.promptTokens + spent.promptTokens,
+    completionTokens: usage.completionTokens + spent.completionTokens,
+    ...((usage.reasoningTokens ?? spent.reasoningTokens) !== undefined && { reasoningTokens }),
+  }
+}
+
+function ownMemory(): ShapeMemory {
+  const shapes = new Map<string, RequestShape>()
+  return {
+    recall: async (model) => shapes.get(model) ?? plainShape,
+    keep: async (model, shape) => {
+      shapes.set(model, shape)
     },
   }
 }
@@ -132,108 +193,10 @@ function boundedFetch(options: ModelOptions, timeoutMs: number) {
       allow: options.allow ?? 'private',
       signal: init?.signal ?? undefined,
     })
-    const isEmpty = answer.status === 204 || answer.status === 205 || answer.status === 304
-    return new Response(isEmpty ? null : Buffer.from(answer.body), {
-      status: Math.min(Math.max(answer.status, 200), 599),
-      headers: answer.headers,
-    })
+    if (answer.status < 200 || answer.status > 299) {
+      throw new RefusedRequest(readRefusal(answer.status, Buffer.from(answer.body).toString()), answer.headers)
+    }
+    const isEmpty = answer.status === 204 || answer.status === 205
+    return new Response(isEmpty ? null : Buffer.from(answer.body), { status: answer.status, headers: answer.headers })
   }
-}
-
-function readAnswer(answer: unknown, durationMs: number): ChatAnswer {
-  const parsed = completion.safeParse(answer)
-  if (!parsed.success) {
-    const place = parsed.error.issues[0]?.path.join('.') || 'the body'
-    throw new ModelError('bad_answer', `the model server's answer is no chat completion, at ${place}`, {
-      status: 200,
-      retryable: true,
-    })
-  }
-  const choice = parsed.data.choices[0]!
-  const finishReason = choice.finish_reason ?? 'unknown'
-  const { content, refusal, tool_calls } = choice.message
-  if (refusal || finishReason === 'content_filter') {
-    throw new ModelError('refused', 'the model or its filter refused to answer', { status: 200, retryable: false })
-  }
-  return {
-    content: typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join(''),
-    toolCalls: (tool_calls ?? []).map((call, index) => ({
-      id: call.id || `call_${index}`,
-      name: call.function.name,
-      arguments:
-        typeof call.function.arguments === 'string'
-          ? call.function.arguments
-          : JSON.stringify(call.function.arguments ?? null),
-    })),
-    finishReason,
-    usage: {
-      promptTokens: parsed.data.usage?.prompt_tokens ?? 0,
-      completionTokens: parsed.data.usage?.completion_tokens ?? 0,
-    },
-    model: parsed.data.model,
-    durationMs,
-  }
-}
-
-function modelErrorOf(error: unknown, apiKey: string): ModelError {
-  const network = httpErrorIn(error)
-  if (network) return networkError(network)
-  if (error instanceof APIError && error.status !== undefined) {
-    const headers: Record<string, string> = Object.fromEntries((error.headers as Headers | undefined) ?? [])
-    const said = lineOf(error, apiKey)
-    const should = headers['x-should-retry']
-    const [code, retryable] = codeOf(error.status, `${error.code ?? ''} ${error.type ?? ''} ${said}`)
-    return new ModelError(code, `the model server answered ${error.status}${said ? `: ${said}` : ''}`, {
-      status: error.status,
-      retryAfterMs: retryAfterMs(headers, Date.now()),
-      retryable: should === 'true' ? true : should === 'false' ? false : retryable,
-    })
-  }
-  if (error instanceof OpenAI.APIUserAbortError) {
-    return new ModelError('aborted', 'the call of the model was cancelled', { retryable: false })
-  }
-  if (error instanceof SyntaxError) {
-    return new ModelError('bad_answer', "the model server's answer is not JSON", { status: 200, retryable: true })
-  }
-  return new ModelError('unavailable', 'the model server cannot be reached', { retryable: true })
-}
-
-function networkError(error: HttpError): ModelError {
-  switch (error.code) {
-    case 'timeout':
-      return new ModelError('timeout', error.message, { retryable: true })
-    case 'too_large':
-      return new ModelError('oversized', error.message, { retryable: false })
-    case 'aborted':
-      return new ModelError('aborted', 'the call of the model was cancelled', { retryable: false })
-    default:
-      return new ModelError('unavailable', error.message, { retryable: error.retryable })
-  }
-}
-
-function codeOf(status: number, said: string): [ModelError['code'], boolean] {
-  if (status === 401 || status === 403) return ['unauthorised', false]
-  if (status === 408) return ['timeout', true]
-  if (status === 429) return ['rate_limited', true]
-  if (status === 409 || status >= 500) return ['unavailable', true]
-  const isTooLong =
-    /context[_ ](length|window|size)|maximum context|exceed\S* (the )?(available )?context|too many tokens|prompt is too long/i
-  return [isTooLong.test(said) || status === 413 ? 'context_too_long' : 'bad_request', false]
-}
-
-/** One line of what the server said, without the key and without anything that moves a terminal. */
-function lineOf(error: APIError, apiKey: string): string {
-  const inner = (error.error as { message?: unknown } | undefined)?.message
-  const text = typeof inner === 'string' ? inner : error.message.replace(/^\d+ /, '')
-  const safe = apiKey.length >= 4 ? text.replaceAll(apiKey, '[redacted]') : text
-  return safe
-    .slice(0, 200)
-    .toWellFormed()
-    .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
-    .trim()
-}
-
-function httpErrorIn(error: unknown, depth = 0): HttpError | null {
-  if (error instanceof HttpError) return error
-  return error instanceof Error && depth < 5 ? httpErrorIn(error.cause, depth + 1) : null
 }

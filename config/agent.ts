@@ -15,8 +15,9 @@ export const agent = z.object({
   LLM_PROTOCOL: z.enum(['native', 'json']).default('native'),
   LLM_TEMPERATURE: z.coerce.number().min(0).max(2).default(0.1),
   LLM_MAX_TOKENS: z.coerce.number().int().min(64).max(32_768).default(1_024),
-  LLM_CONTEXT_TOKENS: z.coerce.number().int().min(2_048).max(2_000_000).default(32_768),
+  LLM_CONTEXT_TOKENS: z.coerce.number().int().min(2_048).max(2_000_000).optional(),
   LLM_TIMEOUT_SECONDS: z.coerce.number().min(1).max(330).default(300),
+  LLM_MAX_CONCURRENT: z.coerce.number().int().min(1).max(1_000).default(16),
   LLM_REQUESTS_PER_SECOND: z.coerce.number().min(0.1).max(1_000).default(20),
 })
 
@@ -36,9 +37,10 @@ export function agentProblems(given: Given): string[] {
 /** Of the defaults that `platform_config` falls back to, those that somebody really set in the environment. */
 export function givenDefaults(
   environment: Record<string, string | undefined> = process.env,
-): Record<'AGENT_FOLLOWER_CONCURRENT' | 'LLM_MAX_TURNS', string | undefined> {
-  const { AGENT_FOLLOWER_CONCURRENT, LLM_MAX_TURNS } = environment
+): Record<'AGENT_MAX_CONCURRENT' | 'AGENT_FOLLOWER_CONCURRENT' | 'LLM_MAX_TURNS', string | undefined> {
+  const { AGENT_MAX_CONCURRENT, AGENT_FOLLOWER_CONCURRENT, LLM_MAX_TURNS } = environment
   return {
+    AGENT_MAX_CONCURRENT: AGENT_MAX_CONCURRENT || undefined,
     AGENT_FOLLOWER_CONCURRENT: AGENT_FOLLOWER_CONCURRENT || undefined,
     LLM_MAX_TURNS: LLM_MAX_TURNS || undefined,
   }

@@ -10,9 +10,6 @@ export const processes = z.object({
     .string()
     .regex(/^postgres(ql)?:\/\//, 'is not a postgresql:// URL')
     .optional(),
-  TEMPORAL_ADDRESS: z.string().min(1).default('127.0.0.1:7233'),
-  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
-  TEMPORAL_UI_URL: url.optional(),
   QUEUE_INTERVAL_SECONDS: z.coerce.number().int().min(1).max(3_600).default(60),
   WATCHDOG_INTERVAL_SECONDS: z.coerce.number().min(0.2).max(3_600).default(30),
   PORT: port.default(8080),

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Alert, IngestOutcome } from '../domain/alert.ts'
+import type { NewEvent } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import { append } from './append.ts'
 import type { Trx } from './connect.ts'
@@ -44,7 +45,6 @@ export async function countSight(trx: Trx, alertId: string): Promise<void> {
 
 /** The same occurrence was seen again: it fires. A start that changes with every body is kept as the newest one. */
 export async function touch(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
-  const isSameStart = alert.startGiven === false || Date.parse(alert.startsAt) === Date.parse(current.startsAt)
   await trx
     .updateTable('alert')
     .set((update) => ({
@@ -54,13 +54,33 @@ export async function touch(trx: Trx, alert: Alert, current: AlertRow): Promise<
       endReceivedAt: null,
       count: update('count', '+', 1),
       lastSeenAt: sql`nightshift_now()` as never,
-      ...(isSameStart
+      ...(isSameStart(alert, current)
         ? { startSeen: update('startSeen', '+', 1) }
         : { startsAt: alert.startsAt, startSeen: 1, startReceivedAt: sql`nightshift_now()` as never }),
     }))
     .where('id', '=', current.id)
     .execute()
 }
+
+/** The same for many at once: one statement. */
+export async function touchAll(trx: Trx, sights: readonly { alert: Alert; current: AlertRow }[]): Promise<void> {
+  const seen = sights.map(({ alert, current }) => ({
+    id: current.id,
+    start: isSameStart(alert, current) ? null : alert.startsAt,
+  }))
+  await sql`
+    update alert set
+      status = 'firing', unknown_since = null, unknown_why = null, end_received_at = null,
+      count = count + 1, last_seen_at = nightshift_now(),
+      start_seen = case when seen.start is null then start_seen + 1 else 1 end,
+      starts_at = coalesce(seen.start, starts_at),
+      start_received_at = case when seen.start is null then start_received_at else nightshift_now() end
+    from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as seen (id text, start timestamptz)
+    where alert.id = seen.id`.execute(trx)
+}
+
+const isSameStart = (alert: Alert, current: AlertRow): boolean =>
+  alert.startGiven === false || Date.parse(alert.startsAt) === Date.parse(current.startsAt)
 
 /** An occurrence is over although no end came: a new one began after it was last seen. */
 export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
@@ -73,30 +93,45 @@ export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
 
 /** A row for an occurrence that begins, or for an end whose beginning never came (`incidentId` null). */
 export async function storeAlert(trx: Trx, alert: Alert, incidentId: string | null): Promise<void> {
-  await trx
-    .insertInto('alert')
-    .values({
-      id: newId('alr'),
-      source: alert.source,
-      fingerprint: alert.fingerprint,
-      status: alert.status,
-      name: alert.name,
-      labels: JSON.stringify(alert.labels),
-      annotations: JSON.stringify(alert.annotations),
-      links: JSON.stringify(alert.links),
-      groupKey: alert.groupKey,
-      startsAt: alert.startsAt,
-      startGiven: alert.startGiven !== false,
-      endsAt: alert.endsAt,
-      endReceivedAt: alert.status === 'resolved' ? (sql`nightshift_now()` as never) : null,
-      incidentId,
-      raw: JSON.stringify(alert),
-    })
-    .execute()
+  await storeAlerts(trx, [{ alert, incidentId }])
+}
+
+export async function storeAlerts(
+  trx: Trx,
+  occurrences: readonly { alert: Alert; incidentId: string | null }[],
+): Promise<void> {
+  const rows = occurrences.map(({ alert, incidentId }) => ({
+    id: newId('alr'),
+    source: alert.source,
+    fingerprint: alert.fingerprint,
+    status: alert.status,
+    name: alert.name,
+    labels: JSON.stringify(alert.labels),
+    annotations: JSON.stringify(alert.annotations),
+    links: JSON.stringify(alert.links),
+    groupKey: alert.groupKey,
+    startsAt: alert.startsAt,
+    startGiven: alert.startGiven !== false,
+    endsAt: alert.endsAt,
+    endReceivedAt: alert.status === 'resolved' ? (sql`nightshift_now()` as never) : null,
+    incidentId,
+    raw: JSON.stringify(alert),
+  }))
+  await trx.insertInto('alert').values(rows).execute()
 }
 
 /** The row of an alert in the log of its incident: what it was, and what it did there. */
 export async function appendAlert(trx: Trx, incidentId: string, alert: Alert, outcome: IngestOutcome): Promise<void> {
+  const { count } = await trx
+    .selectFrom('alert')
+    .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('count'))
+    .where('incidentId', '=', incidentId)
+    .executeTakeFirstOrThrow()
+  await append(trx, incidentId, null, alertEvent(alert, outcome, Number(count)))
+}
+
+/** `count`: bodies that this incident's alerts came in, this one included. */
+export function alertEvent(alert: Alert, outcome: IngestOutcome, count: number): NewEvent<'alert_received'> {
   const notes: string[] = []
   if (alert.severitySource === 'default') {
     notes.push(
@@ -106,13 +141,8 @@ export async function appendAlert(trx: Trx, incidentId: string, alert: Alert, ou
   if (alert.truncatedAlerts > 0) notes.push(`the sender cut ${alert.truncatedAlerts} more alerts of this group`)
   if (alert.cappedFields.length > 0) notes.push(`shortened: ${alert.cappedFields.join(', ')}`)
   notes.push(...(alert.timeNotes ?? []))
-  const { count } = await trx
-    .selectFrom('alert')
-    .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('count'))
-    .where('incidentId', '=', incidentId)
-    .executeTakeFirstOrThrow()
   const what = alert.status === 'firing' ? 'Alert received' : 'Alert ended'
-  await append(trx, incidentId, null, {
+  return {
     kind: 'alert_received',
     actor: `source:${alert.source}`,
     detail: [`${what}: ${alert.title}`, ...notes].join('; '),
@@ -120,7 +150,7 @@ export async function appendAlert(trx: Trx, incidentId: string, alert: Alert, ou
       fingerprint: alert.fingerprint,
       source: alert.source,
       status: alert.status,
-      count: Number(count),
+      count,
       labels: alert.labels,
       severityWord: alert.severityWord,
       severitySource: alert.severitySource,
@@ -128,5 +158,5 @@ export async function appendAlert(trx: Trx, incidentId: string, alert: Alert, ou
       cappedFields: alert.cappedFields,
       outcome,
     },
-  })
+  }
 }

@@ -56,6 +56,20 @@ export async function append<K extends EventKind>(
     if (stored) return { event: fromRow(stored) as IncidentEvent<K>, inserted: false }
   }
 
+  const row = rowAfter(incidentId, head, event as NewEvent)
+  const [id] = await insertRows(trx, [row])
+  await trx
+    .updateTable('incident')
+    .set({ nextSeq: row.seq + 1, headHash: row.hash, lastEventAt: row.at, updatedAt: row.at })
+    .where('id', '=', incidentId)
+    .execute()
+  await refreshThread(trx, incidentId, event as NewEvent)
+  return { event: { id, ...row } as unknown as IncidentEvent<K>, inserted: true }
+}
+
+type NewRow = Hashed & { metadata: Record<string, unknown>; hash: string }
+
+function rowAfter(incidentId: string, head: Head, event: NewEvent): NewRow {
   const row = {
     incidentId,
     attempt: head.attempt,
@@ -70,19 +84,36 @@ export async function append<K extends EventKind>(
     at: head.now,
     prevHash: head.headHash,
   }
-  const hash = hashEvent(row)
-  const inserted = await trx
+  return { ...row, hash: hashEvent(row) }
+}
+
+/**
+ * The first rows of an incident that the caller opens in this very transaction, numbered and chained: nobody else can add to its log
+ * yet. The caller stores the incident with the number and the hash behind them, then these rows by `insertRows`.
+ */
+export function firstRows(incidentId: string, now: string, events: readonly NewEvent[]): NewRow[] {
+  const rows: NewRow[] = []
+  for (const event of events) {
+    const before = rows.at(-1)
+    rows.push(rowAfter(incidentId, { attempt: 0, nextSeq: rows.length + 1, headHash: before?.hash ?? '', now }, event))
+  }
+  return rows
+}
+
+/** Stores rows as they are, and answers their ids. For `append()` and for rows of `firstRows` alone. */
+export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<string[]> {
+  const stored = await trx
     .insertInto('incidentEvent')
-    .values({ ...row, at: sql`${row.at}::timestamptz` as never, metadata: JSON.stringify(row.metadata), hash })
+    .values(
+      rows.map((row) => ({
+        ...row,
+        at: sql`${row.at}::timestamptz` as never,
+        metadata: JSON.stringify(row.metadata),
+      })) as never,
+    )
     .returning('id')
-    .executeTakeFirstOrThrow()
-  await trx
-    .updateTable('incident')
-    .set({ nextSeq: row.seq + 1, headHash: hash, lastEventAt: row.at, updatedAt: row.at })
-    .where('id', '=', incidentId)
     .execute()
-  await refreshThread(trx, incidentId, event as NewEvent)
-  return { event: { id: String(inserted.id), ...row, hash } as unknown as IncidentEvent<K>, inserted: true }
+  return stored.map(({ id }) => String(id))
 }
 
 type Head = { attempt: number; nextSeq: number; headHash: string; now: string }

@@ -6,7 +6,7 @@ import type { Db } from './connect.ts'
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
   who: string
-  what: `${'token' | 'operator' | 'grant' | 'device' | 'sign_in' | 'security'}.${string}`
+  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory'}.${string}`
   subject: string
   detail: string
   address?: string | null

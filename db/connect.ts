@@ -1,5 +1,6 @@
 import { CamelCasePlugin, Kysely, PostgresDialect, type Transaction } from 'kysely'
 import pg from 'pg'
+import { pulseOf } from './pulse.ts'
 import type { Database } from './tables.ts'
 
 export type Db = Kysely<Database>
@@ -34,7 +35,8 @@ export function connect(databaseUrl: string, options: { max?: number; owner?: bo
     max: options.max ?? 10,
     types,
     application_name: options.name ?? 'nightshift',
-    connectionTimeoutMillis: 5_000,
+    // For a free connection, or a new one. With the look at a silent statement it stays below the five seconds of an answer.
+    connectionTimeoutMillis: 3_500,
     options: options.owner ? '-c timezone=UTC' : '-c timezone=UTC -c role=nightshift_app',
     // A statement of ours takes milliseconds: one that hangs holds a lock that investigations wait for.
     statement_timeout: 20_000,
@@ -44,7 +46,11 @@ export function connect(databaseUrl: string, options: { max?: number; owner?: bo
   // An idle connection that breaks is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {})
   // The same for one that breaks while it is held, between two statements of a transaction: the next statement fails.
-  pool.on('connect', (client) => client.on('error', () => {}))
+  const pulse = pulseOf(databaseUrl)
+  pool.on('connect', (client) => {
+    client.on('error', () => {})
+    pulse.watch(client)
+  })
   return new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
@@ -59,15 +65,24 @@ export function isDataFlaw(error: unknown): boolean {
   return error instanceof Error && /^22[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code))
 }
 
-/** Would the same statement, later, have a chance? True for lost connections, restarts, dead-locks and full pools. */
+/** Is it the values of this statement that PostgreSQL does not store: out of range, against a check, or too large for an index? */
+export function isRefusedValue(error: unknown): boolean {
+  const code = error instanceof Error ? String((error as { code?: unknown }).code) : ''
+  return /^(?:22|54)[0-9A-Z]{3}$/.test(code) || /^23(?!505)[0-9A-Z]{3}$/.test(code)
+}
+
+/**
+ * Would the same statement, later, have a chance? True for lost connections, restarts, dead-locks, full pools and disks, a database that
+ * takes no writes just now (25006) and one that is being restored (3D000).
+ */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = (error as { code?: unknown }).code
   if (typeof code === 'string') {
-    if (/^(08|40|53|57)/.test(code) || code === '55P03') return true
+    if (/^(08|40|53|57|58)/.test(code) || ['55P03', '25006', '3D000'].includes(code)) return true
     if (/^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)/.test(code)) return true
   }
-  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
+  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed and is not queryable/.test(
     error.message,
   )
 }

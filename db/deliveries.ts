@@ -14,6 +14,16 @@ const leaseSeconds = 45
 
 export type Trigger = Notification['trigger']
 
+/** Does anybody want to hear of this? */
+export async function hasDestination(trx: Trx, trigger: Trigger): Promise<boolean> {
+  return (await webhookOf(trx, trigger)) !== undefined || (await isSlackOn(trx))
+}
+
+async function webhookOf(trx: Trx, trigger: Trigger) {
+  const settings = await readSettings(trx)
+  return webhooks[trigger].find((name) => settings.value<string | null>(`webhook.${name}.url`))
+}
+
 /** Puts a notification into the outbox when somebody wants it: the transaction that makes it true makes it due. */
 export async function enqueueNotification(
   trx: Trx,
@@ -23,9 +33,7 @@ export async function enqueueNotification(
   approval: AskedApproval | null = null,
   more: { page?: boolean; incidents?: Notification['incidents'] } = {},
 ): Promise<void> {
-  const settings = await readSettings(trx)
-  const url = (name: string) => settings.value<string | null>(`webhook.${name}.url`)
-  const webhook = webhooks[trigger].find(url)
+  const webhook = await webhookOf(trx, trigger)
   const destinations = webhook === undefined ? [] : [`webhook.${webhook}`]
   // Slack's thread shows a resolution by itself.
   if (trigger !== 'resolved' && (await isSlackOn(trx))) {

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Alert } from '../domain/alert.ts'
 import { systemActor } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
-import { incidentActions, runningStatuses } from '../domain/incident.ts'
+import { incidentActions, incidentTypeOf, runningStatuses } from '../domain/incident.ts'
 import { append, IncidentNotFoundError } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
@@ -125,6 +125,24 @@ export async function endExpectation(db: Db, id: string, operatorId: string): Pr
 }
 
 /** The newest mark in force that covers an alert of this incident. The narrowest subject wins. */
+/** Tells of an alert whether a mark in force may be about it. Without any mark, which is how it mostly is, one statement. */
+export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => boolean> {
+  const marks = await trx
+    .selectFrom('expectation')
+    .select(['source', 'fingerprint', 'resourceId', 'type'])
+    .where('endedAt', 'is', null)
+    .where('until', '>', sql<string>`nightshift_now()`)
+    .execute()
+  if (marks.length === 0) return () => false
+  return (alert) =>
+    marks.some(
+      ({ source, fingerprint, resourceId, type }) =>
+        (source === alert.source && fingerprint === alert.fingerprint) ||
+        type === incidentTypeOf(alert.labels, alert.name) ||
+        (resourceId !== null && Object.values(alert.labels).includes(resourceId)),
+    )
+}
+
 async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promise<ExpectationRow | null> {
   const incident = await lockIncident(trx, incidentId)
   if (!incident) return null

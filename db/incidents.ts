@@ -9,6 +9,7 @@ import {
   incidentActions,
   type Severity,
 } from '../domain/incident.ts'
+import { idIn } from '../domain/pasted-id.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
@@ -95,20 +96,43 @@ export type NewIncident = {
 export async function openIncident(trx: Trx, incident: NewIncident): Promise<Incident> {
   const row = await trx
     .insertInto('incident')
-    .values({
-      id: newId('inc'),
-      type: incident.type,
-      severity: incident.severity,
-      severitySource: incident.severitySource,
-      title: cleanse(incident.title),
-      resourceKind: incident.resource?.kind ?? null,
-      resourceId: incident.resource?.id ?? null,
-      requestedBy: incident.requestedBy,
-      previousId: incident.previousId ?? null,
-    })
+    .values({ id: newId('inc'), ...columnsOf(incident) })
     .returningAll()
     .executeTakeFirstOrThrow()
   return toIncident(row)
+}
+
+function columnsOf(incident: NewIncident) {
+  return {
+    type: incident.type,
+    severity: incident.severity,
+    severitySource: incident.severitySource,
+    title: cleanse(incident.title),
+    resourceKind: incident.resource?.kind ?? null,
+    resourceId: incident.resource?.id ?? null,
+    requestedBy: incident.requestedBy,
+    previousId: incident.previousId ?? null,
+  }
+}
+
+/** An incident with the rows of its log that are stored beside it (`firstRows`). */
+export type WrittenIncident = NewIncident & {
+  id: string
+  keptReason: string | null
+  log: { nextSeq: number; headHash: string; at: string }
+}
+
+/** Opens many incidents in one statement. The caller stores their rows and announces them. */
+export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncident[]): Promise<void> {
+  const rows = incidents.map(({ id, keptReason, log: { nextSeq, headHash, at }, ...incident }, index) => {
+    // The order of a body is the order of the queue: each a microsecond after the one before.
+    const createdAt = sql`${at}::timestamptz - make_interval(secs => ${(incidents.length - index) / 1e6}::float8)`
+    return { id, keptReason, ...columnsOf(incident), nextSeq, headHash, lastEventAt: at, updatedAt: at, createdAt }
+  })
+  await trx
+    .insertInto('incident')
+    .values(rows as never)
+    .execute()
 }
 
 /** Queues the `critical` notification of an incident that is critical, in the transaction that opened it. */
@@ -151,6 +175,7 @@ export type IncidentFilter = {
   role?: IncidentRole[]
   group?: string
   q?: string
+  idPrefix?: string
 }
 
 /** Anywhere in a text; of one or two letters, which the index holds no other way, where a word begins. */
@@ -171,7 +196,12 @@ export async function listIncidents(
   if (filter.severity?.length) query = query.where('incident.severity', 'in', filter.severity)
   if (filter.role?.length) query = query.where('incident.role', 'in', filter.role)
   if (filter.group) query = query.where('incident.groupId', '=', filter.group)
-  if (filter.q) {
+  if (filter.idPrefix) query = query.where(sql<boolean>`starts_with(incident.id, ${filter.idPrefix})`)
+  const named = idIn(filter.q)
+  if (named?.startsWith('inc_')) query = query.where('incident.id', '=', named)
+  else if (named)
+    query = query.where('incident.id', '=', db.selectFrom('approval').select('incidentId').where('id', '=', named))
+  else if (filter.q) {
     const patterns = patternsOf(filter.q)
     query = query.where((where) =>
       where.or(

@@ -7,15 +7,78 @@ import type { Db, Trx } from './connect.ts'
 /** The labels that may name a resource, the most precise first. */
 const labelKinds = ['vm', 'node', 'host', 'shard', 'tenant'] as const
 
+/** Labels that exporters and alerts name a machine by, with or without a port: `instance="web-1.example.com:9100"`. */
+const machineLabels = ['instance', 'node', 'nodename', 'host', 'hostname'] as const
+
 /** The resource an alert's labels name, if the inventory knows it: a label alone makes nothing a target. */
 export async function resourceOfLabels(db: Db | Trx, labels: Record<string, string>): Promise<ResourceRef | null> {
+  return (await resourcesOfLabels(db, [labels]))[0] ?? null
+}
+
+/** The same for many alerts at once: a statement for each kind that any of them names. */
+export async function resourcesOfLabels(
+  db: Db | Trx,
+  alerts: readonly Record<string, string>[],
+): Promise<(ResourceRef | null)[]> {
+  const known = new Map<string, ReadonlySet<string>>()
   for (const kind of labelKinds) {
-    const id = labels[kind]
-    if (!id) continue
-    const row = await db.selectFrom(kind).select('id').where('id', '=', id).executeTakeFirst()
-    if (row) return { kind, id }
+    const ids = [...new Set(alerts.flatMap((labels) => labels[kind] || []))]
+    if (ids.length === 0) continue
+    const rows = await db.selectFrom(kind).select('id').where('id', 'in', ids).execute()
+    known.set(kind, new Set(rows.map(({ id }) => id)))
+  }
+  const named = alerts.map((labels): ResourceRef | null => {
+    const kind = labelKinds.find((each) => known.get(each)?.has(labels[each] ?? ''))
+    return kind ? { kind, id: labels[kind] as string } : null
+  })
+  const machines = await machinesByName(
+    db,
+    alerts.flatMap((labels, at) => (named[at] ? [] : machineNames(labels))),
+  )
+  return named.map((ref, at) => ref ?? machineOf(machines, alerts[at] ?? {}))
+}
+
+/** The name of a machine without its port, and its first part. */
+function machineNames(labels: Record<string, string>): string[] {
+  return machineLabels.flatMap((label) => {
+    const text = labels[label]
+    if (!text) return []
+    const address = text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '').replace(/\/.*$/, '')
+    const bare = address
+      .replace(/^\[([^\]]+)\](?::\d+)?$/, '$1')
+      .replace(/^([^:]+):\d+$/, '$1')
+      .toLowerCase()
+    const first = /^[\d.]+$/.test(bare) || bare.includes(':') ? bare : (bare.split('.')[0] ?? bare)
+    return first === bare ? [bare] : [bare, first]
+  })
+}
+
+/** The machine that a label names; null where the name means none, or two. */
+function machineOf(
+  machines: ReadonlyMap<string, ResourceRef | null>,
+  labels: Record<string, string>,
+): ResourceRef | null {
+  for (const name of machineNames(labels)) {
+    const found = machines.get(name)
+    if (found) return found
   }
   return null
+}
+
+async function machinesByName(db: Db | Trx, names: readonly string[]): Promise<Map<string, ResourceRef | null>> {
+  if (names.length === 0) return new Map()
+  const { rows } = await sql<{ kind: 'node' | 'host'; id: string; name: string }>`
+    select kind, id, name from (
+      select 'node' as kind, id, unnest(array[lower(id), lower(hostname), ip]) as name from node
+      union select 'host', id, lower(id) from host
+    ) machine where name = any(${[...new Set(names)]})`.execute(db)
+  const byName = new Map<string, ResourceRef | null>()
+  for (const { kind, id, name } of rows) {
+    const before = byName.get(name)
+    const isOther = before !== undefined && !(before?.kind === kind && before.id === id)
+    byName.set(name, isOther ? null : { kind, id })
+  }
+  return byName
 }
 
 export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Record<string, unknown> | null> {

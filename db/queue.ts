@@ -1,14 +1,16 @@
 import { sql } from 'kysely'
-import { systemActor } from '../domain/event.ts'
+import { admittedTypes, type LeadingType, type WaitingType } from '../domain/admission.ts'
+import { type NewEvent, systemActor } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
-import type { IncidentStatus } from '../domain/incident.ts'
+import type { IncidentStatus, Severity } from '../domain/incident.ts'
 import { type InvestigateFilter, keptReasonOf } from '../domain/investigate-filter.ts'
 import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { lockIncident } from './incidents.ts'
 import { readSettings } from './settings.ts'
 
-const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
+/** What is urgent comes first. */
+export const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
 
 /** How many incidents one tick stamps, over all types. */
 const stampLimit = 20
@@ -17,46 +19,15 @@ const settlingSeconds = 45
 
 /**
  * One turn of the queue: stamps a group on up to 20 unassigned open incidents and answers the types whose groups are to be
- * woken. Types with something at work keep their slot; free slots go to the type with the most urgent, then oldest incident;
- * incidents are taken from the types in rotation, so that a crowded type starves no other. Waiting for a person occupies
- * nothing.
+ * woken. A type that is at work goes on; a free slot goes to the type with the most urgent, then oldest incident
+ * (`domain/admission.ts`); incidents are taken from the types in rotation, so that a crowded type starves no other. Waiting for a
+ * person occupies nothing.
  */
 export async function stampQueue(db: Db, slots: number): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
     // The lock of the queue: a triggered tick beside the scheduled one must not give the same slot away twice.
     await sql`select pg_advisory_xact_lock(hashtextextended('queue', 0))`.execute(trx)
-    const busy = await trx
-      .selectFrom('incident')
-      .select('type')
-      .distinct()
-      .where((where) =>
-        where.or([
-          where('status', '=', 'investigating'),
-          where.and([
-            where('status', '=', 'open'),
-            where('queuedAt', '>', sql<string>`nightshift_now() - make_interval(secs => ${settlingSeconds})`),
-          ]),
-        ]),
-      )
-      .execute()
-    const working = busy.map((row) => row.type)
-    const waiting = await trx
-      .selectFrom('incident')
-      .select('type')
-      .where('status', '=', 'open')
-      .where('assignedTo', 'is', null)
-      .where('keptReason', 'is', null)
-      .where(sql<boolean>`look_wanted is distinct from 'expected'`)
-      .groupBy('type')
-      .orderBy(sql`min(case severity when 'critical' then 0 when 'warning' then 1 else 2 end)`)
-      .orderBy(sql`min(created_at)`)
-      .execute()
-    const free = Math.max(0, slots - working.length)
-    const admitted = waiting.map((row) => row.type).filter((type) => !working.includes(type))
-    const types = [
-      ...waiting.map((row) => row.type).filter((type) => working.includes(type)),
-      ...admitted.slice(0, free),
-    ]
+    const types = admittedTypes(await waitingTypes(trx), await leadingTypes(trx), slots)
     if (types.length === 0) return []
 
     const { rows } = await sql<{ id: string; type: string }>`
@@ -65,8 +36,7 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
           partition by type order by ${urgency}, created_at
         ) as place
         from incident
-        where status = 'open' and assigned_to is null and group_id is null and kept_reason is null
-          and look_wanted is distinct from 'expected' and type = any(${types})
+        where ${isWaiting} and group_id is null and type = any(${types})
       ) ranked
       order by place, ${urgency}, created_at
       limit ${stampLimit}`.execute(trx)
@@ -87,6 +57,39 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
   })
 }
 
+/** An incident that the queue is to have investigated. */
+export const isWaiting = sql<boolean>`(
+  status = 'open' and assigned_to is null and kept_reason is null and look_wanted is distinct from 'expected')`
+
+/** Claimed and at work, or stamped and about to be. */
+const isAtWork = (incident: 'incident' | 'busy') => sql<boolean>`(${sql.ref(`${incident}.status`)} = 'investigating'
+  or (${sql.ref(`${incident}.status`)} = 'open'
+    and ${sql.ref(`${incident}.queuedAt`)} > (select nightshift_now()) - make_interval(secs => ${settlingSeconds})))`
+
+/** Types with something to investigate, the one with the most urgent, then oldest incident first. */
+export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {
+  const { rows } = await sql<WaitingType>`
+    select type, bool_or(severity = 'critical') as is_critical, exists (
+      select 1 from incident busy where busy.type = incident.type and ${isAtWork('busy')}
+    ) as is_at_work
+    from incident where ${isWaiting}
+    group by type order by min(${urgency}), min(created_at)`.execute(trx)
+  return rows
+}
+
+/** Types whose leader is at work, and types that were stamped just now and have none yet. */
+export async function leadingTypes(trx: Db | Trx): Promise<LeadingType[]> {
+  const { rows } = await sql<LeadingType>`
+    select type, bool_or(severity = 'critical') as is_critical from incident
+    where ${isAtWork('incident')} and (
+      (role = 'leader' and status = 'investigating')
+      or (status = 'open' and not exists (
+        select 1 from incident leader
+        where leader.group_id = incident.group_id and leader.role = 'leader' and leader.status <> 'open')))
+    group by type`.execute(trx)
+  return rows
+}
+
 /**
  * Leaves an incident to people where `agent.investigate` does not ask for it: it stays open, says why, and a person can still
  * have it investigated. The caller has just opened it, or opened it again.
@@ -103,13 +106,12 @@ export async function keepIfNotInvestigated(
   const reason = keptReasonOf(filter, { severity: row.severity, labels })
   if (reason === null) return
   await trx.updateTable('incident').set({ keptReason: reason }).where('id', '=', incidentId).execute()
+  await append(trx, incidentId, null, keptEvent(reason))
+}
+
+export function keptEvent(reason: string): NewEvent<'noted'> {
   const text = `Not investigated: ${reason}`
-  await append(trx, incidentId, null, {
-    kind: 'noted',
-    actor: systemActor,
-    detail: text,
-    metadata: { code: 'kept', text },
-  })
+  return { kind: 'noted', actor: systemActor, detail: text, metadata: { code: 'kept', text } }
 }
 
 /** The group that late arrivals of a type join: one that still has something running or queued. */
@@ -126,14 +128,18 @@ async function currentGroup(db: Db | Trx, type: string): Promise<string | null> 
   return row?.groupId ?? null
 }
 
-type GroupMember = { incidentId: string; attempt: number }
+export type GroupMember = { incidentId: string; attempt: number; severity: Severity }
+
+export type Leader = { incidentId: string; severity: Severity; status: IncidentStatus; waitingSeconds: number }
 
 type GroupState = {
   groupId: string
   /** Open and unassigned, the most urgent and oldest first. */
   members: GroupMember[]
   investigating: number
-  leader: { incidentId: string; status: IncidentStatus; waitingSeconds: number } | null
+  leader: Leader | null
+  /** Followers at work in all groups. */
+  followersEverywhere: number
 }
 
 /**
@@ -145,7 +151,7 @@ export async function groupState(db: Db, type: string): Promise<GroupState | nul
   if (!groupId) return null
   const rows = await db
     .selectFrom('incident')
-    .select(['id', 'attempt', 'status', 'role'])
+    .select(['id', 'attempt', 'status', 'role', 'severity'])
     .select(sql<number>`extract(epoch from nightshift_now() - updated_at)::float8`.as('sinceSeconds'))
     .where('groupId', '=', groupId)
     .orderBy(urgency)
@@ -156,16 +162,28 @@ export async function groupState(db: Db, type: string): Promise<GroupState | nul
     groupId,
     members: rows
       .filter((row) => row.status === 'open')
-      .map((row) => ({ incidentId: row.id, attempt: row.attempt + 1 })),
+      .map((row) => ({ incidentId: row.id, attempt: row.attempt + 1, severity: row.severity })),
     investigating: rows.filter((row) => row.status === 'investigating').length,
     leader: leader
       ? {
           incidentId: leader.id,
+          severity: leader.severity,
           status: leader.status,
           waitingSeconds: leader.status === 'awaiting_approval' ? leader.sinceSeconds : 0,
         }
       : null,
+    followersEverywhere: await followersAtWork(db),
   }
+}
+
+async function followersAtWork(db: Db): Promise<number> {
+  const { count } = await db
+    .selectFrom('incident')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('status', '=', 'investigating')
+    .where('role', '=', 'follower')
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 /** The leader whose resolution a follower may start from: resolved in this group, by a repair that held. */
@@ -179,90 +197,4 @@ export async function hintLeader(db: Db, groupId: string): Promise<string | null
     .where('outcome', '=', 'repaired')
     .executeTakeFirst()
   return row?.id ?? null
-}
-
-/** Of an approval: somebody may still decide it, or the run has not had the time to read what was decided. */
-const answerable = sql<boolean>`(
-  (approval.status = 'pending' and approval.expires_at > nightshift_now() - interval '2 minutes')
-  or (approval.status <> 'pending' and approval.decided_at > nightshift_now() - interval '5 minutes'))`
-
-export type Overdue = { incidentId: string; attempt: number; why: 'silent' | 'unexpired' }
-
-/**
- * Running incidents that no run seems to carry: investigating without a row for twice their time budget, or waiting for a
- * person two minutes past the expiry.
- */
-export async function overdueIncidents(db: Db): Promise<Overdue[]> {
-  const silent = await db
-    .selectFrom('incident')
-    .select(['id', 'attempt'])
-    .where('status', '=', 'investigating')
-    .where(sql<boolean>`last_event_at < nightshift_now() - make_interval(secs => 2 * time_budget_seconds)`)
-    .limit(100)
-    .execute()
-  const unexpired = await db
-    .selectFrom('incident')
-    .select(['id', 'attempt'])
-    .where('status', '=', 'awaiting_approval')
-    // Each kind by its own key: one condition over both would go through all approvals for each that waits.
-    .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('approval').select('id').whereRef('incidentId', '=', 'incident.id').where(answerable))),
-    )
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('incidentEvent as joined')
-            .innerJoin('approval', 'approval.id', sql<string>`joined.metadata->>'approvalId'` as never)
-            .select('approval.id')
-            .whereRef('joined.incidentId', '=', 'incident.id')
-            .whereRef('joined.attempt', '=', 'incident.attempt')
-            .where('joined.kind', '=', 'call_judged')
-            .where(answerable),
-        ),
-      ),
-    )
-    .limit(100)
-    .execute()
-  return [
-    ...silent.map((row) => ({ incidentId: row.id, attempt: row.attempt, why: 'silent' as const })),
-    ...unexpired.map((row) => ({ incidentId: row.id, attempt: row.attempt, why: 'unexpired' as const })),
-  ]
-}
-
-/** Lets members of a dead group go: queued for this long and claimed by nobody, they are stamped afresh by the next tick. */
-export async function releaseStranded(db: Db, afterSeconds: number): Promise<number> {
-  const released = await db
-    .updateTable('incident')
-    .set({ groupId: null, queuedAt: null })
-    .where('status', '=', 'open')
-    .where('groupId', 'is not', null)
-    .where('queuedAt', '<', sql<string>`nightshift_now() - make_interval(secs => ${afterSeconds})`)
-    .where((where) =>
-      where.not(
-        where.exists(
-          where
-            .selectFrom('incident as other')
-            .select('other.id')
-            .whereRef('other.groupId', '=', 'incident.groupId')
-            .where('other.status', 'in', ['investigating', 'awaiting_approval']),
-        ),
-      ),
-    )
-    .returning('id')
-    .execute()
-  return released.length
-}
-
-/** Runs one piece of work in at most one process at a time; answers null at once where another is at it. */
-export async function withAdvisoryLock<T>(db: Db, name: string, work: () => Promise<T>): Promise<T | null> {
-  return await db.connection().execute(async (connection) => {
-    const { rows } = await sql<{ taken: boolean }>`
-      select pg_try_advisory_lock(hashtextextended(${name}, 0)) as taken`.execute(connection)
-    if (!rows[0]?.taken) return null
-    try {
-      return await work()
-    } finally {
-      await sql`select pg_advisory_unlock(hashtextextended(${name}, 0))`.execute(connection)
-    }
-  })
 }

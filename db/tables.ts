@@ -7,6 +7,7 @@ import type { EffectTables } from './tables/effect.ts'
 import type { IncidentTables } from './tables/incident.ts'
 import type { InventoryTables } from './tables/inventory.ts'
 import type { MetricTables } from './tables/metric.ts'
+import type { ModelTables } from './tables/model.ts'
 import type { PlacementTables } from './tables/placement.ts'
 import type { SlackTables } from './tables/slack.ts'
 
@@ -24,4 +25,5 @@ export type Database = IncidentTables &
   ConfigTables &
   DeliveryTables &
   SlackTables &
-  MetricTables
+  MetricTables &
+  ModelTables

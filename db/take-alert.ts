@@ -8,8 +8,7 @@ import {
   type LifecycleDecision,
   nextCheckMs,
 } from '../domain/lifecycle.ts'
-import { endsOccurrence, isNewOccurrence, type StoredOccurrence } from '../domain/occurrence.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { endsOccurrence, isNewOccurrence, type SeenAlert, type StoredOccurrence } from '../domain/occurrence.ts'
 import {
   appendAlert,
   countSight,
@@ -20,7 +19,7 @@ import {
   touch,
 } from './alert-rows.ts'
 import { append } from './append.ts'
-import type { Db, Trx } from './connect.ts'
+import type { Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { awaitExpectedLook } from './expectations.ts'
 import { announceCritical, lockIncident, openIncident } from './incidents.ts'
@@ -45,28 +44,21 @@ import { databaseTime } from './time.ts'
 export type Ingested = {
   fingerprint: string
   incidentId: string | null
-  outcome: IngestOutcome
+  outcome: IngestOutcome | 'refused'
+  /** Why it was refused. */
+  reason?: string
   /** The queue has something new. */
   wakesQueue: boolean
   /** All alerts of this incident are over while a run works on it: that run is to be told. */
   tellRun: { incidentId: string; attempt: number } | null
 }
 
-/**
- * Takes one alert in, in one transaction: stored, counted, joined to or opening its incident as `domain/lifecycle.ts` says.
- * Two deliveries of one fingerprint at once (an HA pair of senders) come one after the other. Lock order: fingerprint,
- * incident, alert.
- */
-export async function ingestAlert(db: Db, received: Alert): Promise<Ingested> {
-  // A sender can write anything into an alert.
-  const alert = cleanse(received)
-  return await db.transaction().execute(async (trx) => {
-    await sql`select pg_advisory_xact_lock(hashtextextended(${`${alert.source}/${alert.fingerprint}`}, 0))`.execute(trx)
-    return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
-  })
+/** Takes one alert in. The caller holds the lock of its fingerprint (`take-body.ts`) and has cleansed it. */
+export async function takeAlert(trx: Trx, alert: Alert): Promise<Ingested> {
+  return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
 }
 
-function done(
+export function done(
   alert: Alert,
   incidentId: string | null,
   outcome: IngestOutcome,
@@ -91,12 +83,16 @@ async function fire(trx: Trx, alert: Alert): Promise<Ingested> {
   return await open(trx, alert, null)
 }
 
-async function seenAlert(trx: Trx, alert: Alert) {
-  const receivedAtMs = Date.parse(await databaseTime(trx))
-  return { startsAtMs: alert.startGiven !== false ? Date.parse(alert.startsAt) : null, receivedAtMs }
+async function seenAlert(trx: Trx, alert: Alert): Promise<SeenAlert> {
+  return seenAt(alert, await databaseTime(trx))
 }
 
-function storedOccurrence(row: AlertRow): StoredOccurrence {
+export function seenAt(alert: Alert, now: string): SeenAlert {
+  const startsAtMs = alert.startGiven !== false ? Date.parse(alert.startsAt) : null
+  return { startsAtMs, receivedAtMs: Date.parse(now) }
+}
+
+export function storedOccurrence(row: AlertRow): StoredOccurrence {
   return {
     startsAtMs: Date.parse(row.startsAt),
     isStartGiven: row.startGiven,
@@ -112,7 +108,7 @@ async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingest
     await touch(trx, alert, current)
     return done(alert, null, 'repeated')
   }
-  if (current.status === 'firing' && (await onlyCounts(trx, current.incidentId))) {
+  if (current.status === 'firing' && (await onlyCounts(trx, [current.incidentId])).has(current.incidentId)) {
     await touch(trx, alert, current)
     return done(alert, current.incidentId, 'repeated')
   }
@@ -121,9 +117,18 @@ async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingest
   return await follow(trx, alert, locked, current)
 }
 
-/** Would a repeat only be counted? Read from the incident's row alone: what it leaves out can only make it count more. */
-async function onlyCounts(trx: Trx, incidentId: string): Promise<boolean> {
-  const row = await trx.selectFrom('incident').selectAll().where('id', '=', incidentId).executeTakeFirstOrThrow()
+/** Of which of these incidents is a repeat only counted? Read from their rows alone: what that leaves out can only make it count more. */
+export async function onlyCounts(trx: Trx, incidentIds: readonly string[]): Promise<ReadonlySet<string>> {
+  if (incidentIds.length === 0) return new Set()
+  const rows = await trx
+    .selectFrom('incident')
+    .select(['id', 'status', 'closedBy', 'outcome', 'watchUntil'])
+    .where('id', 'in', incidentIds)
+    .execute()
+  return new Set(rows.filter(isOnlyCounted).map(({ id }) => id))
+}
+
+function isOnlyCounted(row: Pick<IncidentRow, 'status' | 'closedBy' | 'outcome' | 'watchUntil'>): boolean {
   const { status, closedBy, outcome } = row
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return true
   if (status === 'escalated') return closedBy !== null

@@ -9,6 +9,8 @@ export type Usage = {
     failures: number
     promptTokens: number
     completionTokens: number
+    /** Of those, spent on reasoning, where the server counts it. */
+    reasoningTokens: number
     seconds: number
   }[]
   byDay: { day: string; incidents: number; tokens: number; approvals: number }[]
@@ -32,6 +34,7 @@ export async function usageOf(db: Db, days: number): Promise<Usage> {
         count(*) filter (where kind = 'model_failed')::int as failures,
         coalesce(sum((metadata->'usage'->>'promptTokens')::float8), 0)::float8 as "promptTokens",
         coalesce(sum((metadata->'usage'->>'completionTokens')::float8), 0)::float8 as "completionTokens",
+        coalesce(sum((metadata->'usage'->>'reasoningTokens')::float8), 0)::float8 as "reasoningTokens",
         (coalesce(sum((metadata->>'durationMs')::float8), 0) / 1000)::float8 as seconds
       from incident_event where kind in ('model_answered', 'model_failed') and at > ${since}
       group by 1, 2`.execute(db),
@@ -73,6 +76,7 @@ function modelsOf(rows: ModelDay[]): Usage['models'] {
       failures: sumOf(days, ({ failures }) => failures),
       promptTokens: sumOf(days, ({ promptTokens }) => promptTokens),
       completionTokens: sumOf(days, ({ completionTokens }) => completionTokens),
+      reasoningTokens: sumOf(days, ({ reasoningTokens }) => reasoningTokens),
       seconds: Math.round(sumOf(days, ({ seconds }) => seconds)),
     }))
     .sort((a, b) => b.answers - a.answers)

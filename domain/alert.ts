@@ -43,7 +43,7 @@ export type Alert = z.infer<typeof alert>
 /** What a dialect answers: alerts, or why these bytes can never be one (a 400, which no retry mends). */
 export type Parsed = { ok: true; alerts: Alert[] } | { ok: false; reason: string }
 
-/** Per alert, what ingest did: told to the sender after the commit. */
+/** Per alert, what ingest did. */
 export const ingestOutcome = z.enum([
   'opened',
   'repeated',
@@ -53,5 +53,6 @@ export const ingestOutcome = z.enum([
   'late_end',
   'orphan',
   'escalated',
+  'heartbeat',
 ])
 export type IngestOutcome = z.infer<typeof ingestOutcome>

@@ -120,8 +120,12 @@ export type DecisionOutcome =
   | { outcome: 'conflict'; status: ApprovalStatus; message: string }
   | { outcome: 'gone'; status: ApprovalStatus; message: string }
 
-/** A person may take this long to decide unless `approval.expiry.<tool>` says otherwise. */
-export const defaultExpirySeconds = 600
+/** A person may take this long to decide unless `approval.expiry.<tool>` or the tool says otherwise: long enough to wake up and log in. */
+export const defaultExpirySeconds = 3_600
+/** What one extension adds. */
+export const extensionSeconds = 900
+/** So long after it was asked an approval cannot be extended further: the world it describes has moved on. */
+export const extendableSeconds = 4 * 3_600
 /** Longer than a weekend on call; a plan older than this describes another platform. */
 export const maximumExpirySeconds = 7 * 24 * 3600
 /** An approved action starts within this time or asks again: what was approved must still be what is meant. */

@@ -16,13 +16,17 @@ export type ChatTool = {
   function: { name: string; description: string; parameters: Record<string, unknown> }
 }
 
+/** `completionTokens` holds those of reasoning too; how many these were only some servers count. */
+export type TokenUsage = { promptTokens: number; completionTokens: number; reasoningTokens?: number }
+
 export type ChatAnswer = {
+  /** Without reasoning that came in a separate field. */
   content: string
   toolCalls: ChatToolCall[]
   /** The server's word: `stop`, `tool_calls`, `length`, … */
   finishReason: string
   /** Zero where the server counts nothing. */
-  usage: { promptTokens: number; completionTokens: number }
+  usage: TokenUsage
   /** The model that answered, by its own name. */
   model: string
   durationMs: number

@@ -6,6 +6,7 @@ export const deviceTerms = manifest.pick({
   capabilities: true,
   roots: true,
   auto_approve: true,
+  root_reads: true,
   git_hosts: true,
   checks: true,
   limits: true,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { TokenUsage } from './chat.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
@@ -129,6 +130,7 @@ export type NotedCode =
   | 'crowd'
   | 'late_end'
   | 'ending_kept'
+  | 'approval_extended'
   | 'kept'
   | 'taken'
   | 'given_back'
@@ -136,6 +138,8 @@ export type NotedCode =
   | 'expected_marked'
   | 'expected_ended'
   | 'not_as_expected'
+  | 'run_lost'
+  | 'attempt_skipped'
 
 export type Verdict = 'run' | 'ask' | 'refuse'
 
@@ -215,10 +219,12 @@ export type EventMetadata = {
       claims?: StoredClaim[]
     } | null
     problem: { code: string; text: string } | null
-    usage: { promptTokens: number; completionTokens: number }
+    usage: TokenUsage
     model: string
     finishReason: string
     durationMs: number
+    /** For a slot, before it was asked: others asked the model. Of a second or more. */
+    waitedMs?: number
   }
   model_failed: { code: string; status: number | null; activityAttempt: number; retryAfterMs: number | null }
   correction_sent: { code: string; text: string }

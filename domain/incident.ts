@@ -56,6 +56,14 @@ export type EscalationCategory = z.infer<typeof escalationCategory>
 export const closedBy = z.enum(['agent', 'person', 'code'])
 export type ClosedBy = z.infer<typeof closedBy>
 
+/** Why an incident is not investigated yet. `soon`: the next tick of the queue takes it up. */
+export const queueReason = z.enum(['off', 'paused', 'leader', 'followers', 'slots', 'soon'])
+export type QueueReason = z.infer<typeof queueReason>
+
+/** Where an open incident stands in the queue: how many are taken up before it, and why it waits, in words. */
+export const queuePlace = z.object({ ahead: z.number().int(), why: queueReason, text: z.string() })
+export type QueuePlace = z.infer<typeof queuePlace>
+
 export const incidentType = z.string().regex(/^[a-z0-9_]{1,48}$/)
 
 /** An incident as the API serves it. Times are RFC 3339 in UTC. */
@@ -99,18 +107,29 @@ export const incident = z.object({
 export type Incident = z.infer<typeof incident>
 
 /**
- * The type of an incident from the labels of its alert: label `incident_type`, else the alert's name in snake_case, else
- * `unknown`. Never fails: whatever does not fit `[a-z0-9_]{1,48}` is `unknown`.
+ * The type of an incident from the labels of its alert: label `incident_type`, else the alert's name in snake_case. Signs become `_`;
+ * of a name that is too long, or has no letter or digit of ASCII, a mark of six figures keeps it apart from others. `unknown` only
+ * where there is no name at all.
  */
 export function incidentTypeOf(labels: Record<string, string>, name: string): string {
-  for (const candidate of [labels.incident_type, name]) {
-    if (!candidate) continue
-    const snake = candidate
-      .trim()
-      .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-      .replace(/[\s.-]+/g, '_')
-      .toLowerCase()
-    if (incidentType.safeParse(snake).success) return snake
-  }
-  return 'unknown'
+  const given = [labels.incident_type, name].find((candidate) => candidate?.trim())
+  if (!given) return 'unknown'
+  const snake = given
+    .trim()
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/[\s.-]+/g, '_')
+    .toLowerCase()
+  if (incidentType.safeParse(snake).success) return snake
+  const plain = snake.replace(/[^a-z0-9]+/g, '_').replace(/^_+|_+$/g, '')
+  if (plain === '') return `alert_${markOf(given)}`
+  return plain.length <= longestType ? plain : `${plain.slice(0, longestType - 7).replace(/_+$/, '')}_${markOf(given)}`
+}
+
+const longestType = 48
+
+/** Six hexadecimal figures of a text (FNV-1a, 32 bits): the same text, the same figures. */
+function markOf(text: string): string {
+  let hash = 0x811c9dc5
+  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0
+  return hash.toString(16).padStart(8, '0').slice(0, 6)
 }

@@ -206,6 +206,18 @@ const limits = z.strictObject({
 /** A command that is tried in the throw-away copy before a write is asked about: `["nginx", "-t", "-c", "{path}"]`. */
 const check = z.strictObject({ path: z.string().max(1_000), argv: z.array(z.string().max(1_000)).min(1).max(50) })
 
+/** A program by its absolute path, or its name where the system has its own programs, with its words; no shell reads them. */
+const rootRead = z
+  .array(
+    z
+      .string()
+      .max(1_000)
+      .regex(/^[^\p{Cc}\p{Cf}]*$/u, 'holds a control character'),
+  )
+  .min(1)
+  .max(50)
+  .refine(([program = '']) => /^(?:\/|[A-Za-z0-9])[^=\s]*$/.test(program), 'begins with no program')
+
 /**
  * What a device may be asked, signed by the control plane. An agent without a valid one serves `/health` only, and says why.
  */
@@ -219,6 +231,11 @@ export const manifest = z.strictObject({
   roots: z.array(z.strictObject({ path: z.string().regex(/^\//).max(1_000), writable: z.boolean() })).max(50),
   /** Of commands that the guard proves to be reads: the programs that may run unasked. Empty: every one it proves. */
   auto_approve: z.array(z.string().max(200)).max(500).default([]),
+  /**
+   * Commands that root may look with unasked: exactly these words behind `sudo -n`, where they are proved to be a look. Absent: none. An agent
+   * of an older version takes no manifest that has it.
+   */
+  root_reads: z.array(rootRead).max(100).optional(),
   /** Hosts that `git.clone` and `git.push` may reach. */
   git_hosts: z.array(z.string().max(253)).max(50).default([]),
   checks: z.array(check).max(100).default([]),

@@ -63,6 +63,14 @@ export const settings: Setting[] = [
     'Replaces the system prompt; constraints and protocol are still appended.',
   ),
   setting('agent.system_prompt.*', z.string().min(1).max(20_000), null, 'The same for one incident type.'),
+  setting(
+    'agent.max_concurrent',
+    whole(1, 100),
+    '3',
+    'Leaders that investigate at once: a slot for each type of incident. Of several slots one is kept for critical incidents.',
+    { environment: 'AGENT_MAX_CONCURRENT' },
+  ),
+  setting('agent.max_followers', whole(1, 1_000), '15', 'Followers that investigate at once, over all types.'),
   setting('agent.concurrency.*', whole(1, 100), '5', 'Followers of this type that investigate at once.', {
     environment: 'AGENT_FOLLOWER_CONCURRENT',
   }),
@@ -104,6 +112,18 @@ export const settings: Setting[] = [
   ),
   setting('alert.settle_max.*', whole(1, 2_592_000), '14400', 'The same for one incident type.'),
   setting(
+    'alert.heartbeats',
+    names,
+    'Watchdog, DeadMansSwitch',
+    'Names of alerts that always fire: they open no incident, their silence does.',
+  ),
+  setting(
+    'alert.heartbeat_silence',
+    whole(60, 2_592_000),
+    null,
+    'Seconds without a heartbeat before it counts as stopped. Unset: twice the longest gap so far, from the third sight on.',
+  ),
+  setting(
     'alert.stale',
     whole(60, 2_592_000),
     '86400',
@@ -132,7 +152,7 @@ export const settings: Setting[] = [
     'approval.expiry.*',
     whole(1, maximumExpirySeconds),
     String(defaultExpirySeconds),
-    'Seconds a person may take to decide about this tool.',
+    'Seconds a person may take to decide about this tool. Unset, a command on a device has 1800: its rehearsal ages.',
   ),
   setting(
     'approval.risk.*',

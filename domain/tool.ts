@@ -98,6 +98,8 @@ export type Preparation = {
   stateFingerprint: string
   /** Asked whatever it is, and at this risk or a higher one: where it would be done, everything is. */
   asks?: { risk: Risk; why: string }
+  /** Commands that may look as root where it would run, each word for word. */
+  rootReads?: string[][]
   /** What would happen, in plain data. `possible: false` says plainly that there is no dry run. */
   dryRun: {
     possible: boolean
@@ -132,6 +134,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
   prepare?(input: Input, context: ToolContext): Promise<Preparation>
+  /** Writes only: a person decides within this time, where the settings say nothing else: what the dry run found is old by then. */
+  dryRunAgesAfterSeconds?: number
   /** Writes only: what proves that one worked, or that nothing does. */
   proof?: Proof
   /** Writes only: how that is looked at, and for how long code may wait for it. Null, or thrown: it cannot be read just now. */
@@ -149,6 +153,7 @@ export type ToolFacts = {
   risk: Risk
   reversible: boolean
   grantable?: boolean
+  dryRunAgesAfterSeconds?: number
   input: z.ZodType
   names: NamedFields
   inside?: boolean

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { serve } from '@hono/node-server'
 import pino from 'pino'
+import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { labApi } from './api.ts'
 import { conditionsIn, watchedOnce } from './conditions.ts'
 import { openJournal } from './effects.ts'
@@ -39,12 +40,22 @@ const prober = startProber(
 // Longer than a busy client keeps a connection for its next request, so that none is used while it is being closed.
 const serverOptions = { keepAliveTimeout: 75_000 }
 const server = serve(
-  { fetch: app.fetch, hostname: '127.0.0.1', port: settings.LAB_PORT, serverOptions },
+  {
+    fetch: sayingNonce(app.fetch, process.env[nonceSetting]),
+    hostname: '127.0.0.1',
+    port: settings.LAB_PORT,
+    serverOptions,
+  },
   ({ port }) => {
     // The one line that who started this waits for.
     log.info({ port, account: lab.account ?? 'as started' }, 'the lab is ready')
   },
 )
+
+server.on('error', (error) => {
+  log.fatal({ err: error }, `the lab cannot listen on port ${settings.LAB_PORT}`)
+  void lab.children.stopAll().then(() => process.exit(1))
+})
 
 let stopping = false
 async function stop(signal: string): Promise<void> {

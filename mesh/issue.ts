@@ -30,13 +30,16 @@ export type ManifestSubject = {
 /** What a device may be asked from now on, signed by the root key. */
 export function issueManifest({ device, mode, terms, keys, days }: ManifestSubject, root: SigningKey): Manifest {
   const now = Date.now()
+  const { root_reads, ...others } = terms
   return manifest.parse(
     signed(
       {
         id: `mft_${randomBytes(12).toString('hex')}`,
         device,
         mode,
-        ...terms,
+        ...others,
+        // Where there are none, agents that do not know of them go on reading their manifests.
+        ...(root_reads?.length && { root_reads }),
         keys: keys.map(({ id, publicKey, notAfter }) => ({
           id,
           public_key: publicKey,

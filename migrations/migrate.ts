@@ -21,6 +21,10 @@ import * as devices from './0017-devices.ts'
 import * as lifecycle from './0018-lifecycle.ts'
 import * as auditChain from './0019-audit-chain.ts'
 import * as decisionTokens from './0020-decision-tokens.ts'
+import * as modelServers from './0021-model-servers.ts'
+import * as heartbeats from './0022-heartbeats.ts'
+import * as patience from './0023-patience.ts'
+import { NewerSchemaError, newerThan, noteBuild } from './schema-build.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -44,13 +48,16 @@ const migrations: Record<string, Migration> = {
   '0018-lifecycle': lifecycle,
   '0019-audit-chain': auditChain,
   '0020-decision-tokens': decisionTokens,
+  '0021-model-servers': modelServers,
+  '0022-heartbeats': heartbeats,
+  '0023-patience': patience,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }
 
 /**
  * Brings a database to the newest schema, as the owner of its tables. Two at once are one after the other (kysely holds an
- * advisory lock). Answers the names it applied; throws what PostgreSQL said when one fails, and then none was applied.
+ * advisory lock). A database that a newer build migrated is a NewerSchemaError: it is not touched. Answers the names it applied; throws what PostgreSQL said when one fails, and then none was applied.
  */
 export async function migrateToLatest(databaseUrl: string): Promise<{ applied: string[] }> {
   return await migrate(databaseUrl, (migrator) => migrator.migrateToLatest())
@@ -69,12 +76,21 @@ async function migrate(
     dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: databaseUrl, max: 2 }) }),
   })
   try {
+    const newer = await newerSchema(db)
+    if (newer) throw new NewerSchemaError(newer)
     const { error, results } = await run(new Migrator({ db, provider }))
     if (error) throw error
-    return { applied: (results ?? []).map((result) => result.migrationName) }
+    const applied = (results ?? []).map((result) => result.migrationName)
+    await noteBuild(db, applied)
+    return { applied }
   } finally {
     await db.destroy()
   }
+}
+
+/** What a newer build applied and this one does not know, in words that name the build; null where there is nothing. */
+export async function newerSchema(db: Kysely<unknown>): Promise<string | null> {
+  return await newerThan(db, Object.keys(migrations))
 }
 
 /** Names of migrations that this build knows and the database has not seen: `/readyz` wants none. */

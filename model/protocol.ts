@@ -3,6 +3,7 @@ import { type Claim, claim, mostClaims } from '../domain/claim.ts'
 import { type Block, findBlocks } from './blocks.ts'
 import { isObject, readJson } from './json.ts'
 import { quote } from './quote.ts'
+import { withoutThoughts } from './thoughts.ts'
 
 type Protocol = 'native' | 'json'
 
@@ -203,14 +204,6 @@ function speaks(block: Block, content: string, isTagged: boolean): boolean {
 
 function isAtEnd(content: string, block: Block): boolean {
   return /^(\s|```|<\/tool_call>|<\|im_end\|>|\])*$/.test(content.slice(block.end, block.end + 200))
-}
-
-/** Reasoning models think aloud first, drafts of calls included. A thought that never ends is all there is. */
-function withoutThoughts(content: string): string {
-  const opening = /^\s*<think>/.exec(content)
-  if (!opening) return content
-  const end = content.indexOf('</think>')
-  return end === -1 ? '' : content.slice(end + '</think>'.length)
 }
 
 /** Bounded text that every store can hold. */

@@ -3,6 +3,7 @@ import { refusedEnvelope } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { fence, inertJson, withoutTemplateTokens } from '../domain/fence.ts'
 import type { Envelope } from '../domain/tool.ts'
+import { withoutThoughts } from './thoughts.ts'
 
 /** One thing said, before it is known how much of it fits. */
 type Entry =
@@ -34,7 +35,8 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
     switch (event.kind) {
       case 'model_answered': {
         const { content, calls } = event.metadata
-        entries.push({ kind: 'answer', content, calls })
+        // Rows of earlier versions may hold what the model thought.
+        entries.push({ kind: 'answer', content: withoutThoughts(content), calls })
         for (const call of calls) {
           const result = { kind: 'result' as const, callId: call.id, envelope: notRun(call.tool), body: null }
           results.set(call.id, result)

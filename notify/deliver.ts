@@ -67,6 +67,7 @@ export async function deliver(
 const reasons: Record<HttpError['code'], string> = {
   timeout: 'the receiver did not answer in time',
   connect: 'the receiver cannot be reached',
+  unavailable: 'the receiver is not available',
   too_large: 'the receiver answered too much',
   refused_address: 'the address of the receiver is refused by policy',
   aborted: 'the attempt was cancelled',

@@ -141,6 +141,8 @@ function passTime(state: State, clock: Clock, event: IncidentEvent): void {
     clock.waitingSinceMs = null
     shift(state.resolved, waitedMs)
   }
+  // Others had the model: that is no work of this run.
+  if (event.kind === 'model_answered') clock.waitedMs += event.metadata.waitedMs ?? 0
   if (clock.beganMs !== null) state.workedMs = Math.max(0, atMs - clock.beganMs - clock.waitedMs)
 }
 
@@ -207,7 +209,7 @@ function judged(state: State, event: IncidentEvent<'call_judged'>): void {
   state.correctionsInARow = 0
   // What was refused for its words alone may come again as it is: it is then marked.
   const isFirstWording = verdict === 'refuse' && wordings.has(code) && state.phantoms === 0
-  if (state.recent.at(-1)?.callId !== callId && !isFirstWording) {
+  if (!isFirstWording && state.recent.every((each) => each.callId !== callId)) {
     // Compared by digest only when a call is judged: folding hashes nothing.
     state.recent.push({ callId, tool, arguments: event.metadata.arguments })
     if (state.recent.length > recentLimit) state.recent.shift()

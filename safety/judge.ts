@@ -56,8 +56,8 @@ export function judge(
     return unread(call, state, rule, facts.effect, facts.risk)
   }
 
-  const settled = settle(facts, parsed.data as Record<string, unknown>, state, nowMs)
   const preparation = call.prepared?.ok ? call.prepared.preparation : null
+  const settled = settle(facts, parsed.data as Record<string, unknown>, state, nowMs, preparation?.rootReads)
   const digest = actionDigest(call.tool, preparation?.identity ?? settled.arguments)
   const { effect, risk } = weighWhere(weigh(facts, settled, policy), preparation)
   const {

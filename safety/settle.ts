@@ -1,7 +1,7 @@
 import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
 import type { CommandField, NamedFields, ToolFacts } from '../domain/tool.ts'
 import { judgeField } from './command/field.ts'
-import type { CommandVerdict } from './command/judge.ts'
+import type { CommandContext, CommandVerdict } from './command/judge.ts'
 import type { State } from './fold.ts'
 import { guestsMeantOn, knownHosts, meantBy } from './resolved.ts'
 import { type Corrected, quote, type Rule, refuse } from './ruling.ts'
@@ -17,13 +17,20 @@ export type Settled = {
 
 /**
  * Reads what a call means against what was looked up. Pure. A name or alias becomes the id it stands for, an ambiguous one is
- * a problem; a host is not addressed where a guest on it was meant; an endless command gets its bounded form.
+ * a problem; a host is not addressed where a guest on it was meant; an endless command gets its bounded form. `rootReads`: what may look as
+ * root where it would run.
  */
-export function settle(facts: ToolFacts, args: Record<string, unknown>, state: State, nowMs: number): Settled {
+export function settle(
+  facts: ToolFacts,
+  args: Record<string, unknown>,
+  state: State,
+  nowMs: number,
+  rootReads?: CommandContext['rootReads'],
+): Settled {
   const named = settleNames(facts.names, args, state, nowMs)
   const routed = facts.inside ? route(facts.names, named.arguments, state, nowMs) : unchanged(named.arguments)
   const bounded = facts.command
-    ? bound(facts.command, routed.arguments, knownHosts(state.resolved, nowMs))
+    ? bound(facts.command, routed.arguments, { hosts: knownHosts(state.resolved, nowMs), rootReads })
     : { ...unchanged(routed.arguments), command: null }
   return {
     arguments: bounded.arguments,
@@ -97,14 +104,14 @@ function route(names: NamedFields, args: Record<string, unknown>, state: State, 
 function bound(
   command: CommandField,
   args: Record<string, unknown>,
-  hosts: ReadonlySet<string>,
+  { hosts, rootReads }: { hosts: ReadonlySet<string>; rootReads?: CommandContext['rootReads'] },
 ): Step & { command: CommandVerdict | null } {
   const { field, form } = command
-  const judged = judgeField(command, args, hosts)
+  const judged = judgeField(command, args, hosts, rootReads)
   if (judged.code !== 'UNBOUNDED' || judged.rewrite === null) return { ...unchanged(args), command: judged }
   const to = form === 'argv' ? ['bash', '-c', judged.rewrite] : judged.rewrite
   const rewritten = { ...args, [field]: to }
-  const again = judgeField(command, rewritten, hosts)
+  const again = judgeField(command, rewritten, hosts, rootReads)
   // Tried once: a bounded form that may not run either leaves the call as it was.
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
   const corrected: Corrected = { code: 'UNBOUNDED_COMMAND', field, from: args[field], to }

@@ -35,6 +35,7 @@ export const supposition = z.union([
     command: z.string().max(64_000),
     hosts: z.array(z.string()).max(500).optional(),
     directory: z.string().regex(/^\//, 'begins with /').optional(),
+    rootReads: z.array(z.array(z.string())).max(100).optional(),
   }),
   z.strictObject({
     tool: z.string(),
@@ -52,7 +53,8 @@ export type Supposed =
 export function suppose(input: Supposition, tools: ReadonlyMap<string, ToolFacts>, nowMs: number): Supposed {
   if ('command' in input) {
     const knownHosts = new Set((input.hosts ?? []).map((host) => host.toLowerCase()))
-    return { command: input.command, ...judgeCommand(input.command, { knownHosts, directory: input.directory }) }
+    const { command, directory, rootReads } = input
+    return { command, ...judgeCommand(command, { knownHosts, directory, rootReads }) }
   }
   const given = supposedState.parse(input.state ?? {})
   const state = stateOf(given, nowMs)

@@ -10,12 +10,6 @@ export function setting(env: Environment, name: string): string | undefined {
   return env[name] || (file ? readFileSync(file, 'utf8').trim() : undefined) || undefined
 }
 
-/** What is made of a setting; undefined where there is none. */
-export function replacement<T>(env: Environment, name: string, make: (value: string) => T): T | undefined {
-  const value = setting(env, name)
-  return value === undefined ? undefined : make(value)
-}
-
 /** What any program needs; the lab gets no more, since the agent's commands run in it and it must know no secret of ours. */
 export function basics(env: Environment): Environment {
   const names = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'LOG_LEVEL']
@@ -33,6 +27,11 @@ export function withoutMesh(env: Environment): Environment {
 export function meshOf(env: Environment, stateDir: string): Environment {
   const given = Object.fromEntries(Object.entries(env).filter(([name]) => isMeshSetting(name)))
   return setting(env, 'MESH_ROOT_KEY_FILE') === undefined ? { ...given, ...ensureMeshKeys(stateDir) } : given
+}
+
+/** Does the user name a Temporal, itself or by a profile? */
+export function isTemporalGiven(env: Environment): boolean {
+  return ['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'].some((name) => Boolean(env[name]))
 }
 
 /** TLS and keys of the user's own Temporal would keep the client away from the embedded one. */

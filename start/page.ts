@@ -1,13 +1,17 @@
+import type { Environment } from './environment.ts'
+import type { Run } from './run-file.ts'
+
 /**
  * Where the pages are, with a code that signs one browser in, once and within ten minutes. The code stands behind `#`, which
  * browsers send to nobody: it is in no log and no referrer.
  */
-export async function pageAddress(api: string, shown: string, token: string | undefined): Promise<string> {
-  const answer = token
-    ? await fetch(`${api}/auth/codes`, { method: 'POST', headers: { authorization: `Bearer ${token}` } }).catch(
+export async function signInLink({ url, tokens }: Run, env: Environment): Promise<string> {
+  const shown = env.PUBLIC_URL || url
+  const answer = tokens.admin
+    ? await fetch(`${url}/auth/codes`, { method: 'POST', headers: { authorization: `Bearer ${tokens.admin}` } }).catch(
         () => null,
       )
     : null
   const { code } = answer?.ok ? ((await answer.json()) as { code?: string }) : {}
-  return code ? `${shown}/sign-in#code=${code}  (signs in once, within 10 minutes)` : shown
+  return code ? `${shown}/sign-in#code=${code}` : shown
 }

@@ -3,6 +3,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, s
 import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { nonceHeader } from '../domain/start-nonce.ts'
 import type { Ledger } from './ledger.ts'
 import { groupMembers, sendSignal } from './process-table.ts'
 
@@ -113,10 +114,15 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
 }
 
 /**
- * Waits until `url` answers 200. Throws, with the last lines of its log, as soon as the process has ended, or when it has
- * not become ready within `timeoutMs`; a process that is not ready in time is left to the caller to stop.
+ * Waits until `url` answers 200, with the nonce that the process was given where it was given one: another process at the same port
+ * does not count. Throws, with the last lines of its log, as soon as the process has ended, or when it has not become ready within
+ * `timeoutMs`; a process that is not ready in time is left to the caller to stop.
  */
-export async function waitUntilReady(child: RunningProcess, url: string, timeoutMs = 30_000): Promise<void> {
+export async function waitUntilReady(
+  child: RunningProcess,
+  url: string,
+  { timeoutMs = 30_000, nonce }: { timeoutMs?: number; nonce?: string } = {},
+): Promise<void> {
   const deadline = Date.now() + timeoutMs
   let last = 'nothing listened'
   while (Date.now() < deadline) {
@@ -126,8 +132,11 @@ export async function waitUntilReady(child: RunningProcess, url: string, timeout
         signal: AbortSignal.timeout(Math.max(1, Math.min(2_000, deadline - Date.now()))),
       })
       const body = await response.text()
-      if (response.status === 200) return
-      last = `it answered ${response.status} ${body.slice(0, 300)}`.trimEnd()
+      const isOurs = nonce === undefined || response.headers.get(nonceHeader) === nonce
+      if (response.status === 200 && isOurs) return
+      last = !isOurs
+        ? 'another process answers there'
+        : `it answered ${response.status} ${body.slice(0, 300)}`.trimEnd()
     } catch (error) {
       const cause = (error as Error).cause as { code?: string } | undefined
       last = cause?.code === 'ECONNREFUSED' ? 'nothing listened' : (error as Error).message
@@ -141,9 +150,41 @@ export async function waitUntilReady(child: RunningProcess, url: string, timeout
 
 /** The error for a process that ended before it was of any use. */
 export function endedEarly(exit: Exit, logFile: string): Error {
-  return new Error(
-    `${exit.name} ended with code ${exit.code} while starting. Its log is ${logFile}; it ends with:\n${exit.tail}`,
-  )
+  const why = lastError(exit.tail)
+  const text = `${exit.name} ended with code ${exit.code} while starting${why === null ? '' : `: ${why}`}. Its log is ${logFile}; it ends with:\n${exit.tail}`
+  return /\bEADDRINUSE\b/.test(exit.tail) ? new PortTakenError(text) : new Error(text)
+}
+
+/** Somebody took the port between its choice and its use: with another port it may start. */
+export class PortTakenError extends Error {
+  override name = 'PortTakenError' as const
+}
+
+/** The last line of a log that tells of an error, in words: of a line of JSON its error or message. Null where none does. */
+export function lastError(tail: string): string | null {
+  for (const line of tail.split('\n').reverse()) {
+    const text = line.trim()
+    if (text.startsWith('{')) {
+      const found = errorOfJson(text)
+      if (found !== null) return found
+    } else if (/^(?:\w*Error\b|error\b|fatal\b|panic\b|FATAL\b|ERROR\b)/.test(text)) return text.slice(0, 300)
+  }
+  return null
+}
+
+function errorOfJson(line: string): string | null {
+  try {
+    const { level, msg, err } = JSON.parse(line) as { level?: unknown; msg?: unknown; err?: { message?: unknown } }
+    if (typeof level !== 'number' || level < 50) return null
+    return (
+      [msg, err?.message]
+        .filter((each) => typeof each === 'string' && each !== '')
+        .join(': ')
+        .slice(0, 300) || null
+    )
+  } catch {
+    return null
+  }
 }
 
 /** The last lines a process has written since it was last started, indented. */

@@ -9,6 +9,8 @@ export interface Run {
   databaseUrl: string
   labUrl: string | null
   labControlToken: string | null
+  /** What is asked; absent in files of version 0.1.0. */
+  model?: { baseUrl: string; name: string; isRuleTable: boolean }
   tokens: Partial<Record<'admin' | 'approver' | 'ingest' | 'agent', string>>
   /** The process to ask; null when it has stopped. */
   pid: number | null

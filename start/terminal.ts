@@ -1,9 +1,19 @@
 import type { PartEvent, Report } from './parts.ts'
+import { lastError } from './process.ts'
 
 interface Screen {
   write(text: string): unknown
   isTTY?: boolean
   columns?: number
+}
+
+function endOf({ exit, restartInMs }: Extract<PartEvent, { kind: 'exited' }>): string {
+  const said = `ended with code ${exit.code}`
+  if (restartInMs !== null) {
+    const why = lastError(exit.tail)
+    return `${said}${why === null ? '' : `: ${why}`}; it is started again in ${restartInMs / 1000} s`
+  }
+  return `${said}, too often to be started again: stop everything with Ctrl-C and start afresh. Its log ends with:\n${exit.tail}`
 }
 
 /** Writes what happens during a start for a person: a line per part with its time; on a terminal also one that moves. */
@@ -47,9 +57,10 @@ export function terminalReport(screen: Screen): Report {
         line(`${mark.wrong} ${event.part.padEnd(11)} did not start`)
         break
       case 'exited':
-        line(
-          `${mark.wrong} ${event.part.padEnd(11)} ended with code ${event.exit.code}. Its log ends with:\n${event.exit.tail}`,
-        )
+        line(`${mark.wrong} ${event.part.padEnd(11)} ${endOf(event)}`)
+        break
+      case 'restarted':
+        line(`${mark.done} ${event.part.padEnd(11)} runs again`)
         break
       case 'tidied':
         line(`.. stopped what an earlier start had left behind: ${event.names.join(', ')}`)

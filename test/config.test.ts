@@ -10,8 +10,10 @@ import {
   secrets,
   settingNames,
   slackSettings,
+  temporalSettings,
 } from '../config.ts'
 import { settings } from '../domain/setting.ts'
+import { newAuthority } from './support/certificates.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
   try {
@@ -187,5 +189,71 @@ test('the documentation lists every setting of platform_config with its default 
   for (const { key, fallback, description } of settings) {
     expect([key, told.get(key)?.fallback ?? null]).toEqual([key, fallback])
     expect(told.get(key)?.meaning).toContain(description)
+  }
+})
+
+test('Temporal is reached as its own variables say, each over the profile of a file, and nothing is read unasked', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'nightshift-'))
+  const file = join(directory, 'temporal.toml')
+  const text = ['[profile.default]', 'address = "first:1"', '[profile.cloud]', 'address = "cloud.example.com:7233"']
+  writeFileSync(file, [...text, 'namespace = "ops.a1b2c"', 'api_key = "of-the-file"'].join('\n'))
+  const settings = (environment: Record<string, string>) => temporalSettings(readConfig(environment))
+  expect(settings({})).toEqual({ address: '127.0.0.1:7233', namespace: 'default', tls: false })
+  expect(settings({ TEMPORAL_ADDRESS: 'temporal', TEMPORAL_NAMESPACE: 'ops' })).toEqual({
+    ...{ address: 'temporal:7233', namespace: 'ops', tls: false },
+  })
+  // A key is never sent in clear text, so it brings TLS with it.
+  expect(settings({ TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_API_KEY: 'k' })).toMatchObject({
+    ...{ apiKey: 'k', tls: true },
+  })
+  expect(settings({ TEMPORAL_CONFIG_FILE: file })).toMatchObject({ address: 'first:1', namespace: 'default' })
+  const cloud = { TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: 'cloud' }
+  expect(settings(cloud)).toEqual({
+    ...{ address: 'cloud.example.com:7233', namespace: 'ops.a1b2c', apiKey: 'of-the-file', tls: true },
+  })
+  expect(settings({ ...cloud, TEMPORAL_NAMESPACE: 'mine', TEMPORAL_API_KEY: '' })).toMatchObject({
+    ...{ namespace: 'mine', apiKey: 'of-the-file' },
+  })
+})
+
+test('what cannot work with Temporal is said before anything connects, naming the setting and never the key', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'nightshift-'))
+  const write = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text)
+    return join(directory, name)
+  }
+  const authority = await newAuthority('Site')
+  const [own, other] = [await authority.issue({ dns: ['own'] }), await authority.issue({ dns: ['other'] })]
+  const certificate = write('own.pem', own.certificate)
+  const wrong: [Record<string, string>, RegExp][] = [
+    [{ TEMPORAL_ADDRESS: 'https://temporal:7233' }, /TEMPORAL_ADDRESS .* not host:port/],
+    [
+      { TEMPORAL_API_KEY: 'hunter2', TEMPORAL_TLS: 'false', TEMPORAL_ADDRESS: 'temporal:7233' },
+      /TEMPORAL_TLS is false/,
+    ],
+    [{ TEMPORAL_API_KEY: 'hunter2 3' }, /TEMPORAL_API_KEY is not a key/],
+    [{ TEMPORAL_TLS: 'on' }, /TEMPORAL_TLS/],
+    [
+      { TEMPORAL_TLS: 'false', TEMPORAL_TLS_SERVER_CA_CERT_PATH: certificate },
+      /TEMPORAL_TLS is false, and certificates/,
+    ],
+    [{ TEMPORAL_TLS_SERVER_CA_CERT_PATH: '/nowhere.pem' }, /TEMPORAL_TLS_SERVER_CA_CERT_PATH names \/nowhere\.pem/],
+    [{ TEMPORAL_TLS_SERVER_CA_CERT_PATH: write('key', own.key) }, /holds no PEM certificate/],
+    [{ TEMPORAL_TLS_CLIENT_CERT_PATH: certificate }, /are needed together/],
+    [{ TEMPORAL_TLS_CLIENT_KEY_DATA: own.key }, /are needed together/],
+    [{ TEMPORAL_TLS_CLIENT_CERT_PATH: certificate, TEMPORAL_TLS_CLIENT_KEY_DATA: other.key }, /is not the key of/],
+    [{ TEMPORAL_TLS_CLIENT_CERT_PATH: certificate, TEMPORAL_TLS_CLIENT_CERT_DATA: 'x' }, /are both set/],
+    [{ TEMPORAL_CONFIG_FILE: '/nowhere.toml' }, /TEMPORAL_CONFIG_FILE names \/nowhere\.toml/],
+    [{ TEMPORAL_CONFIG_FILE: write('a', '[profile.cloud]'), TEMPORAL_PROFILE: 'clod' }, /Profile 'clod' not found/],
+    [
+      { TEMPORAL_CONFIG_FILE: write('b', '[profile.default]\napi_key = "hunter2') },
+      /TEMPORAL_CONFIG_FILE .*b: Invalid/,
+    ],
+    [{ TEMPORAL_CONFIG_FILE: write('c', '[profile.default.tls]\nserver_ca = "x"') }, /unrecognized .*server_ca/],
+  ]
+  for (const [environment, problem] of wrong) {
+    const found = problems(environment)
+    expect([environment, found]).toEqual([environment, [expect.stringMatching(problem)]])
+    expect(found.join()).not.toContain('hunter2')
   }
 })

@@ -21,10 +21,14 @@ const prepared = z.looseObject({
     proof: proof.optional(),
   }),
   asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
+  rootReads: z.array(z.array(z.string())).optional(),
 })
 const observed = z.object({ holds: z.boolean().nullable(), observed: z.string() })
 /** The core API says what it really was that the call reached. */
 const output = z.looseObject({ on: executable })
+
+/** Files and processes of a device change by hand and by timers: what a command was tried on is not what it will meet much later. */
+const rehearsalAgesAfterSeconds = 1_800
 
 type Input = { on: string; reason?: string } & Record<string, unknown>
 
@@ -52,7 +56,7 @@ function toolOf(spec: MeshSpec): Tool {
     ...(spec.grantable && { grantable: true }),
     names: { on: ['node', 'host', 'vm'] },
     ...(spec.inside && { inside: true }),
-    ...(spec.command && { command: spec.command }),
+    ...(spec.command && { command: spec.command, dryRunAgesAfterSeconds: rehearsalAgesAfterSeconds }),
     discovers: ({ on }) => [discovered(on.kind, on.id)],
     async prepare({ reason: _, ...input }, context) {
       const { resource, touches, ...rest } = prepared.parse(await ask(context, input.on, 'preparation'))

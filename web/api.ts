@@ -20,12 +20,16 @@ type Asking = {
   signal?: AbortSignal
 }
 
+/** A server that takes longer than this is away for the person who waits. */
+const answerWithinMs = 20_000
+
 /** Asks the API as the person whose cookie this browser holds. Throws ApiProblem for every answer that is not the thing. */
 export async function ask<T>(path: string, { method, body, ifMatch, ifNoneMatch, signal }: Asking = {}): Promise<T> {
+  const inTime = AbortSignal.timeout(answerWithinMs)
   const response = await fetch(path.startsWith('/auth/') ? path : `/api/v1${path}`, {
     method: method ?? 'GET',
     credentials: 'same-origin',
-    signal: signal ?? null,
+    signal: signal ? AbortSignal.any([signal, inTime]) : inTime,
     headers: {
       accept: 'application/json',
       ...(body !== undefined && { 'content-type': 'application/json' }),

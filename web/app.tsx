@@ -47,7 +47,8 @@ export function App() {
 }
 
 function Page({ pathname }: { pathname: string }) {
-  const [, place = '', id] = pathname.split('/')
+  const [, place = '', id, more] = pathname.split('/')
+  if (more) return <NoSuchPage />
   if (place === '' || (place === 'incidents' && !id)) return <IncidentsPage />
   if (place === 'incidents' && id) return <IncidentPage id={id} key={id} />
   if (place === 'approvals' && id) return <ApprovalPage id={id} key={id} />
@@ -62,6 +63,10 @@ function Page({ pathname }: { pathname: string }) {
   if (place === 'people') return <PeoplePage />
   if (place === 'tokens') return <TokensPage />
   if (place === 'sign-in') return <Loading what="Nightshift" />
+  return <NoSuchPage />
+}
+
+function NoSuchPage() {
   return (
     <>
       <Heading title="No such page" />

@@ -2,6 +2,7 @@ import { createContext, type ReactNode, useContext, useEffect, useRef, useState 
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import { kinds } from './kinds.tsx'
 import { queryClient } from './query-client.ts'
+import { streaming } from './reach.ts'
 
 type Listener = (event: IncidentEvent) => void
 /** `opening`: never connected yet. */
@@ -27,12 +28,14 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       let hasPlace = false
       source.onopen = () => {
         setState('live')
+        streaming(true)
         // A new stream begins now, and what was asked before may be older. Later ones go on from the place it was told at once.
         if (!hasPlace) void queryClient.invalidateQueries()
         hasPlace = true
       }
       source.onerror = () => {
         setState('lost')
+        streaming(false)
         if (source?.readyState !== EventSource.CLOSED) return
         timer = setTimeout(open, reopenMs)
       }

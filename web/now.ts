@@ -7,6 +7,8 @@ let timer: ReturnType<typeof setInterval> | undefined
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener)
+  // Nobody listened until now: the last tick may be long ago.
+  if (timer === undefined) current = Date.now()
   timer ??= setInterval(() => {
     current = Date.now()
     for (const each of listeners) each()

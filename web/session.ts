@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Permission, Role } from '../domain/operator.ts'
 import { ApiProblem, ask } from './api.ts'
+import { forgetDrafts } from './draft.ts'
 import { queryClient } from './query-client.ts'
 
 export type Session = { name: string; role: Role; permissions: Permission[] }
@@ -39,6 +40,7 @@ export async function signIn(proof: { token: string } | { code: string }): Promi
 
 export async function signOut(): Promise<void> {
   await ask('/auth/session', { method: 'DELETE' })
+  forgetDrafts()
   queryClient.clear()
   queryClient.setQueryData(key, null)
 }

@@ -1,6 +1,8 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { tellOffset } from '../domain/told-time.ts'
 import { grantsKey } from './approvals/grants.tsx'
 import { pendingKey, usePendingApprovals } from './approvals/pending.ts'
+import { AwayBanner } from './away.tsx'
 import { Brand } from './brand.tsx'
 import { KeyHelp } from './key-help.tsx'
 import { useLive, useLiveState } from './live.tsx'
@@ -8,6 +10,7 @@ import { queryClient } from './query-client.ts'
 import { Link, usePlace } from './router.tsx'
 import { type Session, signOut } from './session.ts'
 import { applyTheme, theme, themes } from './theme.ts'
+import { chooseZone, useZone, zones } from './zone.ts'
 
 const places: [string, string][] = [
   ['/incidents', 'Incidents'],
@@ -30,6 +33,7 @@ export function Shell({ session, children }: { session: Session; children: React
   const { pathname } = usePlace()
   const { count } = usePendingApprovals()
   const live = useLiveState()
+  const times = useZone()
   const at = pathname === '/' ? '/incidents' : pathname
   const nav = useRef<HTMLElement>(null)
   // On a narrow screen the list of pages is one line that scrolls: where one is must be seen.
@@ -73,6 +77,7 @@ export function Shell({ session, children }: { session: Session; children: React
             <span>{liveWords[live]}</span>
           </span>
           <ThemeSwitch />
+          <ZoneSwitch />
           <KeyHelp />
           <span className="who soft">
             {session.name} · {session.role}
@@ -85,8 +90,34 @@ export function Shell({ session, children }: { session: Session; children: React
           </button>
         </div>
       </header>
-      <main id="content">{children}</main>
+      {/* Another zone is another text of every time: what is drawn once is drawn again. */}
+      <main id="content" key={times}>
+        <AwayBanner />
+        {children}
+      </main>
     </div>
+  )
+}
+
+function ZoneSwitch() {
+  const chosen = useZone()
+  return (
+    <fieldset className="switch">
+      <legend className="visually-hidden">Times</legend>
+      {zones.map((each) => (
+        <button
+          type="button"
+          key={each}
+          aria-pressed={each === chosen}
+          title={
+            each === 'utc' ? 'Times in UTC' : `Times in your own zone, ${tellOffset(new Date().toISOString(), each)}`
+          }
+          onClick={() => chooseZone(each)}
+        >
+          {each === 'utc' ? 'UTC' : 'local'}
+        </button>
+      ))}
+    </fieldset>
   )
 }
 

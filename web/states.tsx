@@ -10,15 +10,16 @@ export function Loading({ what }: { what: string }) {
   )
 }
 
-export function Failed({ error, again }: { error: unknown; again?: () => void }) {
+/** `isKept`: what was read before is still shown; that the server is away is then said once, over the whole page. */
+export function Failed({ error, again, isKept = false }: { error: unknown; again?: () => void; isKept?: boolean }) {
   const text = error instanceof Error ? error.message : 'Something failed.'
-  const lost = error instanceof ApiProblem && error.status === 0
+  const isAway = error instanceof ApiProblem && (error.status === 0 || error.status >= 502)
+  if (isAway && isKept) return null
   return (
     <div className="said wrong stack" role="alert">
       <p>
         <strong>{text}</strong>
       </p>
-      {lost && <p>Nothing was lost: everything is kept in the database.</p>}
       {again && (
         <p>
           <button type="button" onClick={again}>

@@ -1,3 +1,6 @@
+import { tellMoment, tellTimeOfDay } from '../domain/told-time.ts'
+import { zone } from './zone.ts'
+
 const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
@@ -26,12 +29,17 @@ export function clock(ms: number): string {
   return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`
 }
 
-/** `01:45:40` in UTC, the time of every log. */
+/** `01:45:40`, in the zone that was chosen. */
 export function timeOfDay(iso: string): string {
-  return iso.slice(11, 19)
+  return tellTimeOfDay(iso, zone())
 }
 
-/** `2026-11-21 01:45:40 UTC`. */
+/** `2026-11-21 20:05:27 -05:00`, in the zone that was chosen. */
 export function moment(iso: string): string {
-  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
+  return tellMoment(iso, zone())
+}
+
+/** The same in the zone of the person and in UTC, the time of every log. */
+export function bothMoments(iso: string): string {
+  return [...new Set([tellMoment(iso, 'local'), tellMoment(iso, 'utc')])].join(' = ')
 }

@@ -1,4 +1,4 @@
-import { moment } from './time.ts'
+import { bothMoments } from './time.ts'
 
 const hour = 3_600_000
 const offers: [string, number][] = [
@@ -7,7 +7,7 @@ const offers: [string, number][] = [
   ['a week', 7 * 24 * hour],
 ]
 
-/** A moment ahead, as the browser asks for one: in the person's own time, with what that is in the time of every log. */
+/** A moment ahead, as the browser asks for one: in the person's own time, with what that is in UTC. */
 export function UntilField({
   id,
   label,
@@ -39,7 +39,7 @@ export function UntilField({
           </button>
         ))}
       </div>
-      <span className="soft small">{chosen ? moment(chosen) : 'In your own time.'}</span>
+      <span className="soft small">{chosen ? bothMoments(chosen) : 'In your own time.'}</span>
     </div>
   )
 }

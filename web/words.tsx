@@ -1,3 +1,4 @@
+import { Fragment } from 'react'
 import type { ApprovalStatus } from '../domain/approval.ts'
 import type { Incident, IncidentStatus, Severity } from '../domain/incident.ts'
 import type { ResourceRef } from '../domain/resource.ts'
@@ -55,6 +56,21 @@ export function Remarks({ incident }: { incident: Incident }) {
 
 export const ApprovalMark = ({ status }: { status: ApprovalStatus }) => <Mark {...approvalStatuses[status]} />
 export const RiskMark = ({ risk }: { risk: Risk }) => <Mark {...risks[risk]} />
+
+/** The name of a type, which breaks where a person would break it. */
+export function TypeName({ type }: { type: string }) {
+  return type.split('_').map((part, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one name have no other identity
+    <Fragment key={index}>
+      {index > 0 && (
+        <>
+          _<wbr />
+        </>
+      )}
+      {part}
+    </Fragment>
+  ))
+}
 
 export function Resource({ resource }: { resource: ResourceRef | null }) {
   if (!resource) return <span className="soft">no resource</span>

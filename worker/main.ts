@@ -3,9 +3,11 @@ import { serve } from '@hono/node-server'
 import pino from 'pino'
 import { createCoreClient } from '../clients/core.ts'
 import { createSlackClient } from '../clients/slack/client.ts'
+import { TemporalError } from '../clients/temporal/trouble.ts'
 import { readConfig, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { noteProvider } from '../db/metric-counters.ts'
+import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { labelOf } from '../safety/tally.ts'
 import { startDeliveries } from './deliver.ts'
@@ -20,9 +22,25 @@ const config = readConfig(process.env, ['DATABASE_URL'])
 const log = pino({ level: config.LOG_LEVEL, name: 'worker' })
 const db = connect(config.DATABASE_URL as string, { name: 'nightshift-worker', max: 20 })
 
+// First of all: a port that is in use ends the process before it takes anything up.
+let states: () => readonly string[] = () => ['STARTING']
+const health = healthApp(db, () => states())
+const fetch = sayingNonce(health.fetch, process.env[nonceSetting])
+const server = serve({ fetch, port: config.WORKER_PORT, hostname: config.HOST })
+server.on('error', (error) => {
+  log.fatal({ err: error }, `the worker cannot listen on port ${config.WORKER_PORT}`)
+  process.exit(1)
+})
+
 // Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
 await loadSql()
-const workers = await startWorkers(config, db, log)
+const workers = await startWorkers(config, db, log).catch((error): never => {
+  // What is in the way of Temporal is said in one line that names the setting, not as a stack.
+  if (!(error instanceof TemporalError)) throw error
+  log.fatal(`the worker does not start: ${error.message}`)
+  process.exit(1)
+})
+states = workers.states
 const publicUrl = config.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://127.0.0.1:${config.PORT}`
 const deliveries = startDeliveries(db, log, publicUrl)
 const workspace = slackSettings(config)
@@ -33,8 +51,6 @@ const stopGivingBack = giveBackWhenIdle(log)
 
 const provider = labelOf(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
 await noteProvider(db, provider).catch((error) => log.warn({ err: error }, 'who serves the model was not noted'))
-const health = healthApp(db, workers.states)
-const server = serve({ fetch: health.fetch, port: config.WORKER_PORT, hostname: config.HOST })
 log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker is ready')
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
 flushCompileCache()

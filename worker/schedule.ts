@@ -29,15 +29,22 @@ export async function ensureSchedule(client: Client, options: ScheduleOptions): 
  * Looks whether somebody deleted or edited the Schedule in Temporal, and makes it again what it should be: answers what was found, null
  * where there was nothing to do. A pause stays: it may be a person's, and the health page shows it.
  */
-export async function keepSchedule(client: Client, options: ScheduleOptions): Promise<'deleted' | 'edited' | null> {
+export async function keepSchedule(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
+  const found = await scheduleFault(client, options)
+  if (found === 'edited') await putBack(client, options, {})
+  if (found === 'deleted') await ensureSchedule(client, options)
+  return found
+}
+
+export type ScheduleFault = 'deleted' | 'edited' | null
+
+/** What is wrong with the Schedule; null where it is as it should be. Changes nothing. */
+export async function scheduleFault(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
   try {
     const found = await client.schedule.getHandle(scheduleId).describe()
-    if (isAsWanted(found, options)) return null
-    await putBack(client, options, {})
-    return 'edited'
+    return isAsWanted(found, options) ? null : 'edited'
   } catch (error) {
     if (!(error instanceof ScheduleNotFoundError)) throw error
-    await ensureSchedule(client, options)
     return 'deleted'
   }
 }

@@ -6,10 +6,13 @@ import { approvalActivities } from '../activities/approvals.ts'
 import { contextActivities } from '../activities/context.ts'
 import { sealed } from '../activities/failure.ts'
 import { groupActivities, queueActivities } from '../activities/queue.ts'
+import { servedModels } from '../activities/served-model.ts'
 import { thinkActivities } from '../activities/think.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { createModelClient } from '../clients/model.ts'
-import { type Config, givenDefaults } from '../config.ts'
+import { connectionOptions, type TemporalSettings } from '../clients/temporal/settings.ts'
+import { orTrouble } from '../clients/temporal/trouble.ts'
+import { type Config, givenDefaults, temporalSettings } from '../config.ts'
 import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
 import { readPrompts } from '../prompts/render.ts'
@@ -47,32 +50,29 @@ type WorkerOptions = {
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
   installRuntime()
   const taskQueue = options.taskQueue ?? defaultTaskQueue
-  const address = config.TEMPORAL_ADDRESS
-  const connection = await NativeConnection.connect({ address })
-  const clientConnection = await Connection.connect({ address })
-  const client = new Client({ connection: clientConnection, namespace: config.TEMPORAL_NAMESPACE })
+  const temporal = temporalSettings(config)
+  const { connection, clientConnection } = await orTrouble(temporal, () => connectBoth(temporal))
+  const { namespace } = temporal
+  const client = new Client({ connection: clientConnection, namespace })
   const environment = options.environment ?? givenDefaults()
   const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
+  const where = { baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9', apiKey: config.LLM_API_KEY }
+  const served = servedModels(db, where, log)
   const model = createModelClient({
-    baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9',
-    apiKey: config.LLM_API_KEY,
+    ...where,
     timeoutMs: config.LLM_TIMEOUT_SECONDS * 1000,
+    memory: served.memory,
   })
 
+  const queue = queueActivities({ db, client, taskQueue, environment, isEnabled: config.AGENT_ENABLED })
   const main = await Worker.create({
     connection,
-    namespace: config.TEMPORAL_NAMESPACE,
+    namespace,
     taskQueue,
     workflowBundle: options.bundle ?? (await workflowBundle()),
     activities: {
-      ...sealed(
-        queueActivities({
-          ...{ db, client, taskQueue, maxConcurrent: config.AGENT_MAX_CONCURRENT, environment },
-          isEnabled: config.AGENT_ENABLED,
-        }),
-        log,
-      ),
-      ...sealed(groupActivities({ db, environment, isEnabled: config.AGENT_ENABLED }), log),
+      ...sealed(queue, log),
+      ...sealed(groupActivities({ db, environment, queue, isEnabled: config.AGENT_ENABLED }), log),
       ...sealed(
         contextActivities({
           db,
@@ -98,7 +98,7 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
   })
   const llm = await Worker.create({
     connection,
-    namespace: config.TEMPORAL_NAMESPACE,
+    namespace,
     taskQueue: `${taskQueue}-llm`,
     activities: sealed(
       thinkActivities({
@@ -106,11 +106,14 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
         model,
         temperature: config.LLM_TEMPERATURE,
         maxTokens: config.LLM_MAX_TOKENS,
-        contextTokens: config.LLM_CONTEXT_TOKENS,
+        contextTokens: config.LLM_CONTEXT_TOKENS ?? null,
+        served,
+        slots: { server: served.server, limit: config.LLM_MAX_CONCURRENT },
       }),
       log,
     ),
-    maxConcurrentActivityTaskExecutions: 16,
+    // How many ask the model is decided by rows over all workers; this many more may wait for it here.
+    maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
     maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
     shutdownGraceTime: '2s',
     shutdownForceTime: '15s',
@@ -119,9 +122,12 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
   let stopKeeping = () => {}
   if (options.schedule !== false) {
     const schedule = { taskQueue, intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled: config.AGENT_ENABLED }
-    await ensureSearchAttributes(clientConnection, config.TEMPORAL_NAMESPACE)
+    await ensureSearchAttributes(clientConnection, namespace)
     await ensureSchedule(client, schedule)
-    const keep = setInterval(() => void kept(db, log, () => keepSchedule(client, schedule)), keepEveryMs)
+    const keep = setInterval(() => {
+      void kept(db, log, () => keepSchedule(client, schedule))
+      void keepSearchAttributes(clientConnection, namespace, log)
+    }, keepEveryMs)
     stopKeeping = () => clearInterval(keep)
   }
   const running = Promise.all([main.run(), llm.run()]).then(() => undefined)
@@ -138,6 +144,22 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
   }
 }
 
+/**
+ * The two connections of a worker. The first words to the namespace are said here, so that one that is missing or refused is known
+ * before anything is built.
+ */
+async function connectBoth(settings: TemporalSettings) {
+  const options = connectionOptions(settings)
+  const clientConnection = await Connection.connect(options)
+  try {
+    await clientConnection.workflowService.describeNamespace({ namespace: settings.namespace })
+    return { clientConnection, connection: await NativeConnection.connect(options) }
+  } catch (error) {
+    await clientConnection.close()
+    throw error
+  }
+}
+
 /** What somebody did to the Schedule in Temporal is undone and written down. Temporal may be away: then the next look comes. */
 async function kept(db: Db, log: Logger, keep: () => ReturnType<typeof keepSchedule>): Promise<void> {
   try {
@@ -148,6 +170,17 @@ async function kept(db: Db, log: Logger, keep: () => ReturnType<typeof keepSched
     await recordAudit(db, { who: 'unknown', what: 'security.schedule_changed', subject: scheduleId, detail })
   } catch (error) {
     log.warn({ err: error }, "the queue's Schedule could not be looked at")
+  }
+}
+
+/** Without them every run of a Temporal that was emptied would fail at its first step. */
+async function keepSearchAttributes(connection: Connection, namespace: string, log: Logger): Promise<void> {
+  try {
+    const missing = await ensureSearchAttributes(connection, namespace)
+    if (missing.length > 0)
+      log.warn({ missing }, 'search attributes were missing in Temporal, and are registered again')
+  } catch (error) {
+    log.warn({ err: error }, 'the search attributes could not be looked at')
   }
 }
 

@@ -3,18 +3,19 @@ import {
   condition,
   continueAsNew,
   ParentClosePolicy,
+  patched,
   proxyActivities,
   setCurrentDetails,
   setHandler,
   startChild,
-  WorkflowIdReusePolicy,
+  type WorkflowIdReusePolicy,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { GroupActivities, GroupPlan } from '../activities/queue.ts'
+import type { GroupActivities, GroupPlan, QueueActivities } from '../activities/queue.ts'
 import { InvestigateIncident } from './investigate.ts'
 import { report, wake } from './messages.ts'
 
-const { planGroup } = proxyActivities<GroupActivities>({
+const { planGroup, freeAttempt } = proxyActivities<GroupActivities & Pick<QueueActivities, 'freeAttempt'>>({
   startToCloseTimeout: '10s',
   scheduleToCloseTimeout: '1h',
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
@@ -46,7 +47,9 @@ export async function InvestigateIncidentGroup(type: string): Promise<void> {
     for (const incidentId of plan.claimed) starting.delete(incidentId)
     for (const start of plan.start) {
       starting.set(start.incidentId, start.attempt)
-      await startInvestigation(type, plan.groupId, start)
+      if ((await startInvestigation(type, plan.groupId, start)) !== 'skipped') continue
+      starting.delete(start.incidentId)
+      woken = true
     }
     setCurrentDetails(`${plan.investigating} at work, ${starting.size} starting, ${plan.queued} queued`)
     if (plan.idle && starting.size === 0) {
@@ -61,20 +64,39 @@ export async function InvestigateIncidentGroup(type: string): Promise<void> {
   }
 }
 
-async function startInvestigation(type: string, groupId: string, start: GroupPlan['start'][number]): Promise<void> {
-  const { incidentId, attempt, role } = start
+/** Since 0.2 an attempt whose number Temporal has seen before is not begun under it again, unless nothing came of it then. */
+const freshAttempts = 'fresh-attempts'
+
+type Start = GroupPlan['start'][number]
+
+async function startInvestigation(type: string, groupId: string, start: Start): Promise<'skipped' | 'left'> {
+  const isFresh = patched(freshAttempts)
+  const begun = await startRun(type, groupId, start, isFresh ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE')
+  if (begun || !isFresh) return 'left'
+  const { incidentId, attempt } = start
+  const free = await freeAttempt.executeWithOptions({ summary: `attempt ${attempt}` }, [incidentId, attempt])
+  if (free === 'start') await startRun(type, groupId, start, 'ALLOW_DUPLICATE')
+  return free === 'skipped' ? 'skipped' : 'left'
+}
+
+/** False where an execution of its name stands in the way: the rows tell the rest. */
+async function startRun(
+  type: string,
+  groupId: string,
+  { incidentId, attempt, role }: Start,
+  workflowIdReusePolicy: WorkflowIdReusePolicy,
+): Promise<boolean> {
   try {
     await startChild(InvestigateIncident, {
       workflowId: `investigate:${incidentId}:${attempt}`,
       args: [{ incidentId, attempt, role, groupId, group: workflowInfo().workflowId }],
-      // The rows say whether this attempt is still to be made: a run of its name that ended by itself, started by anybody, must not stand
-      // in its way.
-      workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+      workflowIdReusePolicy,
       parentClosePolicy: ParentClosePolicy.ABANDON,
       staticSummary: `${type}: ${role}`,
     })
+    return true
   } catch (error) {
-    // It runs already, or this attempt has ended: either way the rows tell the rest.
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+    return false
   }
 }

@@ -59,10 +59,12 @@ const rows = proxyActivities<ContextActivities & ApprovalActivities>({
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
 })
+/** The database may be away for as long as a step may last; the activity itself knows what no retry helps. */
 const context = proxyActivities<ContextActivities>({
-  startToCloseTimeout: '30s',
+  startToCloseTimeout: '660s',
+  scheduleToCloseTimeout: '660s',
   heartbeatTimeout: '10s',
-  retry: { initialInterval: '1s', maximumAttempts: 3 },
+  retry: { initialInterval: '1s', maximumInterval: '10s' },
 })
 const world = proxyActivities<ActActivities>({
   startToCloseTimeout: '3h',
@@ -207,6 +209,17 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
           return await thinking.run(() => think(`turn ${turn}`, incidentId, attempt, turn))
         } catch {
           return { kind: asked.isAny() ? 'interrupted' : 'failed' }
+        } finally {
+          thinking = null
+        }
+      },
+      waitForModel: async (turn, ahead) => {
+        setCurrentDetails(`Turn ${turn} of ${maxTurns}: waits for the model, ${ahead} before it`)
+        try {
+          thinking = new CancellationScope()
+          await thinking.run(() => awaitSlot(`turn ${turn}: wait`, incidentId, attempt))
+        } catch {
+          // Stopped, or nobody could say: the loop looks again.
         } finally {
           thinking = null
         }
@@ -391,5 +404,11 @@ const models = () =>
   })
 
 async function think(summary: string, incidentId: string, attempt: number, turn: number) {
-  return await models().think.executeWithOptions({ summary }, [{ incidentId, attempt, turn }])
+  return await models().think.executeWithOptions({ summary }, [{ incidentId, attempt, turn, mayWait: true }])
+}
+
+/** A wait takes no time from the answer: however long the line is, each answer has all of its time. */
+async function awaitSlot(summary: string, incidentId: string, attempt: number) {
+  const options = { summary, startToCloseTimeout: '1m' as const, scheduleToCloseTimeout: '10m' as const }
+  return await models().awaitSlot.executeWithOptions(options, [{ incidentId, attempt }])
 }

@@ -6,6 +6,8 @@ import type { Act, DecisionStatus, EscalationCode, LoopEnd, Thought } from './ou
  */
 export type Ports = {
   think(turn: number): Promise<Thought>
+  /** Waits until the model may be asked, or until it is time to look again. Not work of this run: it counts against no budget. */
+  waitForModel(turn: number, ahead: number): Promise<void>
   /** Judges and does one call. With an approval: the targets are read afresh and the call is judged again. */
   act(turn: number, call: number, tool: string, approvalId: string | null): Promise<Act>
   /** Waits until what was written shows, or until it is clear that it does not. */
@@ -47,7 +49,7 @@ export async function runLoop(ports: Ports, limits: Limits, resume: Progress = f
 
     const startedAt = ports.now()
     const thought = await ports.think(progress.turn)
-    progress.workedMs += ports.now() - startedAt
+    if (thought.kind !== 'waiting') progress.workedMs += ports.now() - startedAt
 
     switch (thought.kind) {
       case 'calls': {
@@ -75,6 +77,10 @@ export async function runLoop(ports: Ports, limits: Limits, resume: Progress = f
         // The question was put off, not answered: the turn begins again unless the run has ended.
         progress.turn -= 1
         continue
+      case 'waiting':
+        await ports.waitForModel(progress.turn, thought.ahead)
+        progress.turn -= 1
+        break
       case 'failed':
         return escalate('MODEL_UNAVAILABLE')
       default:

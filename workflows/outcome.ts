@@ -12,7 +12,12 @@ export type Thought =
   | { kind: 'over_budget'; budget?: 'tokens' | 'bytes' }
   | { kind: 'fenced' }
   | { kind: 'interrupted' }
+  /** As many as may ask the model ask it: this one has a place in the line. */
+  | { kind: 'waiting'; ahead: number }
   | { kind: 'failed' }
+
+/** How a wait for the model stands. */
+export type Waited = { kind: 'ready' } | { kind: 'waiting'; ahead: number }
 
 /** What one call came to. */
 export type Act =

@@ -1,4 +1,5 @@
 import type { DeviceRow } from '../../db/devices.ts'
+import type { Capability } from '../../domain/mesh.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { heldAt, isInside, plainRoot } from '../../mesh/held.ts'
 import type { Look } from '../../mesh/specs/spec.ts'
@@ -20,11 +21,11 @@ export function whyAsked(
   { spec, input, capability, args }: Mapped,
 ): Asks | null {
   if (mode === 'sudo') return { risk: 'critical', why: `${id} does everything as root, so everything is asked` }
-  const verdict = verdictOf({ capability, args })
+  const verdict = verdictOf({ capability, args }, rootReadsOf({ mode, terms }, capability))
   if (verdict?.verdict === 'refuse') return null
   if (verdict?.verdict === 'ask') {
     // Who looked a host up knows it; the device does not. And it sees how a guest is reached.
-    const own = verdictOf({ capability: spec.capability, args: spec.toArgs(input) }, true)
+    const own = verdictOf({ capability: spec.capability, args: spec.toArgs(input) }, undefined, true)
     const isLook = own?.verdict === 'run' || verdict.code === 'EXFILTRATION'
     return isLook ? { risk: 'medium', why: `${id} takes no proven look in it: ${verdict.reason}` } : null
   }
@@ -59,27 +60,42 @@ export async function whyUnmet(
   { capability, args }: Look,
   at: { key: string; incidentId: string; deadlineMs: number },
 ): Promise<Asks | null> {
-  const verdict = verdictOf({ capability, args })
-  if (verdict?.verdict !== 'run' || (verdict.conditions.length === 0 && !verdict.sees.includes('mounts'))) return null
+  const verdict = verdictOf({ capability, args }, rootReadsOf(device, capability))
+  if (verdict?.verdict !== 'run') return null
+  if (verdict.conditions.length === 0 && !verdict.sees.includes('mounts') && verdict.rootRead === null) return null
   const heard = await askDevice(deps, device, {
     ...{ ...at, key: lookKey(at.key, 'rests'), capability, args, rehearse: true },
   })
-  const unmet = heard.kind === 'answer' && heard.answer.ok ? heard.answer.result?.unmet : null
-  return typeof unmet === 'string' ? { risk: 'medium', why: `${device.id} does not do it unasked: ${unmet}` } : null
+  const result = heard.kind === 'answer' && heard.answer.ok ? heard.answer.result : null
+  const unmet = result?.unmet
+  // A device that tells what can be seen beforehand takes it for a write: it holds no such manifest yet.
+  if (verdict.rootRead && (unmet === undefined || result?.told !== undefined))
+    return { risk: 'critical', why: `the manifest that ${device.id} holds does not allow it as root` }
+  return typeof unmet === 'string'
+    ? { risk: verdict.rootRead ? 'critical' : 'medium', why: `${device.id} does not do it unasked: ${unmet}` }
+    : null
 }
 
 /** Is it a command that the device proves to look, whatever it may want to be asked for? There is nothing of it to try out. */
-export function isProvenLook(look: Look): boolean {
-  return verdictOf(look)?.verdict === 'run'
+export function isProvenLook({ device }: Pick<Executor, 'device'>, look: Look): boolean {
+  return verdictOf(look, rootReadsOf(device, look.capability))?.verdict === 'run'
 }
+
+/** What may look as root where this runs: on the device itself, and not in a container. */
+export function rootReadsOf({ mode, terms }: Pick<DeviceRow, 'mode' | 'terms'>, capability: Capability): RootReads {
+  return mode !== 'sudo' && /^shell\./.test(capability) ? terms.root_reads : undefined
+}
+
+type RootReads = string[][] | undefined
 
 /** As the device judges it, which knows no hosts and cannot look into containers; null for what is no command. */
 function verdictOf(
   { capability, args }: Look,
+  rootReads?: RootReads,
   canLook = capability !== 'docker.container.exec',
 ): CommandVerdict | null {
   const directory = typeof args.cwd === 'string' ? args.cwd : '/'
-  const context = { knownHosts: new Set<string>(), directory, canLook }
+  const context = { knownHosts: new Set<string>(), directory, canLook, rootReads }
   if (typeof args.text === 'string' && capability === 'shell.eval') return judgeCommand(args.text, context)
   return Array.isArray(args.argv) ? judgeArgv(args.argv.map(String), context) : null
 }

@@ -102,6 +102,7 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
         proof,
       }),
       asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
+      rootReads: z.array(z.array(z.string())).optional(),
     }),
     example: {
       resource: { kind: 'node', id: 'node-osl-1' },

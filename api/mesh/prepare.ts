@@ -13,12 +13,12 @@ import type { ApiDeps } from '../deps.ts'
 import { notFound, Problem } from '../problem.ts'
 import { deviceProblem, unreachable } from './answers.ts'
 import { askDevice } from './ask-device.ts'
-import { isProvenLook, whyAsked, whyUnmet } from './asked.ts'
+import { isProvenLook, rootReadsOf, whyAsked, whyUnmet } from './asked.ts'
 import { deadlineMs, lookKey, type Mapped, mapCall, readInput } from './call.ts'
 import { type Executor, requireExecutor } from './executor.ts'
 import { proofOf } from './promise.ts'
 
-export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks'> & {
+export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootReads'> & {
   dryRun: Preparation['dryRun'] & { proof: Proof }
   resource: Executor['resource']
   device: string
@@ -65,6 +65,8 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
   const tried =
     asks || spec.effect === 'write' ? await tryOut(deps, executor, mapped, stepKey, proposed.incidentId) : untried
   const { resource, device, through } = executor
+  // Through a host the words become another command, and whoever runs it is not the device.
+  const rootReads = through === null ? rootReadsOf(device, mapped.capability) : undefined
   const guest = await guestNamed(deps.db, executor, tried.rehearsal?.container ?? input.container)
   return {
     resource,
@@ -72,6 +74,7 @@ export async function prepareCall(deps: ApiDeps, id: string, stepKey: string): P
     ...(guest && { touches: [guest] }),
     stateFingerprint: tried.fingerprint,
     ...(asks && { asks }),
+    ...(rootReads?.length && { rootReads }),
     dryRun: {
       possible: tried.rehearsal !== null && tried.rehearsal.tried !== false,
       summary: `${spec.summary(input)}, on ${resource.id}`,
@@ -115,9 +118,10 @@ export async function tryOut(
   const by = { device: device.id, mode: device.mode, through }
   // As root every look is asked about by itself: there is nothing to be found out beforehand.
   if (device.mode === 'sudo') return { ...untried, fingerprint: digestOf(by), why: asRoot }
-  if (through !== null) return { ...untried, fingerprint: digestOf(by), why: throughItsHost }
+  // A guest that is a container is looked at from outside, like any; of one behind `pct` the host can tell nothing.
+  if (through === 'pct') return { ...untried, fingerprint: digestOf(by), why: throughItsHost }
   const state = spec.state ? await lookIfAllowed(deps, executor, spec.state(input), key, incidentId) : null
-  if (!spec.rehearses || isProvenLook(mapped)) return { ...untried, fingerprint: digestOf({ ...by, state }) }
+  if (!spec.rehearses || isProvenLook(executor, mapped)) return { ...untried, fingerprint: digestOf({ ...by, state }) }
   const heard = await askDevice(deps, executor.device, {
     ...{ key: lookKey(key, 'rehearse'), capability: mapped.capability, args: mapped.args, rehearse: true, incidentId },
     deadlineMs: deadlineMs(executor, true),

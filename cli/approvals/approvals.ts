@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { approveApproval, denyApproval } from './decide.ts'
+import { extendApproval } from './extend.ts'
 import { listGrants, revokeGrant } from './grants.ts'
 import { listApprovals } from './list.ts'
 import { showApproval } from './show.ts'
@@ -15,6 +16,7 @@ export function approvalsCommand(program: Command): void {
   showApproval(parent)
   approveApproval(parent)
   denyApproval(parent)
+  extendApproval(parent)
   tokenForApproval(parent)
   watchApprovals(parent)
   waitForApproval(parent)

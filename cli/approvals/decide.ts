@@ -1,10 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type Decision, denialCategory } from '../../domain/approval.ts'
+import { approvalCard } from '../approval-card.ts'
+import { confirm, isAskable } from '../confirm.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { type Core, readApproval } from '../core.ts'
 import { editText } from '../edit-text.ts'
 import { CommandFailed } from '../exit-code.ts'
+import { inertJsonText } from '../inert.ts'
 import { oneOf } from '../one-of.ts'
 import { json, note, paint } from '../terminal.ts'
 import { command } from '../where.ts'
@@ -17,13 +20,14 @@ type Options = Asking & {
   edit?: boolean
   uses?: number
   hours?: number
+  yes?: boolean
 }
 
 export function approveApproval(parent: Command): void {
   asking(
     parent
       .command('approve')
-      .description('let the action run, exactly as shown and once')
+      .description('let the action run, exactly as shown and once; in a terminal it is shown, and you are asked')
       .argument('<id>', 'as apr_…')
       .option('--reason <text>', 'why, for the timeline')
       .option(
@@ -36,7 +40,8 @@ export function approveApproval(parent: Command): void {
         'let the very same action run so many times more without asking; low and medium risk',
         number,
       )
-      .option('--hours <n>', 'for how long, at most 8', number, 8),
+      .option('--hours <n>', 'for how long, at most 8', number, 8)
+      .option('--yes', 'do not ask; without a terminal nobody is asked'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals approve apr_01k…')
     .action((id: string, options: Options) => decide(id, 'approve', options))
@@ -72,6 +77,7 @@ function number(text: string): number {
 async function decide(id: string, decision: Decision, options: Options): Promise<void> {
   const { api } = connected(options)
   const args = await editedArguments(api, id, options)
+  if (decision === 'approve') await askFirst(api, id, args, options)
   const { token } = await mintToken(api, id, decision)
   const answer = await toldByStatus(api, id, () =>
     api.post(`/api/v1/approvals/${encodeURIComponent(id)}/decision`, {
@@ -86,6 +92,17 @@ async function decide(id: string, decision: Decision, options: Options): Promise
   const { status } = z.looseObject({ status: z.string() }).parse(answer)
   if (options.json) return json(answer)
   await toldPerson(api, id, decision, status)
+}
+
+/** In a terminal a person sees what would run, and says yes; a no decides nothing. */
+async function askFirst(api: Core, id: string, args: Record<string, unknown> | null, options: Options): Promise<void> {
+  if (options.yes || options.json || !isAskable()) return
+  const approval = await readApproval(api, id)
+  // What is decided already is answered by the API, in its words.
+  if (approval.status !== 'pending') return
+  note(approvalCard(approval))
+  if (args) note(`\n  with your arguments instead: ${inertJsonText(args)}`)
+  if (!(await confirm(`\nApprove ${approval.id}?`))) throw new CommandFailed('error', 'Nothing was decided.')
 }
 
 /** Arguments to run instead: from the line, or from an editor that shows the present ones. Null when nothing was changed. */

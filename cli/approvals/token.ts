@@ -3,9 +3,10 @@ import type { Decision } from '../../domain/approval.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { readApproval } from '../core.ts'
 import { oneOf } from '../one-of.ts'
+import { defaultPlace, temporalHere } from '../temporal-here.ts'
 import { data, json, note } from '../terminal.ts'
 import { moment } from '../time.ts'
-import { signalCommand, temporalProgram } from '../workflow-signal.ts'
+import { temporalProgram, updateCommand } from '../workflow-update.ts'
 import { mintToken } from './decision-token.ts'
 
 const verdicts = ['approve', 'deny'] as const
@@ -25,11 +26,15 @@ export function tokenForApproval(parent: Command): void {
       const minted = await mintToken(api, id, verdict)
       if (options.json) return json(minted)
       data(minted.token)
-      const address = where.run?.temporalAddress ?? process.env.TEMPORAL_ADDRESS ?? '127.0.0.1:7233'
+      const temporal = temporalHere(where.run) ?? defaultPlace
       const program = await temporalProgram(where.run)
-      const input = { token: minted.token, ...(verdict === 'deny' && { reason: 'why not; the agent reads it' }) }
+      const input = {
+        decision: verdict,
+        token: minted.token,
+        ...(verdict === 'deny' && { reason: 'why not; the agent reads it' }),
+      }
       note(`Good once, until ${moment(minted.expiresAt)}. To ${verdict} ${id}:\n`)
-      note(signalCommand(program, address, approval, verdict, `'${JSON.stringify(input)}'`))
-      note('\nA signal is not answered; "nightshift approvals show" tells what came of it.')
+      note(updateCommand(program, temporal, approval, `'${JSON.stringify(input)}'`))
+      note('\nIt answers what came of it; so does "nightshift approvals show".')
     })
 }

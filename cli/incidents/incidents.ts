@@ -4,6 +4,7 @@ import { expectIncident } from './expect.ts'
 import { exportIncident } from './export.ts'
 import { investigateIncident } from './investigate.ts'
 import { listIncidents } from './list.ts'
+import { noteOnIncident } from './note.ts'
 import { giveBackIncident, takeIncident } from './own.ts'
 import { showIncident } from './show.ts'
 import { verifyIncident } from './verify.ts'
@@ -19,6 +20,7 @@ export function incidentsCommand(program: Command): void {
   watchIncidents(parent)
   verifyIncident(parent)
   exportIncident(parent)
+  noteOnIncident(parent)
   takeIncident(parent)
   giveBackIncident(parent)
   resolveIncident(parent)

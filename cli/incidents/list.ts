@@ -47,6 +47,7 @@ export function listIncidents(parent: Command): void {
 /** A title with what is to be known about its incident, which no long title pushes out of sight. */
 function titled(title: string, said: string): string {
   if (said === '') return title
+  if (!process.stdout.isTTY) return `${title} (${said})`
   const room = Math.max(20, width() - said.length - 6)
   return `${title.length > room ? `${title.slice(0, room - 1).trimEnd()}…` : title} (${said})`
 }

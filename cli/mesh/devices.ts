@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { quote } from '../../safety/command/quote.ts'
 import { type Asking, asking, connected } from '../connection.ts'
 import { listAll } from '../core.ts'
 import { inert } from '../inert.ts'
@@ -21,6 +22,9 @@ export function listDevices(parent: Command): void {
         inert(stateOf(device)),
       ])
       data(table(['NAME', 'FOR', 'MODE', 'TOOLS', 'STATE'], rows, 4))
+      for (const { id, terms } of devices)
+        for (const words of terms.root_reads ?? [])
+          data(inert(`root looks on ${id} with: sudo -n ${words.map(quote).join(' ')}`))
     })
 }
 

@@ -22,6 +22,8 @@ type Options = Asking & {
   tool: string[]
   capability: string[]
   program: string[]
+  rootRead: string[][]
+  rootReads: boolean
   gitHost: string[]
   check: { path: string; argv: string[] }[]
   guests?: string
@@ -49,6 +51,13 @@ export function enrollDevice(parent: Command): void {
         more,
         [],
       )
+      .option(
+        '--root-read <command>',
+        'let root look with exactly this command unasked: words between spaces, or a JSON list; again for more',
+        rootReads,
+        [],
+      )
+      .option('--no-root-reads', 'let root look with nothing unasked')
       .option('--git-host <host>', 'host that may be cloned from and pushed to; again for more', more, [])
       .option(
         '--check <path=command>',
@@ -94,6 +103,7 @@ function settings(name: string, before: ADevice | null, options: Options): Recor
   if (!url || !mode) throw new CommandFailed('usage', `There is no device ${name} yet: say --address and --mode.`)
   const named = <T>(list: T[], old: T[] | undefined) => (list.length > 0 ? list : (old ?? []))
   const terms = before?.terms
+  const rootReads = options.rootReads ? named(options.rootRead, terms?.root_reads) : []
   return {
     ...(!before && options.for && { resource: options.for }),
     ...{ url, mode, urlEnv: options.addressVariable ?? before?.urlEnv ?? null },
@@ -107,6 +117,8 @@ function settings(name: string, before: ADevice | null, options: Options): Recor
       capabilities: named(options.capability, terms?.capabilities),
       roots: named(options.root, terms?.roots),
       auto_approve: named(options.program, terms?.auto_approve),
+      // An API of an older version knows nothing of it.
+      root_reads: rootReads.length > 0 ? rootReads : undefined,
       git_hosts: named(options.gitHost, terms?.git_hosts),
       checks: named(options.check, terms?.checks),
     }),
@@ -125,6 +137,16 @@ function checks(text: string, before: Options['check']): Options['check'] {
   const [, path, command] = /^(\/[^=]*)=(.+)$/.exec(text) ?? []
   if (!path || !command) throw new InvalidArgumentError('It takes <path>=<command>.')
   return [...before, { path, argv: command.split(/ +/).filter(Boolean) }]
+}
+
+/** `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` where a word holds a space; no shell reads them. */
+function rootReads(text: string, before: string[][]): string[][] {
+  try {
+    const words: unknown = text.startsWith('[') ? JSON.parse(text) : text.split(/ +/).filter(Boolean)
+    const parsed = deviceTerms.shape.root_reads.unwrap().safeParse([words])
+    if (parsed.success) return [...before, ...parsed.data]
+  } catch {}
+  throw new InvalidArgumentError('It takes a program with its words, or a JSON list of them.')
 }
 
 function resource(text: string): { kind: string; id: string } {

@@ -46,7 +46,7 @@ export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow 
 /** Approvals as people see them, newest first. */
 export async function listApprovals(
   db: Db,
-  filter: { status?: ApprovalStatus; incidentId?: string; id?: string },
+  filter: { status?: ApprovalStatus; incidentId?: string; id?: string; idPrefix?: string },
   page: { before: string | null; limit: number },
 ): Promise<Approval[]> {
   let query = db
@@ -59,6 +59,7 @@ export async function listApprovals(
   if (filter.status === 'pending') query = query.where('expiresAt', '>', sql<string>`nightshift_now()`)
   if (filter.status) query = query.where('approval.status', '=', filter.status)
   if (filter.incidentId) query = query.where('incidentId', '=', filter.incidentId)
+  if (filter.idPrefix) query = query.where(sql<boolean>`starts_with(approval.id, ${filter.idPrefix})`)
   if (filter.id) query = query.where('approval.id', '=', filter.id)
   if (page.before) query = query.where('approval.id', '<', page.before)
   const rows = await query.execute()

@@ -77,6 +77,18 @@ type IncidentTable = {
   checkAt: NullableTime
 }
 
+type HeartbeatTable = {
+  source: string
+  fingerprint: string
+  name: string
+  labels: Json<Record<string, string>>
+  firstSeenAt: Time
+  lastSeenAt: Time
+  sights: Generated<number>
+  longestGapSeconds: Generated<number>
+  stoppedAt: NullableTime
+}
+
 type ExpectationTable = {
   id: string
   subject: 'alert' | 'resource' | 'type'
@@ -115,11 +127,16 @@ type IncidentEventTable = {
 /** What came in, what is made of it, and the log of it. */
 export type IncidentTables = {
   alert: AlertTable
+  heartbeat: HeartbeatTable
   incident: IncidentTable
   incidentEvent: IncidentEventTable
   expectation: ExpectationTable
   digest: { destination: string; sentAt: ColumnType<string, string, string> }
   resultBody: { digest: string; bytes: Buffer; createdAt: Time }
+  /** Incidents of which Temporal had no open run when it was asked. */
+  runMissed: { incidentId: string; attempt: number; missedAt: Time }
+  /** What a run waits for, noted at each of its tries. */
+  runWait: { incidentId: string; attempt: number; waitsFor: 'core_api' | 'database'; since: Time; seenAt: Time }
 }
 
 export type ExpectationRow = Selectable<ExpectationTable>

@@ -33,7 +33,7 @@ function changeBy(event: IncidentEvent, folded: FoldedIncident): Partial<FoldedI
     case 'commented':
       return event.metadata.action === 'investigate_requested' ? opened : {}
     case 'noted':
-      if (event.metadata.code === 'reopened') return opened
+      if (event.metadata.code === 'reopened' || event.metadata.code === 'run_lost') return opened
       // What was resolved otherwise is expected from then on.
       return event.metadata.code === 'expected_marked' && folded.status === 'resolved' ? { outcome: 'expected' } : {}
     default:

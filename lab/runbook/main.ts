@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import pino from 'pino'
 import { z } from 'zod'
+import { nonceSetting } from '../../domain/start-nonce.ts'
 import { systemFingerprint } from './completion.ts'
 import { runbookServer } from './server.ts'
 
@@ -13,7 +14,11 @@ const { RUNBOOK_PORT, RUNBOOK_DELAY_MS } = z
   .parse(process.env)
 const log = pino({ name: 'runbook' })
 
-const server = runbookServer(RUNBOOK_DELAY_MS)
+const server = runbookServer(RUNBOOK_DELAY_MS, process.env[nonceSetting])
+server.on('error', (error) => {
+  log.fatal({ err: error }, `the model cannot listen on port ${RUNBOOK_PORT}`)
+  process.exit(1)
+})
 server.listen(RUNBOOK_PORT, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo
   log.info({ port, is: systemFingerprint }, 'the runbook model is ready')

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { nonceHeader } from '../../domain/start-nonce.ts'
 import { type Completion, chunksOf, completionOf, messageOf, modelName } from './completion.ts'
 import { type ChatRequest, chatRequest, conversationOf } from './conversation.ts'
 import { decide } from './decide.ts'
@@ -29,7 +30,7 @@ export type ServedRequest = {
 }
 
 /** A chat-completions server that answers by the decision table. `delayMs` is how long it thinks. */
-export function runbookServer(delayMs: number): Server {
+export function runbookServer(delayMs: number, nonce?: string): Server {
   const served: ServedRequest[] = []
   let total = 0
   let ordered: { mood: Mood; left: number } | null = null
@@ -108,6 +109,7 @@ export function runbookServer(delayMs: number): Server {
     const path = new URL(request.url!, 'http://runbook').pathname
     try {
       if (path === '/readyz' || path === '/livez') {
+        if (nonce) response.setHeader(nonceHeader, nonce)
         response.end('ok\n')
         return
       }

@@ -137,6 +137,7 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
       hidden: world.hidden,
       signal: stopper.signal,
       emit,
+      isGranted: ruling.approval === 'granted',
       whyUnmet,
       run: (argv, options) =>
         runProgram(argv, options, {

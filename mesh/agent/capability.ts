@@ -33,8 +33,11 @@ export type RunOptions = {
   input?: string
   /** Told of each line of both outputs as it comes. */
   onLine?(line: string): void
-  /** `read`: without network and without write access where the machine allows it. `write`: as the agent's own user. */
-  confine: 'read' | 'write'
+  /**
+   * `read`: without network and without write access where the machine allows it. `write`: as the agent's own user. `root`: the same with an
+   * environment that root finds at its own start, and nothing of the agent's.
+   */
+  confine: 'read' | 'write' | 'root'
   /** What a confined read must see as the machine has it, because it is what the command looks at. Default: nothing. */
   sees?: readonly Sight[]
 }
@@ -59,6 +62,8 @@ export type CapabilityContext = Own & {
   state: string
   /** Ends at the deadline and when somebody cancels. */
   signal: AbortSignal
+  /** A person allowed exactly this. */
+  isGranted: boolean
   /** Why what a read rests on is not so just now; null when it is. */
   whyUnmet(rests: Rests): Promise<string | null>
   /** Lines of a long operation, as they come; capped and made plain before they leave the device. */

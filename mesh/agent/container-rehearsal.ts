@@ -1,21 +1,39 @@
 import { posix } from 'node:path'
-import { stripText } from '../../safety/strip.ts'
+import { z } from 'zod'
 import { heldAt } from '../held.ts'
 import type { Outcome } from './capability.ts'
+import { engineId, pathOf, word } from './container.ts'
 import { ask, type Engine, open } from './engine.ts'
 import { isFilled } from './named-files.ts'
 import { Refused } from './refused.ts'
 import { rehearsed, restsOnLines } from './rehearsed.ts'
 
-type Inspected = {
-  Id: string
-  Name: string
-  Image?: string
-  Config: { Image?: string; User?: string; WorkingDir?: string; Env?: string[] | null }
-  State?: { Status?: string; Running?: boolean; Paused?: boolean; StartedAt?: string }
-  HostConfig?: { Privileged?: boolean; PidMode?: string; NetworkMode?: string }
-  Mounts?: { Source?: string; Destination?: string; RW?: boolean }[]
-}
+const inspected = z.looseObject({
+  Id: engineId,
+  Name: word().default(''),
+  Image: word().optional(),
+  Config: z.looseObject({
+    Image: word().optional(),
+    User: word().optional(),
+    WorkingDir: word(1_000).optional(),
+    Env: z.array(z.string()).nullish(),
+  }),
+  State: z
+    .looseObject({
+      Status: word().optional(),
+      Running: z.boolean().optional(),
+      Paused: z.boolean().optional(),
+      StartedAt: word().optional(),
+    })
+    .default({}),
+  HostConfig: z
+    .looseObject({ Privileged: z.boolean().optional(), PidMode: word().optional(), NetworkMode: word().optional() })
+    .default({}),
+  Mounts: z
+    .array(z.looseObject({ Source: word().optional(), Destination: word().optional(), RW: z.boolean().optional() }))
+    .default([]),
+})
+type Inspected = z.infer<typeof inspected>
 
 type Asked = { container: string; argv: readonly string[]; user?: string }
 
@@ -28,9 +46,8 @@ const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
  * files it names, which the engine describes from outside. The container is looked up by its name once, and the decision rests on its id.
  */
 export async function rehearseInContainer(engine: Engine, asked: Asked, signal: AbortSignal): Promise<Outcome> {
-  const name = encodeURIComponent(asked.container)
-  const found = await ask<Inspected>(engine, 'GET', `/containers/${name}/json`, signal)
-  const { Config: config, State: state = {}, HostConfig: host = {} } = found
+  const found = await ask(engine, { method: 'GET', path: pathOf(asked.container) }, inspected, signal)
+  const { Config: config, State: state, HostConfig: host } = found
   if (state.Running === false)
     throw new Refused('conflict', `container ${asked.container} does not run: it is ${state.Status}`)
   const user = asked.user ?? (config.User || 'root')
@@ -65,15 +82,15 @@ export async function rehearseInContainer(engine: Engine, asked: Asked, signal: 
     rests.push(fact?.rests ?? `${word} absent`)
   }
   const untried = ['Nothing was run in the container: what the program would do there was not tried.']
-  const container = stripText(found.Name.replace(/^\//, ''), { keepNewlines: false })
-  return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false }, { container })
+  const container = found.Name.replace(/^\//, '')
+  return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false }, { container, container_id: found.Id })
 }
 
-const since = ({ StartedAt }: NonNullable<Inspected['State']>): string =>
+const since = ({ StartedAt }: Inspected['State']): string =>
   StartedAt ? ` since ${StartedAt.slice(0, 19).replace('T', ' ')} UTC` : ''
 
 /** How what runs in it gets out of it: a person agrees to that, too. */
-function reachOf({ HostConfig: host = {}, Mounts: mounts = [] }: Inspected): string[] {
+function reachOf({ HostConfig: host, Mounts: mounts }: Inspected): string[] {
   const ways = [
     ...(host.Privileged ? ['it is privileged'] : []),
     ...(host.PidMode === 'host' ? ["it sees the device's processes"] : []),
@@ -106,7 +123,12 @@ async function programIn(
   return null
 }
 
-type PathStat = { name: string; size: number; mode: number; mtime: string; linkTarget: string }
+const pathStat = z.looseObject({
+  size: z.number(),
+  mode: z.number(),
+  mtime: word(40),
+  linkTarget: word().default(''),
+})
 
 /** The engine tells of a path in a header, and copies nothing for that. Null where nothing is there. */
 async function fileIn(engine: Engine, id: string, path: string, signal: AbortSignal) {
@@ -114,11 +136,11 @@ async function fileIn(engine: Engine, id: string, path: string, signal: AbortSig
     const answer = await open(engine, 'HEAD', `/containers/${id}/archive?path=${encodeURIComponent(path)}`, signal)
     answer.resume()
     const header = String(answer.headers['x-docker-container-path-stat'] ?? '')
-    const { size, mtime, mode, linkTarget } = JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as PathStat
-    const target = stripText(linkTarget ?? '', { keepNewlines: false }).slice(0, 200)
+    const said: unknown = JSON.parse(Buffer.from(header, 'base64').toString('utf8'))
+    const { size, mtime, mode, linkTarget: target } = pathStat.parse(said)
     const to = target ? ` (a link to ${target})` : ''
     const content = isFilled(path) ? '' : `${size} ${mtime}`
-    const changed = String(mtime).slice(0, 19).replace('T', ' ')
+    const changed = mtime.slice(0, 19).replace('T', ' ')
     return {
       told: `${path}${to}, ${size} bytes, changed ${changed}`,
       rests: `${path} ${target} ${mode} ${content}`,

@@ -2,11 +2,13 @@ import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../safety/command/surroundings/client-settings.ts'
 import type { Condition } from '../../safety/command/surroundings.ts'
+import type { RootRead } from '../../safety/command/verdict.ts'
 import type { CapabilityContext, Sight } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { whyNotPlainGit } from './git-look.ts'
 import { homeOf } from './home.ts'
 import { writableBelow, writersOf } from './root-only.ts'
+import { whyNoRootRead } from './root-read.ts'
 
 /** What an unasked run rests on besides its words. */
 export type Rests = {
@@ -15,15 +17,19 @@ export type Rests = {
   /** Where it runs, and what is set for it. */
   cwd: string
   environment: Record<string, string>
+  /** What root looks with, outside of the sandbox. */
+  rootRead: RootRead | null
 }
 
 /** Why a run may not happen unasked just now; null when everything that it rests on is so. To be asked right before it. */
 export async function whyUnmet(
-  { conditions, sees, cwd, environment }: Rests,
+  { conditions, sees, cwd, environment, rootRead }: Rests,
   confinement: Pick<Confinement, 'canShow'>,
   context: Pick<CapabilityContext, 'run'>,
 ): Promise<string | null> {
   if (!confinement.canShow(sees)) return `in its sandbox this device cannot show the ${sees.join(' and ')} as they are`
+  const why = rootRead && whyNoRootRead(rootRead)
+  if (why) return `${rootRead.argv[0]} as root: ${why}`
   for (const condition of conditions) {
     const places = condition.directories.length === 0 ? [cwd] : condition.directories.map((at) => resolve(cwd, at))
     const why = await whyOne(condition, places, environment, context)

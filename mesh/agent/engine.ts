@@ -1,5 +1,5 @@
 import { type IncomingMessage, request } from 'node:http'
-import { text as readText } from 'node:stream/consumers'
+import type { z } from 'zod'
 import { stripText } from '../../safety/strip.ts'
 import { errnoOf, Refused } from './refused.ts'
 
@@ -8,6 +8,9 @@ export type Engine = { socket: string; host: string }
 
 const standard = 'unix:///var/run/docker.sock'
 const patienceMs = 3_000
+/** An engine that says more than this of a few hundred containers is not listened to. */
+const mostBytes = 4 << 20
+const mostErrorBytes = 64 << 10
 
 /** `host` as DOCKER_HOST writes it; without it where every engine listens. */
 export function engineAt(host: string | undefined): Engine {
@@ -34,15 +37,44 @@ function notThere({ socket }: Engine, error: unknown): string {
   return `no engine answers at ${socket}`
 }
 
-/** Asks for JSON; what the engine refuses is thrown with its own words. */
+type Question = { method: 'GET' | 'POST'; path: string; body?: unknown }
+
+/** Asks for JSON of this shape; what the engine refuses is thrown with its own words, and so is what is none. */
 export async function ask<T>(
   engine: Engine,
-  method: 'GET' | 'POST',
-  path: string,
+  { method, path, body }: Question,
+  shape: z.ZodType<T>,
   signal: AbortSignal,
-  body?: unknown,
 ): Promise<T> {
-  return JSON.parse(await readText(await open(engine, method, path, signal, body))) as T
+  const text = await readUpTo(mostBytes, await open(engine, method, path, signal, body))
+  if (text === null) throw new Refused('failed', `the engine answered with more than ${mostBytes >> 20} MiB`)
+  const parsed = shape.safeParse(jsonIn(text))
+  if (parsed.success) return parsed.data
+  const at = parsed.error.issues[0]?.path.join('.')
+  throw new Refused('failed', `the engine answered what no engine answers${at ? `: ${at}` : ''}`)
+}
+
+/** Null once there is more: the rest is not taken. */
+async function readUpTo(most: number, answer: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > most) {
+      answer.destroy()
+      return null
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** Asks for a stream; the caller reads or destroys it. */
@@ -62,7 +94,7 @@ export async function open(
   }
   const status = answer.statusCode ?? 0
   if (status >= 200 && status < 300) return answer
-  const why = wordsOf(await readText(answer))
+  const why = wordsOf((await readUpTo(mostErrorBytes, answer)) ?? 'more than anybody reads')
   throw new Refused(status === 404 ? 'not_found' : status === 409 ? 'conflict' : 'failed', `the engine says: ${why}`)
 }
 

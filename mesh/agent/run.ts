@@ -8,7 +8,7 @@ import { homeOf } from './home.ts'
 import { markerName, members } from './members.ts'
 import { collect } from './output.ts'
 import { Refused } from './refused.ts'
-import { find } from './rights.ts'
+import { find, search } from './rights.ts'
 import { terminate } from './terminate.ts'
 
 export type Runner = {
@@ -27,6 +27,9 @@ export const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 const watchMs = 500
 /** Output that is under way when the program has ended; what holds the pipe for longer is no part of it. */
 const drainMs = 200
+
+/** 32 MiB in blocks of 512 bytes. */
+const largestFileBlocks = '65536'
 
 /** Limits that every shell can set; one that is already lower stays. The program then takes this process's place. */
 const limited = `ulimit -c 0 2>/dev/null
@@ -49,9 +52,9 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
     throw new Refused('not_found', `${cwd} is no directory.`)
   const confined = options.confine === 'read'
   const inner = confined ? await confinement.wrap(argv, { cwd, sees: options.sees }) : [...argv]
-  // Where the file system is not read-only, at least no file can grow.
-  const fileBlocks =
-    confined && (confinement.sandbox === 'user' || options.sees?.includes('mounts')) ? '0' : 'unlimited'
+  // Where the file system is not read-only, at least no file can grow; else what a read puts aside in memory stays small.
+  const isWritable = confinement.sandbox === 'user' || options.sees?.includes('mounts')
+  const fileBlocks = confined ? (isWritable ? '0' : largestFileBlocks) : 'unlimited'
   const setpriv = find('setpriv')
   const [program, ...rest] = [
     ...(setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []),
@@ -63,9 +66,9 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: {
-      PATH: path,
+      PATH: options.confine === 'root' ? search.join(':') : path,
       LANG: 'C.UTF-8',
-      HOME: homeOf(),
+      HOME: options.confine === 'root' ? '/root' : homeOf(),
       ...(confined ? { ...readEnvironment, ...confinement.environment } : {}),
       ...options.env,
       [markerName]: runner.marker,
@@ -85,7 +88,27 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
     const stop = (why: NonNullable<RunResult['stoppedBy']>, gently: boolean) => {
       if (stoppedBy !== null) return
       stoppedBy = why
-      stopping = terminate(pid, runner.marker, gently)
+      stopping = terminate(pid, runner.marker, gently).then((left) => {
+        // What another user's rights or the kernel keep alive is not waited for: nobody reads it any more.
+        if (left > 0) finish(null, null)
+      })
+    }
+    let isFinished = false
+    const finish = (exitCode: number | null, endSignal: string | null) => {
+      if (isFinished) return
+      isFinished = true
+      clearInterval(watch)
+      child.stdout.destroy()
+      child.stderr.destroy()
+      output.end()
+      resolve({
+        exitCode: stoppedBy === null ? exitCode : null,
+        signal: endSignal,
+        stdout: output.text('stdout'),
+        stderr: output.text('stderr'),
+        truncated: output.truncated,
+        stoppedBy,
+      })
     }
     for (const stream of ['stdout', 'stderr'] as const) {
       child[stream].on('error', () => undefined)
@@ -98,6 +121,8 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
     child.stdin.end(options.input ?? '')
     const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
     signal.addEventListener('abort', onAbort, { once: true })
+    // While the sandbox was made ready it may have come, and it comes once.
+    if (signal.aborted) onAbort()
     const watch = setInterval(() => {
       const bytes = members(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
       if (bytes > limits.memory_mib * 1_048_576) stop('memory', false)
@@ -113,17 +138,7 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
       // What a read leaves behind is nobody's; of a write only what stayed in its group, since a daemon leaves it.
       if (!confined) endGroup(pid)
       else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
-      child.stdout.destroy()
-      child.stderr.destroy()
-      output.end()
-      resolve({
-        exitCode: stoppedBy === null ? exitCode : null,
-        signal: endSignal,
-        stdout: output.text('stdout'),
-        stderr: output.text('stderr'),
-        truncated: output.truncated,
-        stoppedBy,
-      })
+      finish(exitCode, endSignal)
     })
   })
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import type { Confinement } from './confine.ts'
 import { type Hidden, shownAt } from './hidden.ts'
@@ -12,11 +13,14 @@ export function byBwrap(hidden: Hidden): Confinement | null {
     `/dev/${name}`,
     `/dev/${name}`,
   ])
+  // Half of the memory else, which no limit of a process counts. Older ones than 0.7 cannot; a file is small even there (`run.ts`).
+  const { stdout } = spawnSync(bwrap, ['--help'], { encoding: 'utf8', timeout: 5_000 })
+  const small = stdout?.includes('--size ') ? ['--size', String(32 << 20)] : []
   return {
     sandbox: 'bwrap',
     async wrap(argv, { cwd, sees = [] }) {
       return [
-        ...[bwrap, '--ro-bind', '/', '/', ...devices, '--tmpfs', '/dev/shm'],
+        ...[bwrap, '--ro-bind', '/', '/', ...devices, ...small, '--tmpfs', '/dev/shm'],
         ...covers(hidden, sees.includes('rehearsals')),
         ...['--chdir', cwd, '--unshare-user', '--unshare-pid', '--unshare-ipc'],
         ...(sees.includes('network') ? [] : ['--unshare-net']),

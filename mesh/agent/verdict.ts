@@ -1,6 +1,8 @@
+import { fileURLToPath } from 'node:url'
 import { type CommandContext, type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
+import { settingsDirectory } from '../../safety/command/surroundings.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
-import type { RunOptions, Weight } from './capability.ts'
+import type { CapabilityContext, RunOptions, Weight } from './capability.ts'
 import type { Rests } from './discharge.ts'
 
 /** A device knows no other hosts and no containers by name: whoever looked them up can vouch for them with a grant. */
@@ -9,8 +11,13 @@ const nothingKnown = { knownHosts: new Set<string>() }
 /** Where a command runs when nobody says otherwise. */
 export const defaultDirectory = '/'
 
-/** `secrets`: what belongs to the agent itself. `canLook`: not where it runs in a container, whose files nobody looks at beforehand. */
-type Here = Pick<CommandContext, 'secrets' | 'canLook'>
+/** `secrets`: what belongs to the agent itself. `canLook`: not where it runs in a container, whose files nobody looks at beforehand.
+ * `rootReads`: what the manifest lets root look with. */
+type Here = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads'>
+
+export function hereOf({ hidden, manifest }: Pick<CapabilityContext, 'hidden' | 'manifest'>): Here {
+  return { secrets: hidden, rootReads: manifest.root_reads }
+}
 
 export function argvVerdict(argv: readonly string[], cwd: string, here: Here = {}): CommandVerdict {
   return judgeArgv(argv, { ...nothingKnown, ...here, directory: cwd })
@@ -18,6 +25,15 @@ export function argvVerdict(argv: readonly string[], cwd: string, here: Here = {
 
 export function textVerdict(text: string, cwd: string, here: Here = {}): CommandVerdict {
   return judgeCommand(text, { ...nothingKnown, ...here, directory: cwd })
+}
+
+const settings = fileURLToPath(new URL('./settings', import.meta.url))
+
+/** The settings that bound what clients ask a server lie beside this code. */
+export function withSettings(environment: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(environment).map(([name, value]) => [name, value.replaceAll(settingsDirectory, settings)]),
+  )
 }
 
 let isSqlLoaded = false
@@ -55,11 +71,11 @@ export function weightOf(verdict: CommandVerdict, command: string, cwd: string |
   return { effect: 'write', reason: said, command, programs }
 }
 
-export function restsOf({ conditions, sees, environment }: CommandVerdict, cwd: string): Rests {
-  return { conditions, sees, environment, cwd }
+export function restsOf({ conditions, sees, environment, rootRead }: CommandVerdict, cwd: string): Rests {
+  return { conditions, sees, environment, rootRead, cwd }
 }
 
 /** How a proven read is run. */
 export function asRead({ environment, sees }: CommandVerdict): Pick<RunOptions, 'confine' | 'env' | 'sees'> {
-  return { confine: 'read', env: environment, sees }
+  return { confine: 'read', env: withSettings(environment), sees }
 }

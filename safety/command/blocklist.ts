@@ -40,16 +40,18 @@ type Rule = (call: Call) => string | null
 export function forbidden(words: readonly Word[], directories: readonly string[]): Forbidden | null {
   const first = words[0]
   if (!first) return null
-  const expanded = words.some((word) => !word.literal && word.text.includes('{')) ? words.flatMap(withoutBraces) : words
+  const expanded = words.some(mayHoldBraces) ? words.flatMap(withoutBraces) : words
   const written = (expanded[0] ?? first).text.replace(/^\\/, '')
   for (const name of namesOf(written, first)) {
-    const call = callOf(name, expanded, directories)
-    const token = rules.get(name)?.(call) ?? (/^mkfs\.\w+$/.test(name) ? onDisk(call) : null)
+    const rule = rules.get(name) ?? (/^mkfs\.\w+$/.test(name) ? onDisk : undefined)
+    const token = rule?.(callOf(name, expanded, directories)) ?? null
     if (token !== null)
       return { reason: `${name} ${token} is never run, whoever approves it`.replace('  ', ' '), token: token || name }
   }
   return null
 }
+
+const mayHoldBraces = ({ literal, text }: Word): boolean => !literal && text.includes('{')
 
 const withoutBraces = (word: Word): Word[] =>
   word.literal ? [word] : expandBraces(word.text).map((text) => (text === word.text ? word : { ...word, text }))

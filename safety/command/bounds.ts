@@ -1,4 +1,4 @@
-import type { Reading, Value } from './options.ts'
+import { hasOption, type Reading, type Value } from './options.ts'
 import type { Word } from './parse.ts'
 import type { Bound } from './verdict.ts'
 
@@ -55,10 +55,9 @@ export function unboundedByGrammar(
     const waits = reading.problem.missing && reading.operands.length < 2 && !piped && prompts.test(name)
     return waits ? { bound: 'interactive_repl', words: null } : null
   }
-  const named = new Set(reading.found.map((option) => option.name))
   for (const { endless } of reading.grammars) {
     if (!endless) continue
-    if (endless.unless?.some((option) => named.has(option)) && !reading.values.some(isNoBound)) continue
+    if (endless.unless?.some((option) => hasOption(reading, option)) && !reading.values.some(isNoBound)) continue
     const { when } = endless
     const hit =
       when === 'always' ||
@@ -66,9 +65,9 @@ export function unboundedByGrammar(
       (when === 'interval'
         ? reading.operands.filter((word) => /^\d+(?:\.\d+)?$/.test(word.text)).length === 1 ||
           reading.operands.some((word) => /^\d{6,}$/.test(word.text))
-        : when !== 'period' && when.some((option) => named.has(option)))
+        : when !== 'period' && when.some((option) => hasOption(reading, option)))
     if (hit)
-      return { bound: 'unbounded_stream', words: endless.instead && bounded(reading, words, enough(endless, named)) }
+      return { bound: 'unbounded_stream', words: endless.instead && bounded(reading, words, enough(endless, reading)) }
   }
   return null
 }
@@ -79,9 +78,9 @@ const isNoBound = ({ kind, word }: Value): boolean => kind === 'number' && /^\d{
 type Endless = NonNullable<Reading['grammars'][number]['endless']>
 
 /** What to drop and to put in; nothing is put in where the command already says how much it wants. */
-function enough({ enough, instead }: Endless, named: ReadonlySet<string>): NonNullable<Endless['instead']> {
+function enough({ enough, instead }: Endless, reading: Reading): NonNullable<Endless['instead']> {
   const { drop, add } = instead!
-  return { drop, add: enough?.some((option) => named.has(option)) ? [] : add }
+  return { drop, add: enough?.some((option) => hasOption(reading, option)) ? [] : add }
 }
 
 /** The words without the options that make it endless, and with those that bound it. */

@@ -40,6 +40,7 @@ export function hiddenCharacter(text: string): string | null {
 
 /** The first character outside ASCII. In a command word it is a look-alike or a blank of another width: `ｒm`, `git　status`. */
 export function foreignCharacter(word: string): string | null {
+  if (!/[^\x20-\x7e]/.test(word)) return null
   const found = /\P{ASCII}/u.exec(word)
   return found ? `U+${found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}` : null
 }

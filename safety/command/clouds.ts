@@ -1,9 +1,11 @@
+import { doctl, hcloud, inspectByList, openstack } from './clouds-by-list.ts'
+
 /**
  * Command lines of clouds that follow a naming rule of their own: the verb says whether a command looks, and a list says which of those
  * that look show a secret, an environment or a start script.
  */
 
-export type CloudName = 'aws' | 'gcloud' | 'az'
+export type CloudName = 'aws' | 'gcloud' | 'az' | 'openstack' | 'hcloud' | 'doctl'
 
 /** Why the words do more than look; null when they only look. `words` are what follows the program's name. */
 export function inspectCloud(name: CloudName, words: readonly string[]): string | null {
@@ -20,7 +22,14 @@ export function inspectCloud(name: CloudName, words: readonly string[]): string 
 
 type Rule = (words: readonly string[]) => string | null
 
-const rules: Readonly<Record<CloudName, Rule>> = { aws, gcloud, az }
+const rules: Readonly<Record<CloudName, Rule>> = {
+  aws,
+  gcloud,
+  az,
+  openstack: (words) => inspectByList(openstack, words),
+  hcloud: (words) => inspectByList(hcloud, words),
+  doctl: (words) => inspectByList(doctl, words),
+}
 
 /** Global options that may stand before the service, with a value. */
 const before =

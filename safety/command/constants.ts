@@ -4,10 +4,10 @@
  */
 export type Constants = {
   /** The values that a variable may have had, the newest last; each as its fields, of which a scalar has one. */
-  variables: Map<string, string[][]>
+  variables: ReadonlyMap<string, string[][]>
   /** Bodies of functions and texts of aliases, as they are written. */
-  functions: Map<string, string>
-  aliases: Map<string, string>
+  functions: ReadonlyMap<string, string>
+  aliases: ReadonlyMap<string, string>
   /** Arguments of the function or script that is looked into. */
   positional: readonly string[]
   /** What `$0` is. */
@@ -32,18 +32,35 @@ const given: Readonly<Record<string, string>> = {
   HOSTTYPE: 'x86_64',
 }
 
+const none: ReadonlyMap<string, string & string[][]> = new Map()
+
 export const noConstants = (): Constants => ({
-  variables: new Map(),
-  functions: new Map(),
-  aliases: new Map(),
+  variables: none,
+  functions: none,
+  aliases: none,
   positional: [],
   zero: 'bash',
 })
 
-export function remember({ variables }: Constants, name: string, fields: string[]): void {
+export function remember(constants: Constants, name: string, fields: string[]): void {
   if (fields.some((field) => field.length > longestValue)) return
-  const before = variables.get(name) ?? []
-  variables.set(name, [...before.slice(1 - mostValues), fields])
+  const before = constants.variables.get(name) ?? []
+  set(constants, 'variables', name, [...before.slice(1 - mostValues), fields])
+}
+
+export function defineWord(constants: Constants, kind: 'functions' | 'aliases', name: string, text: string): void {
+  set(constants, kind, name, text)
+}
+
+/** Most texts make nothing known: a map is made when there is something to put in. */
+function set<K extends 'variables' | 'functions' | 'aliases'>(
+  constants: Constants,
+  kind: K,
+  name: string,
+  value: string | string[][],
+): void {
+  if (constants[kind] === none) constants[kind] = new Map() as Constants[K]
+  ;(constants[kind] as Map<string, typeof value>).set(name, value)
 }
 
 /** How many ways there are to read a text with these: the largest number of values that one variable has. */

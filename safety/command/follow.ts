@@ -1,5 +1,5 @@
 import type { SyntaxNode } from 'unbash'
-import { type Constants, remember, waysToRead } from './constants.ts'
+import { type Constants, defineWord, remember, waysToRead } from './constants.ts'
 import { expandWords } from './expand.ts'
 import { outputOf, prints } from './outputs.ts'
 import type { Simple, Word } from './tree.ts'
@@ -10,8 +10,8 @@ type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
 
 /** Follows what the command makes known, and writes its words out where the shell would. */
 export function follow(node: CommandNode, made: Simple, constants: Constants): void {
-  const words = [...(node.name ? [node.name] : []), ...node.suffix.filter((part) => part.type === 'Word')]
-  if (!made.words.every(isPlain) && made.words.length > 0) {
+  if (made.words.length > 0 && !made.words.every(isPlain)) {
+    const words = [...(node.name ? [node.name] : []), ...node.suffix.filter((part) => part.type === 'Word')]
     const ways = made.words.some(({ text }) => text.includes('$')) ? waysToRead(constants) : 1
     for (let back = 0; back < ways; back += 1) made.guesses.push(expandWords(words, constants, back))
   }
@@ -45,7 +45,7 @@ function define({ words, input, guesses }: Simple, constants: Constants): void {
   } else if (name === 'alias') {
     for (const text of texts.slice(1)) {
       const equals = text.indexOf('=')
-      if (equals > 0) constants.aliases.set(text.slice(0, equals), text.slice(equals + 1))
+      if (equals > 0) defineWord(constants, 'aliases', text.slice(0, equals), text.slice(equals + 1))
     }
   }
 }

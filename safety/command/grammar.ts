@@ -14,6 +14,9 @@ export type Language =
   | 'sql:postgres'
   | 'sql:mysql'
   | 'sql:sqlite'
+  | 'sql:clickhouse'
+  | 'cql'
+  | 'mongosh'
   | 'psql'
   | 'fields:container'
   | 'fields:kubernetes'
@@ -99,6 +102,10 @@ export type Grammar = {
   refuses?: readonly string[]
   /** The same for operands alone. */
   refusesOperands?: readonly string[]
+  /** `--` begins another command. */
+  joins?: true
+  /** A regular expression that the second operand must match, where a verb follows what it is about: `gluster volume heal gv0 info`. */
+  second?: string
   /**
    * Reads whatever lies below its file operands, always or with one of these options, so that `grep -r x /etc` reads the
    * password hashes: only trees that are known to hold nothing secret, and single files. Without a file operand it is the working directory.

@@ -43,6 +43,11 @@ export const harmlessPaths: readonly Harmless[] = [
     query: 'auto json',
   },
   {
+    source: 'NATS monitoring endpoints; Elasticsearch snapshots',
+    paths: '/varz /routez /subsz /leafz /gatewayz /jsz /healthz /_snapshot /_snapshot/_all',
+    query: 'limit offset sort state pretty accounts streams consumers',
+  },
+  {
     source: 'Spring Boot Actuator',
     paths:
       '/actuator /actuator/health /actuator/health/* /actuator/health/*/* /actuator/info /actuator/metrics /actuator/metrics/* /actuator/prometheus',

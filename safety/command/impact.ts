@@ -1,4 +1,12 @@
 import type { Risk } from '../../domain/tool.ts'
+import { brokers } from './grammars/brokers.ts'
+import { controls } from './grammars/controls.ts'
+import { deployers } from './grammars/deployers.ts'
+import { disks } from './grammars/disks.ts'
+import { local } from './grammars/local.ts'
+import { platforms } from './grammars/platforms.ts'
+import { queues } from './grammars/queues.ts'
+import { versions } from './grammars/versions.ts'
 
 /**
  * What a command does to what is there, mildest first. `unknown` is a program that nobody here knows, or a text that is run as a program:
@@ -188,10 +196,17 @@ function named(names: string, classes: Classes): Record<string, Classes> {
   return Object.fromEntries(names.split(' ').map((name) => [name, classes]))
 }
 
+/** Programs whose grammar names what looks: what else they do ranges from a label to the loss of a cluster. */
+const administrators = new Set(
+  Object.keys({ ...brokers, ...controls, ...deployers, ...disks, ...local, ...platforms, ...queues, ...versions }),
+)
+
 /** What one command does by its words; `isKnown` where a grammar knows the program. Wrappers are weighed with what is inside. */
 export function impactOf(name: string, words: readonly string[], isKnown: boolean): Impact {
   const classes = byProgram.get(name) ?? (/^mkfs\./.test(name) ? all('destroy') : null)
-  if (!classes) return isKnown ? 'change' : 'unknown'
+  if (!classes) return isKnown && !administrators.has(name) ? 'change' : 'unknown'
+  if (classes[0]?.[0] === null) return classes[0][1]
   const text = words.slice(1).join(' ')
-  return classes.find(([pattern]) => pattern === null || pattern.test(text))?.[1] ?? 'change'
+  for (const entry of classes) if (entry[0] === null || entry[0].test(text)) return entry[1]
+  return 'change'
 }

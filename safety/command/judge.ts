@@ -4,6 +4,7 @@ import { noConstants } from './constants.ts'
 import { feedsOf } from './feeds.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { quote } from './quote.ts'
+import { firstOfPipe, rootReadsAt, setRootReadApart } from './root-read.ts'
 import { besideFinding, sightsOf } from './sights.ts'
 import { type Docket, type Ending, isAffordable, isInert, judgeWords, type Place, worstOf } from './simple.ts'
 import { type CommandVerdict, decide, type Finding } from './verdict.ts'
@@ -22,7 +23,7 @@ export type CommandContext = {
   secrets?: readonly string[]
   /** False where it runs in a container or guest: its files cannot be looked at beforehand, only the environment gets there. */
   canLook?: boolean
-  /** Commands that `sudo -n` may look with there, each word for word, as the device's manifest allows them. */
+  /** Commands that `sudo -n` may look with there, each word for word, as the device's manifest allows them: in `/` alone. */
   rootReads?: readonly (readonly string[])[]
 }
 
@@ -54,6 +55,7 @@ export function judgeArgv(argv: readonly string[], context: CommandContext): Com
     const words = argv.map((text): Word => ({ text, literal: true, quoting: 'bare', pattern: null }))
     if (words.length === 0 || argv[0] === '') empty(docket)
     const ending = judgeWords(words, docket, place)
+    setRootReadApart(docket)
     return close(docket, argv.join(' '), rewriteOf(ending, context))
   })
 }
@@ -66,6 +68,7 @@ const place: Place = {
   feeds: null,
   input: null,
   depth: 0,
+  asRoot: true,
   mounts: [],
   elsewhere: false,
   script: judgeScript,
@@ -83,18 +86,22 @@ function tooLong(docket: Docket): Ending {
   return { ends: true }
 }
 
+const nothing: ReadonlySet<string> = new Set()
+const noSecrets: readonly string[] = []
+
 function open(context: CommandContext, length: number): Docket {
   return {
     knownHosts: context.knownHosts,
-    knownNames: context.knownNames ?? new Set(),
-    rootReads: new Set(context.rootReads?.map((words) => JSON.stringify(words))),
+    knownNames: context.knownNames ?? nothing,
+    rootReads: context.rootReads ? rootReadsAt(context) : nothing,
+    rootRead: null,
     findings: [],
     commands: new Set(),
     environment: {},
     conditions: [],
     programs: [],
     isLost: false,
-    secrets: context.secrets ?? [],
+    secrets: context.secrets ?? noSecrets,
     canLook: context.canLook ?? true,
     needsRoot: false,
     called: [],
@@ -102,7 +109,7 @@ function open(context: CommandContext, length: number): Docket {
     work: newWork(length),
     directories: context.directory?.startsWith('/') ? [context.directory] : [],
     constants: noConstants(),
-    looked: new Set(),
+    looked: [],
     guessesLeft: mostGuesses,
   }
 }
@@ -121,8 +128,13 @@ function close(docket: Docket, text: string, rewrite: string | null): CommandVer
   const beside = besideFinding(docket.programs, sees)
   if (beside) docket.findings.push(beside)
   const ruling = decide(docket.findings)
+  // Written out: every judgement ends here, and spreading an object costs as much as reading a command.
   return {
-    ...ruling,
+    verdict: ruling.verdict,
+    effect: ruling.effect,
+    code: ruling.code,
+    reason: ruling.reason,
+    token: ruling.token,
     bound: docket.bound,
     rewrite,
     needsRoot: docket.needsRoot,
@@ -130,9 +142,16 @@ function close(docket: Docket, text: string, rewrite: string | null): CommandVer
     environment: docket.environment,
     conditions: docket.conditions,
     sees,
-    obeys: [...new Set(docket.programs.filter(({ obeys }) => obeys).map(({ name }) => name))],
+    rootRead: ruling.verdict === 'run' ? docket.rootRead : null,
+    obeys: obeyingOf(docket),
     commands: [...docket.commands],
   }
+}
+
+function obeyingOf({ programs }: Docket): string[] {
+  const names: string[] = []
+  for (const { name, obeys } of programs) if (obeys && !names.includes(name)) names.push(name)
+  return names
 }
 
 /** A bounded form is only offered when it would run as it is. */
@@ -160,6 +179,7 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
       conditions: [],
       sees: [],
       obeys: [],
+      rootRead: null,
       commands: [],
     }
   }
@@ -184,13 +204,20 @@ function judgeScript(text: string, docket: Docket, at: Place): Ending {
   if (tree.pipelines.length === 0 && tree.nested.length === 0)
     add({ code: 'EMPTY', reason: 'there is no command', token: null })
 
+  const mayLookAsRoot = docket.rootReads.size > 0
+  const first = at.asRoot && mayLookAsRoot ? firstOfPipe(text, tree) : null
   const changes: Change[] = []
   let ends = true
   let hopeless = false
   for (const pipeline of tree.pipelines) {
     for (const [index, simple] of pipeline.entries()) {
       const previous = pipeline[index - 1]
-      const ending = judgeSimple(simple, previous, docket, at)
+      const here = mayLookAsRoot ? { ...at, asRoot: first?.simple === simple } : at
+      const ending = judgeSimple(simple, previous, docket, here)
+      if (first?.simple === simple && docket.rootRead) {
+        docket.rootRead = { ...docket.rootRead, rest: first.rest }
+        setRootReadApart(docket)
+      }
       if (ending.ends) continue
       ends = false
       const change = simple.start < 0 ? null : changeFor(simple, previous, ending.text)
@@ -267,7 +294,7 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
       break
     }
     docket.guessesLeft -= 1
-    judgeWords(guess, docket, { ...here, runs: false })
+    judgeWords(guess, docket, { ...here, runs: false, asRoot: false })
   }
   judgeDefined(simple.guesses[0] ?? simple.words, docket, here)
   return judgeWords(simple.words, docket, here)
@@ -277,20 +304,21 @@ function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docke
 function judgeDefined(words: readonly Word[], docket: Docket, place: Place): void {
   const { constants, looked } = docket
   const name = words[0]?.text
-  if (name === undefined || (constants.functions.size === 0 && constants.aliases.size === 0) || looked.has(name)) return
+  if (name === undefined || (constants.functions.size === 0 && constants.aliases.size === 0) || looked.includes(name))
+    return
   const body = constants.functions.get(name)
   const alias = constants.aliases.get(name)
   if (body === undefined && alias === undefined) return
   const rest = words.slice(1).map(({ text }) => text)
   const before = constants.positional
-  looked.add(name)
+  looked.push(name)
   if (body !== undefined) {
     constants.positional = rest
     place.script(body, docket, { ...place, runs: false, depth: place.depth + 1 })
     constants.positional = before
   } else
     place.script(`${alias} ${rest.map(quote).join(' ')}`, docket, { ...place, runs: false, depth: place.depth + 1 })
-  looked.delete(name)
+  looked.pop()
 }
 
 /** To and from /dev/null, and one stream into another. */

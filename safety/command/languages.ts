@@ -1,8 +1,11 @@
 import { inspectSql } from '../sql/inspect.ts'
 import { inspectAwk } from './awk.ts'
+import { inspectClickhouse } from './clickhouse.ts'
+import { inspectCql } from './cql.ts'
 import { inspectContainerTemplate, inspectKubernetesOutput } from './fields.ts'
 import type { Language } from './grammar.ts'
 import { inspectJq } from './jq.ts'
+import { inspectMongosh } from './mongosh.ts'
 import { inspectSed } from './sed.ts'
 
 /** Why a text in a small language does more than look; null when it only looks. */
@@ -34,6 +37,9 @@ export const languages: ReadonlyMap<string, Inspect> = new Map<Language, Inspect
   ['psql', inspectPsql],
   ['sql:mysql', sql('mysql')],
   ['sql:sqlite', sql('sqlite')],
+  ['sql:clickhouse', inspectClickhouse],
+  ['cql', inspectCql],
+  ['mongosh', inspectMongosh],
   ['fields:container', inspectContainerTemplate],
   ['fields:kubernetes', inspectKubernetesOutput],
 ])

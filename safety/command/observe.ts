@@ -23,29 +23,29 @@ type Called = { name: string; words: readonly Word[]; reading: Reading | null }
 
 /**
  * Notes what a program obeys: the environment that switches it off, and the conditions that the executor makes sure of. Answers why
- * neither helps. `elsewhere`: it runs on another host or in a container, where no environment of ours goes along.
+ * neither helps, or null. `elsewhere`: it runs on another host or in a container, where no environment of ours goes along.
  */
-export function observe(called: Called, survey: Surveyed, elsewhere: boolean): Finding[] {
+export function observe(called: Called, survey: Surveyed, elsewhere: boolean): Finding | null {
   const { name } = called
   const row = rowOf(called)
-  if (!row) return [finding(name, 'obeys nobody knows what')]
+  if (!row) return finding(name, 'obeys nobody knows what')
   const isExcepted = isOneOf(called, row.except)
   const obeys = row.obeys !== undefined && !isExcepted
   survey.programs.push({ name, reach: row.reach, obeys })
   if (elsewhere && (obeys || hasEnvironment(called)))
-    return [finding(name, 'obeys what it finds there, and nobody can look at that beforehand')]
-  if (!obeys) return []
+    return finding(name, 'obeys what it finds there, and nobody can look at that beforehand')
+  if (!obeys) return null
   const asked = called.reading?.found.find((option) => row.asksWith?.includes(option.name))
-  if (asked) return [finding(`${name} ${asked.name}`, 'obeys what nobody can look at beforehand')]
+  if (asked) return finding(`${name} ${asked.name}`, 'obeys what nobody can look at beforehand')
   Object.assign(survey.environment, row.switches)
   const rules = [...(row.conditions ?? []), ...ownFiles(called, row)]
   if (rules.length > 0 && !survey.canLook)
-    return [finding(name, 'obeys what it finds there, and nobody can look at that beforehand')]
+    return finding(name, 'obeys what it finds there, and nobody can look at that beforehand')
   const directories = rules.length > 0 ? directoriesOf(called, survey) : []
   if (rules.some(isUnknown) || (directories === null && rules.some(isOfThePlace)))
-    return [finding(name, 'obeys files that are not known before it runs')]
+    return finding(name, 'obeys files that are not known before it runs')
   for (const rule of rules) survey.conditions.push({ ...rule, program: name, directories: directories ?? [] })
-  return []
+  return null
 }
 
 const finding = (name: string, why: string): Finding => ({
@@ -55,9 +55,11 @@ const finding = (name: string, why: string): Finding => ({
 })
 
 function rowOf({ name, words }: Called): Surroundings | null {
-  for (const { text } of hasNarrowerRows(name) ? words.slice(1) : []) {
-    const narrower = surroundingsOf(`${name} ${text}`)
-    if (narrower) return narrower
+  if (hasNarrowerRows(name)) {
+    for (const { text } of words.slice(1)) {
+      const narrower = surroundingsOf(`${name} ${text}`)
+      if (narrower) return narrower
+    }
   }
   return surroundingsOf(name)
 }

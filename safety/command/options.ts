@@ -22,6 +22,11 @@ export type Reading = {
   problem: { word: Word | null; why: string; missing: boolean } | null
 }
 
+/** Is this option among the words? Few options are, so looking through them is cheaper than a set. */
+export function hasOption({ found }: Reading, name: string): boolean {
+  return found.some((option) => option.name === name)
+}
+
 /** A grammar with its options and those of the levels above in one map. */
 export type Compiled = {
   grammar: Grammar
@@ -76,6 +81,7 @@ export function read(words: readonly Word[], program: Compiled, input?: string |
   while (at < words.length) {
     const word = words[at]!
     const text = word.text
+    if (text === '--' && level.grammar.joins) return fail(reading, word, 'begins another command')
     if (!ended && text === '--' && !level.grammar.keywords?.includes('--')) {
       ended = true
       at += 1
@@ -240,31 +246,37 @@ function readCloud(cloud: CloudName, words: readonly Word[], reading: Reading): 
 
 function finish(reading: Reading, level: Compiled, input: string | null | undefined): Reading {
   const { grammar } = level
-  const named = new Set(reading.found.map(({ name }) => name))
+  const isNamed = (name: string) => hasOption(reading, name)
   const answers = grammar.input !== undefined && typeof input === 'string' && new RegExp(grammar.input, 'i').test(input)
-  if (grammar.input !== undefined && input !== undefined && !answers && !named.has('-z'))
+  if (grammar.input !== undefined && input !== undefined && !answers && !isNamed('-z'))
     return fail(reading, null, 'sends what it is given')
   if (level.commands.size > 0 && !grammar.bare) return lack(reading, 'a sub-command is missing')
   for (const { requires } of reading.grammars) {
-    if (requires && !answers && !requires.some((name) => named.has(name)))
+    if (requires && !answers && !requires.some(isNamed))
       return lack(reading, `one of ${requires.join(', ')} is missing`)
   }
   for (const { requiresAll } of reading.grammars) {
-    const missing = requiresAll?.find((name) => !named.has(name))
+    const missing = requiresAll?.find((name) => !isNamed(name))
     if (missing) return lack(reading, `${missing} is missing`)
   }
-  const { first = [], rest, min = 0, unlessOption = [] } = grammar.operands ?? {}
-  const skipped = unlessOption.some((name) => named.has(name)) ? 1 : 0
+  const { first = [], rest, min = 0, unlessOption } = grammar.operands ?? noOperands
+  const skipped = unlessOption?.some(isNamed) ? 1 : 0
   for (const [index, word] of reading.operands.entries()) {
     const placed = first[index + skipped]
     const kind = placed ?? rest
     if (!kind) return fail(reading, word, 'is one operand too many')
     reading.values.push({ kind, word, repeats: placed === undefined })
   }
-  const refused = reading.values.find(({ word }) => level.refuses.some((pattern) => pattern.test(word.text)))
-  const odd = reading.operands.find(({ text }) => level.refusesOperands.some((pattern) => pattern.test(text)))
+  const refused =
+    level.refuses.length > 0
+      ? matching(
+          reading.values.map(({ word }) => word),
+          level.refuses,
+        )
+      : undefined
+  const odd = level.refusesOperands.length > 0 ? matching(reading.operands, level.refusesOperands) : undefined
   if (odd) return fail(reading, odd, 'is not a word that is known to only look')
-  if (refused) return fail(reading, refused.word, 'does more than look here, or shows what is secret')
+  if (refused) return fail(reading, refused, 'does more than look here, or shows what is secret')
   const broad = level.only.find(({ value, first }) => {
     return (
       reading.values.some(({ word }) => value.test(word.text)) &&
@@ -272,8 +284,17 @@ function finish(reading: Reading, level: Compiled, input: string | null | undefi
     )
   })
   if (broad) return fail(reading, reading.operands[0] ?? null, 'may hold secrets and is printed as a whole')
+  const second = grammar.second === undefined ? undefined : reading.operands[1]
+  if (second && !new RegExp(grammar.second!).test(second.text))
+    return fail(reading, second, 'is not a word that is known to only look')
   if (reading.operands.length + skipped < min) return lack(reading, 'an operand is missing')
   return reading
+}
+
+const noOperands: NonNullable<Grammar['operands']> = {}
+
+function matching(words: readonly Word[], patterns: readonly RegExp[]): Word | undefined {
+  return words.find(({ text }) => patterns.some((pattern) => pattern.test(text)))
 }
 
 function fail(reading: Reading, word: Word | null, why: string): Reading {

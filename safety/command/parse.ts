@@ -6,7 +6,7 @@ import {
   type SyntaxNode,
   type WordPart,
 } from 'unbash'
-import { type Constants, noConstants, remember } from './constants.ts'
+import { type Constants, defineWord, noConstants, remember } from './constants.ts'
 import { expandValue, expandWords, knownWords, printedByNode } from './expand.ts'
 import { follow, isPlain, printedBy } from './follow.ts'
 import { innerNodes, plainNodes, shapeOf } from './shapes.ts'
@@ -32,7 +32,7 @@ export function parse(source: string, constants: Constants = noConstants()): Tre
     constants,
     inherited: null,
     isFed: false,
-    rounds: new Map(),
+    rounds: null,
     unrolled: 0,
     depth: 0,
   }
@@ -116,16 +116,19 @@ const mostUnrolled = 200
 function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string, tree: Tree): boolean {
   const name = node.name.value
   // An upper-case name may be one that programs obey.
-  if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds.has(name)) return false
+  if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds?.has(name)) return false
   const values = knownWords(node.wordlist, tree.constants)
   if (!values || values.length > mostRounds || tree.unrolled > mostUnrolled) return false
+  tree.rounds ??= new Map()
+  const { rounds } = tree
   for (const value of values) {
-    tree.rounds.set(name, value)
+    rounds.set(name, value)
     remember(tree.constants, name, [value])
     inside(tree, () => visit(node.body, source, tree, false))
     tree.unrolled += 1
   }
-  tree.rounds.delete(name)
+  rounds.delete(name)
+  if (rounds.size === 0) tree.rounds = null
   return true
 }
 
@@ -138,7 +141,7 @@ function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
     tree.error ??= 'a substitution that cannot be read'
   }
   if (node.type === 'Function')
-    tree.constants.functions.set(node.name.value, source.slice(node.body.pos, node.body.end))
+    defineWord(tree.constants, 'functions', node.name.value, source.slice(node.body.pos, node.body.end))
   if (node.type === 'For' && node.wordlist) {
     for (const { text } of expandWords(node.wordlist, tree.constants, 0).slice(0, 8))
       remember(tree.constants, node.name.value, [text])
@@ -205,11 +208,13 @@ const emptySimple = (tree: Tree): Simple => ({
 
 function simple(node: CommandNode, source: string, tree: Tree): Simple {
   // A command of a loop stands for several, so it is not put in another form.
-  const isOnce = tree.rounds.size === 0
-  const made: Simple = { ...emptySimple(tree), start: isOnce ? node.pos : -1, end: node.end }
+  const isOnce = tree.rounds === null
+  const made = emptySimple(tree)
+  made.start = isOnce ? node.pos : -1
+  made.end = node.end
   if (node.name) made.words.push(word(node.name, source, tree))
-  if (tree.rounds.size > 0) tree.unrolled += 1
-  for (const part of [...node.prefix, ...node.suffix]) {
+  if (!isOnce) tree.unrolled += 1
+  for (const part of node.prefix.length > 0 ? [...node.prefix, ...node.suffix] : node.suffix) {
     switch (part.type) {
       case 'Word':
         made.words.push(sampled(part, source, tree) ?? word(part, source, tree))
@@ -301,7 +306,7 @@ function sampled(node: BashWord, source: string, tree: Tree): Word | null {
       scripts.push(part.script)
     } else {
       const name = /^\$(?:\{(\w+)\}|(\w+))$/.exec('text' in part ? part.text : '')
-      const value = name && tree.rounds.get(name[1] ?? name[2]!)
+      const value = name && tree.rounds?.get(name[1] ?? name[2]!)
       if (value === null || value === undefined || (!quoted && !/^[\w./:@%+=,-]+$/.test(value))) return false
       text += value
     }

@@ -1,6 +1,6 @@
 import { globsMeet } from './glob.ts'
 import type { Word } from './parse.ts'
-import { type PathTest, pathIndex } from './path-index.ts'
+import { type Path, type PathTest, pathIndex, pathOf } from './path-index.ts'
 import { hiddenPaths, measuredPaths } from './secret-paths.ts'
 import { diskPaths, endlessPaths, fetchingPaths, homes, openTrees, publicPaths } from './sensitive.ts'
 
@@ -82,13 +82,16 @@ function ancestors(pattern: string): string[] {
 
 /** True when the word leads to a path of the list; a word that the shell expands, when it could. */
 export function leadsTo(word: Word, list: PathList, directories: readonly string[]): boolean {
-  return leads(word, normalise(word.pattern ?? word.text, directories), list)
+  return leads(word, pathsOf(word, directories), list)
 }
 
+const pathsOf = ({ pattern, text }: Word, directories: readonly string[]): Path[] =>
+  normalise(pattern ?? text, directories).map(pathOf)
+
 /** The same for a word whose paths are worked out already. */
-function leads({ pattern }: Word, paths: readonly string[], list: PathList): boolean {
+function leads({ pattern }: Word, paths: readonly Path[], list: PathList): boolean {
   if (paths.some((path) => list.expression.test(path))) return true
-  return pattern !== null && paths.some((path) => list.meeting.some((other) => globsMeet(other, path)))
+  return pattern !== null && paths.some(({ text }) => list.meeting.some((other) => globsMeet(other, text)))
 }
 
 export const leadsToDisk = (word: Word, directories: readonly string[]): boolean => leadsTo(word, disks, directories)
@@ -127,7 +130,7 @@ export type Reading = 'measures' | 'prints' | 'prints tree'
 /** What is wrong with a path that is read in this way. */
 export function pathFinding(word: Word, directories: readonly string[], reading: Reading): PathFinding | null {
   if (word.found) return foundFinding(word, reading)
-  const paths = normalise(word.pattern ?? word.text, directories)
+  const paths = pathsOf(word, directories)
   if (paths.every((path) => open.expression.test(path))) return null
   const list = reading === 'measures' ? hidden : secrets
   if (leads(word, paths, endless)) return 'endless'
@@ -165,24 +168,25 @@ export function ownFinding(
 function foundFinding(word: Word, reading: Reading): PathFinding | null {
   if (reading === 'measures') return null
   const [root, name] = word.pattern!.split('/**')
-  if (trees.expression.test(root!))
+  if (trees.expression.test(pathOf(root!)))
     return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
   // Elsewhere a name has to say what kind of file it is, and that kind holds no secret.
   if (!name || !/[^*/]\*?\.?[\w-]+$/.test(name) || /^\/\*$/.test(name)) return 'holds secrets'
   return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }
 
-function isSecret(word: Word, paths: readonly string[], list: PathList): boolean {
-  const isKnown = (path: string) => trees.expression.test(path) || kernelTrees.expression.test(path)
+function isSecret(word: Word, paths: readonly Path[], list: PathList): boolean {
+  const isKnown = (path: Path) => trees.expression.test(path) || kernelTrees.expression.test(path)
   if (word.pattern !== null && paths.every(isKnown)) return leads(word, paths, placed)
   if (leads(word, paths, list)) return true
   return paths.some(
-    (path) => mayBeCopy.test(path) && originals(`/${path}`).some((original) => list.expression.test(original.slice(1))),
+    ({ text }) =>
+      mayBeCopy.test(text) && originals(`/${text}`).some((original) => list.expression.test(pathOf(original.slice(1)))),
   )
 }
 
 /** A tree that is known to hold nothing secret, or one file by the look of its name. */
-function isOpenTree(word: Word, paths: readonly string[]): boolean {
+function isOpenTree(word: Word, paths: readonly Path[]): boolean {
   if (leads(word, paths, above) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
   return paths.some((path) => trees.expression.test(path)) || /[^/]\.(?:[a-z][a-z0-9]{0,9})(?:\.\d+)?$/i.test(word.text)
 }

@@ -13,9 +13,15 @@ const mountFiles = /\/proc\/(?:self\/|thread-self\/|\d+\/)?mount|\/etc\/mtab/
  */
 export function sightsOf(programs: readonly Observed[], text: string): Sight[] {
   const sights: Sight[] = []
-  if (networkFiles.test(text) || programs.some(({ reach }) => reach === 'network')) sights.push('network')
-  if (mountFiles.test(text) || programs.some(({ reach }) => reach === 'mounts')) sights.push('mounts')
+  const mayName = text.includes('/proc') || text.includes('/sys/class') || text.includes('/etc/mtab')
+  if (reaches(programs, 'network') || (mayName && networkFiles.test(text))) sights.push('network')
+  if (reaches(programs, 'mounts') || (mayName && mountFiles.test(text))) sights.push('mounts')
   return sights
+}
+
+function reaches(programs: readonly Observed[], sight: Sight): boolean {
+  for (const { reach } of programs) if (reach === sight) return true
+  return false
 }
 
 /**

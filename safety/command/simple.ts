@@ -11,11 +11,12 @@ import { enter, observe, type Surveyed } from './observe.ts'
 import { compile, read } from './options.ts'
 import type { Word } from './parse.ts'
 import { quote } from './quote.ts'
+import { rootReadOf } from './root-read.ts'
 import { shell } from './shell.ts'
 import { unwrap } from './unwrap.ts'
 import type { Inner, Unwrapped } from './unwrapped.ts'
 import { valueFindings } from './values.ts'
-import type { Bound, CommandCode, Finding } from './verdict.ts'
+import type { Bound, CommandCode, Finding, RootRead } from './verdict.ts'
 import { takeSteps, tooComplex, type Work } from './work.ts'
 import type { Fed } from './xargs.ts'
 
@@ -25,6 +26,8 @@ export type Docket = Surveyed & {
   knownNames: ReadonlySet<string>
   /** Commands that `sudo -n` may look with, as JSON of their words. */
   rootReads: ReadonlySet<string>
+  /** The one of them that the text begins with. */
+  rootRead: RootRead | null
   findings: Finding[]
   commands: Set<string>
   needsRoot: boolean
@@ -36,7 +39,7 @@ export type Docket = Surveyed & {
   secrets: readonly string[]
   constants: Constants
   /** Functions and aliases that are being looked into. */
-  looked: Set<string>
+  looked: string[]
   /** How many more readings of words that are not plain are tried. */
   guessesLeft: number
 }
@@ -55,6 +58,8 @@ export type Place = {
   feeds: Fed
   input: string | null
   depth: number
+  /** Where a command may look as root: the first of a text that is one pipe. */
+  asRoot: boolean
   mounts: Unwrapped['mounts']
   /** On another host or in a container: neither our environment nor our looks get there. */
   elsewhere: boolean
@@ -105,17 +110,13 @@ export function judgeWords(words: readonly Word[], docket: Docket, place: Place)
 
 /** What the worst of these commands does. */
 export function worstOf(called: readonly (readonly Word[])[]): Impact {
-  return called.reduce<Impact>((worst, words) => {
+  let worst: Impact = 'look'
+  for (const words of called) {
     const name = baseOf(words[0]!)
-    return worse(
-      worst,
-      impactOf(
-        name,
-        words.map(({ text }) => text),
-        programs.has(name),
-      ),
-    )
-  }, 'look')
+    const texts = words.map(({ text }) => text)
+    worst = worse(worst, impactOf(name, texts, programs.has(name)))
+  }
+  return worst
 }
 
 /** Is there work left to look at this much? Once there is not, that is a finding, whether the command would run or not. */
@@ -125,7 +126,12 @@ export function isAffordable(docket: Docket, steps: number): boolean {
   return false
 }
 
-const lengthOf = (words: readonly Word[]): number => words.reduce((sum, { text }) => sum + text.length + 1, 1)
+function lengthOf(words: readonly Word[]): number {
+  let length = 1
+  for (const { text } of words) length += text.length + 1
+  return length
+}
+
 const baseOf = ({ text }: Word): string => text.slice(text.lastIndexOf('/') + 1)
 
 type Add = (code: CommandCode, word: Word | null, why: string) => void
@@ -156,10 +162,15 @@ function judgeProgram(name: string, words: readonly Word[], docket: Docket, plac
     else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`)
   }
   const { directories, knownHosts, secrets } = docket
-  docket.findings.push(...valueFindings(reading, { name, directories, knownHosts, secrets }))
-  for (const finding of docket.findings) if (finding.code === 'UNBOUNDED') docket.bound ??= 'unbounded_stream'
+  for (const finding of valueFindings(reading, { name, directories, knownHosts, secrets })) {
+    docket.findings.push(finding)
+    if (finding.code === 'UNBOUNDED') docket.bound ??= 'unbounded_stream'
+  }
   for (const { environment } of reading.grammars) Object.assign(docket.environment, environment)
-  if (!reading.problem) docket.findings.push(...observe({ name, words, reading }, docket, place.elsewhere))
+  if (!reading.problem) {
+    const found = observe({ name, words, reading }, docket, place.elsewhere)
+    if (found) docket.findings.push(found)
+  }
   return unbounded ? endless(unbounded, docket, place, add) : ends
 }
 
@@ -180,7 +191,8 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
   const name = words[0]!
   if (found.root) {
     docket.needsRoot = true
-    if (!isAllowedAsRoot(words, found, docket)) add('ROOT', name, "runs with another user's rights")
+    docket.rootRead = place.asRoot && place.runs ? rootReadOf(words, found, docket.rootReads) : null
+    if (!docket.rootRead) add('ROOT', name, "runs with another user's rights")
   } else if (found.why && !found.interactive) add('WRAPPER', found.why.word, found.why.text)
   for (const assignment of found.assignments) {
     if (!isInert(assignment.name, assignment.value)) add('ASSIGNMENT', name, `sets ${assignment.name}`)
@@ -200,15 +212,20 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
   const shown = found.inner.flatMap((inner) => (inner.kind === 'script' ? words : inner.before))
   const unknown = shown.find((word) => !word.literal)
   if (unknown) add('ARGUMENT', unknown, 'is not known before it runs')
-  for (const guess of found.guesses) judgeWords(guess, docket, { ...place, runs: false, mounts: found.mounts })
+  for (const guess of found.guesses)
+    judgeWords(guess, docket, { ...place, runs: false, asRoot: false, mounts: found.mounts })
 
   const isElsewhere = found.hosts.length > 0 || found.names.length > 0
-  if (isElsewhere && place.runs)
-    docket.findings.push(...observe({ name: baseOf(name), words, reading: null }, docket, place.elsewhere))
+  if (isElsewhere && place.runs) {
+    const why = observe({ name: baseOf(name), words, reading: null }, docket, place.elsewhere)
+    if (why) docket.findings.push(why)
+  }
 
   const inside: Place = {
     ...place,
-    elsewhere: place.elsewhere || isElsewhere || dropsEnvironment(words),
+    // As root it has another home and none of our environment.
+    elsewhere: place.elsewhere || isElsewhere || dropsEnvironment(words) || found.root,
+    asRoot: false,
     bounded: place.bounded || found.bounds,
     mounts: [...place.mounts, ...found.mounts],
     depth: place.depth + 1,
@@ -223,17 +240,6 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
 /** What was set for a program inside does not get there. */
 const dropsEnvironment = (words: readonly Word[]): boolean =>
   baseOf(words[0]!) === 'env' && words.some(({ text }) => /^-(?:[a-z0]*i[a-z0]*|-ignore-environment)?$/.test(text))
-/** `sudo -n` of a command that the manifest allows word for word: what is inside is judged as any other. */
-function isAllowedAsRoot(
-  words: readonly Word[],
-  { inner, assignments, why }: Unwrapped,
-  { rootReads }: Docket,
-): boolean {
-  const [only, another] = inner
-  if (rootReads.size === 0 || another || only?.kind !== 'argv' || why || assignments.length > 0) return false
-  const isBare = only.before.map(({ text }) => text).join(' ') === 'sudo -n' && words.every(({ literal }) => literal)
-  return isBare && rootReads.has(JSON.stringify(only.words.map(({ text }) => text)))
-}
 
 /** Each layer is somebody's intention; nobody intends this many, and the stack is finite. */
 const deepest = 40

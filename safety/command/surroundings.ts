@@ -51,6 +51,9 @@ export function hasNarrowerRows(program: string): boolean {
   return narrowed.has(program)
 }
 
+/** Stands for the directory of the executor that holds settings for clients: it knows where that is. */
+export const settingsDirectory = '{settings}'
+
 /** Set for every read, whatever it runs: nothing is shown page by page, and no program of a language loads what a user has put into their home. */
 export const readEnvironment: Readonly<Record<string, string>> = {
   PAGER: 'cat',

@@ -79,8 +79,8 @@ export type Tree = {
   inherited: string | null
   /** Inside a loop or a group that a command hands something on to. */
   isFed: boolean
-  /** Variables of the loops that are written out, with the value of this round. */
-  rounds: Map<string, string>
+  /** Variables of the loops that are written out, with the value of this round; null outside of them. */
+  rounds: Map<string, string> | null
   /** Commands inside loops, which stand in the tree once for each round. */
   unrolled: number
   /** How many groups, conditions and loops are open round what is read. */

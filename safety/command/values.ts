@@ -1,7 +1,7 @@
 import type { ValueKind } from './grammar.ts'
 import { addressOf, hostOf, isKnownHost, isMetadata } from './hosts.ts'
 import { languages } from './languages.ts'
-import type { Reading, Value } from './options.ts'
+import { hasOption, type Reading, type Value } from './options.ts'
 import type { Word } from './parse.ts'
 import { ownFinding, pathFinding } from './paths.ts'
 import { attributesOnly } from './sensitive.ts'
@@ -24,9 +24,13 @@ type Place = Given & {
 export function valueFindings(reading: Reading, place: Given): Finding[] {
   const findings: Finding[] = []
   const tree = readsTree(reading)
-  const entered = reading.values.flatMap(({ kind, word }) => (kind === 'directory' ? [word.text] : []))
-  const directories = entered.length === 0 ? place.directories : [...place.directories, ...entered]
-  const here: Place = { ...place, directories, measures: attributesOnly.has(place.name) || measures(reading) }
+  const here: Place = {
+    name: place.name,
+    knownHosts: place.knownHosts,
+    secrets: place.secrets,
+    directories: directoriesOf(reading, place),
+    measures: attributesOnly.has(place.name) || measures(reading),
+  }
   for (const value of reading.values) {
     const found = valueFinding(value, tree, here)
     if (found) findings.push(found)
@@ -38,6 +42,12 @@ export function valueFindings(reading: Reading, place: Given): Finding[] {
     findings.push(finding('SENSITIVE_PATH', 'reads everything below the working directory', null))
   }
   return findings
+}
+
+/** Where it may run, and the directories that its own words name. */
+function directoriesOf({ values }: Reading, { directories }: Given): readonly string[] {
+  const entered = values.filter(({ kind }) => kind === 'directory')
+  return entered.length === 0 ? directories : [...directories, ...entered.map(({ word }) => word.text)]
 }
 
 function measures(reading: Reading): boolean {
@@ -52,12 +62,11 @@ const isPathOf = (text: string): boolean =>
   /[^/]\.[a-z][a-z0-9]{0,9}$/i.test(text) || text.includes(':') || text.startsWith('/')
 
 function readsTree(reading: Reading): boolean {
-  const named = new Set(reading.found.map(({ name }) => name))
+  const isNamed = (option: string) => hasOption(reading, option)
   return reading.grammars.some(({ recursive }) => {
     if (recursive === undefined || recursive === true) return recursive === true
-    if ('unless' in recursive)
-      return recursive.by.some((option) => named.has(option)) || !recursive.unless.some((option) => named.has(option))
-    return recursive.some((option) => named.has(option))
+    if ('unless' in recursive) return recursive.by.some(isNamed) || !recursive.unless.some(isNamed)
+    return recursive.some(isNamed)
   })
 }
 
@@ -92,8 +101,9 @@ function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Plac
     case 'directory':
       return fetched(word, place) ?? sensitive(word, false, place)
     case 'config':
+      // What cannot be read as settings is quoted in the complaint.
       return /^\/etc\/[\w./-]+$/.test(text) && !text.includes('..')
-        ? null
+        ? sensitive(word, tree, place)
         : finding('ARGUMENT', 'is settings from a place that is not below /etc', word)
     case 'revision':
       return revisionFinding(word, tree, place)

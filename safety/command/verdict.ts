@@ -31,6 +31,9 @@ export type CommandCode =
 
 export type Bound = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
 
+/** A command that may look as root, and the rest of the pipe that reads what it prints; null where there is no rest. */
+export type RootRead = { argv: string[]; rest: string | null }
+
 export type CommandVerdict = {
   verdict: 'run' | 'ask' | 'refuse'
   effect: 'read' | 'write' | 'forbidden'
@@ -53,7 +56,9 @@ export type CommandVerdict = {
   sees: Sight[]
   /** Programs that obey more than the administrator, switched off, under conditions or not. */
   obeys: string[]
-  /** Base names of all commands in the text, nested ones included. */
+  /** What `sudo -n` runs of it outside of the sandbox, as the manifest allows; null for all other texts. */
+  rootRead: RootRead | null
+  /** Base names of all commands in the text, nested ones included; without those of `rootRead`. */
   commands: string[]
 }
 
@@ -77,16 +82,21 @@ const reading: ReadonlySet<CommandCode> = new Set([
 
 type Ruling = Pick<CommandVerdict, 'verdict' | 'effect' | 'code' | 'reason' | 'token'>
 
+const onlyLooks: Ruling = ruled('run', 'read', { code: 'READ', reason: 'every command only looks', token: null })
+
 /**
  * The strictest finding decides: one that refuses before one that asks. That a read does not end comes last, since it is only
  * told to the model, and a person must be asked about anything else first.
  */
 export function decide(findings: readonly Finding[]): Ruling {
+  if (findings.length === 0) return onlyLooks
   const refused = findings.find(({ code }) => refusing.has(code))
-  if (refused) return { verdict: 'refuse', effect: 'forbidden', ...refused }
-  const decisive = findings.find(({ code }) => code !== 'UNBOUNDED') ?? findings[0]
-  if (!decisive)
-    return { verdict: 'run', effect: 'read', code: 'READ', reason: 'every command only looks', token: null }
+  if (refused) return ruled('refuse', 'forbidden', refused)
+  const decisive = findings.find(({ code }) => code !== 'UNBOUNDED') ?? findings[0]!
   const effect = findings.every(({ code }) => reading.has(code)) ? 'read' : 'write'
-  return { verdict: 'ask', effect, ...decisive }
+  return ruled('ask', effect, decisive)
+}
+
+function ruled(verdict: Ruling['verdict'], effect: Ruling['effect'], { code, reason, token }: Finding): Ruling {
+  return { verdict, effect, code, reason, token }
 }

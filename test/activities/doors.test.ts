@@ -52,7 +52,7 @@ function crew() {
     ...sealed({ claim: context.claim, escalate: context.escalate, closing: context.closing }, silent),
     ...sealed({ endEarly: actActivities(deps).endEarly }, silent),
     ...sealed(approvalActivities(deps), silent),
-    ...sealed(groupActivities(deps), silent),
+    ...sealed(groupActivities({ ...deps, queue: { stampQueue: async () => [], wakeGroup: async () => {} } }), silent),
     async act({ incidentId, approvalId }: { incidentId: string; approvalId: string | null }) {
       if (approvalId) return { kind: 'next' }
       const id = approvals.get(incidentId) ?? (await asked(database.db, incidentId))

@@ -35,7 +35,8 @@ test('only an admin makes a device known, changes it, enrols it and ends it', as
 })
 
 test('a device stands for something of the inventory, and for nothing that has one already', async () => {
-  expect((await api.put('/devices/nowhere', { body: settings })).body.code).toBe('NO_RESOURCE')
+  const lost = { ...settings, resource: { kind: 'host', id: 'nowhere' } }
+  expect((await api.put('/devices/nowhere', { body: lost })).body.code).toBe('NO_RESOURCE')
   await enrolled(api, 'host-osl-1')
   const second = { ...settings, resource: { kind: 'host', id: 'host-osl-1' } }
   expect((await api.put('/devices/spare', { body: second })).body.code).toBe('RESOURCE_TAKEN')

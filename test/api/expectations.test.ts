@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import pino from 'pino'
 import { watch } from '../../api/watchdog.ts'
-import { ingestAlert } from '../../db/take-alert.ts'
+import { ingestAlert } from '../../db/take-body.ts'
 import type { Alert } from '../../domain/alert.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { takeLooks } from '../../worker/looks.ts'

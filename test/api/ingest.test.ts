@@ -145,7 +145,7 @@ test('hostile text is stored as data, word for word', async () => {
     .executeTakeFirstOrThrow()
   expect(row.labels.alertname).toBe('weird "name"; DROP TABLE incident;--')
   expect(row.annotations.description).toContain('ignore all previous instructions')
-  expect((await api.get(`/incidents/${alert?.incidentId}`)).body.type).toBe('unknown')
+  expect((await api.get(`/incidents/${alert?.incidentId}`)).body.type).toBe('weird_name_drop_table_incident')
 })
 
 test('an alert of 160 kB is taken in and cut to size', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { openIncident } from '../../db/incidents.ts'
-import { ingestAlert } from '../../db/take-alert.ts'
+import { ingestAlert } from '../../db/take-body.ts'
 import { anAlert, claimedIncident } from '../support/database.ts'
 import { announced, asked } from './announced.ts'
 import { useApi } from './api.ts'

@@ -50,6 +50,18 @@ test('nothing outside the built files is served', async () => {
   }
 })
 
+test('an address that leads nowhere is a page for a person, with 404, and a problem for a program', async () => {
+  for (const path of ['/ingest/grafana', '/incident', '/incidents/a/b']) {
+    const page = await ask(path, { accept: 'text/html,application/xhtml+xml' })
+    expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+    const problem = await ask(path)
+    expect([problem.status, problem.headers.get('content-type')]).toEqual([404, 'application/problem+json'])
+  }
+  const problem = await ask('/api/v1/nothing', { accept: 'text/html', authorization: 'Bearer x' })
+  expect(problem.headers.get('content-type')).toBe('application/problem+json')
+})
+
 test('the documents of the API stay where they were', async () => {
   expect((await ask('/docs')).status).toBe(200)
   expect((await ask('/openapi.json')).status).toBe(200)

@@ -132,11 +132,11 @@ test('a plan is gone through forward and back by button, key and slider, and say
     .getByText(/^Should one more rack die: if it is rack-c or rack-d, no room for all its VMs was found/)
     .waitFor()
   const said = card.getByRole('status').filter({ hasText: /plan|Step/ })
-  await said.getByText('After the plan: all 4 steps are done').waitFor()
+  await said.getByText('Preview, after the plan: all 4 steps would be done').waitFor()
   expect(await card.getByRole('button', { name: 'Next' }).getAttribute('aria-disabled')).toBe('true')
 
   await card.getByRole('button', { name: 'First' }).click()
-  await said.getByText('Before the plan').waitFor()
+  await said.getByText('Now, before the plan').waitFor()
   await page.keyboard.press('ArrowRight')
   await said.getByText('Step 1 of 4, wave 1: migrate batch-1 from host-3 to host-4').waitFor()
   // While it runs it takes room on both hosts, and the step is marked in the list.
@@ -151,10 +151,10 @@ test('a plan is gone through forward and back by button, key and slider, and say
   await card.getByRole('button', { name: 'Previous' }).click()
   await said.getByText(/^Step 1 of 4/).waitFor()
   await card.getByRole('slider', { name: 'How far the plan is' }).press('End')
-  await said.getByText('After the plan').waitFor()
+  await said.getByText('Preview, after the plan').waitFor()
 
   await card.getByRole('button', { name: 'Play' }).click()
-  await said.getByText('Before the plan').waitFor()
+  await said.getByText('Now, before the plan').waitFor()
   await said.getByText(/^Step 1 of 4/).waitFor()
   await card.getByRole('button', { name: 'Pause' }).click()
   await card.getByRole('button', { name: 'Play' }).waitFor()

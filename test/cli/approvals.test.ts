@@ -4,7 +4,7 @@ import { actionDigest } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident } from '../support/database.ts'
-import { runCli, startCli, until } from './run-cli.ts'
+import { runAtTerminal, runCli, startCli, until } from './run-cli.ts'
 import { useServedApi } from './served-api.ts'
 
 const api = useServedApi()
@@ -40,7 +40,7 @@ test('a card shows what moves where, why, the arguments and the expiry', async (
     expect(stdout).toContain(part)
   }
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
-  expect((await run('approvals list')).stdout).toContain('  execute_migration: start 1 VM and migrate 1 VM')
+  expect((await run('approvals list')).stdout).toContain(`  execute_migration: ${summary}`)
 })
 
 test('a card tells a rehearsal line by line, and what was not tried', async () => {
@@ -108,11 +108,12 @@ test('a printed token is alone on stdout, decides once, and stderr has the comma
   const { stdout, stderr } = await runCli(['approvals', 'token', id, 'approve'], {
     ...api.as('approver'),
     TEMPORAL_ADDRESS: '127.0.0.1:7999',
+    TEMPORAL_NAMESPACE: 'ops',
   })
   const token = stdout.trim()
   expect(token).toMatch(/^\S{30,}$/)
   expect(stderr.replace(/ \\\n +/g, ' ')).toContain(
-    `temporal workflow signal --address 127.0.0.1:7999 --workflow-id investigate:${incidentId}:1 --name approve --input '{"token":"${token}"}'`,
+    `temporal workflow update execute --address 127.0.0.1:7999 --namespace ops --workflow-id investigate:${incidentId}:1 --name decide --input '{"decision":"approve","token":"${token}"}'`,
   )
   expect((await api.post(`/approvals/${id}/decision`, { body: { decision: 'approve', token } })).status).toBe(200)
 })
@@ -130,4 +131,30 @@ test('a watched approval ends the watch when it is decided, and a watch of all t
   await until('the decision', () => all.said.stdout.includes(`${before} is approved`))
   all.child.kill('SIGINT')
   expect((await all.ended).stdout.match(new RegExp(`approval +${later}`, 'g'))).toHaveLength(1)
+})
+
+const atTerminal = (command: string, typed: string) => runAtTerminal(command.split(' '), api.as('approver'), typed)
+
+test('at a terminal an approval is shown before it is asked for, and only a yes decides', async () => {
+  const id = await planAsked('asked-first', { possible: true, summary: 'start 1 VM', details: { steps } })
+  const statusOf = async () => JSON.parse((await run(`approvals show ${id} --json`)).stdout).status
+  const no = await atTerminal(`approvals approve ${id}`, 'n')
+  expect(no.code).toBe(1)
+  for (const part of ['host-osl-1 is dead', 'vm-107', `Approve ${id}?`, 'Nothing was decided.']) {
+    expect(no.shown).toContain(part)
+  }
+  expect(await statusOf()).toBe('pending')
+  const yes = await atTerminal(`approvals approve ${id}`, 'yes')
+  expect([yes.code, await statusOf()]).toEqual([0, 'approved'])
+  const scripted = await pending()
+  const unasked = await atTerminal(`approvals approve ${scripted} --yes`, '')
+  expect([unasked.code, unasked.shown.includes('[y/N]')]).toEqual([0, false])
+})
+
+test('a question is given more time, and its card says what each answer leads to', async () => {
+  const id = await planAsked('extended', { possible: true, summary: 'start 1 VM', details: { steps } })
+  expect((await run(`approvals extend ${id}`)).stdout).toMatch(/^apr_\w+ can be decided until 2\d{3}-/)
+  const { stdout } = await run(`approvals show ${id}`)
+  for (const part of ['in 25 min', 'if yes', 'if no', 'if neither']) expect(stdout).toContain(part)
+  expect((await runCli(['approvals', 'extend', id], api.as('viewer'))).code).not.toBe(0)
 })

@@ -17,3 +17,13 @@ test('bash completes commands, what stands below them, and their options', async
   expect(await completed(['nightshift', 'approvals', 'approve', 'apr_1', '--ed'])).toEqual(['--edit'])
   expect(await completed(['nightshift', 'config', 'set', '--rea'])).toEqual(['--reason'])
 })
+
+test('fish is offered the same words as bash', async () => {
+  const { stdout } = await runCli(['completion', 'fish'])
+  expect(stdout).toMatch(/^complete --command nightshift /m)
+  for (const [, path, words] of (await runCli(['completion', 'bash'])).stdout.matchAll(
+    /^ +'(.*)'\) words='(.*)' ;;$/gm,
+  )) {
+    expect(stdout).toContain(`case '${path}'\n                set words ${words}\n`)
+  }
+})

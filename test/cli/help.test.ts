@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import type { Command } from 'commander'
 import { program } from '../../cli/program.ts'
@@ -28,4 +29,9 @@ test('help names every command, and the exit codes', async () => {
     expect(help.stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'))
   }
   expect(codes.stdout).toMatch(/130 +Ctrl-C/)
+})
+
+test('the version is that of the package', async () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+  expect(await runCli(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` })
 })

@@ -8,7 +8,7 @@ import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts
 import { asked } from '../api/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { harmfulIn, hostile } from './harmful.ts'
-import { emptyDir, runCli, startCli, tokenFile, until } from './run-cli.ts'
+import { emptyDir, runAtTerminal, runCli, startCli, tokenFile, until } from './run-cli.ts'
 import { useServedApi } from './served-api.ts'
 
 const api = useServedApi()
@@ -28,15 +28,27 @@ const looked = {
   },
 } as never
 
-test('a list fits eighty columns, says states in words and leaves the title readable', async () => {
-  const id = await openedIncident(api.db, {
-    title: `Replication lag on db-osl-1 ${'x'.repeat(200)}`,
-    severity: 'critical',
-  })
+test('a list fits the terminal and says states in words; into a pipe goes every cell whole, a line a row', async () => {
+  const title = `Replication lag on db-osl-1 ${'x'.repeat(200)}`
+  const id = await openedIncident(api.db, { title, severity: 'critical' })
+  const { shown } = await runAtTerminal(['incidents', 'list'], api.as('admin'))
+  for (const line of shown.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+  expect(shown).toMatch(new RegExp(`${id} +critical +open`))
+  expect(shown).toContain('  Replication lag on db-osl-1 xxx')
   const { stdout } = await run('incidents list')
-  for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
-  expect(stdout).toMatch(new RegExp(`${id} +critical +open`))
-  expect(stdout).toContain('  Replication lag on db-osl-1 xxx')
+  expect(stdout).toMatch(new RegExp(`^${id} +critical +open +\\d.* +${title}$`, 'm'))
+})
+
+test('the beginning of an id is enough where only one begins so, and all that do are named where not', async () => {
+  const one = await openedIncident(api.db, { name: 'first_of_two' })
+  await openedIncident(api.db, { name: 'second_of_two' })
+  const noted = await run(`incidents note ${one.slice(4, 26)} called_the_supplier`)
+  expect(noted.stderr).toMatch(new RegExp(`Row \\d+ of ${one}`))
+  expect((await run(`incidents show ${one.slice(0, 26)} --full`)).stdout).toContain('called_the_supplier')
+  const several = await run('incidents show inc_0')
+  expect(several.code).toBe(2)
+  expect(several.stderr).toMatch(/"inc_0" begins several ids: inc_\w{26}, inc_\w{26}/)
+  expect((await run('incidents show inc_nothing')).code).toBe(3)
 })
 
 test('a list for programs has every incident of every page, and whole', async () => {
@@ -176,4 +188,27 @@ test('a token is taken from the flag before the environment, and shows nowhere',
   })
   expect(code).toBe(0)
   expect(stdout + stderr).not.toContain(api.tokens.viewer)
+})
+
+test('an open incident says that it is queued, how many are ahead, and why', async () => {
+  const labels = { incident_type: 'queued_from_a_terminal' }
+  await openedIncident(api.db, { labels })
+  const id = await openedIncident(api.db, { labels })
+  expect((await run(`incidents show ${id}`)).stdout).toMatch(/queue +Queued, \d+ ahead: \w+/)
+})
+
+test('a pasted id of an incident, or of an approval in it, finds the incident', async () => {
+  const id = await claimedIncident(api.db)
+  const approval = await asked(api.db, id)
+  for (const q of [id, approval]) {
+    const { items } = (await api.get(`/incidents?q=${q}`)).body as unknown as { items: { id: string }[] }
+    expect(items.map((item) => item.id)).toEqual([id])
+  }
+})
+
+test('times have their zone, and --utc tells them in UTC', async () => {
+  const id = await openedIncident(api.db)
+  const env = { ...api.as('viewer'), TZ: 'America/New_York' }
+  expect((await run(`incidents show ${id}`, env)).stdout).toMatch(/created +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d -0[45]:00/)
+  expect((await run(`incidents show ${id} --utc`, env)).stdout).toMatch(/created +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/)
 })

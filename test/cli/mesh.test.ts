@@ -177,6 +177,17 @@ test('a changed device fetches its new manifest, and its agent heeds it', async 
   expect(capabilities).toEqual(['fs.read'])
 })
 
+test('what root may look with is named word for word, shown, and taken back', async () => {
+  const named = ['--root-read', '/usr/bin/ss -tlnp', '--root-read', '["/usr/bin/cat","/var/log/app log"]']
+  expect((await run('enroll', 'node-osl-1', ...named)).code).toBe(0)
+  const shown = await run('devices')
+  expect(shown.stdout).toContain('root looks on node-osl-1 with: sudo -n /usr/bin/ss -tlnp\n')
+  expect(shown.stdout).toContain("root looks on node-osl-1 with: sudo -n /usr/bin/cat '/var/log/app log'\n")
+  expect((await run('enroll', 'node-osl-1', '--root-read', '-n id')).code).toBe(2)
+  expect((await run('enroll', 'node-osl-1', '--no-root-reads')).code).toBe(0)
+  expect((await run('devices')).stdout).not.toContain('root looks')
+})
+
 test('an agent that starts with an old manifest fetches the newest by itself', async () => {
   const { device } = JSON.parse(readFileSync(join(state, 'manifest.json'), 'utf8')) as { device: string }
   const old = join(dir.path, 'old')

@@ -41,6 +41,23 @@ export function runCli(args: string[], env?: Record<string, string>, input?: str
   return startCli(args, env, input).ended
 }
 
+/** The command at a terminal of eighty columns, where somebody types this when it asks. */
+export async function runAtTerminal(args: string[], env: Record<string, string> = {}, typed = '') {
+  const line = [process.execPath, '--disable-warning=ExperimentalWarning', entry, ...args]
+  const child = spawn('script', ['--quiet', '--return', '--command', line.join(' '), '/dev/null'], {
+    env: { PATH: process.env.PATH ?? '', HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, NO_COLOR: '1', ...env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  let shown = ''
+  child.stdout.on('data', (chunk) => {
+    const wasAsked = shown.includes('[y/N]')
+    shown += chunk
+    if (!wasAsked && shown.includes('[y/N]')) child.stdin.write(`${typed}\n`)
+  })
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
+  return { code, shown: shown.replaceAll('\r\n', '\n') }
+}
+
 /** Waits for something that a process or the API does. */
 export async function until(what: string, holds: () => boolean, withinMs = 15_000): Promise<void> {
   const end = Date.now() + withinMs

@@ -45,14 +45,19 @@ test('a problem is an answer with its code, and never shows the key', async () =
   })
 })
 
-test('an error page of a proxy is a problem too', async () => {
-  server.play((response) => response.writeHead(502).end('<h1>Bad gateway</h1>'))
+test.each([502, 503, 504])('an error page of a proxy, %d, says that nobody answered', async (status) => {
+  server.play((response) => response.writeHead(status).end('<h1>Bad gateway</h1>'))
   const core = createCoreClient({ baseUrl: server.url, apiKey })
-  expect(await core.get('/api/v1/x')).toEqual({
-    ok: false,
-    status: 502,
-    problem: { title: 'HTTP 502', detail: '<h1>Bad gateway</h1>' },
-  })
+  await expect(core.get('/api/v1/x')).rejects.toMatchObject({ code: 'unavailable', retryable: true })
+})
+
+test('a core API without its database is away, and what it says of a platform is an answer', async () => {
+  const core = createCoreClient({ baseUrl: server.url, apiKey })
+  const problem = (code: string) => answerJson(503, { title: 'Not available now', detail: 'no', code })
+  server.play(problem('DATABASE_UNAVAILABLE'))
+  await expect(core.get('/api/v1/x')).rejects.toMatchObject({ code: 'unavailable' })
+  server.play(problem('PLATFORM_UNREACHABLE'))
+  expect(await core.get('/api/v1/x')).toMatchObject({ ok: false, status: 503 })
 })
 
 test.each(['/api/v1/shards/../approvals', '/api/v1/shards/%2e%2e/x', '/api/v1/a#b', 'api', '/api/v1/a b', '\\\\evil/'])(

@@ -4,7 +4,8 @@ import { append } from '../../db/append.ts'
 import { requestApproval } from '../../db/approvals/ask.ts'
 import type { Trx } from '../../db/connect.ts'
 import { claimIncident, closeIncident, incidentById } from '../../db/incidents.ts'
-import { groupState, overdueIncidents, releaseStranded, stampQueue } from '../../db/queue.ts'
+import { overdueIncidents, releaseStranded } from '../../db/overdue.ts'
+import { groupState, stampQueue } from '../../db/queue.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
 
 const database = useDatabase()
@@ -32,7 +33,7 @@ test('a crowded type starves no other: twenty are stamped in rotation', async ()
   await open('disk_pressure', 40)
   await open('replication_lag', 3)
   await open('service_down', 2)
-  await stampQueue(database.db, 3)
+  await stampQueue(database.db, 4)
   expect(await stamped()).toEqual({ disk_pressure: 15, replication_lag: 3, service_down: 2 })
 })
 

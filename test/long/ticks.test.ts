@@ -13,9 +13,10 @@ test('a hundred ticks by hand at once and a second Schedule with arguments of it
   const types = ['disk', 'host', 'rack', 'link'].map((name) => `${name}_${randomBytes(4).toString('hex')}`)
   for (const type of [...types, ...types]) await openedIncident(database.db, { labels: { incident_type: type } })
   const taskQueue = newTaskQueue()
-  const crew = scriptedGroup(database.db, async () => ({ end: 'resolved' }))
   const { client } = temporal
-  const queue = queueActivities({ db: database.db, client, taskQueue, maxConcurrent: 4, environment: {} })
+  const environment = { AGENT_MAX_CONCURRENT: '5' }
+  const queue = queueActivities({ db: database.db, client, taskQueue, environment })
+  const crew = scriptedGroup(database.db, async () => ({ end: 'resolved' }), queue)
   const second = await client.schedule.create({
     scheduleId: `second-${taskQueue}`,
     spec: { intervals: [{ every: '1 second' }] },

@@ -35,7 +35,7 @@ export async function act(world: World, incident: SimIncident, place: Place): Pr
   const ruled = rule(world, incident, place, call)
   if (ruled.kind !== 'run') return ruled
   await boundary(world)
-  return outcomeOf(await send(world, incident, place, ruled.started, false))
+  return outcomeOf(await send(world, incident, place, ruled.started, ruled.again))
 }
 
 function proposedCall(incident: SimIncident, place: Place) {
@@ -54,11 +54,13 @@ function prepareFor(world: World, incident: SimIncident, place: Place, call: Cal
   return prepare(world, call.tool, settled.arguments)
 }
 
-type Ruled = Exclude<Act, { kind: 'verify' }> | { kind: 'run'; started: Started }
+type Ruled = Exclude<Act, { kind: 'verify' }> | { kind: 'run'; started: Started; again: boolean }
 
 function rule(world: World, incident: SimIncident, place: Place, call: Call): Ruled {
   if (place.attempt !== incident.attempt) return { kind: 'fenced' }
   if (incident.status !== 'investigating' && incident.status !== 'awaiting_approval') return { kind: 'closed' }
+  const known = rowOf(incident, place, 'tool_started') as Started | undefined
+  if (known && world.without !== 'step_key') return { kind: 'run', started: known, again: true }
   const judged = incident.rows.filter(
     (row) => row.kind === 'call_judged' && row.attempt === place.attempt && row.metadata.callId === call.callId,
   ) as IncidentEvent<'call_judged'>[]
@@ -182,7 +184,7 @@ function start(world: World, incident: SimIncident, place: Place, call: Call, ru
       approvalId: ruling.code === 'APPROVED' ? (approval?.id ?? null) : null,
     },
   })
-  return { kind: 'run', started: event }
+  return { kind: 'run', started: event, again: false }
 }
 
 type Sent = { envelope: Envelope; outcome: 'done' | 'failed' | 'indeterminate'; discovered: Discovered[] }
@@ -281,7 +283,7 @@ function close(
   const status = tool === 'resolve_incident' ? 'resolved' : 'escalated'
   const key = stepKey(place, place.turn, status, place.call)
   if (incident.byKey.has(key)) return { ok: true, status: 200, data: {} }
-  if (incident.status === 'resolved' || incident.status === 'escalated') return problem(409, 'NOT_ALLOWED')
+  if (['resolved', 'escalated', 'cancelled'].includes(incident.status)) return problem(409, 'NOT_ALLOWED')
   const by = { actor: agentActor, turn: place.turn, stepKey: key, detail: status }
   if (status === 'resolved') {
     const { resolution, outcome, claims } = args as { resolution: string; outcome: 'repaired' | 'no_fault'; claims: [] }
@@ -357,7 +359,11 @@ function recordVerification(
   seen: { holds: boolean } | null,
 ) {
   const { callId: id, tool, targets } = started.metadata
-  const outcome = seen === null ? 'open' : seen.holds ? 'held' : 'not_held'
+  const hasFailed = incident.rows.some(
+    (row) => row.kind === 'tool_finished' && row.metadata.callId === id && row.metadata.outcome === 'failed',
+  )
+  // What failed does not hold, even where the state is as wished for.
+  const outcome = seen === null ? 'open' : seen.holds && !hasFailed ? 'held' : 'not_held'
   const earlier = incident.rows.filter((row) => row.kind === 'verification').length
   append(world, incident, place.attempt, {
     kind: 'verification',

@@ -50,17 +50,24 @@ export function decide(
   world: World,
   approval: SimApproval,
   decision: 'approve' | 'deny',
-  by: { person: string; token: 'own' | 'forged' },
+  by: { person: string; token: 'forged' | 'approve' | 'deny' },
 ): void {
   const incident = world.incidents.get(approval.incidentId) as SimIncident
   if (by.token === 'forged' && world.without !== 'approval') {
-    const detail = { code: 'UNKNOWN_TOKEN', door: 'signal', subject: approval.id, detail: '' }
-    append(world, incident, null, { kind: 'security_event', actor: 'system', detail: '', metadata: detail })
+    suspect(world, incident, 'UNKNOWN_TOKEN', approval.id)
+    return
+  }
+  if (by.token !== 'forged' && by.token !== decision && world.without !== 'verdict') {
+    suspect(world, incident, 'OTHER_VERDICT', approval.id)
     return
   }
   if (approval.status !== 'pending' || world.nowMs >= approval.expiresAtMs) return
+  if (world.lostRole.has(by.person)) {
+    suspect(world, incident, 'ROLE_LOST', approval.id)
+    return
+  }
   if (decision === 'approve') approval.voters.add(by.person)
-  const isFinal = decision === 'deny' || approval.voters.size >= approval.required
+  const isFinal = decision === 'deny' || countVotes(world, approval) >= approval.required
   if (isFinal) {
     approval.status = decision === 'deny' ? 'denied' : 'approved'
     approval.useByMs = world.nowMs + useWithinMs
@@ -75,6 +82,17 @@ export function decide(
       ...{ status: approval.status, actionDigest: approval.actionDigest },
     },
   })
+}
+
+export function suspect(world: World, incident: SimIncident, code: string, subject: string): void {
+  const metadata = { code, door: 'signal', subject, detail: '' }
+  append(world, incident, null, { kind: 'security_event', actor: 'system', detail: '', metadata })
+}
+
+/** Weighed at every use: the yes of a person who may no longer decide does not count. */
+function countVotes(world: World, { voters }: SimApproval): number {
+  if (world.without === 'votes') return voters.size
+  return [...voters].filter((person) => !world.lostRole.has(person)).length
 }
 
 export function expire(world: World, approval: SimApproval): void {
@@ -103,6 +121,7 @@ export function usable(world: World, incidentId: string, approvalId: string | nu
   if (approval?.incidentId !== incidentId || approval.status !== 'approved' || world.nowMs > approval.useByMs) {
     return null
   }
+  if (countVotes(world, approval) < approval.required) return null
   const { id, callId, actionDigest, stateFingerprint } = approval
   return { id, callId, actionDigest, stateFingerprint }
 }

@@ -40,6 +40,8 @@ export function judgeWithout(
     }
     case 'repetition':
       return judge(call, tools, { ...state, recent: [], diagnostics: 1 }, policy, nowMs)
+    case 'rounds':
+      return judge(call, tools, { ...state, recent: state.recent.slice(-1) }, policy, nowMs)
     case 'denial':
       return judge(call, tools, { ...state, denied: new Set() }, { ...policy, denied: [] }, nowMs)
     case 'commands':

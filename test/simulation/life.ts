@@ -7,14 +7,16 @@ import { isSecretive } from '../../safety/redact.ts'
 import { type Ports, runLoop } from '../../workflows/loop.ts'
 import type { Act, LoopEnd, Thought } from '../../workflows/outcome.ts'
 import { act, verify } from './act.ts'
-import { decide, expire, withdraw } from './approvals.ts'
-import { checkWorld, type Violation } from './invariants.ts'
+import { decide, expire, suspect, withdraw } from './approvals.ts'
+import { checkWorld, isStopWish, type Violation } from './invariants.ts'
 import { hosts, shards } from './platform.ts'
 import { type HostileMood, hostileMoods, propose } from './propose.ts'
 import { append, boundary, type Gate, Lost, type SimIncident, StaleRun, type World, worldOf } from './world.ts'
 
 export const limits = { maxTurns: 10, timeBudgetMs: 30 * 60_000 }
 export const tokenBudget = 60_000
+/** No run gets so far: rows of such turns are those of a stranger. */
+const strangeTurn = 1_000
 const turnsPerLife = 20_000
 const triesPerActivity = 60
 
@@ -40,6 +42,8 @@ export async function live(seed: number, options: LifeOptions = {}): Promise<Lif
   for (const incident of world.incidents.values()) schedule.start(() => investigate(world, incident, 1))
   schedule.start(() => people(world))
   if (!options.calm) schedule.start(() => elements(world))
+  if (!options.calm && random.chance(0.3))
+    schedule.start(() => stranger(world, random.pick([...world.incidents.values()])))
   const ended = await schedule.run(turnsPerLife)
   return { seed, world, ended, violations: checkWorld(world, ended) }
 }
@@ -58,6 +62,8 @@ function openIncident(world: World, n: number, sameType: boolean, { calm, mood }
     byKey: new Map(),
     alert: { firing: false, endedAtMs: world.nowMs - 3_600_000 },
     closings: [],
+    claimedBy: new Map(),
+    hasStopSignal: false,
     mood: mood ?? (calm || random.chance(0.3) ? 'honest' : random.pick(hostileMoods)),
   }
   if (random.chance(0.8)) world.broken.add(incident.resource.id)
@@ -83,6 +89,7 @@ async function investigate(world: World, incident: SimIncident, attempt: number)
     })
   try {
     claimed()
+    incident.claimedBy.set(attempt, runIdOf(incident, attempt))
   } catch {
     return
   }
@@ -91,6 +98,26 @@ async function investigate(world: World, incident: SimIncident, attempt: number)
     world.without === 'budgets' ? { maxTurns: 60, timeBudgetMs: 1e12 } : limits,
   )
   if (end.end === 'escalate') await retrying(world, async () => escalate(world, incident, attempt, end))
+  if (end.end === 'closed') cancel(world, incident, attempt)
+}
+
+/** Ends a run that a person asked to stop. */
+function cancel(world: World, incident: SimIncident, attempt: number): void {
+  if (incident.attempt !== attempt || !['investigating', 'awaiting_approval'].includes(incident.status)) return
+  const ending = { kind: 'cancelled' as const, actor: agentActor, detail: '', metadata: { reason: 'Cancelled' } }
+  append(world, incident, attempt, ending)
+  incident.status = 'cancelled'
+  withdraw(world, incident, null)
+  for (const [target, lease] of world.leases) if (lease.incidentId === incident.id) world.leases.delete(target)
+}
+
+/** A signal stops a run only where a person's row stands behind it; one that nobody stands behind leaves a trace. */
+function isToStop(world: World, incident: SimIncident): boolean {
+  if (!incident.hasStopSignal) return false
+  if (world.without === 'stop' || incident.rows.some(isStopWish)) return true
+  incident.hasStopSignal = false
+  suspect(world, incident, 'FORGED_CANCEL', 'unknown')
+  return false
 }
 
 function escalate(
@@ -116,7 +143,9 @@ function portsOf(world: World, incident: SimIncident, attempt: number): Ports {
   const { random, schedule } = world
   const run = { incidentId: incident.id, attempt }
   /** At least once, and now and then twice at the same time: the first try was not dead, only slow. */
-  const activity = async <T>(once: () => Promise<T>): Promise<T> => {
+  const own = runIdOf(incident, attempt)
+  const activity = async <T>(work: () => Promise<T>): Promise<T> => {
+    const once = () => guarded(world, incident, { attempt, own }, work)
     if (random.chance(world.faults)) schedule.start(() => once().then(ignore, ignore))
     return await retrying(world, once)
   }
@@ -133,11 +162,14 @@ function portsOf(world: World, incident: SimIncident, attempt: number): Ports {
       (await activity(() => verify(world, incident, { ...run, turn, call })).catch(
         fencedOr<Act>({ kind: 'failed' }),
       )) as Act,
+    async waitForModel() {
+      await schedule.turn()
+    },
     async waitForDecision(approvalId) {
       for (;;) {
         await schedule.turn()
         const approval = world.approvals.get(approvalId)
-        if (!approval || incident.attempt !== attempt) return 'interrupted'
+        if (!approval || incident.attempt !== attempt || isToStop(world, incident)) return 'interrupted'
         expire(world, approval)
         if (approval.status !== 'pending') return approval.status
       }
@@ -145,10 +177,10 @@ function portsOf(world: World, incident: SimIncident, attempt: number): Ports {
     async pause(waitMs) {
       world.nowMs += waitMs
       await schedule.turn()
-      return incident.attempt === attempt ? 'over' : 'interrupted'
+      return incident.attempt === attempt && !isToStop(world, incident) ? 'over' : 'interrupted'
     },
-    isStillWanted: async () => incident.attempt === attempt && incident.status !== 'cancelled',
-    interrupted: async () => incident.attempt !== attempt || incident.status === 'cancelled',
+    isStillWanted: async () => incident.attempt === attempt && !isToStop(world, incident),
+    interrupted: async () => incident.attempt !== attempt || isToStop(world, incident),
     breathe: async () => {},
     now: () => world.nowMs,
   }
@@ -279,7 +311,12 @@ async function people(world: World): Promise<void> {
     if (random.chance(0.1)) decide(world, approval, 'approve', { person: 'mallory', token: 'forged' })
     if (random.chance(0.25)) {
       const decision = random.chance(0.6) ? 'approve' : 'deny'
-      decide(world, approval, decision, { person: random.pick(['anna', 'ben']), token: 'own' })
+      const person = random.pick(['anna', 'ben'])
+      world.meant.push({ approvalId: approval.id, person, decision })
+      // Who reads the signal on its way is faster than its person.
+      if (random.chance(0.1)) {
+        decide(world, approval, decision === 'approve' ? 'deny' : 'approve', { person, token: decision })
+      } else decide(world, approval, decision, { person, token: decision })
     }
     if (random.chance(0.02)) world.nowMs = approval.expiresAtMs + random.int(100) - 50
   }
@@ -292,9 +329,55 @@ async function elements(world: World): Promise<void> {
     await world.schedule.turn()
     if (random.chance(0.02)) world.drift += 1
     if (random.chance(0.002)) world.nowMs += 46 * 60_000
+    if (random.chance(0.006)) world.lostRole.set(random.pick(['anna', 'ben']), world.nowMs)
+    if (random.chance(0.004)) askToStop(world, random.pick([...world.incidents.values()]))
     if (random.chance(0.03)) flap(world, random.pick([...world.incidents.values()]))
     if (random.chance(world.faults / 50)) watchdog(world, random.pick([...world.incidents.values()]))
   }
+}
+
+/** A signal that asks a run to stop: of a person, whose wish is a row, or of somebody who can write to Temporal. */
+function askToStop(world: World, incident: SimIncident): void {
+  if (!['investigating', 'awaiting_approval'].includes(incident.status)) return
+  incident.hasStopSignal = true
+  if (world.random.chance(0.5)) return
+  append(world, incident, null, {
+    kind: 'commented',
+    actor: 'user:anna',
+    detail: '',
+    metadata: { action: 'cancel_requested', text: 'not now', confidence: null },
+  })
+}
+
+/** Starts a workflow under the name of a run and calls activities at turns that no run reached. */
+async function stranger(world: World, incident: SimIncident): Promise<void> {
+  const { random, schedule } = world
+  while (isBusy(world)) {
+    await schedule.turn()
+    if (!random.chance(0.05)) continue
+    const { attempt } = incident
+    const run = { incidentId: incident.id, attempt, turn: strangeTurn + random.int(3) }
+    const own = `${runIdOf(incident, attempt)} again`
+    const thought = await guarded(world, incident, { attempt, own }, () => think(world, incident, run)).catch(ignore)
+    if (thought?.kind !== 'calls') continue
+    const place = { ...run, call: 0, approvalId: null }
+    await guarded(world, incident, { attempt, own }, () => act(world, incident, place)).catch(ignore)
+  }
+}
+
+const runIdOf = (incident: SimIncident, attempt: number) => `run ${incident.id} ${attempt}`
+
+/** What every activity begins with: the execution that asks has to be the one that claimed the attempt. */
+async function guarded<T>(
+  world: World,
+  incident: SimIncident,
+  { attempt, own }: { attempt: number; own: string },
+  once: () => Promise<T>,
+): Promise<T> {
+  const isOwn = incident.claimedBy.get(attempt) === own
+  if (isOwn || world.without === 'claim') return await once()
+  suspect(world, incident, 'FORGED_RUN', own)
+  throw new StaleRun()
 }
 
 /** Its sender says that the alert ended, or raises it again. */

@@ -118,7 +118,7 @@ function prepared(
   return { ok: true as const, preparation: { targets, identity, stateFingerprint, dryRun } }
 }
 
-/** Does a write once per key, and only what a row announced, as the core API promises (design section 11). */
+/** Does a write once per key, and only what a row announced, as the core API promises. */
 export function execute(
   world: World,
   incident: SimIncident,

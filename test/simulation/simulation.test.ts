@@ -43,7 +43,7 @@ test('an honest model that is left in peace is never refused, corrected or asked
   expect([...ends].sort()).toEqual(['escalated', 'resolved'])
 })
 
-/** Each invariant of the design's safety chapter, and what must notice when its gate is gone. */
+/** Each invariant, and what must notice when its gate is gone. */
 describe('the invariants notice a gate that is switched off', () => {
   test.each<[string, Gate, string]>([
     ['discovery before action', 'discovery', '9.1'],
@@ -57,6 +57,11 @@ describe('the invariants notice a gate that is switched off', () => {
     ['one writer per target', 'leases', '9.8'],
     ['what fires is not over', 'alerts', '9.9'],
     ['authority is a row', 'approval', 'I3'],
+    ['a token does one verdict', 'verdict', 'I3'],
+    ['votes are weighed when they are used', 'votes', 'I3'],
+    ['a run holds its claim', 'claim', '9.10'],
+    ['a person stops a run', 'stop', '9.11'],
+    ['no round of calls twice', 'rounds', '9.4'],
     ['every step happens once', 'step_key', 'I2'],
   ])('%s', async (_title, without, invariant) => {
     for (let seed = 0; seed < 3_000; seed += 1) {

@@ -19,6 +19,11 @@ export type Gate =
   | 'approval'
   | 'step_key'
   | 'alerts'
+  | 'verdict'
+  | 'votes'
+  | 'claim'
+  | 'stop'
+  | 'rounds'
 
 export type SimIncident = {
   id: string
@@ -33,6 +38,10 @@ export type SimIncident = {
   alert: { firing: boolean; endedAtMs: number }
   /** What the alert did at the moment of each closing by the agent. */
   closings: { seq: number; alertFired: boolean; quietMs: number }[]
+  /** The run that claimed each attempt, as Temporal calls it. */
+  claimedBy: Map<number, string>
+  /** A signal says that it is to stop; only a row says who wants that. */
+  hasStopSignal: boolean
 }
 
 export type SimApproval = {
@@ -80,6 +89,10 @@ export type World = {
   reads: { incidentId: string; attempt: number; keys: string[]; step: number }[]
   /** Command texts that really ran inside something, and how they came to. */
   executed: { incidentId: string; command: string; as: 'read' | 'write' }[]
+  /** What each person meant to say about an approval, as they know it themselves. */
+  meant: { approvalId: string; person: string; decision: 'approve' | 'deny' }[]
+  /** People who may no longer approve, and since when. */
+  lostRole: Map<string, number>
   /** Bumped by whatever changes the platform from outside: what a dry run saw is then stale. */
   drift: number
   broken: Set<string>
@@ -107,6 +120,8 @@ export function worldOf(seed: number, without: Gate | null, faults: number): Wor
     effects: new Map(),
     reads: [],
     executed: [],
+    meant: [],
+    lostRole: new Map(),
     drift: 0,
     broken: new Set<string>(),
     canary: `hunter2-${seed.toString(36)}-x9`,

@@ -9,6 +9,7 @@ import type { PartEvent } from '../../start/parts.ts'
 import { groupMembers, identityOf } from '../../start/process-table.ts'
 import { readRunFile } from '../../start/run-file.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { eventually } from '../support/eventually.ts'
 import { freshDatabase, temporalAddress } from '../support/servers.ts'
 
 const rootDir = join(import.meta.dirname, '..', '..')
@@ -40,11 +41,10 @@ afterEach(async () => {
   directory.remove()
 })
 
-async function start(env = given, own: Partial<typeof entries> = {}) {
+async function start(env = given, own: Partial<typeof entries> = {}, lab = true) {
   const events: PartEvent[] = []
-  const running = await startEverything({ rootDir, stateDir, env, entries: { ...entries, ...own } }, (event) =>
-    events.push(event),
-  )
+  const options = { rootDir, stateDir, env, entries: { ...entries, ...own }, restartDelaysMs: [20, 40], lab }
+  const running = await startEverything(options, (event) => events.push(event))
   toStop.push(running.stop)
   return { ...running, events }
 }
@@ -81,7 +81,7 @@ async function startElsewhere(env = given): Promise<{ starter: ChildProcess; url
 
 test('a start brings every part up and tells each where the others are', async () => {
   const { run, events } = await start({ ...given, LLM_API_KEY: 'of the user', QUEUE_INTERVAL_SECONDS: '5' })
-  expect(ready(events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'Page', 'Worker'])
+  expect(ready(events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'Worker'])
   const lab = await environmentOf(run.labUrl!)
   const api = await environmentOf(run.url)
   expect(lab).toMatchObject({
@@ -130,6 +130,14 @@ test('what the environment names is not started', async () => {
   expect(Object.keys(listed())).toEqual(['worker'])
 })
 
+test('without the lab there is no platform and no rule table, and without a model the agent is off', async () => {
+  const { events, run } = await start(given, {}, false)
+  expect(ready(events).sort()).toEqual(['API', 'Database', 'Worker'])
+  const api = await environmentOf(run.url)
+  expect(api).not.toHaveProperty('PLATFORM_URL')
+  expect([run.labUrl, api.AGENT_ENABLED]).toEqual([null, 'false'])
+})
+
 test('a wrong setting stops the start with one message that lists all of them', async () => {
   const env = { ...given, QUEUE_INTERVAL_SECONDS: 'often', LOG_LEVEL: 'loud' }
   await expect(start(env)).rejects.toThrow(/QUEUE_INTERVAL_SECONDS[\s\S]*LOG_LEVEL/)
@@ -156,11 +164,38 @@ test('when a part does not start, the others are stopped and its log is told', a
   await start()
 })
 
-test('a part that ends by itself is told', async () => {
-  const { events } = await start()
-  process.kill(listed().worker!, 'SIGKILL')
-  while (!events.some((event) => event.kind === 'exited')) await new Promise((resolve) => setTimeout(resolve, 10))
-  expect(events.at(-1)).toMatchObject({ kind: 'exited', part: 'Worker', exit: { code: 137 } })
+test('a part that ends by itself is started again at its port', async () => {
+  const { events, run } = await start()
+  const before = listed().worker!
+  process.kill(before, 'SIGKILL')
+  await eventually('the worker to run again', async () => events.some(({ kind }) => kind === 'restarted'))
+  expect(events.slice(-2)).toMatchObject([
+    { kind: 'exited', part: 'Worker', exit: { code: 137 }, restartInMs: 20 },
+    { kind: 'restarted', part: 'Worker' },
+  ])
+  expect(listed().worker).not.toBe(before)
+  const address = events.flatMap((event) => (event.kind === 'ready' && event.part === 'Worker' ? [event.result] : []))
+  expect(await environmentOf(address[0]!)).toMatchObject({ DATABASE_URL: run.databaseUrl })
+})
+
+test('a part that ends again and again stays down after some tries, and that is reported with its log', async () => {
+  const { events } = await start({ ...given, SOON_GONE: '300' })
+  const hasGivenUp = () => events.some((event) => event.kind === 'exited' && event.restartInMs === null)
+  await eventually('the start to give the worker up', async () => hasGivenUp())
+  const exits = events.flatMap((event) => (event.kind === 'exited' ? [event.restartInMs] : []))
+  expect(exits).toEqual([20, 40, null])
+  expect(Object.keys(listed()).sort()).toEqual(['api', 'lab', 'model'])
+})
+
+test("a stranger's process that took a part's port is not taken for it: the part gets another port", async () => {
+  const marker = join(directory.path, 'taken')
+  const { run, events } = await start({ ...given, TAKEN_ONCE: marker })
+  const [pid, port] = readFileSync(marker, 'utf8').split(' ').map(Number) as [number, number]
+  toStop.push(async () => void process.kill(pid, 'SIGKILL'))
+  const places = events.flatMap((event) => (event.kind === 'ready' ? [event.result] : []))
+  expect(places).not.toContain(`http://127.0.0.1:${port}`)
+  expect(events.findLast((event) => event.kind === 'ready' && event.part === 'Worker')).toBeDefined()
+  expect((await environmentOf(run.url)).PORT).toBe(new URL(run.url).port)
 })
 
 test('Ctrl-C stops everything that was started and leaves nothing behind', async () => {
@@ -209,16 +244,7 @@ test('a killed start leaves nothing behind after the next start', async () => {
 test('with nothing given, PostgreSQL and Temporal are started too, and Ctrl-C during the start stops them', async () => {
   const { DATABASE_URL: _, TEMPORAL_ADDRESS: __, ...nothing } = given
   const first = await startElsewhere(nothing)
-  expect(ready(first.events).sort()).toEqual([
-    'API',
-    'Database',
-    'Lab',
-    'Model',
-    'Page',
-    'PostgreSQL',
-    'Temporal',
-    'Worker',
-  ])
+  expect(ready(first.events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'PostgreSQL', 'Temporal', 'Worker'])
   const run = readRunFile(stateDir)
   expect(await environmentOf(first.url)).toMatchObject({
     DATABASE_URL: run?.databaseUrl,

@@ -46,7 +46,7 @@ test('a process that ends while starting is told with the last lines of its log'
 test('a process that does not become ready is told with what it answered', async () => {
   const port = await freePort()
   const child = await start('stubborn', { PORT: String(port) })
-  await expect(waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, 5_000)).rejects.toThrow(
+  await expect(waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, { timeoutMs: 5_000 })).rejects.toThrow(
     `was not ready within 5 s at http://127.0.0.1:${port}/readyz: it answered 503 {"database":"down"}`,
   )
 })
@@ -54,7 +54,7 @@ test('a process that does not become ready is told with what it answered', async
 test('a process that ignores the request to stop is killed after its grace', async () => {
   const port = await freePort()
   const child = await start('stubborn', { PORT: String(port) })
-  await waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, 600).catch(() => undefined)
+  await waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, { timeoutMs: 600 }).catch(() => undefined)
   await child.stop(300)
   expect((await child.exited).code).toBe(128 + 9)
 })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals'
 import { sql } from 'kysely'
 import { connect, type Db } from '../../db/connect.ts'
 import { claimIncident } from '../../db/incidents.ts'
-import { ingestAlert } from '../../db/take-alert.ts'
+import { ingestAlert } from '../../db/take-body.ts'
 import type { Alert } from '../../domain/alert.ts'
 import { freshDatabase } from './servers.ts'
 

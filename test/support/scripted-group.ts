@@ -1,5 +1,5 @@
 import { activityInfo } from '@temporalio/activity'
-import { groupActivities } from '../../activities/queue.ts'
+import { groupActivities, type QueueActivities } from '../../activities/queue.ts'
 import type { Closing } from '../../db/closing.ts'
 import type { Db } from '../../db/connect.ts'
 import { claimIncident, closeIncident, setWaiting } from '../../db/incidents.ts'
@@ -15,14 +15,18 @@ export type Investigated = { incidentId: string; role: 'leader' | 'follower'; hi
  * The real group activities over a real database, and investigations that only do what a test says, in the rows a real one
  * would change. `order` tells who was claimed when, `mostAtOnce` how many the rows ever called investigating.
  */
-export function scriptedGroup(db: Db, course: (run: Investigated) => Promise<Course>) {
+export function scriptedGroup(
+  db: Db,
+  course: (run: Investigated) => Promise<Course>,
+  queue: Pick<QueueActivities, 'stampQueue' | 'wakeGroup'> = { stampQueue: async () => [], wakeGroup: async () => {} },
+) {
   const order: Investigated[] = []
   const courses = new Map<string, Course>()
   const crew = {
     order,
     mostAtOnce: 0,
     activities: {
-      ...groupActivities({ db, environment: {} }),
+      ...groupActivities({ db, environment: {}, queue }),
       async claim(input: { incidentId: string; attempt: number; role: 'leader' | 'follower'; groupId: string }) {
         const workflowId = activityInfo().workflowExecution?.workflowId as string
         const claimed = await db

@@ -27,6 +27,10 @@ export async function scriptedModel(
 ): Promise<ScriptedModel> {
   const requests: ChatRequest[] = []
   const server = createServer(async (request, response) => {
+    if (!request.url?.endsWith('/chat/completions')) {
+      response.statusCode = 404
+      return response.end()
+    }
     const asked = JSON.parse(await textOf(request)) as ChatRequest
     requests.push(asked)
     const line = await script(requests.length, asked)

@@ -1,13 +1,14 @@
 import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import type { InvestigationInput } from '../../workflows/investigate.ts'
 import type { DecideAnswer, DecideMessage, Heard } from '../../workflows/messages.ts'
-import type { Act, DecisionStatus, EscalationCode, Interruption, Thought } from '../../workflows/outcome.ts'
+import type { Act, DecisionStatus, EscalationCode, Interruption, Thought, Waited } from '../../workflows/outcome.ts'
 
 /** What the activities of one run answer: a list is answered one by one, a function is asked. */
 export type RunScript = {
   claim?: (input: InvestigationInput) => Promise<{ type: string; severity: string; target: string } | null>
   assembleContext?: () => Promise<{ maxTurns: number; timeBudgetMs: number }>
   think?: Thought[] | ((turn: number) => Promise<Thought>)
+  awaitSlot?: () => Promise<Waited>
   act?: Act[] | ((place: { turn: number; call: number; approvalId: string | null }) => Promise<Act>)
   verify?: () => Promise<Act>
   readDecision?: DecisionStatus[] | (() => Promise<{ status: DecisionStatus; remainingMs: number }>)
@@ -44,6 +45,10 @@ export function scriptedRun(script: RunScript = {}) {
       did.push(`think ${turn}`)
       if (typeof script.think === 'function') return await script.think(turn)
       return next(script.think ?? [], { kind: 'closed' })
+    },
+    async awaitSlot() {
+      did.push('await slot')
+      return script.awaitSlot ? await script.awaitSlot() : { kind: 'ready' as const }
     },
     async act(place: { turn: number; call: number; approvalId: string | null }) {
       const { turn, call, approvalId } = place

@@ -5,11 +5,14 @@ import { type Api, createApi } from '../../api/app.ts'
 import { connect, type Db } from '../../db/connect.ts'
 import { eventsOf, verifyChain } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
-import { ingestAlert } from '../../db/take-alert.ts'
+import { proposalById } from '../../db/proposals.ts'
+import { ingestAlert } from '../../db/take-body.ts'
 import { createToken, ensureOperator } from '../../db/tokens.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
+import type { PlacementProblem } from '../../domain/placement.ts'
 import { migrateTo, migrateToLatest } from '../../migrations/migrate.ts'
+import { planDigest, stateFingerprint } from '../../placement/digest.ts'
 import { fold } from '../../safety/fold.ts'
 import { replay } from '../../safety/replay.ts'
 import { toolFacts } from '../../tools/registry.ts'
@@ -101,6 +104,17 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
       const { differences } = replay(await eventsOf(db, id), toolFacts, resource)
       const elsewhere = differences.filter(({ tool }) => !['resolve_incident', 'escalate_incident'].includes(tool))
       expect(elsewhere).toEqual([])
+    }
+  })
+
+  test('every stored plan can be read, and what an approval of it binds is computed as it was', async () => {
+    const plans = fixture.rows.proposal as { id: string; state_fingerprint: string; plan_digest: string }[]
+    expect(plans.length).toBeGreaterThan(0)
+    for (const { id, state_fingerprint, plan_digest } of plans) {
+      expect(await ask(`/placement/proposals/${id}`)).toMatchObject({ id, planDigest: plan_digest })
+      const { proposal, problem } = (await proposalById(db, id)) ?? {}
+      expect(planDigest(proposal?.steps ?? [])).toBe(plan_digest)
+      expect(stateFingerprint(problem as PlacementProblem)).toBe(state_fingerprint)
     }
   })
 

@@ -1,11 +1,13 @@
 import { expect, test } from '@jest/globals'
-import { ScheduleOverlapPolicy } from '@temporalio/client'
+import { Client, type Connection, ScheduleOverlapPolicy } from '@temporalio/client'
 import { contextActivities } from '../../activities/context.ts'
 import { groupActivities, queueActivities } from '../../activities/queue.ts'
+import { createApi } from '../../api/app.ts'
 import { temporalRuns } from '../../api/runs.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { ensureSchedule, keepSchedule, scheduleId } from '../../worker/schedule.ts'
+import { ensureSearchAttributes } from '../../worker/search-attributes.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
 import { scriptedRun } from '../support/scripted-run.ts'
 import { eventually, useTemporal } from '../support/temporal.ts'
@@ -62,10 +64,8 @@ test('with the agent off nothing is taken up, although somebody lets the Schedul
   const deps = { db: database.db, environment: {}, isEnabled: false }
   const { claim } = contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' })
   const { client } = temporal
-  const queue = {
-    ...queueActivities({ ...deps, client, taskQueue: 'none', maxConcurrent: 3 }),
-    ...groupActivities(deps),
-  }
+  const given = queueActivities({ ...deps, client, taskQueue: 'none' })
+  const queue = { ...given, ...groupActivities({ ...deps, queue: given }) }
   // It was queued before the agent was switched off.
   await database.owner.updateTable('incident').set({ groupId: 'grp_test' }).where('id', '=', incidentId).execute()
   await temporal.working({ ...scriptedRun().activities, ...queue, claim } as never, async (taskQueue) => {
@@ -89,4 +89,27 @@ test('with the agent off nothing is taken up, although somebody lets the Schedul
     })
   })
   expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'open', attempt: 0, groupId: 'grp_test' })
+})
+
+test('search attributes that are missing are seen by readiness, and registered again by the worker', async () => {
+  const { connection } = temporal.client
+  const namespace = `test-${Date.now()}`
+  await connection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
+  })
+  const runs = temporalRuns(new Client({ connection, namespace }), silent)
+  const { app } = createApi({ db: database.db, runs })
+  const queue = async () =>
+    ((await (await app.request('/readyz')).json()) as { checks: { queue: unknown } }).checks.queue
+  await eventually('the namespace to be known', async () => (await runs.queue?.(5_000)) !== null)
+  expect(await queue()).toMatchObject({
+    status: 'failed',
+    detail: expect.stringMatching(/Schedule, search attribute IncidentType, .* a worker makes them again/),
+  })
+  const registered = () => ensureSearchAttributes(connection as Connection, namespace)
+  expect(await registered()).toEqual(['IncidentType', 'Severity', 'Target', 'Role', 'Status'])
+  await eventually('nothing to be missing', async () => (await registered()).length === 0)
+  await ensureSchedule(new Client({ connection, namespace }), options)
+  await eventually('readiness to be well', async () => ((await queue()) as { status: string }).status === 'ok')
 })

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
+import { queueActivities } from '../../activities/queue.ts'
+import { incidentById } from '../../db/incidents.ts'
 import { stampQueue } from '../../db/queue.ts'
 import { wake } from '../../workflows/messages.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
@@ -203,7 +205,7 @@ test('a group that was terminated is started again by the next tick, and nothing
   expect(crew.order.filter((run) => run.role === 'leader')).toHaveLength(1)
 })
 
-test('an investigation that was terminated before it began is started again', async () => {
+test('an investigation that was terminated before it began is started again, under a number of its own', async () => {
   const { type, taskQueue, incidents, tick } = await queued(1)
   const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved' }))
   const workflowId = `investigate:${incidents[0]}:1`
@@ -213,6 +215,8 @@ test('an investigation that was terminated before it began is started again', as
     args: [],
   })
   await elsewhere.terminate('an operator')
-  await temporal.working(crew.activities, async () => (await tick()).result(), taskQueue)
+  const { freeAttempt } = queueActivities({ db: database.db, client: temporal.client, taskQueue, environment: {} })
+  await temporal.working({ ...crew.activities, freeAttempt }, async () => (await tick()).result(), taskQueue)
   expect(await statuses(type)).toEqual(['resolved'])
+  expect(await incidentById(database.db, incidents[0] ?? '')).toMatchObject({ attempt: 2 })
 })

@@ -60,6 +60,12 @@ const oneApproval = (): RunScript => ({
   act: [ask('apr_1', 7 * 24 * hourMs), { kind: 'verify' }],
 })
 
+/** What a run reads that looks at its expiry: pending still, for a person gave it more time, and then approved. */
+function extendedThenApproved(): RunScript['readDecision'] {
+  const statuses: DecisionStatus[] = ['pending']
+  return async () => ({ status: statuses.shift() ?? 'approved', remainingMs: 300 })
+}
+
 const parked = (run: Run) =>
   eventually('the run to wait', async () => (await run.describe()).searchAttributes.Status?.[0] === 'awaiting_approval')
 
@@ -125,6 +131,23 @@ describe('a decision', () => {
     })
     expect(did.slice(2)).toEqual([
       'think 1',
+      'act 1.0',
+      'read apr_1',
+      'read apr_1',
+      'act 1.0 with apr_1',
+      'verify 1.0',
+      'think 2',
+      'closing',
+    ])
+  })
+
+  test('that comes after the first expiry counts when a person gave it more time: the timer follows the row', async () => {
+    const { did } = await played({
+      ...oneApproval(),
+      act: [ask('apr_1', 300), { kind: 'verify' }],
+      readDecision: extendedThenApproved(),
+    })
+    expect(did.slice(3)).toEqual([
       'act 1.0',
       'read apr_1',
       'read apr_1',

@@ -26,6 +26,10 @@ function played(script: Script) {
       did.push(`think ${turn}`)
       return next(script.thoughts, calls('get_shard'))
     },
+    waitForModel: async (turn, ahead) => {
+      clockMs += 3_600_000
+      did.push(`wait ${turn} behind ${ahead}`)
+    },
     act: async (turn, call, tool, approvalId) => {
       did.push(`act ${turn}.${call} ${tool}${approvalId ? ` with ${approvalId}` : ''}`)
       return next(script.acts, { kind: 'next' })
@@ -65,6 +69,17 @@ describe('an investigation', () => {
     expect(did.slice(1)).toEqual([
       ...['act 1.0 resolve_incident', 'pause 100000', 'act 1.0 resolve_incident', 'pause 100000'],
       'act 1.0 resolve_incident',
+    ])
+  })
+
+  test('an hour in the line for the model costs neither a turn nor any of the time budget', async () => {
+    const waiting = (ahead: number): Thought => ({ kind: 'waiting', ahead })
+    const script = { thoughts: [waiting(3), waiting(1), calls('get_shard'), { kind: 'closed' } as const] }
+    const { end: how, did } = await end(script, { maxTurns: 2, timeBudgetMs: 1_000 })
+    expect(how).toEqual({ end: 'closed' })
+    expect(did).toEqual([
+      ...['think 1', 'wait 1 behind 3', 'think 1', 'wait 1 behind 1'],
+      ...['think 1', 'act 1.0 get_shard', 'think 2'],
     ])
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { WorkflowHandle } from '@temporalio/client'
-import { RetryLater, sealed } from '../../activities/failure.ts'
+import { GiveUp, RetryLater, sealed } from '../../activities/failure.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { decided } from '../../workflows/messages.ts'
 import { ask, calls, hourMs, investigation, type RunScript, scriptedRun } from '../support/scripted-run.ts'
@@ -96,9 +96,19 @@ describe('what keeps failing', () => {
     throw new RetryLater('DATABASE_UNAVAILABLE')
   }
 
-  test('context that cannot be had three times ends in an escalation', async () => {
-    const { did } = await played({ assembleContext: away })
-    expect(did).toEqual(['claim', 'context', 'context', 'context', 'escalate CONTEXT_FAILED', 'closing'])
+  test('context that cannot be had for ten minutes ends in an escalation, and not sooner', async () => {
+    const { did, tookMs } = await played({ assembleContext: away })
+    expect(did.slice(-2)).toEqual(['escalate CONTEXT_FAILED', 'closing'])
+    expect(tookMs / 60_000).toBeGreaterThan(10)
+    expect(tookMs / 60_000).toBeLessThan(12)
+  })
+
+  test('context that no retry can bring ends in an escalation at once', async () => {
+    const broken = async (): Promise<never> => {
+      throw new GiveUp('CONTEXT_BROKEN')
+    }
+    const { did } = await played({ assembleContext: broken })
+    expect(did).toEqual(['claim', 'context', 'escalate CONTEXT_FAILED', 'closing'])
   })
 
   test('context that can be had at the third attempt is enough', async () => {

@@ -19,12 +19,10 @@ beforeEach(async () => {
 /** The whole queue with real activities; only the investigations follow a script. */
 function queue(course: (run: Investigated) => Promise<Course>) {
   const taskQueue = newTaskQueue()
-  const crew = scriptedGroup(database.db, course)
   const { client } = temporal
-  const activities = {
-    ...crew.activities,
-    ...queueActivities({ db: database.db, client, taskQueue, maxConcurrent: 3, environment: {} }),
-  }
+  const given = queueActivities({ db: database.db, client, taskQueue, environment: {} })
+  const crew = scriptedGroup(database.db, course, given)
+  const activities = { ...crew.activities, ...given }
   const tick = async () =>
     await client.workflow.execute<typeof ProcessIncidentQueue>('ProcessIncidentQueue', {
       taskQueue,
@@ -69,6 +67,69 @@ test('two ticks at once start one group per type and each incident once', async 
   expect(crew.order.filter((run) => run.role === 'leader')).toHaveLength(2)
   expect(new Set(crew.order.map((run) => run.incidentId)).size).toBe(4)
   expect(crew.order).toHaveLength(4)
+})
+
+test('while storms of warnings hold every slot they may, a critical incident of a new type is claimed at once', async () => {
+  const [disk, host] = types()
+  const [lag, oom] = types()
+  for (const type of [disk, host, lag]) for (let n = 0; n < 4; n += 1) await opened(type)
+  const work = Promise.withResolvers<void>()
+  const { crew, tick, working, ended } = queue(async () => {
+    await work.promise
+    return { end: 'resolved' }
+  })
+  await working(async () => {
+    await tick()
+    await eventually('two leaders to be at work', async () => crew.order.length === 2)
+    const critical = await openedIncident(database.db, { labels: { incident_type: oom }, severity: 'critical' })
+    await tick()
+    await eventually('the critical one to be claimed', async () => crew.order.at(-1)?.incidentId === critical)
+    work.resolve()
+    await eventually('all to have been claimed', async () => crew.order.length === 13)
+    await Promise.all([disk, host, lag, oom].map(ended))
+  })
+})
+
+test('a run that ends gives its slot to the next type at once: no tick has to come', async () => {
+  const [disk, host] = types()
+  const [lag] = types()
+  for (const type of [disk, host, lag]) await opened(type)
+  const ends = new Map<string, PromiseWithResolvers<void>>()
+  const { crew, tick, working, ended } = queue(async ({ incidentId }) => {
+    ends.set(incidentId, Promise.withResolvers<void>())
+    await ends.get(incidentId)?.promise
+    return { end: 'escalated' }
+  })
+  await working(async () => {
+    await tick()
+    await eventually('two leaders to be at work', async () => ends.size === 2)
+    ends.get(crew.order[0]?.incidentId ?? '')?.resolve()
+    await eventually('the third type to be at work', async () => ends.size === 3)
+    for (const end of ends.values()) end.resolve()
+    await Promise.all([disk, host, lag].map(ended))
+  })
+})
+
+test('a critical incident does not wait for a leader that is a warning; the warnings of its type do', async () => {
+  const [disk] = types()
+  await opened(disk)
+  const work = Promise.withResolvers<void>()
+  const { crew, tick, working, ended } = queue(async () => {
+    await work.promise
+    return { end: 'resolved' }
+  })
+  await working(async () => {
+    await tick()
+    await eventually('the leader to be at work', async () => crew.order.length === 1)
+    await opened(disk)
+    const critical = await openedIncident(database.db, { labels: { incident_type: disk }, severity: 'critical' })
+    await tick()
+    await eventually('the critical one to be claimed', async () => crew.order.length === 2)
+    expect(crew.order[1]).toMatchObject({ incidentId: critical, role: 'follower' })
+    work.resolve()
+    await ended(disk)
+  })
+  expect(crew.order).toHaveLength(3)
 })
 
 test('a paused agent takes up nothing, and everything when it goes on', async () => {

@@ -29,7 +29,8 @@ export function Expected() {
   const now = useNow()
   const marks = useQuery({ queryKey: key, queryFn: ({ signal }) => ask<Page<Mark>>('/expectations', { signal }) })
   useLive(({ kind }) => void (kind === 'noted' && queryClient.invalidateQueries({ queryKey: key })))
-  if (marks.error) return <Failed error={marks.error} again={() => void marks.refetch()} />
+  if (marks.error)
+    return <Failed error={marks.error} isKept={marks.data !== undefined} again={() => void marks.refetch()} />
   const items = (marks.data?.items ?? []).filter(({ inForce, until }) => inForce && Date.parse(until) > now)
   if (items.length === 0) return null
   const refused = missing(session, 'manage_incident')

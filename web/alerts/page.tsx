@@ -70,7 +70,9 @@ export function AlertsPage() {
           ))}
         </fieldset>
       </search>
-      {alerts.error && <Failed error={alerts.error} again={() => void alerts.refetch()} />}
+      {alerts.error && (
+        <Failed error={alerts.error} isKept={alerts.data !== undefined} again={() => void alerts.refetch()} />
+      )}
       {alerts.isPending && <Loading what="alerts" />}
       {alerts.data && (
         <div className="sheet">

@@ -18,7 +18,9 @@ export function ApprovalPage({ id }: { id: string }) {
         <Link href="/approvals">← Approvals</Link>
       </p>
       {!approval.data && <Heading title="Approval" />}
-      {approval.error && <Failed error={approval.error} again={() => void approval.refetch()} />}
+      {approval.error && (
+        <Failed error={approval.error} isKept={approval.data !== undefined} again={() => void approval.refetch()} />
+      )}
       {approval.data && <ApprovalCard approval={approval.data} />}
     </>
   )

@@ -1,35 +1,28 @@
-import { useRef, useState } from 'react'
+import { useState } from 'react'
 import type { ApprovalDetail, GrantWish } from '../../domain/approval.ts'
 import { inertText } from '../inert.tsx'
 import { Grant } from './grant.tsx'
 import { mustType } from './must-type.ts'
 import { SecondPress } from './second-press.tsx'
 
-/** Two presses in two places; a standing grant, where it may be given, is asked for before the first. */
+/** The second of two presses: the first is in the bar. A standing grant, where it may be given, is asked for before the first. */
 export function Approve({
   approval,
   disabled,
+  armed,
+  onBack,
   onApprove,
 }: {
   approval: ApprovalDetail
   disabled: boolean
+  /** The first press was done. */
+  armed: boolean
+  onBack(): void
   onApprove(grant: GrantWish | null): void
 }) {
-  const [armed, setArmed] = useState(false)
   const [grant, setGrant] = useState<GrantWish | null>(null)
-  const opener = useRef<HTMLButtonElement>(null)
-  const back = () => {
-    setArmed(false)
-    requestAnimationFrame(() => opener.current?.focus())
-  }
   return (
-    <form
-      className="stack"
-      onSubmit={(event) => {
-        event.preventDefault()
-        setArmed(true)
-      }}
-    >
+    <form className="stack" onSubmit={(event) => event.preventDefault()}>
       <Grant refused={approval.grantRefused} disabled={disabled || armed} wish={grant} onWish={setGrant} />
       {armed ? (
         <SecondPress
@@ -37,7 +30,7 @@ export function Approve({
           mustType={mustType(approval)}
           disabled={disabled}
           onYes={() => onApprove(grant)}
-          onBack={back}
+          onBack={onBack}
         >
           <strong>Really: {inertText(approval.dryRun.summary)}?</strong> It is done at once, with your name on it
           {approval.required - approval.approvals > 1 ? ', as soon as another person approves too' : ''}.
@@ -50,14 +43,7 @@ export function Approve({
           )}
         </SecondPress>
       ) : (
-        <>
-          <p className="soft">Nothing happens yet: you are asked once more.</p>
-          <div>
-            <button type="submit" ref={opener} disabled={disabled}>
-              Approve…
-            </button>
-          </div>
-        </>
+        <p className="soft">With “Approve…” below nothing happens yet: you are asked once more.</p>
       )}
     </form>
   )

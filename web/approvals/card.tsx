@@ -3,13 +3,13 @@ import { toldRehearsal } from '../../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../../domain/told-verification.ts'
 import { Heading } from '../heading.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
-import { useNow } from '../now.ts'
 import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
 import { StaysDownOf } from '../plan/stays-down.tsx'
 import { Link } from '../router.tsx'
-import { clock, moment } from '../time.ts'
+import { moment } from '../time.ts'
 import { ApprovalMark, RiskMark } from '../words.tsx'
 import { changes } from './changes.ts'
+import { ConsequencesOf } from './consequences.tsx'
 import { Decide } from './decide.tsx'
 import { Changes } from './edit.tsx'
 import { Evidence } from './evidence.tsx'
@@ -52,7 +52,9 @@ export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
         )}
       </p>
 
-      <StaysDownOf details={dryRun.details} />
+      <ConsequencesOf approval={approval} />
+
+      {approval.status === 'pending' && <StaysDownOf details={dryRun.details} />}
 
       <Replaced approval={approval} />
 
@@ -85,6 +87,8 @@ export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
 
       <section className="stack tight">
         <h2>Dry run</h2>
+        <PreviewOf approval={approval} />
+        {approval.status !== 'pending' && <StaysDownOf details={dryRun.details} />}
         {dryRun.possible ? (
           <>
             <p className="wraps">
@@ -146,29 +150,25 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
   )
 }
 
-function Expiry({ approval }: { approval: Approval }) {
-  const now = useNow()
-  const left = Date.parse(approval.expiresAt) - now
-  if (approval.status !== 'pending') {
-    return (
-      <p className="soft">
-        Asked {moment(approval.requestedAt)}
-        {approval.useBy && `, to be used by ${moment(approval.useBy)}`}
-      </p>
-    )
-  }
+/** Which time the dry run speaks of: never a preview that reads as what happened. */
+function PreviewOf({ approval: { status, requestedAt } }: { approval: Approval }) {
+  const when = `made ${moment(requestedAt)}`
+  if (status === 'consumed') return <p className="soft">The preview, {when}. The incident shows what was done.</p>
+  if (status === 'pending' || status === 'approved')
+    return <p className="soft">A preview, {when}: what would happen. Nothing is done yet.</p>
   return (
-    <p className="row">
-      {left > 0 ? (
-        <>
-          <strong className="countdown">{clock(left)}</strong> left to decide
-        </>
-      ) : (
-        <strong>The time to decide is over.</strong>
-      )}
-      <span className="soft">
-        until {moment(approval.expiresAt)}; then it counts as no and the incident is handed to people
-      </span>
+    <p className="soft">
+      The preview, {when}: what would have happened. <strong>None of it was done.</strong>
+    </p>
+  )
+}
+
+function Expiry({ approval }: { approval: Approval }) {
+  if (approval.status === 'pending') return null
+  return (
+    <p className="soft">
+      Asked {moment(approval.requestedAt)}
+      {approval.useBy && `, to be used by ${moment(approval.useBy)}`}
     </p>
   )
 }

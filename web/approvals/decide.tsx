@@ -1,12 +1,14 @@
 import { useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, Decision } from '../../domain/approval.ts'
 import { ApiProblem, ask } from '../api.ts'
+import { forgetDrafts } from '../draft.ts'
 import { inertText } from '../inert.tsx'
 import { useKeys } from '../keys.ts'
 import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
 import { missing, useSession } from '../session.ts'
 import { Approve } from './approve.tsx'
+import { DecisionBar } from './decision-bar.tsx'
 import { Deny } from './deny.tsx'
 import { Edit } from './edit.tsx'
 import { pendingKey } from './pending.ts'
@@ -17,11 +19,12 @@ export function Decide({ approval }: { approval: ApprovalDetail }) {
   const now = useNow()
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<string | null>(null)
+  const [armed, setArmed] = useState(false)
   const approveArea = useRef<HTMLHeadingElement>(null)
   const denyArea = useRef<HTMLHeadingElement>(null)
   useKeys({
     a: () => approveArea.current?.focus(),
-    d: () => (document.querySelector<HTMLInputElement>('input[name="denial"]') ?? denyArea.current)?.focus(),
+    d: () => toDeny(denyArea.current),
   })
   const isOver = Date.parse(approval.expiresAt) <= now
   if (approval.status !== 'pending' || isOver) return error && <TooLate text={error} />
@@ -35,6 +38,7 @@ export function Decide({ approval }: { approval: ApprovalDetail }) {
         body: { decision },
       })
       await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, ...more } })
+      forgetDrafts(approval.id)
       // The button that was pressed is gone: whoever uses a keyboard goes on at the top of the card.
       document.querySelector('h1')?.focus()
     } catch (failure) {
@@ -55,7 +59,7 @@ export function Decide({ approval }: { approval: ApprovalDetail }) {
         <h2 id="deny-title" ref={denyArea} tabIndex={-1}>
           Deny
         </h2>
-        <Deny disabled={busy || refused !== null} onDeny={(denial) => void decide('deny', denial)} />
+        <Deny id={approval.id} disabled={busy || refused !== null} onDeny={(denial) => void decide('deny', denial)} />
       </section>
       <section aria-labelledby="edit-title">
         <h2 id="edit-title">Edit</h2>
@@ -72,11 +76,35 @@ export function Decide({ approval }: { approval: ApprovalDetail }) {
         <Approve
           approval={approval}
           disabled={busy || refused !== null}
+          armed={armed}
+          onBack={() => {
+            setArmed(false)
+            requestAnimationFrame(() => approveArea.current?.focus())
+          }}
           onApprove={(grant) => void decide('approve', { grant })}
         />
       </section>
+      <DecisionBar
+        approval={approval}
+        refused={refused}
+        isArmed={busy || armed}
+        onDeny={() => toDeny(denyArea.current)}
+        onApprove={() => isComplete(approveArea.current) && setArmed(true)}
+      />
     </div>
   )
+}
+
+/** To the first thing that a denial takes; never to a button that does it. */
+function toDeny(otherwise: HTMLElement | null): void {
+  const field = document.querySelector<HTMLInputElement>('input[name="denial"]:not(:disabled)') ?? otherwise
+  field?.focus()
+  field?.scrollIntoView({ block: 'center' })
+}
+
+/** Is what stands above the first press filled in as it must be? The browser says what is wrong. */
+function isComplete(heading: HTMLElement | null): boolean {
+  return heading?.parentElement?.querySelector('form')?.reportValidity() ?? true
 }
 
 function TooLate({ text }: { text: string }) {

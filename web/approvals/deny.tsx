@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from 'react'
 import type { DenialCategory } from '../../domain/approval.ts'
+import { useDraft } from '../draft.ts'
 
 const categories: Record<DenialCategory, string> = {
   wrong_target: 'wrong target',
@@ -12,9 +13,9 @@ const categories: Record<DenialCategory, string> = {
 export type Denial = { category: DenialCategory; reason: string }
 
 /** A denial says why: the agent reads it, and the same action is not asked again in the group. */
-export function Deny({ disabled, onDeny }: { disabled: boolean; onDeny(denial: Denial): void }) {
+export function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; onDeny(denial: Denial): void }) {
   const [kind, setKind] = useState<DenialCategory | null>(null)
-  const [text, setText] = useState('')
+  const [text, setText] = useDraft(`denial of ${id}`)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!kind) return

@@ -1,5 +1,6 @@
 import { useRef, useState } from 'react'
 import type { ApprovalDetail } from '../../domain/approval.ts'
+import { useDraft } from '../draft.ts'
 import { Inert } from '../inert.tsx'
 import { ReasonField } from '../reason-field.tsx'
 import { type Change, changes } from './changes.ts'
@@ -21,7 +22,7 @@ export function Edit({
   const [open, setOpen] = useState(false)
   const [armed, setArmed] = useState(false)
   const [text, setText] = useState(() => JSON.stringify(approval.arguments, null, 2))
-  const [reason, setReason] = useState('')
+  const [reason, setReason] = useDraft(`edit of ${approval.id}`)
   const opener = useRef<HTMLButtonElement>(null)
   const read = argumentsIn(text)
   const made = read.ok ? changes(approval.arguments, read.value) : []

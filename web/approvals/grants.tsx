@@ -20,7 +20,8 @@ export function Grants() {
     queryKey: grantsKey,
     queryFn: ({ signal }) => ask<Page<StandingGrant>>('/grants', { signal }),
   })
-  if (grants.error) return <Failed error={grants.error} again={() => void grants.refetch()} />
+  if (grants.error)
+    return <Failed error={grants.error} isKept={grants.data !== undefined} again={() => void grants.refetch()} />
   const items = grants.data?.items ?? []
   if (items.length === 0) return null
   const refused = missing(session, 'decide')

@@ -28,8 +28,19 @@ export function SecondPress({
   const told = useRef<HTMLParagraphElement>(null)
   useEffect(() => {
     told.current?.focus()
-    const timer = setTimeout(() => setReady(true), deliberateMs)
-    return () => clearTimeout(timer)
+    told.current?.closest('fieldset')?.scrollIntoView({ block: 'nearest' })
+    // The second click of a double click, wherever it lands, must not take the focus off what is about to be done.
+    const stay = (event: MouseEvent) => event.preventDefault()
+    const letGo = () => document.removeEventListener('mousedown', stay, true)
+    document.addEventListener('mousedown', stay, true)
+    const timer = setTimeout(() => {
+      letGo()
+      setReady(true)
+    }, deliberateMs)
+    return () => {
+      letGo()
+      clearTimeout(timer)
+    }
   }, [])
   const isRight = mustType === null || typed.trim() === mustType
   return (

@@ -53,7 +53,7 @@ function Entries() {
   return (
     <>
       <Filters place={place} key={place.search.toString()} />
-      {audit.error && <Failed error={audit.error} again={again} />}
+      {audit.error && <Failed error={audit.error} isKept={audit.data !== undefined} again={again} />}
       {audit.isPending && <Loading what="the audit" />}
       {audit.data && (
         <div className="sheet">

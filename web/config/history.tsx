@@ -35,7 +35,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
   return (
     <section className="stack tight" aria-label="History">
       <h2>History</h2>
-      {failed && <Failed error={failed.error} again={() => void failed.refetch()} />}
+      {failed && <Failed error={failed.error} isKept={failed.data !== undefined} again={() => void failed.refetch()} />}
       {changes.length === 0 ? (
         <p className="soft">Never changed.</p>
       ) : (

@@ -24,7 +24,9 @@ export function DevicesPage() {
       <header>
         <Heading title="Devices" />
       </header>
-      {devices.error && <Failed error={devices.error} again={() => void devices.refetch()} />}
+      {devices.error && (
+        <Failed error={devices.error} isKept={devices.data !== undefined} again={() => void devices.refetch()} />
+      )}
       {devices.isPending && <Loading what="devices" />}
       {devices.data?.items.length === 0 && (
         <Nothing title="No machine has an agent yet.">
@@ -76,6 +78,10 @@ function OneDevice({ device }: { device: Shown }) {
         </dd>
         <dt>Manifest until</dt>
         <dd>{manifestExpiresAt ? moment(manifestExpiresAt) : 'none yet'}</dd>
+        <dt>Root looks with</dt>
+        <dd className="wraps">
+          {device.terms.root_reads?.length ? <Commands commands={device.terms.root_reads} /> : 'nothing unasked'}
+        </dd>
         <dt>Tools</dt>
         <dd className="wraps">{tools.join(', ') || 'none'}</dd>
       </dl>
@@ -96,6 +102,24 @@ function OneDevice({ device }: { device: Shown }) {
         {isOpen && <LastCalls id={device.id} />}
       </details>
     </section>
+  )
+}
+
+/** Words between spaces; one that holds more than a plain word does stands in quotation marks. */
+function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
+  const written = commands.map((words) =>
+    words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' '),
+  )
+  return (
+    <ul>
+      {written.map((command) => (
+        <li key={command}>
+          <code>
+            <Inert text={command} />
+          </code>
+        </li>
+      ))}
+    </ul>
   )
 }
 
@@ -120,7 +144,8 @@ function LastCalls({ id }: { id: string }) {
     queryKey: ['device-calls', id],
     queryFn: ({ signal }) => ask<Page<DeviceCall>>(`/devices/${encodeURIComponent(id)}/calls?limit=20`, { signal }),
   })
-  if (calls.error) return <Failed error={calls.error} again={() => void calls.refetch()} />
+  if (calls.error)
+    return <Failed error={calls.error} isKept={calls.data !== undefined} again={() => void calls.refetch()} />
   if (!calls.data) return <Loading what="calls" />
   if (calls.data.items.length === 0) return <p>Nothing was asked of it yet.</p>
   return (

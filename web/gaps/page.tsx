@@ -43,7 +43,7 @@ export function GapsPage() {
           ))}
         </fieldset>
       </search>
-      {gaps.error && <Failed error={gaps.error} again={() => void gaps.refetch()} />}
+      {gaps.error && <Failed error={gaps.error} isKept={gaps.data !== undefined} again={() => void gaps.refetch()} />}
       {gaps.isPending && <Loading what="capability gaps" />}
       {gaps.data && (
         <div className="sheet">

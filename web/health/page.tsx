@@ -54,7 +54,9 @@ export function HealthPage() {
       <header>
         <Heading title="Health" />
       </header>
-      {status.error && <Failed error={status.error} again={() => void status.refetch()} />}
+      {status.error && (
+        <Failed error={status.error} isKept={status.data !== undefined} again={() => void status.refetch()} />
+      )}
       {status.isPending && <Loading what="the health of the parts" />}
       {status.data && <Parts status={status.data} />}
     </>

@@ -2,6 +2,7 @@ import type { ReactNode } from 'react'
 import type { Incident } from '../../domain/incident.ts'
 import { ask } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
+import { forgetDrafts } from '../draft.ts'
 import { queryClient } from '../query-client.ts'
 
 /** A button for something that is done to this incident, with the dialog that asks what it takes. */
@@ -24,6 +25,7 @@ export function ActionDialog({
 }) {
   const run = async () => {
     await ask(`/incidents/${incident.id}/${path}`, { method: 'POST', body: body?.() })
+    forgetDrafts(incident.id)
     for (const key of ['incident', 'surroundings', 'events']) {
       void queryClient.invalidateQueries({ queryKey: [key, incident.id] })
     }

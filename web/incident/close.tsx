@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import type { EscalationCategory, Incident, ResolveOutcome } from '../../domain/incident.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
+import { useDraft } from '../draft.ts'
 import { isoOf, UntilField } from '../until-field.tsx'
 import { ActionDialog, Choice, Words } from './action-dialog.tsx'
 
@@ -11,7 +12,7 @@ const outcomes: Exclude<ResolveOutcome, 'expected'>[] = ['repaired', 'self_resol
 /** A person says what it was: nothing is chosen for them. */
 export function Resolve({ incident, refused }: Props) {
   const [outcome, setOutcome] = useState<ResolveOutcome | null>(null)
-  const [text, setText] = useState('')
+  const [text, setText] = useDraft(`resolution of ${incident.id}`)
   const words = (incident.type === 'question' ? (['answered', ...outcomes] as const) : outcomes).map(
     (each) => [each, outcomeWords[each]] as const,
   )
@@ -39,8 +40,8 @@ export function Resolve({ incident, refused }: Props) {
 }
 
 export function Escalate({ incident, refused }: Props) {
-  const [text, setText] = useState('')
-  const [next, setNext] = useState('')
+  const [text, setText] = useDraft(`escalation of ${incident.id}`)
+  const [next, setNext] = useDraft(`next step of ${incident.id}`)
   const [category, setCategory] = useState<EscalationCategory | ''>('')
   const body = () => ({
     reason: text.trim(),
@@ -74,7 +75,7 @@ export function Escalate({ incident, refused }: Props) {
 }
 
 export function Cancel({ incident, refused }: Props) {
-  const [text, setText] = useState('')
+  const [text, setText] = useDraft(`cancellation of ${incident.id}`)
   const [until, setUntil] = useState('')
   const iso = isoOf(until)
   return (

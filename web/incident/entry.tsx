@@ -2,20 +2,21 @@ import { memo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { Exact, Inert } from '../inert.tsx'
 import { Sign } from '../kinds.tsx'
+import { Markdown } from '../markdown.tsx'
 import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
 import { Link } from '../router.tsx'
-import { moment, offset, timeOfDay } from '../time.ts'
+import { bothMoments, offset, timeOfDay } from '../time.ts'
 import { asideOf } from './aside.ts'
 import { Claims } from './claims.tsx'
 import { signOf } from './sign-of.ts'
 
-type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean }
+type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean; sameAs?: number | null }
 
 /** More than this is folded: a row is a line until one wants to know. */
 const foldedAt = 280
 
 /** A row never changes: of a thousand only the new one is drawn. */
-export const Entry = memo(function Entry({ event, start, isTarget, raw }: Props) {
+export const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs = null }: Props) {
   const [open, setOpen] = useState(isTarget)
   const { shape, tone, word } = signOf(event)
   const text = textOf(event)
@@ -27,7 +28,7 @@ export const Entry = memo(function Entry({ event, start, isTarget, raw }: Props)
       <a className="seq" href={`#e-${event.seq}`} title={`Link to row ${event.seq}`}>
         {event.seq}
       </a>
-      <time dateTime={event.at} title={moment(event.at)}>
+      <time dateTime={event.at} title={bothMoments(event.at)}>
         {timeOfDay(event.at)}
         <span className="soft"> {offset(Date.parse(event.at) - start)}</span>
       </time>
@@ -41,9 +42,19 @@ export const Entry = memo(function Entry({ event, start, isTarget, raw }: Props)
         ) : (
           <>
             <div className="line">
-              <p className="wraps lines">
-                <Inert text={folded} />
-              </p>
+              {sameAs !== null && !open ? (
+                <p className="soft">
+                  The same text as <a href={`#e-${sameAs}`}>row {sameAs}</a>
+                </p>
+              ) : isWritten(event) ? (
+                <div className="stack tight">
+                  <Markdown text={folded} />
+                </div>
+              ) : (
+                <p className="wraps lines">
+                  <Inert text={folded} />
+                </p>
+              )}
               <p className="aside soft small">
                 <Inert text={[event.actor.replace(/^(agent|system):.*/, '$1'), ...aside].join(' · ')} />
                 {event.kind === 'approval_requested' && (
@@ -69,8 +80,13 @@ export const Entry = memo(function Entry({ event, start, isTarget, raw }: Props)
   )
 })
 
+/** Did a model write its text? Then it may hold Markdown. */
+function isWritten({ kind, actor }: IncidentEvent): boolean {
+  return ['model_answered', 'resolved', 'escalated', 'commented'].includes(kind) && actor.startsWith('agent:')
+}
+
 /** The row's sentence; of a model's turn what it wrote. */
-function textOf(event: IncidentEvent): string {
+export function textOf(event: IncidentEvent): string {
   if (event.kind === 'model_answered') return event.metadata.final?.text || event.metadata.content || event.detail
   if (event.kind === 'call_judged') return `${event.detail}${event.metadata.hint ? ` ${event.metadata.hint}` : ''}`
   return event.detail

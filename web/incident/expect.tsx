@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import type { Incident } from '../../domain/incident.ts'
+import { useDraft } from '../draft.ts'
 import { inertText } from '../inert.tsx'
 import { isoOf, UntilField } from '../until-field.tsx'
 import { ActionDialog, Choice, Words } from './action-dialog.tsx'
@@ -25,7 +26,7 @@ export function Expect({
   ]
   const [chosen, setSubject] = useState<Subject | null>(null)
   const [until, setUntil] = useState('')
-  const [reason, setReason] = useState('')
+  const [reason, setReason] = useDraft(`expectation of ${incident.id}`)
   const subject = chosen ?? subjects[0]?.[0] ?? 'type'
   return (
     <ActionDialog

@@ -2,10 +2,11 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { Inert } from '../inert.tsx'
+import { Markdown } from '../markdown.tsx'
 import { useNow } from '../now.ts'
 import { Link } from '../router.tsx'
 import { moment, span } from '../time.ts'
-import { Remarks, Resource, SeverityMark, StatusMark } from '../words.tsx'
+import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../words.tsx'
 import type { Surroundings } from './query.ts'
 import { spent } from './spent.ts'
 
@@ -38,7 +39,7 @@ export function Facts({ incident, surroundings, events }: Props) {
         <dt>Type</dt>
         <dd>
           <Link className="mono" href={`/incidents?type=${incident.type}`}>
-            {incident.type}
+            <TypeName type={incident.type} />
           </Link>
         </dd>
       </div>
@@ -72,8 +73,14 @@ export function Facts({ incident, surroundings, events }: Props) {
       {incident.resolution && (
         <div className="whole">
           <dt>{endingOf(incident)}</dt>
-          <dd className="wraps">
-            <Inert text={incident.resolution} />
+          <dd className="stack tight">
+            {incident.closedBy === 'agent' ? (
+              <Markdown text={incident.resolution} />
+            ) : (
+              <p className="wraps">
+                <Inert text={incident.resolution} />
+              </p>
+            )}
           </dd>
         </div>
       )}

@@ -1,10 +1,11 @@
 import { type FormEvent, useState } from 'react'
 import { ask } from '../api.ts'
+import { useDraft } from '../draft.ts'
 import { Failed } from '../states.tsx'
 
 /** A person's own row in the log. */
 export function Note({ incidentId, refused }: { incidentId: string; refused: string | null | undefined }) {
-  const [text, setText] = useState('')
+  const [text, setText] = useDraft(`note on ${incidentId}`)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(null)
   const submit = async (event: FormEvent) => {

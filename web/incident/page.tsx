@@ -5,6 +5,7 @@ import { Failed, Loading } from '../states.tsx'
 import { Actions } from './actions.tsx'
 import { Facts } from './facts.tsx'
 import { Note } from './note.tsx'
+import { Progress } from './progress.tsx'
 import { useIncident } from './query.ts'
 import { Report } from './report.tsx'
 import { Timeline } from './timeline.tsx'
@@ -18,7 +19,7 @@ export function IncidentPage({ id }: { id: string }) {
     return (
       <>
         <Heading title="Incident" />
-        <Failed error={incident.error} again={() => void incident.refetch()} />
+        <Failed error={incident.error} isKept={incident.data !== undefined} again={() => void incident.refetch()} />
       </>
     )
   }
@@ -30,13 +31,24 @@ export function IncidentPage({ id }: { id: string }) {
         </Heading>
         <Actions incident={incident.data} surroundings={surroundings.data ?? null} />
       </header>
-      {incident.error && <Failed error={incident.error} again={() => void incident.refetch()} />}
+      {incident.error && (
+        <Failed error={incident.error} isKept={incident.data !== undefined} again={() => void incident.refetch()} />
+      )}
+      <Progress incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
       {incident.data.status === 'awaiting_approval' && <Waiting incidentId={id} />}
       {incident.data.status === 'escalated' && <Report events={events.data ?? []} />}
       <Facts incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
-      {surroundings.error && <Failed error={surroundings.error} again={() => void surroundings.refetch()} />}
+      {surroundings.error && (
+        <Failed
+          error={surroundings.error}
+          isKept={surroundings.data !== undefined}
+          again={() => void surroundings.refetch()}
+        />
+      )}
       {events.isPending && <Loading what="the timeline" />}
-      {events.error && <Failed error={events.error} again={() => void events.refetch()} />}
+      {events.error && (
+        <Failed error={events.error} isKept={events.data !== undefined} again={() => void events.refetch()} />
+      )}
       {events.data && <Timeline events={events.data} place={place} incidentId={id} />}
       <Note incidentId={id} refused={surroundings.data?.actions.find(({ action }) => action === 'comment')?.refused} />
     </div>

@@ -1,10 +1,21 @@
 import { useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
-import type { Incident } from '../../domain/incident.ts'
+import type { Incident, QueuePlace } from '../../domain/incident.ts'
 import { ask, type Page } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { queryClient } from '../query-client.ts'
+
+/** An incident with what its run does now, or where it stands in the queue. */
+export type DetailedIncident = Incident & {
+  model: { state: 'asked' | 'waiting'; since: string; ahead: number } | null
+  queue: QueuePlace | null
+}
+
+/** Neither the queue nor the line for the model writes rows: what they come to is asked for while it can change. */
+const askAgainMs = 3_000
+const isMoving = (incident: DetailedIncident | undefined) =>
+  incident?.status === 'open' || incident?.status === 'investigating'
 
 /** What only the server can say about an incident as a whole. */
 export type Surroundings = {
@@ -38,9 +49,10 @@ export type PersonAction =
 /** An incident, its log up to now and on, and what stands around it. */
 export function useIncident(id: string) {
   const eventsKey = ['events', id]
-  const incident = useQuery({
+  const incident = useQuery<DetailedIncident>({
     queryKey: ['incident', id],
-    queryFn: ({ signal }) => ask<Incident>(`/incidents/${encodeURIComponent(id)}`, { signal }),
+    refetchInterval: ({ state }) => isMoving(state.data) && askAgainMs,
+    queryFn: ({ signal }) => ask<DetailedIncident>(`/incidents/${encodeURIComponent(id)}`, { signal }),
   })
   const surroundings = useQuery({
     queryKey: ['surroundings', id],

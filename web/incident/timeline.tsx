@@ -1,8 +1,8 @@
-import { useDeferredValue, useEffect, useState } from 'react'
+import { useDeferredValue, useEffect, useMemo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { Link, type Place, withSearch } from '../router.tsx'
 import { Compact } from './compact.tsx'
-import { Entry } from './entry.tsx'
+import { Entry, textOf } from './entry.tsx'
 
 const views = ['full', 'compact', 'json'] as const
 /** Rows that are there at once; the others follow between two frames, so that a long log can be used before it is whole. */
@@ -17,6 +17,7 @@ export function Timeline({ events, place, incidentId }: { events: IncidentEvent[
   const ready = useDeferredValue(events, events.slice(0, firstRows))
   const isShown = target !== null && ready.length >= target
   const shown = who === 'all' ? ready : ready.filter(({ actor }) => actor.startsWith(`${who}:`))
+  const repeated = useMemo(() => repeatedIn(ready), [ready])
   const start = events[0] ? Date.parse(events[0].at) : 0
 
   useEffect(() => {
@@ -60,7 +61,13 @@ export function Timeline({ events, place, incidentId }: { events: IncidentEvent[
         <div role="log" aria-label="Rows, oldest first">
           <ol className="timeline">
             {shown.map((event) => (
-              <Entry key={event.seq} event={event} start={start} isTarget={event.seq === target} />
+              <Entry
+                key={event.seq}
+                event={event}
+                start={start}
+                isTarget={event.seq === target}
+                sameAs={repeated.get(event.seq) ?? null}
+              />
             ))}
           </ol>
         </div>
@@ -76,4 +83,21 @@ export function Timeline({ events, place, incidentId }: { events: IncidentEvent[
       {shown.length === 0 && <p className="nothing">No row of theirs. Choose everybody to see all.</p>}
     </section>
   )
+}
+
+/** Shorter texts are said again and again by right: they are sentences of code. */
+const paragraphLength = 80
+
+/** Rows whose text an earlier row has word for word, with the number of that row. */
+function repeatedIn(events: readonly IncidentEvent[]): Map<number, number> {
+  const first = new Map<string, number>()
+  const repeated = new Map<number, number>()
+  for (const event of events) {
+    const text = textOf(event).trim()
+    if (text.length < paragraphLength) continue
+    const earlier = first.get(text)
+    if (earlier === undefined) first.set(text, event.seq)
+    else repeated.set(event.seq, earlier)
+  }
+  return repeated
 }

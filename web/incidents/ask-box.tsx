@@ -1,13 +1,14 @@
 import { type FormEvent, useState } from 'react'
 import type { Incident } from '../../domain/incident.ts'
 import { ask } from '../api.ts'
+import { useDraft } from '../draft.ts'
 import { go } from '../router.tsx'
 import { missing, type Session } from '../session.ts'
 import { Failed } from '../states.tsx'
 
 /** A question opens an incident of its own; its answer is in the timeline, with what it rests on. */
 export function AskBox({ session }: { session: Session | null }) {
-  const [question, setQuestion] = useState('')
+  const [question, setQuestion] = useDraft('question')
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(null)
   const why = missing(session, 'manage_incident')
@@ -17,6 +18,7 @@ export function AskBox({ session }: { session: Session | null }) {
     setError(null)
     try {
       const opened = await ask<Incident>('/agent', { method: 'POST', body: { question: question.trim() } })
+      setQuestion('')
       go(`/incidents/${opened.id}`)
     } catch (failure) {
       setError(failure)

@@ -1,4 +1,5 @@
-import { useRef } from 'react'
+import { useEffect, useRef } from 'react'
+import { idIn, pathOfId } from '../../domain/pasted-id.ts'
 import { Heading } from '../heading.tsx'
 import { useKeys } from '../keys.ts'
 import { go, Link, usePlace, withSearch } from '../router.tsx'
@@ -22,6 +23,11 @@ export function IncidentsPage() {
   const search = useRef<HTMLInputElement>(null)
   const current = useCursorRow(items, (incident) => go(`/incidents/${incident.id}`))
   useKeys({ '/': () => search.current?.focus() })
+  const named = idIn(place.search.get('q'))
+  // A pasted id is no search: it has one place.
+  useEffect(() => {
+    if (named) go(pathOfId(named), { replace: true })
+  }, [named])
   const isFiltered = passedOn.some((name) => place.search.has(name))
   const at = place.pathname === '/' ? { ...place, pathname: '/incidents' } : place
 
@@ -32,7 +38,7 @@ export function IncidentsPage() {
         <AskBox session={session ?? null} />
       </header>
       <Facets place={at} search={search} />
-      {list.error && <Failed error={list.error} again={() => void list.refetch()} />}
+      {list.error && <Failed error={list.error} isKept={list.data !== undefined} again={() => void list.refetch()} />}
       {list.isPending && <Loading what="incidents" />}
       {list.data && (
         <div className="sheet">

@@ -3,7 +3,7 @@ import { kinds } from '../kinds.tsx'
 import { useNow } from '../now.ts'
 import { Link } from '../router.tsx'
 import { moment, span } from '../time.ts'
-import { Remarks, Resource, SeverityMark, StatusMark } from '../words.tsx'
+import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../words.tsx'
 import type { ListedIncident } from './query.ts'
 
 export function IncidentTable({ items, current }: { items: ListedIncident[]; current: string | null }) {
@@ -67,7 +67,7 @@ function Row({ incident, now, isCurrent }: { incident: ListedIncident; now: numb
       </td>
       <td className="wide mono">
         <Link className="plain" href={`/incidents?type=${type}`} title={`Only ${type}`}>
-          {type}
+          <TypeName type={type} />
         </Link>
       </td>
       <td className="wide">{role ?? <span className="soft">–</span>}</td>

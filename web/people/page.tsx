@@ -51,7 +51,9 @@ function People({ session }: { session: Session | null }) {
   })
   return (
     <div className="stack">
-      {people.error && <Failed error={people.error} again={() => void people.refetch()} />}
+      {people.error && (
+        <Failed error={people.error} isKept={people.data !== undefined} again={() => void people.refetch()} />
+      )}
       {people.isPending && <Loading what="people" />}
       {people.data && (
         <>

@@ -92,8 +92,8 @@ function sayPosition(steps: PlanStep[], position: number): string {
   const step = steps[position - 1]
   if (!step)
     return position === 0
-      ? 'Before the plan'
-      : `After the plan: ${steps.length === 1 ? 'its step is' : `all ${steps.length} steps are`} done`
+      ? 'Now, before the plan'
+      : `Preview, after the plan: ${steps.length === 1 ? 'its step' : `all ${steps.length} steps`} would be done`
   const { action, vm, from, to, wave } = step
   const when = wave ? `, wave ${wave}` : ''
   return inertText(`${shortly(steps, position)}${when}: ${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)

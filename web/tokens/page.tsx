@@ -49,7 +49,9 @@ function Tokens() {
   return (
     <div className="stack">
       <Mint />
-      {tokens.error && <Failed error={tokens.error} again={() => void tokens.refetch()} />}
+      {tokens.error && (
+        <Failed error={tokens.error} isKept={tokens.data !== undefined} again={() => void tokens.refetch()} />
+      )}
       {tokens.isPending && <Loading what="tokens" />}
       {tokens.data && (
         <div className="sheet">

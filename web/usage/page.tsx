@@ -46,7 +46,9 @@ export function UsagePage() {
           </select>
         </label>
       </header>
-      {usage.error && <Failed error={usage.error} again={() => void usage.refetch()} />}
+      {usage.error && (
+        <Failed error={usage.error} isKept={usage.data !== undefined} again={() => void usage.refetch()} />
+      )}
       {usage.isPending && <Loading what="usage" />}
       {usage.data && <Numbers usage={usage.data} />}
     </>

@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { quote } from '../../../safety/command/quote.ts'
 import { readEnvironment } from '../../../safety/command/surroundings.ts'
 import type { DeviceCapability } from '../capability.ts'
-import { type Container, containerName, containerOf } from '../container.ts'
+import { type Container, containerName, containerOf, engineId } from '../container.ts'
 import { rehearseInContainer } from '../container-rehearsal.ts'
 import { apart, ask, type Engine, lacksEngine, open } from '../engine.ts'
 import { collect } from '../output.ts'
 import { pids, processOf } from '../processes.ts'
-import { answered, stopped } from '../refused.ts'
+import { answered, Refused, stopped } from '../refused.ts'
 import { argvVerdict, defaultDirectory, weightOf } from '../verdict.ts'
 
 const args = z.strictObject({
@@ -34,25 +34,39 @@ const args = z.strictObject({
  * the network and the files that the container has. At the deadline its processes are killed, where the agent can see that they
  * belong to the container; else `still_running` says that they go on.
  */
-export const dockerExec = (engine: Engine): DeviceCapability<z.infer<typeof args>> => ({
+export function dockerExec(engine: Engine): DeviceCapability<z.infer<typeof args>> {
+  return dockerExecIn(engine, new Map())
+}
+
+/** `lookedAt`: the container that a rehearsal of these arguments found last, by its id: what a person agrees to. */
+const dockerExecIn = (engine: Engine, lookedAt: Map<string, string>): DeviceCapability<z.infer<typeof args>> => ({
   capability: 'docker.container.exec',
   args,
   lacks: () => lacksEngine(engine),
   weigh: ({ argv, container }) =>
     weightOf(argvVerdict(argv, defaultDirectory, { canLook: false }), `in ${container}: ${argv.map(quote).join(' ')}`),
   rehearse: ({ container, argv, user }, { signal }) =>
-    answered(signal, () => rehearseInContainer(engine, { container, argv, user }, signal)),
+    answered(signal, async () => {
+      const outcome = await rehearseInContainer(engine, { container, argv, user }, signal)
+      if (outcome.ok) noteLook(lookedAt, keyOf({ container, argv, user }), String(outcome.result.container_id))
+      return outcome
+    }),
   run: ({ container, argv, user }, { manifest, signal, emit }) =>
     answered(signal, async () => {
-      const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory)
-      const environment = verdict === 'run' ? { ...readEnvironment, ...switches } : switches
+      const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory, { canLook: false })
+      const environment = verdict === 'run' ? { ...readEnvironment, ...switches } : {}
       const found = await containerOf(engine, container, signal)
-      const { Id: id } = await ask<{ Id: string }>(engine, 'POST', `/containers/${found.id}/exec`, signal, {
+      const before = lookedAt.get(keyOf({ container, argv, user }))
+      if (verdict !== 'run' && before !== undefined && before !== found.id)
+        throw new Refused('conflict', `${container} is another container than the one that was looked at before`)
+      const body = {
         ...{ AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Privileged: false },
         Cmd: argv,
         Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
         ...(user !== undefined && { User: user }),
-      })
+      }
+      const path = `/containers/${found.id}/exec`
+      const { Id: id } = await ask(engine, { method: 'POST', path, body }, z.looseObject({ Id: engineId }), signal)
       const output = collect(manifest.limits.output_bytes, emit)
       const told = (exit: object) => ({
         ...{ container: found.name, stdout: output.text('stdout'), stderr: output.text('stderr') },
@@ -82,15 +96,32 @@ export const dockerExec = (engine: Engine): DeviceCapability<z.infer<typeof args
     }),
 })
 
-type Started = { Running: boolean; ExitCode: number | null; Pid: number }
+const keyOf = ({ container, argv, user }: z.infer<typeof args>): string =>
+  JSON.stringify([container, argv, user ?? null])
+
+/** More calls than these do not wait for a person at one time. */
+const mostLooks = 200
+
+function noteLook(lookedAt: Map<string, string>, key: string, id: string): void {
+  lookedAt.delete(key)
+  lookedAt.set(key, id)
+  const [oldest] = lookedAt.keys()
+  if (lookedAt.size > mostLooks && oldest !== undefined) lookedAt.delete(oldest)
+}
+
+const started = z.looseObject({
+  Running: z.boolean(),
+  ExitCode: z.number().int().nullish(),
+  Pid: z.number().int().default(0),
+})
 const look = (engine: Engine, id: string, signal: AbortSignal) =>
-  ask<Started>(engine, 'GET', `/exec/${id}/json`, signal)
+  ask(engine, { method: 'GET', path: `/exec/${id}/json` }, started, signal)
 
 /** The output may end a moment before the engine has heard of the end. */
 async function exitOf(engine: Engine, id: string, signal: AbortSignal): Promise<number | null> {
   for (let round = 0; round < 40; round++) {
     const { Running, ExitCode } = await look(engine, id, signal)
-    if (!Running) return ExitCode
+    if (!Running) return ExitCode ?? null
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   return null

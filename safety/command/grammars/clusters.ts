@@ -1,5 +1,5 @@
 import type { Grammar, Grammars } from '../grammar.ts'
-import { each, spell } from './spell.ts'
+import { each, paths, spell } from './spell.ts'
 
 const text = { rest: 'text' } as const
 const some = { rest: 'text', min: 1 } as const
@@ -115,7 +115,7 @@ const kubectl: Grammar = {
 }
 
 const virsh =
-  '--all --inactive --details --title --name --uuid --persistent --transient --table --managed-save --bytes --pretty'
+  '--all --inactive --details --reason --title --name --uuid --persistent --transient --table --managed-save --bytes --pretty'
 
 /** Paths of the Proxmox VE API that only look: pve.proxmox.com/pve-docs/api-viewer. */
 const cluster =
@@ -132,11 +132,25 @@ export const clusters: Grammars = {
   consul: {
     manual: 'consul(1), 1.17',
     commands: {
-      members: one('consul members', '-detailed -wan', '', {}),
+      members: { ...one('consul members', '-detailed -wan', '', {}), style: 'word' },
+      ...paths('catalog datacenters|nodes|services, intention list, config list, rtt', {
+        ...one('consul(1), 1.17', '-detailed -wan', '-service -kind -node-meta -near -filter'),
+        style: 'word',
+      }),
+      validate: one('consul validate', '-quiet', '', { first: ['config'], min: 1 }),
+      // Names of keys; what they hold is left out.
+      kv: {
+        manual: 'consul kv',
+        commands: { get: { ...one('consul kv get', '-keys', ''), style: 'word', requires: ['-keys'] } },
+      },
       operator: {
         manual: 'consul operator',
         commands: {
           raft: { manual: 'consul operator raft', commands: each('list-peers', { manual: 'consul operator raft' }) },
+          autopilot: {
+            manual: 'consul operator autopilot',
+            commands: each('state get-config', { manual: 'consul operator autopilot' }),
+          },
         },
       },
       info: one('consul info', '', '', {}),
@@ -164,6 +178,10 @@ export const clusters: Grammars = {
         refuses: ['^(json|yaml)$'],
       },
       version: one('helm version', '--short', '', {}),
+      search: {
+        manual: 'helm search',
+        commands: { repo: one('helm search repo', '-l --versions --devel', '--version', { rest: 'name' }) },
+      },
     },
   },
   ...each('k3s minikube kind', {
@@ -184,12 +202,22 @@ export const clusters: Grammars = {
       },
       job: {
         manual: 'nomad job',
-        commands: each('status', { ...one('nomad job status', '-short -verbose -json'), style: 'word' }),
+        commands: each('status history allocs deployments', {
+          ...one('nomad job status', '-short -verbose'),
+          style: 'word',
+        }),
       },
       alloc: {
         manual: 'nomad alloc',
-        commands: each('status', { ...one('nomad alloc status', '-short -verbose -stats -json'), style: 'word' }),
+        commands: {
+          status: { ...one('nomad alloc status', '-short -verbose -stats'), style: 'word' },
+          logs: { ...one('nomad alloc logs', '-stderr -stdout -tail', '-n -c -task'), style: 'word' },
+        },
       },
+      ...paths(
+        'version, operator raft list-peers, operator autopilot health|get-config, deployment|eval|volume|service|namespace|plugin list, deployment|eval|volume status, service info',
+        { ...one('nomad(1), 1.7', '-short -verbose', ''), style: 'word' },
+      ),
       server: {
         manual: 'nomad server',
         commands: { members: { ...one('nomad server members', '-verbose -detailed'), style: 'word' } },

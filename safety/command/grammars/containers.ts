@@ -1,5 +1,5 @@
 import type { Grammar, Grammars } from '../grammar.ts'
-import { each, spell } from './spell.ts'
+import { each, paths, spell } from './spell.ts'
 
 const text = { rest: 'text' } as const
 const some = { rest: 'text', min: 1 } as const
@@ -97,6 +97,10 @@ const docker: Grammar = {
       manual: 'docker-image(1)',
       commands: { ...each('list ls', list), inspect },
     },
+    context: {
+      manual: 'docker-context(1)',
+      commands: { ls: one('docker-context-ls(1)', '-q --quiet', '--format', {}) },
+    },
     node: { manual: 'docker-node(1)', commands: { ls: list, inspect: inspectWhole, ps: list } },
     network: { manual: 'docker-network(1)', commands: { ...each('list ls', list), inspect: inspectWhole } },
     // Options of a volume may be those of a mount, with its password.
@@ -189,6 +193,8 @@ export const containers: Grammars = {
     commands: {
       // A column may be a setting, and json and yaml print all of them.
       ...each('list ls', { ...one('lxc list', '', '-c -f --columns --format'), refuses: ['[.:]', 'json', 'yaml'] }),
+      // The kinds alone: what one of them holds may be a password.
+      ...paths('storage|network|profile|cluster|operation|warning|image list', one('lxc list', '', '', {})),
       ...each('info', one('lxc info', '--resources', '', { first: ['name'] })),
       version: one('lxc version', '', '', {}),
     },

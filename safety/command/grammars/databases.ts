@@ -1,4 +1,5 @@
 import type { Grammar, Grammars } from '../grammar.ts'
+import { settingsDirectory } from '../surroundings.ts'
 import { each, spell } from './spell.ts'
 
 const mysqlConnection = {
@@ -64,7 +65,8 @@ export const databases: Grammars = {
     requires: ['--list', '--describe'],
   }),
   ...each('mysql mariadb', {
-    // Bare it is a session, --init-command and --pager run, --tee writes, -D may be an operand as well.
+    // Bare it is a session, --init-command and --pager run, --tee writes, -D may be an operand as well. A client of either reads the file
+    // my.cnf of MYSQL_HOME before its user's own: there the session is bound and made to read only.
     manual: 'mysql(1), MySQL 8.0; mariadb(1), MariaDB 10.11',
     options: spell({
       flag: '-B -C -E -H -N -r -s -t -v -X --batch --column-names --compress --html --no-beep --raw --silent --skip-column-names --table --verbose --vertical --xml',
@@ -74,6 +76,7 @@ export const databases: Grammars = {
     }),
     operands: { first: ['name'] },
     requires: ['-e', '--execute'],
+    environment: { MYSQL_HOME: settingsDirectory },
   }),
   ...each('mysqladmin mariadb-admin', {
     // -i repeats for ever without -c.
@@ -186,6 +189,26 @@ export const databases: Grammars = {
           operands: { rest: 'text', min: 1 },
           refuses: [`^(?!(?:${redisSettings})[a-z-]*\\*?$)`],
         }),
+      }),
+      ...redis('acl', { manual: 'Redis 7 commands', commands: redis('whoami cat', plain()) }),
+      ...redis('module', { manual: 'Redis 7 commands', commands: redis('list', plain()) }),
+      ...redis('command', { manual: 'Redis 7 commands', commands: redis('count', plain()) }),
+      ...redis('object', {
+        manual: 'Redis 7 commands',
+        commands: redis('encoding idletime refcount', plain({ rest: 'text', min: 1 })),
+      }),
+      ...redis('pubsub', {
+        manual: 'Redis 7 commands',
+        commands: redis('numsub numpat channels', plain({ rest: 'text' })),
+      }),
+      // Names of queues and groups, and how far they are; no entries.
+      ...redis('xinfo', {
+        manual: 'Redis 7 commands',
+        commands: redis('groups consumers', plain({ rest: 'text', min: 1 })),
+      }),
+      ...redis('sentinel', {
+        manual: 'Redis Sentinel 7',
+        commands: redis('masters slaves replicas sentinels get-master-addr-by-name ckquorum', plain({ rest: 'name' })),
       }),
       ...redis('client', {
         manual: 'Redis 7 commands',

@@ -70,7 +70,7 @@ export const network: Grammars = {
     }),
     commands: {
       ...each('a addr address n neigh neighbor neighbour', { ...object, commands: shortShow }),
-      ...each('l link maddr maddress mroute ntable ru rule tcp_metrics token tunnel vrf', object),
+      ...each('l link maddr maddress mroute nexthop ntable ru rule tcp_metrics token tunnel vrf', object),
       ...each('netns', {
         manual: 'ip-netns(8)',
         bare: true,
@@ -155,7 +155,11 @@ export const network: Grammars = {
         bare: true,
         commands: {
           ...each('status', { manual: 'nmcli(1)' }),
-          ...each('show', { manual: 'nmcli(1)', options: spell({ flag: '--active' }), operands: { rest: 'text' } }),
+          ...each('s sh show', {
+            manual: 'nmcli(1)',
+            options: spell({ flag: '--active' }),
+            operands: { rest: 'text' },
+          }),
         },
       }),
       ...each('n networking r radio', { manual: 'nmcli(1)', bare: true }),
@@ -191,6 +195,7 @@ export const network: Grammars = {
     }),
     commands: each('action actions chain class filter qdisc', {
       manual: 'tc(8)',
+      bare: true,
       commands: each('list ls show', { manual: 'tc(8)', operands: { rest: 'text' } }),
     }),
   },

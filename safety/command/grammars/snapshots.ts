@@ -24,10 +24,21 @@ export const snapshots: Grammars = {
     operands: { first: ['text', 'name'], rest: 'name' },
     refuses: [
       '^(?!(\\d+|[a-z_$][\\w$]*(\\.[a-z_$][\\w$]*)*|-l)$)',
+      '^(?:baseline|shutdown)$',
       '^(?:GC|VM|Thread|Compiler|JFR|ManagementAgent|JVMTI|PerfCounter|System)\\.(?!(?:heap_info|finalizer_info|version|uptime|flags|info|classloader_stats|print|queue|codecache|codelist|native_memory)$)',
     ],
   },
   jps: { manual: 'jps(1), OpenJDK 17', style: 'word', options: spell({ flag: '-l -q' }) },
+  jinfo: {
+    // Without an option it prints properties, which hold passwords; a sign before the flag's name sets it.
+    manual: 'jinfo(1), OpenJDK 17',
+    style: 'word',
+    options: spell({ flag: '-flags', name: '-flag' }),
+    operands: { first: ['number'], min: 1 },
+    requires: ['-flags', '-flag'],
+    refuses: ['[=+]', '^-'],
+  },
+  // jmap is left out: a walk through the heap holds the program up.
   jstack: {
     manual: 'jstack(1), OpenJDK 17',
     style: 'word',

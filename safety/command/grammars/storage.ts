@@ -214,6 +214,7 @@ export const storage: Grammars = {
         options: spell({ flag: '-H -i -n -p', text: '-o -s -S -t' }),
         operands: pools,
       }),
+      version: { manual: 'zfs-version(8)' },
       ...each('holds', { manual: 'zfs-hold(8)', options: spell({ flag: '-H -r' }), operands: pools }),
     },
   },

@@ -39,7 +39,10 @@ export const tools: Grammars = {
     // -h goes to another machine; add, delete, makestep and the rest act.
     manual: 'chronyc(1), chrony 4.3',
     options: spell({ flag: '-4 -6 -a -c -e -m -n -N -v' }),
-    commands: each('activity ntpdata rtcdata serverstats sources sourcestats tracking', one('chronyc(1)', '-a -v')),
+    commands: each(
+      'activity authdata clients ntpdata rtcdata selectdata serverstats sources sourcestats tracking',
+      one('chronyc(1)', '-a -v'),
+    ),
   },
   crontab: { ...one('crontab(1), cron 3.0', '-l', '-u'), requires: ['-l'] },
   doveconf: one('doveconf(1), Dovecot 2.3', '-n -N'),
@@ -141,6 +144,5 @@ export const tools: Grammars = {
       },
     },
   },
-  varnishadm: version('varnishadm(1)', '-V'),
   visudo: { ...one('visudo(8), sudo 1.9', '-c -q'), requires: ['-c'] },
 }

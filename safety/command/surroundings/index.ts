@@ -1,4 +1,5 @@
 import type { Surroundings } from '../surroundings.ts'
+import { administrators } from './administrators.ts'
 import { clients } from './clients.ts'
 import { clouds } from './clouds.ts'
 import { clusters } from './clusters.ts'
@@ -9,6 +10,7 @@ import { tools } from './tools.ts'
 /** By the program's base name; by two words where a sub-command obeys something else. */
 export const byProgram: ReadonlyMap<string, Surroundings> = new Map([
   ...plain,
+  ...administrators,
   ...clients,
   ...clouds,
   ...clusters,

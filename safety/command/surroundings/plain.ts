@@ -78,7 +78,6 @@ export const plain: [string, Surroundings][] = [
       'bash gcc g++ make perl php ruby node java javac',
       'the manual of each: only the version is printed; BASH_ENV, NODE_OPTIONS, RUBYOPT and JAVA_TOOL_OPTIONS are variables',
     ],
-    ['varnishadm', 'varnishadm(1)'],
   ]),
   ...rowsOf('service', [
     [
@@ -91,7 +90,7 @@ export const plain: [string, Surroundings][] = [
     ['pct qm pveam pvecm pvesh pvesm', 'the manual of each, Proxmox VE 8'],
     ['ctr', 'ctr, containerd 1.6'],
     ['ha-manager', 'ha-manager(1), Proxmox VE 8'],
-    ['jcmd jps jstack jstat', 'the manual of each, OpenJDK 17: JAVA_TOOL_OPTIONS is a variable'],
+    ['jcmd jinfo jps jstack jstat', 'the manual of each, OpenJDK 17: JAVA_TOOL_OPTIONS is a variable'],
     ['eu-stack', 'eu-stack(1), elfutils 0.188: DEBUGINFOD_URLS is a variable'],
     ['k3s minikube kind', 'k3s(1): only the version is printed'],
     ['lxc-info lxc-ls', 'lxc-info(1), LXC 5.0'],

@@ -1,53 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import {
-  chownSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { type CapabilityRequest, type Manifest, manifest } from '../../../domain/mesh.ts'
-import { allCapabilities } from '../../../mesh/agent/capabilities.ts'
-import { hashOf, verifyChain } from '../../../mesh/agent/chain.ts'
-import { type Guarded, rule } from '../../../mesh/agent/guard.ts'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, aRequest, keys, startAgent } from './running.ts'
-
-const own = keys()
-/** Our own, and whatever else is named: `COMMANDS='a.json b.json' npm test -- test/mesh/agent/corpus`, each `[{ "command": … }]`. */
-const corpora = [
-  ...['reads', 'writes', 'holes', 'surroundings'].map(
-    (name) => new URL(`../../data/commands/${name}.json`, import.meta.url),
-  ),
-  ...(process.env.COMMANDS?.split(' ') ?? []),
-]
-const commands = [
-  ...new Set(
-    corpora.flatMap((file) =>
-      (JSON.parse(readFileSync(file, 'utf8')) as { command: string }[]).map(({ command }) => command),
-    ),
-  ),
-]
-const guarded: Guarded = {
-  manifest: manifest.parse(aManifest(own)) as Manifest,
-  keys: new Map([[own.control.id, { key: own.controlPublic, notAfterMs: null }]]),
-  available: new Map(allCapabilities.map((capability) => [capability.capability, capability])),
-  unavailable: {},
-  sandbox: 'unshare',
-  hidden: [],
-  nowMs: Date.now(),
-  isUsedGrant: () => false,
-}
-const request = { stream: false, rehearse: false, ...aRequest(own, 'shell.eval', { text: 'x' }) }
-const ruled = (text: string) => rule({ ...request, args: { text } } as unknown as CapabilityRequest, guarded)
+import { changes, commands, own, ownSecret, picture, ruled, stateOf, throwAwayRoot, unexplained } from './corpus.ts'
+import { aManifest, startAgent } from './running.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 beforeAll(async () => {
@@ -68,70 +27,6 @@ test('the device decides about every command of the corpus as the kernel does', 
   }
   expect(different).toEqual([])
 })
-
-/** A root of its own for an unprivileged user who may write everywhere in it; programs and libraries are the machine's, read-only. */
-function throwAwayRoot(uid: number, name = 'root'): string {
-  const root = join(place.path, name)
-  for (const directory of [
-    'etc',
-    'var/log/nginx',
-    'var/lib',
-    'home/ops',
-    'root',
-    'srv/app',
-    'tmp',
-    'proc',
-    'dev',
-    'usr',
-    'run',
-    'opt',
-  ])
-    mkdirSync(join(root, directory), { recursive: true })
-  for (const name of ['bin', 'sbin', 'lib', 'lib32', 'lib64']) {
-    const found = lstatSync(`/${name}`, { throwIfNoEntry: false })
-    if (found?.isSymbolicLink()) symlinkSync(readlinkSync(`/${name}`), join(root, name))
-    else if (found) mkdirSync(join(root, name))
-  }
-  for (const name of [
-    'passwd',
-    'group',
-    'hosts',
-    'os-release',
-    'resolv.conf',
-    'fstab',
-    'debian_version',
-    'ld.so.cache',
-    'nsswitch.conf',
-  ])
-    if (existsSync(`/etc/${name}`)) writeFileSync(join(root, 'etc', name), readFileSync(`/etc/${name}`))
-  for (const name of ['syslog', 'messages', 'kern.log', 'dpkg.log', 'auth.log', 'nginx/access.log', 'nginx/error.log'])
-    writeFileSync(join(root, 'var/log', name), 'one error\ntwo lines\n')
-  for (const name of ['home/ops/notes', 'srv/app/app.conf', 'tmp/x', 'tmp/h', 'root/.bashrc'])
-    writeFileSync(join(root, name), `${name}\n`)
-  for (const path of everything(root)) if (process.getuid?.() === 0) chownSync(path, uid, uid)
-  return root
-}
-
-function everything(root: string): string[] {
-  return [
-    root,
-    ...readdirSync(root, { recursive: true, withFileTypes: true })
-      .filter((entry) => !entry.isSymbolicLink())
-      .map((entry) => join(entry.parentPath, entry.name)),
-  ]
-}
-
-/** All that can be told of a tree but when it was read. */
-function picture(root: string): Map<string, string> {
-  const found = new Map<string, string>()
-  for (const name of ['', ...(readdirSync(root, { recursive: true }) as string[])].sort()) {
-    const path = join(root, name)
-    const stat = lstatSync(path, { bigint: true })
-    const content = stat.isFile() ? hashOf(readFileSync(path)) : stat.isSymbolicLink() ? readlinkSync(path) : ''
-    found.set(name, [stat.mode, stat.uid, stat.size, stat.mtimeNs, stat.ctimeNs, stat.nlink, content].join(' '))
-  }
-  return found
-}
 
 const enter = `set -e
 root=$1; shift
@@ -184,13 +79,9 @@ function runIn(root: string, uid: number, texts: readonly string[]): number[] {
 /** What npm, top and terraform keep of themselves in a home that they may write. In the sandbox they may not: see below. */
 const ownTraces = /^home\/ops(?:$|\/\.(?:npm|config|terraform\.d)(?:$|\/))/
 
-function changes(before: Map<string, string>, after: Map<string, string>): string[] {
-  return [...new Set([...before.keys(), ...after.keys()])].filter((path) => before.get(path) !== after.get(path)).sort()
-}
-
 test('whatever of the corpus runs unasked changes nothing, where it could change everything', () => {
   const uid = 65_534
-  const root = throwAwayRoot(uid)
+  const root = throwAwayRoot(uid, join(place.path, 'root'))
   const approved = commands.filter((text) => ruled(text).ok)
   expect(approved.length).toBeGreaterThan(500)
   const before = picture(root)
@@ -208,34 +99,13 @@ test('whatever of the corpus runs unasked changes nothing, where it could change
   ])
 }, 900_000)
 
-const ownSecret = 'only-the-agent-knows-this'
-
-/** All of the state but what the agent writes with every call. */
-function stateOf(state: string): Map<string, string> {
-  const own = /^(?:$|head\.json|nonces|journal(?:$|\/)|rehearsals$)/
-  return new Map([...picture(state)].filter(([path]) => !own.test(path)))
-}
-
-/** Entries of the journal that no answer stands for, and answers that no entry stands for. */
-function unexplained(state: string, answered: ReadonlySet<string>): string[] {
-  const left = new Set(answered)
-  const odd: string[] = []
-  const requests = new Set([...answered].map((each) => each.split(' ')[0]))
-  const chain = verifyChain(join(state, 'journal'), (entry, hash) => {
-    if (!('request_id' in entry)) return
-    if (!requests.has(entry.request_id)) odd.push(`${entry.kind} ${entry.request_id}`)
-    left.delete(`${entry.request_id} ${hash}`)
-  })
-  return [...(chain.ok ? [] : [chain.reason]), ...odd, ...left]
-}
-
 test('through the door of an agent without rights nothing changes at all', async () => {
   const asRoot = process.getuid?.() === 0
   const agent = await startAgent(own, {
     ...(asRoot && { uid: 65_534 }),
     manifest: aManifest(own, { limits: { timeout_seconds: 3 } }),
   })
-  const root = throwAwayRoot(65_534, 'confined')
+  const root = throwAwayRoot(65_534, join(place.path, 'confined'))
   const refresh = join(agent.state, 'refresh.json')
   writeFileSync(refresh, `{"token":"${ownSecret}"}`)
   if (asRoot) chownSync(refresh, 65_534, 65_534)
@@ -244,7 +114,8 @@ test('through the door of an agent without rights nothing changes at all', async
     const answered = new Set<string>()
     const leaked: string[] = []
     const before = picture(root)
-    // Each starts in a sandbox of its own, which takes longer than the command: of our own corpus every third, of others all.
+    // Each starts in a sandbox of its own, which takes longer than the command: of our own corpus every third here, all in
+    // test/long; of others all.
     const waiting = commands.filter((text, n) => ruled(text).ok && (process.env.COMMANDS || n % 3 === 0))
     const said = new Map<string, number>()
     const lane = async () => {

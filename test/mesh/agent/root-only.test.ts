@@ -43,7 +43,7 @@ test('a condition over files names the one that is obeyed, also from above', asy
     whyUnmet(
       {
         conditions: [{ kind: 'root_only', program: 'x', files, directories: ['directory'], ...(up && { up }) }],
-        ...{ sees: [], environment: {}, cwd: place.path },
+        ...{ sees: [], environment: {}, cwd: place.path, rootRead: null },
       },
       { canShow: () => true },
       { run: () => Promise.reject(new Error('nothing is run for that')) },
@@ -58,7 +58,7 @@ test('a condition over files names the one that is obeyed, also from above', asy
 })
 
 test('where the sandbox cannot show what a command looks at, it is not run unasked', async () => {
-  const rests = { conditions: [], sees: ['mounts'], environment: {}, cwd: '/' } as const
+  const rests = { conditions: [], sees: ['mounts'], environment: {}, cwd: '/', rootRead: null } as const
   const run = () => Promise.reject(new Error('nothing is run for that'))
   expect(await whyUnmet(rests, { canShow: () => false }, { run })).toContain('cannot show the mounts')
 })

@@ -132,6 +132,8 @@ export async function startAgent(
     dockerHost?: string
     uid?: number
     mortal?: boolean
+    /** Words that the agent is started behind. */
+    behind?: string[]
   } = {},
 ) {
   const directory = options.state ? null : temporaryDirectory()
@@ -164,9 +166,11 @@ export async function startAgent(
             String(options.uid),
           ]
         : [entry, 'mesh', 'agent', '--manifest', manifestFile, '--state', state, '--listen', '127.0.0.1:0']
+    const [program = '', ...before] = [...(options.behind ?? []), process.execPath]
     child = spawn(
-      process.execPath,
+      program,
       [
+        ...before,
         '--disable-warning=ExperimentalWarning',
         ...command,
         ...(options.dockerHost && !options.uid ? ['--docker-host', options.dockerHost] : []),

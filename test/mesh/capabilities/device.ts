@@ -43,6 +43,7 @@ export function contextOf(device: Device, signal: AbortSignal = new AbortControl
     state,
     hidden: [],
     signal,
+    isGranted: false,
     whyUnmet: async () => null,
     emit: (line) => device.lines.push(line),
     run: async (argv, options) => {

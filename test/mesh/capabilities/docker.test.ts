@@ -15,6 +15,7 @@ import { ask, type Device, deviceOf, done, fault } from './device.ts'
 
 const web = 'c'.repeat(64)
 const tty = 'd'.repeat(64)
+const execId = 'e'.repeat(64)
 
 let place: ReturnType<typeof temporaryDirectory>
 let device: Device
@@ -81,14 +82,14 @@ async function engine(request: IncomingMessage, response: ServerResponse): Promi
     let body = ''
     for await (const text of request.setEncoding('utf8')) body += text
     execs.push(JSON.parse(body))
-    return json(201, { Id: 'e1' })
+    return json(201, { Id: execId })
   }
-  if (pathname === '/exec/e1/start') {
+  if (pathname === `/exec/${execId}/start`) {
     // No length and no chunks: the connection is the stream, and its end the end.
     response.socket!.write('HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n')
     return output(response.socket as unknown as ServerResponse)
   }
-  if (pathname === '/exec/e1/json') return json(200, { ID: 'e1', ContainerID: web, ...exit })
+  if (pathname === `/exec/${execId}/json`) return json(200, { ID: execId, ContainerID: web, ...exit })
   json(404, { message: `No such container: ${pathname.split('/')[2]}` })
 }
 

@@ -18,13 +18,15 @@ export type RealAgent = { id: string; state: string; pid: number }
 
 /**
  * The agent itself, enrolled as a person would do it. `programs` are scripts that this agent alone finds in /usr/local/sbin: it runs in a
- * namespace of mounts of its own, since what an agent executes comes from the machine's directories and no others.
+ * namespace of mounts of its own, since what an agent executes comes from the machine's directories and no others. `overSystem`: a
+ * directory over /usr/bin, which only root can put there.
  */
 export async function realAgent(
   api: MeshApi,
   id: string,
   settings: DeviceSettings,
   programs: Record<string, string> = {},
+  overSystem: string | null = null,
 ): Promise<RealAgent> {
   const directory = temporaryDirectory()
   const state = join(directory.path, 'state')
@@ -38,7 +40,15 @@ export async function realAgent(
   writeFileSync(join(state, 'manifest.json'), JSON.stringify(given.body.manifest))
   writeFileSync(join(state, 'root-key'), String(given.body.root_public_key))
   const command = [process.execPath, '--disable-warning=ExperimentalWarning', entry, 'mesh', 'agent']
-  const words = [...around(directory.path, programs), ...command, '--state', state, '--listen', address]
+  const words = [
+    ...around(directory.path, programs),
+    ...over(overSystem),
+    ...command,
+    '--state',
+    state,
+    '--listen',
+    address,
+  ]
   const child = spawn(words[0] ?? '', words.slice(1), { stdio: ['ignore', 'ignore', 'inherit'] })
   ending.push(() => {
     child.kill('SIGKILL')
@@ -59,6 +69,12 @@ export async function realAgent(
 }
 
 const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode !== null || signalCode !== null
+
+function over(directory: string | null): string[] {
+  if (directory === null) return []
+  const mounted = `mount -t overlay overlay -o "lowerdir=$1:/usr/bin" /usr/bin && shift && exec "$@"`
+  return ['unshare', '--mount', '--', '/bin/sh', '-c', mounted, 'sh', directory]
+}
 
 function around(directory: string, programs: Record<string, string>): string[] {
   const names = Object.keys(programs)

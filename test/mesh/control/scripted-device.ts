@@ -30,6 +30,8 @@ export type ScriptedDevice = {
   moods: ('drop_before' | 'drop_after' | 'other_request' | 'other_device' | 'junk' | 'hang' | 'busy' | 'timeout')[]
   /** Answers `indeterminate` for keys that it knows. */
   journalLost: boolean
+  /** What a rehearsal shows, instead of the diff of a file. */
+  rehearsal: Record<string, unknown> | null
   lines: string[]
   lineEveryMs: number
   stop(): Promise<void>
@@ -53,7 +55,16 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
   const { port } = server.address() as AddressInfo
   const device: ScriptedDevice = {
     ...{ id, url: `http://127.0.0.1:${port}`, manifest: null, files: new Map(), processes: [], head: sha('') },
-    ...{ done: [], heard: [], cancelled: [], moods: [], journalLost: false, lines: [], lineEveryMs: 10 },
+    ...{
+      done: [],
+      heard: [],
+      cancelled: [],
+      moods: [],
+      journalLost: false,
+      rehearsal: null,
+      lines: [],
+      lineEveryMs: 10,
+    },
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -208,6 +219,7 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
   }
 
   function rehearse(args: Record<string, unknown>): Did {
+    if (device.rehearsal) return { ok: true, result: device.rehearsal }
     const before = device.files.get(String(args.path)) ?? ''
     return {
       ok: true,

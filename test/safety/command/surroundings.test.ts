@@ -145,7 +145,11 @@ describe('a verdict says what it rests on', () => {
     expect(judged('docker exec web psql -c "select 1"')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
     expect(judged('env -i git status')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
     expect(judged('env -i df -h')).toMatchObject({ verdict: 'run' })
-    expect(judged('nerdctl exec web ls')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS', token: 'nerdctl' })
+    expect(judged('podman-compose exec web ls')).toMatchObject({
+      verdict: 'ask',
+      code: 'SURROUNDINGS',
+      token: 'podman-compose',
+    })
   })
 
   test('where only the environment gets, what is switched off by it runs, and what has to be looked at asks', () => {

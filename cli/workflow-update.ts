@@ -1,3 +1,4 @@
+import type { TemporalSettings } from '../clients/temporal/settings.ts'
 import type { Run } from '../start/run-file.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
 import type { AnApproval } from './core.ts'
@@ -14,19 +15,21 @@ export async function temporalProgram(run: Run | null): Promise<string> {
   }
 }
 
-/** The command that decides through Temporal, broken into lines that a shell takes as one. `input` is JSON in quotes. */
-export function signalCommand(
+/**
+ * The command that decides through Temporal, broken into lines that a shell takes as one: an Update, which is answered, as a Signal is
+ * not. `input` is JSON in quotes. What else it takes to get in (TLS, a key), `temporal` reads from the same variables as we.
+ */
+export function updateCommand(
   program: string,
-  address: string,
+  { address, namespace }: Pick<TemporalSettings, 'address' | 'namespace'>,
   approval: Pick<AnApproval, 'incidentId' | 'attempt'>,
-  name: 'approve' | 'deny',
   input: string,
 ): string {
   return [
-    `${/^[\w./-]+$/.test(program) ? program : `'${program.replaceAll("'", `'\\''`)}'`} workflow signal`,
-    `--address ${address}`,
+    `${/^[\w./-]+$/.test(program) ? program : `'${program.replaceAll("'", `'\\''`)}'`} workflow update execute`,
+    `--address ${address}${namespace === 'default' ? '' : ` --namespace ${namespace}`}`,
     `--workflow-id investigate:${approval.incidentId}:${approval.attempt}`,
-    `--name ${name}`,
+    '--name decide',
     `--input ${input}`,
   ].join(' \\\n  ')
 }

@@ -1,0 +1,201 @@
+import { activityInfo } from '@temporalio/activity'
+import { CancelledFailure } from '@temporalio/common'
+import { answerTokens } from '../clients/chat/body.ts'
+import type { ModelClient } from '../clients/model.ts'
+import { ModelError } from '../clients/model-error.ts'
+import { append } from '../db/append.ts'
+import { bodyText } from '../db/bodies.ts'
+import type { Db } from '../db/connect.ts'
+import type { ChatAnswer, ChatMessage, ChatTool } from '../domain/chat.ts'
+import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
+import { plainShape } from '../domain/request-shape.ts'
+import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
+import { withoutThoughts } from '../model/thoughts.ts'
+import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
+import { renderContext, renderHint } from '../prompts/render.ts'
+import { GiveUp, RetryLater } from './failure.ts'
+import type { ServedModels } from './served-model.ts'
+import { stepKey, type Turn } from './step-key.ts'
+
+export type AskDeps = {
+  db: Db
+  model: ModelClient
+  temperature: number
+  maxTokens: number
+  /** The window as somebody set it; null takes what the server says. */
+  contextTokens: number | null
+  /** What is known of the server; without it the window is the one that was set. */
+  served?: ServedModels
+}
+
+export type Answered = { answer: ChatAnswer; parsed: ParsedAnswer }
+type Opening = EventMetadata['context_assembled']
+type Window = {
+  tokens: number
+  source: string
+  /** The server cuts off what is longer, and says nothing. */
+  isCutting: boolean
+  /** The limit that was set, and what is kept free for a model that is known to need more. */
+  answer: number
+  reserve: number
+}
+
+const callsPerTurn = 8
+/** A cautious guess where no tokenizer is at hand: dense JSON has about 3 characters a token. */
+const charactersPerToken = 3
+/** No text of ours has more: what is too long by this measure is too long by any. */
+const mostCharactersPerToken = 4.5
+/** Where neither a setting nor the server says more; what models of today have at the least. */
+const defaultWindow = 32_768
+/** More of a window is used only where somebody sets it: a prompt is paid for at every turn. */
+const largestUnset = 131_072
+/** A guess of a prompt's length that was wrong is put right this often, each time with less of the conversation. */
+const fits = [1, 0.6, 0.3]
+
+/** Asks for one answer and parses it. A failure is a row and an error that says whether asking again may help. */
+export async function askModel(
+  deps: AskDeps,
+  turn: Turn,
+  events: readonly IncidentEvent[],
+  opening: Opening,
+  signal: AbortSignal,
+): Promise<Answered> {
+  try {
+    const answer = await fitting(deps, turn, events, opening, signal)
+    const said = { ...answer, content: withoutThoughts(answer.content) }
+    return { answer: said, parsed: parseAnswer(opening.protocol, said, { maxCalls: callsPerTurn }) }
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error
+    if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
+    if (error.code === 'oversized') return oversized(opening.model)
+    await recordFailure(deps.db, turn, error)
+    if (!error.retryable) throw new GiveUp(`MODEL_${error.code.toUpperCase()}`)
+    throw new RetryLater(`MODEL_${error.code.toUpperCase()}`, error.retryAfterMs)
+  }
+}
+
+/** Asks, and where the server finds it too long, again with less: the window it named is kept for all that follows. */
+async function fitting(
+  deps: AskDeps,
+  turn: Turn,
+  events: readonly IncidentEvent[],
+  opening: Opening,
+  signal: AbortSignal,
+): Promise<ChatAnswer> {
+  const tools = JSON.parse(await bodyText(deps.db, opening.tools.digest)) as ChatTool[]
+  const toolsLength = tools.length > 0 ? JSON.stringify(tools).length : 0
+  for (const [index, part] of fits.entries()) {
+    const window = await windowOf(deps, opening.model)
+    const messages = await messagesFor({ deps, turn, events, opening, toolsLength }, window, part)
+    try {
+      const key = stepKey(turn, turn.turn, 'model_answered', 0, activityInfo().attempt)
+      return await deps.model.complete({
+        messages,
+        ...(tools.length > 0 ? { tools } : {}),
+        temperature: deps.temperature,
+        ...{ maxTokens: window.answer, mostTokens: mostAnswer(window, messages, toolsLength) },
+        ...{ model: opening.model, signal },
+        // With the try in it: a server that replays by key must not repeat an answer that could not be used.
+        idempotencyKey: index === 0 ? key : `${key}:fit${index}`,
+      })
+    } catch (error) {
+      const isTooLong = error instanceof ModelError && error.code === 'context_too_long'
+      if (!isTooLong || index === fits.length - 1) throw error
+      if (error.windowTokens !== null) await deps.served?.noteRefusedWindow(opening.model, error.windowTokens)
+    }
+  }
+  throw new GiveUp('MODEL_CONTEXT_TOO_LONG')
+}
+
+/** The window that holds, and what of it an answer may take. */
+async function windowOf(deps: AskDeps, model: string): Promise<Window> {
+  const known = await deps.served?.profile(model)
+  const stated = deps.contextTokens ?? Math.min(known?.windowTokens ?? defaultWindow, largestUnset)
+  // A setting may be wrong: what the server refused it will refuse again, and what it cuts off is lost without a word.
+  const isCutting = known?.cutsSilently === true && !known.isProvisional
+  const isBound = isCutting || known?.windowSource === 'a refusal'
+  const tokens = isBound ? Math.min(stated, known?.windowTokens ?? stated) : stated
+  const half = Math.floor(tokens / 2)
+  const answer = Math.min(deps.maxTokens, half)
+  return {
+    ...{ tokens, answer, isCutting, reserve: answerTokens(known?.shape ?? plainShape, answer, half) },
+    source: tokens === deps.contextTokens ? 'LLM_CONTEXT_TOKENS' : (known?.windowSource ?? 'the default'),
+  }
+}
+
+/** How far an answer may grow that is spent on reasoning: to half the window, if the prompt leaves as much. */
+function mostAnswer(window: Window, messages: ChatMessage[], toolsLength: number): number {
+  const prompt = Math.ceil((JSON.stringify(messages).length + toolsLength) / charactersPerToken)
+  return Math.max(window.reserve, Math.min(Math.floor(window.tokens / 2), window.tokens - prompt))
+}
+
+type Said = {
+  deps: AskDeps
+  turn: Turn
+  events: readonly IncidentEvent[]
+  opening: Opening
+  toolsLength: number
+}
+
+/** What goes to the model: the stored prompt, the context, and as much of the conversation as the window holds. */
+async function messagesFor(said: Said, window: Window, part: number): Promise<ChatMessage[]> {
+  const { turn, events, opening } = said
+  const { db } = said.deps
+  const context = JSON.parse(await bodyText(db, opening.context.digest)) as { hint: string | null }
+  const { hint, ...known } = context
+  const first: ChatMessage[] = [
+    { role: 'system', content: await bodyText(db, opening.prompt.digest) },
+    { role: 'user', content: renderContext({ ...known, hint: null }) },
+  ]
+  if (hint !== null) first.push({ role: 'user', content: renderHint(hint) })
+  const used = said.toolsLength + first.reduce((sum, message) => sum + (message.content?.length ?? 0), 0)
+  if (window.isCutting) assertOpeningFits(used, window)
+  const room = (window.tokens - window.reserve) * charactersPerToken - used
+  // A server that refuses what is too long says so; one that cuts it off must not be given a character too many.
+  const budget = Math.max(window.isCutting ? 0 : 4_000, room * part)
+
+  const entries = conversation(events, turn.attempt)
+  const bodies = new Map<string, string>()
+  for (const digest of bodiesThatFit(entries, budget)) bodies.set(digest, await bodyText(db, digest))
+  return renderMessages(opening.protocol, first, entries, bodies, budget)
+}
+
+/** Throws where the server would cut off the prompt itself, and the model would answer to something else than was asked. */
+function assertOpeningFits(characters: number, window: Window): void {
+  const least = Math.ceil(characters / mostCharactersPerToken)
+  if (least <= window.tokens - window.answer) return
+  const message =
+    `the prompt and the tools take ${least} tokens or more, and the model is served with a window of ${window.tokens} (${window.source}): ` +
+    'the server would cut them off. Set OLLAMA_CONTEXT_LENGTH at Ollama, or PARAMETER num_ctx in its model'
+  throw new ModelError('context_too_long', message, { retryable: false })
+}
+
+/** An answer too large to read is an answer all the same: a row, and a correction that says so. */
+function oversized(model: string): Answered {
+  const answer: ChatAnswer = {
+    content: '',
+    toolCalls: [],
+    finishReason: 'oversized',
+    usage: { promptTokens: 0, completionTokens: 0 },
+    model,
+    durationMs: 0,
+  }
+  return {
+    answer,
+    parsed: { kind: 'correction', code: 'too_long', text: 'Your answer was too large to be read. Answer shorter.' },
+  }
+}
+
+async function recordFailure(db: Db, turn: Turn, error: ModelError): Promise<void> {
+  const { attempt } = activityInfo()
+  await db.transaction().execute(async (trx) => {
+    await append(trx, turn.incidentId, turn.attempt, {
+      kind: 'model_failed',
+      actor: agentActor,
+      turn: turn.turn,
+      stepKey: stepKey(turn, turn.turn, 'model_failed', 0, attempt),
+      detail: error.message,
+      metadata: { code: error.code, status: error.status, activityAttempt: attempt, retryAfterMs: error.retryAfterMs },
+    })
+  })
+}

@@ -1,0 +1,153 @@
+import { execFileSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { migrateToLatest } from '../migrations/migrate.ts'
+import { startPostgres } from '../start/postgres.ts'
+import { searchAttributes, startTemporal } from '../start/temporal.ts'
+import { findTemporalCli } from '../start/temporal-cli.ts'
+import { temporaryDirectory } from '../test/support/directory.ts'
+import { type Spine, startSpine } from '../test/support/spine.ts'
+import { median, percentile, report } from './report.ts'
+
+const bodies = 20
+const alertsPerBody = 100
+const stormTypes = ['storm_a', 'storm_b', 'storm_c']
+const criticals = 10
+const modelDelayMs = 12_000
+const watchedMs = Number(process.env.WATCH_SECONDS ?? 180) * 1000
+
+/**
+ * A storm as it comes at night, over the real API, worker, PostgreSQL (durable) and Temporal: three types are at work with a model that
+ * takes 12 s for an answer, then 2,000 new alerts of 30 types come in 20 bodies at once with single alerts beside them, then ten critical
+ * ones of ten new types. Says how fast they were stored, how long each critical one waited for its claim, and how long nobody worked
+ * although somebody waited. `WATCH_SECONDS=60` watches for a shorter time.
+ */
+export async function storm(): Promise<void> {
+  const dir = temporaryDirectory().path
+  const postgres = await startPostgres({ dir: join(dir, 'postgres') })
+  const cli = await findTemporalCli({ rootDir: fileURLToPath(new URL('..', import.meta.url)), env: process.env })
+  const temporal = await startTemporal({
+    ...{ cli: cli.path, dir: null, searchAttributes, logFile: join(dir, 'temporal.log'), env: process.env },
+  })
+  await migrateToLatest(postgres.url)
+  const spine = await startSpine({
+    parts: ['lab', 'runbook', 'api', 'worker'],
+    databaseUrl: postgres.url,
+    temporalAddress: temporal.address,
+    environment: {
+      RUNBOOK_DELAY_MS: String(modelDelayMs),
+      QUEUE_INTERVAL_SECONDS: '60',
+      LAB_PROBE_INTERVAL_MS: '3600000',
+    },
+  })
+  try {
+    for (const type of stormTypes)
+      await post(
+        spine,
+        Array.from({ length: 30 }, (_, n) => alertOf(type, n)),
+      )
+    await spine.until('a leader to be at work', async () => (await atWork(spine)) > 0, 90_000)
+    const taken = await takeStorm(spine)
+    const memory = { api: 0, worker: 0 }
+    const claims = await criticalClaims(spine, memory)
+    const waited = claims.waitedMs.filter((ms) => ms !== null)
+    report('storm', {
+      'alerts stored a second': Math.round((bodies * alertsPerBody) / taken.seconds),
+      'a single alert beside them, median (ms)': Math.round(median(taken.single)),
+      'a single alert beside them, 99th per cent (ms)': Math.round(percentile(taken.single, 99)),
+      'critical ones claimed': `${waited.length} of ${criticals} within ${watchedMs / 1000} s`,
+      'first critical one claimed after (s)': waited.length > 0 ? seconds(Math.min(...waited)) : 'never',
+      'median of those claimed (s)': waited.length > 0 ? seconds(median(waited)) : 'never',
+      'nobody at work although somebody waits (s)': seconds(claims.idleMs),
+      'most at work at once': claims.most,
+      'API, most memory (MB)': memory.api,
+      'worker, most memory (MB)': memory.worker,
+    })
+  } finally {
+    await spine.stop()
+    await Promise.all([temporal.stop(), postgres.stop()])
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+const seconds = (ms: number): number => Math.round(ms / 100) / 10
+
+function alertOf(type: string, n: number, severity = 'warning') {
+  const labels = { alertname: type, severity, target: `${type}-${n}`, job: 'node', instance: `unknown-${n}:9100` }
+  const annotations = { summary: `${type} on target ${n}`, description: 'The disk fills. '.repeat(12) }
+  return { status: 'firing', labels, annotations, startsAt: new Date().toISOString(), fingerprint: `${type}-${n}` }
+}
+
+async function post(spine: Spine, alerts: readonly object[]): Promise<void> {
+  const body = { version: '4', status: 'firing', receiver: 'bench', groupKey: 'bench', alerts }
+  const { status } = await spine.post('/ingest/alertmanager', body, { token: spine.tokens.ingest })
+  if (status !== 202) throw new Error(`the API answered ${status}`)
+}
+
+async function takeStorm(spine: Spine): Promise<{ seconds: number; single: number[] }> {
+  const single: number[] = []
+  let isOver = false
+  const beside = (async () => {
+    for (let n = 0; !isOver; n += 1) {
+      const startedAt = performance.now()
+      await post(spine, [alertOf('single', n)])
+      single.push(performance.now() - startedAt)
+      await sleep(10)
+    }
+  })()
+  const startedAt = performance.now()
+  await Promise.all(
+    Array.from({ length: bodies }, (_, at) =>
+      post(
+        spine,
+        Array.from({ length: alertsPerBody }, (_, n) =>
+          alertOf(`type_${(at * alertsPerBody + n) % 30}`, at * 1000 + n),
+        ),
+      ),
+    ),
+  )
+  const tookMs = performance.now() - startedAt
+  isOver = true
+  await beside
+  return { seconds: tookMs / 1000, single }
+}
+
+async function criticalClaims(spine: Spine, memory: { api: number; worker: number }) {
+  const postedAt = Date.now()
+  for (let n = 0; n < criticals; n += 1) await post(spine, [alertOf(`critical_${n}`, n, 'critical')])
+  const waitedMs: (number | null)[] = Array.from({ length: criticals }, () => null)
+  let idleMs = 0
+  let most = 0
+  for (let before = Date.now(); Date.now() - postedAt < watchedMs && waitedMs.includes(null); ) {
+    await sleep(250)
+    const now = Date.now()
+    const busy = await atWork(spine)
+    most = Math.max(most, busy)
+    if (busy === 0) idleMs += now - before
+    before = now
+    const rows = await spine.db
+      .selectFrom('incident')
+      .select('type')
+      .where('severity', '=', 'critical')
+      .where('attempt', '>', 0)
+      .execute()
+    for (const { type } of rows) waitedMs[Number(type.split('_')[1])] ??= now - postedAt
+    memory.api = Math.max(memory.api, residentMegabytes('api/main.ts'))
+    memory.worker = Math.max(memory.worker, residentMegabytes('worker/main.ts'))
+  }
+  return { waitedMs, idleMs, most }
+}
+
+async function atWork({ db }: Spine): Promise<number> {
+  const rows = await db.selectFrom('incident').select('id').where('status', '=', 'investigating').execute()
+  return rows.length
+}
+
+/** The largest process of this entry file. */
+function residentMegabytes(entry: string): number {
+  const lines = execFileSync('ps', ['-eo', 'rss=,args='], { encoding: 'utf8' }).split('\n')
+  const sizes = lines.filter((line) => line.includes(entry)).map((line) => Number(line.trim().split(/\s+/)[0]))
+  return Math.round(Math.max(0, ...sizes) / 1024)
+}

@@ -1,0 +1,170 @@
+import { plainShape, type RequestShape } from '../../domain/request-shape.ts'
+
+/** What a server said when it refused a request, read from whichever form of error body it has. */
+export type Refusal = {
+  status: number
+  /** Whole, as the server wrote it. */
+  message: string
+  /** The parameter, where the body has a field for it. */
+  param: string | null
+  /** Its words for the kind of error: `code` and `type`. */
+  kind: string
+  /** The window of the model, where the server says it. */
+  windowTokens: number | null
+}
+
+/**
+ * Reads an error body: OpenAI's `{error: {message, param, code, type}}`, Ollama's and llama.cpp's of the same kind, `{error: "text"}`,
+ * vLLM's older `{object: "error", message}`, FastAPI's `{detail: [{loc, msg}]}`, Mistral's lists in `message`, or plain text.
+ */
+export function readRefusal(status: number, body: string): Refusal {
+  const parsed = jsonOf(body)
+  // Gemini's body is a list of one.
+  const first: unknown = Array.isArray(parsed) ? parsed[0] : parsed
+  const outer = isRecord(first) ? first : {}
+  const inner = isRecord(outer.error) ? outer.error : outer
+  const list = [outer.detail, inner.detail, inner.message, outer.message].find((each) => Array.isArray(detailIn(each)))
+  const details = detailIn(list) ?? []
+  const text = [inner.message, outer.error, outer.detail, outer.message].find((each) => typeof each === 'string')
+  // OpenRouter says that a provider refused, and quotes it.
+  const quoted = isRecord(inner.metadata) && typeof inner.metadata.raw === 'string' ? `: ${inner.metadata.raw}` : ''
+  const message =
+    typeof text === 'string'
+      ? `${text}${quoted}`
+      : details.length > 0
+        ? details.map(lineOfDetail).join('; ')
+        : parsed === null
+          ? body
+          : JSON.stringify(parsed)
+  return {
+    status,
+    message,
+    param: textOf(inner.param) ?? paramOfDetails(details),
+    kind: [inner.code, inner.type].filter((each) => typeof each === 'string' || typeof each === 'number').join(' '),
+    windowTokens: numberOf(inner.n_ctx) ?? windowIn(message),
+  }
+}
+
+/** What is said of a limit alone, although the window is named beside it. */
+const limitWords = /max_(completion_)?tokens\W+must be (less|at most|<)|supports? at most|valid range/i
+
+/** Did the request not fit into the window? Such a refusal may name the limit of tokens too, which is not what is wrong. */
+export function isTooLong({ status, message, kind }: Refusal): boolean {
+  const words =
+    /context[_ ](length|window|size)|maximum context|exceed\S* (the )?(available )?context|too many tokens|prompt is too long|input (token count|length|is too long)/i
+  if (limitWords.test(message)) return false
+  return status === 413 || words.test(`${kind} ${message}`)
+}
+
+const refusing =
+  /unsupported|not support|unknown|unrecognized|unexpected|extra|not (permitted|allowed|valid)|deprecated|invalid|only|must|cannot|too large|at most|less than/i
+
+/**
+ * The shape to ask with after this refusal, or null where it names nothing that asking otherwise would change. `askedTokens` is
+ * the limit that was sent.
+ */
+export function correctedShape(shape: RequestShape, refusal: Refusal, askedTokens: number): RequestShape | null {
+  if (![400, 404, 422, 500].includes(refusal.status) || isTooLong(refusal)) return null
+  const { message } = refusal
+  // Templates are run by the server, and llama.cpp answers 500 when one raises.
+  if (/system role (is )?not supported|does not support 'system'|system messages? (is|are) not/i.test(message)) {
+    return shape.system === 'merged' ? null : { ...shape, system: 'merged', turns: 'alternating' }
+  }
+  if (/roles must alternate/i.test(message)) {
+    return shape.turns === 'free' ? { ...shape, turns: 'alternating' } : mergedToo(shape)
+  }
+  if (/tool call ids?\b.*(length|9)/i.test(message)) {
+    return shape.callIds === 'nine' ? null : { ...shape, callIds: 'nine' }
+  }
+  if (/reasoning_content/.test(message) && /missing|required|must/i.test(message)) {
+    return shape.reasoning === 'empty' ? null : { ...shape, reasoning: 'empty' }
+  }
+  if (refusal.status === 404 || refusal.status === 500) return null
+  const named = namedParameter(refusal)
+  if (named === 'temperature') return shape.temperature === 'omitted' ? null : { ...shape, temperature: 'omitted' }
+  if (named === null) return null
+  const most = largestBelow(message, askedTokens)
+  if (most !== null && /too large|at most|less than|range|maximum|<=/i.test(message))
+    return { ...shape, mostTokens: most }
+  return otherLimit(shape, named)
+}
+
+/** A template that still complains of order has no place for a system message. */
+function mergedToo(shape: RequestShape): RequestShape | null {
+  return shape.system === 'merged' ? null : { ...shape, system: 'merged' }
+}
+
+function otherLimit(shape: RequestShape, refused: 'max_tokens' | 'max_completion_tokens'): RequestShape | null {
+  if (shape.limit !== refused) return null
+  // The plain name first; a server that refused both names is asked without.
+  return { ...shape, limit: refused === plainShape.limit ? 'max_completion_tokens' : 'max_tokens' }
+}
+
+/** After both names were refused in one request. */
+export function withoutLimit(shape: RequestShape): RequestShape {
+  return { ...shape, limit: 'none' }
+}
+
+const parameters = ['max_completion_tokens', 'max_tokens', 'temperature'] as const
+
+/** Which of the parameters that can be changed is refused: the one in its field, else the first that the message names. */
+function namedParameter({ param, message, kind }: Refusal): (typeof parameters)[number] | null {
+  const field = parameters.find((each) => param === each || param?.endsWith(`.${each}`))
+  if (field) return field
+  if (param !== null || !refusing.test(`${kind} ${message}`)) return null
+  return (
+    (/\b(max_completion_tokens|max_tokens|temperature)\b/.exec(message)?.[1] as (typeof parameters)[number]) ?? null
+  )
+}
+
+function largestBelow(message: string, below: number): number | null {
+  const numbers = [...message.matchAll(/\d+/g)]
+    .map(([text]) => Number(text))
+    .filter((each) => each >= 16 && each < below)
+  return numbers.length > 0 ? Math.max(...numbers) : null
+}
+
+/** "maximum context length is 8192 tokens", "context size (8192 tokens)", "210000 tokens > 200000 maximum", "allowed (1048576)". */
+function windowIn(message: string): number | null {
+  const found =
+    /context (?:length|window|size)[^\d]{0,30}(\d{3,9})|(\d{3,9}) maximum|tokens allowed \((\d{3,9})\)|with (\d{3,9}) maximum context/i.exec(
+      message,
+    )
+  return found ? Number(found.slice(1).find(Boolean)) : null
+}
+
+type Detail = { loc?: unknown; msg?: unknown }
+
+function detailIn(value: unknown): Detail[] | null {
+  if (isRecord(value)) return detailIn(value.detail)
+  return Array.isArray(value) ? value.filter(isRecord) : null
+}
+
+function lineOfDetail({ loc, msg }: Detail): string {
+  return `${Array.isArray(loc) ? loc.join('.') : ''}: ${String(msg ?? '')}`
+}
+
+function paramOfDetails(details: Detail[]): string | null {
+  const last = details.flatMap(({ loc }) => (Array.isArray(loc) ? [String(loc.at(-1))] : []))
+  return last.find((each) => (parameters as readonly string[]).includes(each)) ?? null
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : null
+}

@@ -1,0 +1,163 @@
+import { X509Certificate } from 'node:crypto'
+import { connect as openSession } from 'node:http2'
+import { isIP, connect as openTcp } from 'node:net'
+import { type ConnectionOptions, checkServerIdentity, connect as openTls } from 'node:tls'
+import type { TemporalSettings } from './settings.ts'
+import type { Trouble } from './trouble.ts'
+
+/** Can a connection be made at all: name, port, TLS, HTTP/2? Null where it can. */
+export async function handshake(settings: TemporalSettings, withinMs: number): Promise<Trouble | null> {
+  const failure = await openOnce(settings, withinMs)
+  return failure ? await explain(settings, failure, withinMs) : null
+}
+
+type Failure = { code: string; message: string }
+
+function openOnce(settings: TemporalSettings, withinMs: number): Promise<Failure | null> {
+  const { tls, address } = settings
+  return new Promise((resolve) => {
+    const socket = tls
+      ? openTls({ ...tlsOptions(settings), ...hostAndPort(address) })
+      : openTcp({ ...hostAndPort(address) })
+    const session = openSession(`http://${address}`, { createConnection: () => socket })
+    const timer = setTimeout(() => end({ code: 'ETIMEDOUT', message: 'no answer' }), withinMs)
+    const end = (failure: Failure | null) => {
+      clearTimeout(timer)
+      session.destroy()
+      socket.destroy()
+      resolve(failure)
+    }
+    // The first words of a server of HTTP/2; a client's certificate has been looked at by then.
+    session.once('remoteSettings', () => end(null))
+    const fail = (error: NodeJS.ErrnoException) => end({ code: error.code ?? '', message: error.message })
+    session.on('error', fail)
+    socket.on('error', fail)
+    socket.once('close', () => end({ code: 'ECONNRESET', message: 'the connection was closed' }))
+  })
+}
+
+function tlsOptions({ address, tls }: TemporalSettings): ConnectionOptions {
+  const {
+    serverNameOverride: name,
+    serverRootCACertificate: ca,
+    clientCertPair: pair,
+  } = tls === true || !tls ? {} : tls
+  const { host } = hostAndPort(address)
+  return {
+    ...(ca && { ca: Buffer.from(ca) }),
+    ...(pair && { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) }),
+    ...(name && { checkServerIdentity: (_: string, certificate) => checkServerIdentity(name, certificate) }),
+    // An address of numbers is no name to ask for.
+    servername: name ?? (isIP(host) ? '' : host),
+    ALPNProtocols: ['h2'],
+  }
+}
+
+const untrusted = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'INVALID_CA',
+])
+
+const authority = 'TEMPORAL_TLS_SERVER_CA_CERT_PATH'
+const ownPair = 'TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH'
+
+async function explain(settings: TemporalSettings, failure: Failure, withinMs: number): Promise<Trouble> {
+  const { address, tls } = settings
+  const at = `Temporal at ${address}`
+  const { code, message } = failure
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return {
+      what: `The name in ${address} is not known: ${code}`,
+      remedy: 'Correct TEMPORAL_ADDRESS, or the DNS.',
+      mayPass: true,
+    }
+  }
+  if (['ECONNREFUSED', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'].includes(code)) {
+    const what = code === 'ECONNREFUSED' ? `Nothing listens at ${address}` : `${at} does not answer: ${code}`
+    return { what, remedy: 'Start Temporal, or correct TEMPORAL_ADDRESS.', mayPass: true }
+  }
+  const shown = await shownCertificate(settings, withinMs)
+  if (!tls) {
+    return shown
+      ? {
+          what: `${at} speaks TLS, and we do not`,
+          remedy: `Set TEMPORAL_TLS=true, and ${authority} for an authority of your own.`,
+        }
+      : { what: `What listens at ${address} is not Temporal: ${message}`, remedy: 'Correct TEMPORAL_ADDRESS.' }
+  }
+  if (!shown) {
+    return {
+      what: `What listens at ${address} does not speak TLS: ${message}`,
+      remedy: 'Set TEMPORAL_TLS=false if nobody can listen on the way, or correct TEMPORAL_ADDRESS.',
+    }
+  }
+  return explainTls(settings, failure, shown)
+}
+
+function explainTls(settings: TemporalSettings, { code, message }: Failure, shown: X509Certificate): Trouble {
+  const { address, tls } = settings
+  const at = `Temporal at ${address}`
+  if (untrusted.has(code)) {
+    const own = typeof tls === 'object' && tls.serverRootCACertificate
+    return {
+      what: `${at} shows a certificate of ${inOneLine(shown.issuer)}, which ${own ? `${authority} does not vouch for` : 'this machine does not trust'}`,
+      remedy: `Name the PEM file of that authority in ${authority}.`,
+    }
+  }
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
+    return {
+      what: `The certificate of ${at} is valid from ${shown.validFrom} to ${shown.validTo}, and not now`,
+      remedy: 'Renew the certificate of the server, or correct the clock of this machine.',
+    }
+  }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    const names = shown.subjectAltName ?? inOneLine(shown.subject)
+    return {
+      what: `The certificate of ${at} is for another name: ${names}`,
+      remedy: 'Correct TEMPORAL_ADDRESS; if it is the right server behind another name, set TEMPORAL_TLS_SERVER_NAME.',
+    }
+  }
+  const pair = typeof tls === 'object' ? tls.clientCertPair : undefined
+  if (!pair) {
+    return {
+      what: `${at} ended the connection after the handshake: ${message}. It probably asks for a certificate of ours`,
+      remedy: `Set ${ownPair}.`,
+    }
+  }
+  const own = new X509Certificate(pair.crt)
+  return {
+    what: `${at} did not take our certificate of ${inOneLine(own.subject)}, issued by ${inOneLine(own.issuer)}, valid to ${own.validTo}: ${message}`,
+    remedy: `Set ${ownPair} to a pair that the server trusts.`,
+  }
+}
+
+/** The certificate that the server shows, believed or not; null where it speaks no TLS. */
+function shownCertificate(settings: TemporalSettings, withinMs: number): Promise<X509Certificate | null> {
+  const { host, port } = hostAndPort(settings.address)
+  return new Promise((resolve) => {
+    // Only to say what it is: nothing is sent over this connection.
+    const socket = openTls({ ...tlsOptions(settings), host, port, rejectUnauthorized: false, timeout: withinMs }, () =>
+      end(socket.getPeerX509Certificate() ?? null),
+    )
+    const end = (certificate: X509Certificate | null) => {
+      socket.destroy()
+      resolve(certificate)
+    }
+    socket.on('error', () => end(null))
+    socket.once('timeout', () => end(null))
+    socket.once('close', () => end(null))
+  })
+}
+
+function hostAndPort(address: string): { host: string; port: number } {
+  const { hostname, port } = new URL(`tcp://${address}`)
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+const inOneLine = (name: string) => name.replaceAll('\n', ', ')

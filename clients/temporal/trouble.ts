@@ -1,0 +1,80 @@
+import { Connection, isGrpcServiceError } from '@temporalio/client'
+import { handshake } from './handshake.ts'
+import { connectionOptions, type TemporalSettings } from './settings.ts'
+
+/** What keeps us from Temporal and what to do about it, in words that name the setting. */
+export type Trouble = {
+  what: string
+  remedy: string
+  /** It may only be starting, and waiting may be all it takes. */
+  mayPass?: boolean
+}
+
+export class TemporalError extends Error {
+  override name = 'TemporalError' as const
+  readonly trouble: Trouble
+  constructor(trouble: Trouble, cause?: unknown) {
+    super(`${trouble.what}. ${trouble.remedy}`, { cause })
+    this.trouble = trouble
+  }
+}
+
+/**
+ * Asks on a connection of its own what is in the way: the name, the port, TLS, the key, the namespace. Null where Temporal answers for
+ * the namespace. The two clients of the SDK say most of it as "no connection before the deadline", and differ.
+ */
+export async function troubleWith(settings: TemporalSettings, withinMs = 5_000): Promise<Trouble | null> {
+  return (await handshake(settings, withinMs)) ?? (await refusal(settings, withinMs))
+}
+
+/** Does this; where Temporal is in trouble, the error says which, at once where waiting would not help. */
+export async function orTrouble<T>(settings: TemporalSettings, connect: () => Promise<T>): Promise<T> {
+  const before = await troubleWith(settings)
+  if (before && !before.mayPass) throw new TemporalError(before)
+  try {
+    return await connect()
+  } catch (error) {
+    const trouble = await troubleWith(settings)
+    throw trouble ? new TemporalError(trouble, error) : error
+  }
+}
+
+/** Status codes of gRPC. */
+const notFound = 5
+const permissionDenied = 7
+const unauthenticated = 16
+
+async function refusal(settings: TemporalSettings, withinMs: number): Promise<Trouble | null> {
+  const { address, namespace, apiKey } = settings
+  const connection = Connection.lazy(connectionOptions(settings))
+  try {
+    await connection.withDeadline(Date.now() + withinMs, () =>
+      connection.workflowService.describeNamespace({ namespace }),
+    )
+    return null
+  } catch (error) {
+    const { code, details } = isGrpcServiceError(error) ? error : { code: -1, details: String(error) }
+    if (code === notFound) {
+      return {
+        what: `Temporal at ${address} has no namespace "${namespace}"`,
+        remedy: `Correct TEMPORAL_NAMESPACE, or make it with "temporal operator namespace create --namespace ${namespace}".`,
+      }
+    }
+    if (code === unauthenticated || code === permissionDenied) {
+      const what = apiKey ? 'refuses the key' : 'asks for a key or a certificate'
+      return {
+        what: `Temporal at ${address} ${what} for the namespace "${namespace}": ${details}`,
+        remedy: apiKey
+          ? 'Check TEMPORAL_API_KEY: is it of this namespace, and not expired or revoked?'
+          : 'Set TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH.',
+      }
+    }
+    return {
+      what: `Temporal at ${address} does not answer for the namespace "${namespace}": ${details}`,
+      remedy: 'Look at the log of the Temporal frontend, and at what stands between.',
+      mayPass: true,
+    }
+  } finally {
+    await connection.close().catch(() => undefined)
+  }
+}

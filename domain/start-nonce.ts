@@ -1,0 +1,18 @@
+/**
+ * How `npm start` knows that the process which answers at a port is the one it started: each is given a random word, and says it on
+ * `/readyz`. Somebody else's server at the same port does not know it, and gets none of our tokens.
+ */
+export const nonceSetting = 'NIGHTSHIFT_START_NONCE'
+export const nonceHeader = 'x-nightshift-start'
+
+type Fetch<A extends unknown[]> = (request: Request, ...rest: A) => Response | Promise<Response>
+
+/** The same server, which says the word on `/readyz`. Without a word nothing is added. */
+export function sayingNonce<A extends unknown[]>(fetch: Fetch<A>, nonce: string | undefined): Fetch<A> {
+  if (!nonce) return fetch
+  return async (request, ...rest) => {
+    const response = await fetch(request, ...rest)
+    if (new URL(request.url).pathname === '/readyz') response.headers.set(nonceHeader, nonce)
+    return response
+  }
+}

@@ -1,0 +1,19 @@
+import { type Kysely, sql } from 'kysely'
+
+/** Alerts that always fire (`Watchdog`): when each was last seen. Its silence opens an incident. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table heartbeat (
+      source text not null,
+      fingerprint text not null,
+      name text not null,
+      labels jsonb not null,
+      first_seen_at timestamptz not null default nightshift_now(),
+      last_seen_at timestamptz not null default nightshift_now(),
+      sights integer not null default 1,
+      longest_gap_seconds double precision not null default 0,
+      stopped_at timestamptz,
+      primary key (source, fingerprint)
+    )`.execute(db)
+  await sql`grant select, insert, update on heartbeat to nightshift_app`.execute(db)
+}

@@ -1,0 +1,30 @@
+import { type Kysely, sql } from 'kysely'
+
+/**
+ * What a run waits for while the core API does not answer it, so that a page can say why nothing happens. And which incidents were seen
+ * without their run at Temporal: two looks decide. And which build brought the schema where it is: an older one that meets it can name it.
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table run_wait (
+      incident_id text primary key references incident (id) on delete cascade,
+      attempt integer not null,
+      waits_for text not null,
+      since timestamptz not null default nightshift_now(),
+      seen_at timestamptz not null default nightshift_now()
+    )`.execute(db)
+  await sql`
+    create table run_missed (
+      incident_id text primary key references incident (id) on delete cascade,
+      attempt integer not null,
+      missed_at timestamptz not null default nightshift_now()
+    )`.execute(db)
+  await sql`
+    create table schema_build (
+      migration text primary key,
+      build text not null,
+      applied_at timestamptz not null default clock_timestamp()
+    )`.execute(db)
+  await sql`grant select on schema_build to nightshift_app`.execute(db)
+  await sql`grant select, insert, update, delete on run_wait, run_missed to nightshift_app`.execute(db)
+}

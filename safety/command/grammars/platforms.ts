@@ -1,0 +1,211 @@
+import type { Grammars } from '../grammar.ts'
+import { each, paths, plain, spell, verbs } from './spell.ts'
+
+const gh = 'gh, GitHub CLI 2.40'
+const glab = 'glab, GitLab CLI 1.36'
+const output = spell({ name: '-o --output' })
+/** A repository of the host that one is logged in to: a name with two slashes has the host in front. */
+const repository = spell({ name: '-R --repo' })
+
+/** Clients of platforms over the network: repositories and their pipelines, clouds, schedulers of jobs, monitoring. */
+export const platforms: Grammars = {
+  openstack: { manual: 'openstack, python-openstackclient 6', cloud: 'openstack' },
+  hcloud: { manual: 'hcloud, 1.42', cloud: 'hcloud' },
+  doctl: { manual: 'doctl, 1.104', cloud: 'doctl' },
+  gh: {
+    // --web opens a browser, --watch goes on, a template may print anything; api asks with another method as soon as it has a field.
+    manual: gh,
+    options: { ...repository, ...spell({ flag: '--version' }) },
+    bare: true,
+    commands: {
+      ...paths('pr|issue status, status, version', plain(gh)),
+      ...each('run', {
+        manual: gh,
+        commands: each('list ls view', {
+          manual: gh,
+          options: spell({
+            flag: '--log --log-failed -v --verbose --exit-status -a --all',
+            number: '-L --limit --attempt',
+            text: '-b --branch -c --commit --created -e --event --json -s --status -u --user -w --workflow -j --job',
+            jq: '-q --jq',
+          }),
+          operands: { first: ['number'] },
+        }),
+      }),
+      ...each('pr issue release workflow cache label ruleset', {
+        manual: gh,
+        commands: {
+          ...each('list ls view diff checks status', {
+            manual: gh,
+            options: spell({
+              flag: '-c --comments --name-only --patch --required -d --draft -a --all -p --parents --exclude-drafts --exclude-pre-releases --yaml -y',
+              number: '-L --limit',
+              text: '-A --author --assignee -B --base -H --head --json -l --label -s --state -S --search -r --ref -O --order --sort -k --key --color',
+              jq: '-q --jq',
+            }),
+            operands: { rest: 'name' },
+          }),
+        },
+      }),
+      repo: {
+        manual: gh,
+        commands: each('list view', {
+          manual: gh,
+          options: spell({
+            number: '-L --limit',
+            text: '--json --visibility --language',
+            jq: '-q --jq',
+            flag: '--archived --fork --source',
+          }),
+          operands: { first: ['name'] },
+        }),
+      },
+      search: {
+        manual: gh,
+        commands: each('issues prs commits code repos', {
+          manual: gh,
+          options: spell({
+            number: '-L --limit',
+            text: '--json --owner --state --author --created --updated --sort --order',
+            jq: '-q --jq',
+          }),
+          operands: { rest: 'text', min: 1 },
+        }),
+      },
+      api: {
+        manual: gh,
+        options: spell({ flag: '--paginate --silent -i --include', jq: '-q --jq' }),
+        operands: { first: ['text'], min: 1 },
+        refusesOperands: [
+          '^(?!/?(rate_limit|repos/[\\w.-]+/[\\w.-]+(/(actions/(runs|jobs|workflows|caches|runners)|commits|pulls|issues|releases|branches|tags|deployments|check-runs|check-suites|events|compare|contributors|git/refs|status)(/[\\w.-]+)*)?)(\\?[\\w=&.:%+-]*)?$)',
+          '\\.\\.',
+          '/(token|registration-token|remove-token|logs|zip)\\b',
+        ],
+      },
+    },
+  },
+  glab: {
+    manual: glab,
+    options: { ...repository, ...spell({ flag: '--version' }) },
+    bare: true,
+    commands: {
+      version: plain(glab),
+      ...each('mr issue release incident label', {
+        manual: glab,
+        commands: each('list ls view show diff', {
+          manual: glab,
+          options: spell({
+            flag: '-a --all -c --closed -m --merged -d --draft --comments --raw --color=never',
+            number: '-p -P --page --per-page',
+            text: '--author --assignee --label --search --state -F --output --milestone -s --source-branch -t --target-branch',
+          }),
+          operands: { rest: 'name' },
+        }),
+      }),
+      ...each('ci pipeline pipe', {
+        manual: glab,
+        commands: each('list ls status get', {
+          manual: glab,
+          options: spell({
+            number: '-p -P --page --per-page --pipeline-id',
+            text: '-b --branch -s --status --sort -F --output -o --orderBy',
+            flag: '-c --compact -d --with-job-details',
+          }),
+        }),
+      }),
+      repo: {
+        manual: glab,
+        commands: each(
+          'list view',
+          plain(glab, spell({ number: '-p -P --page --per-page', text: '-b --branch -F --output' }), {
+            operands: { first: ['name'] },
+          }),
+        ),
+      },
+    },
+  },
+  ...each(
+    'eksctl',
+    verbs(
+      'eksctl, 0.165',
+      'get cluster|clusters|nodegroup|nodegroups|addon|addons, version',
+      spell({ name: '--cluster --name -o --output --region -n' }),
+    ),
+  ),
+  'linode-cli': verbs(
+    'linode-cli, 5.45',
+    'linodes|nodebalancers|volumes|regions|events|domains|firewalls list|view, account view',
+    spell({ flag: '--text --json --pretty --no-headers', text: '--format --delimiter' }),
+  ),
+  ...each('fly flyctl', {
+    manual: 'flyctl, 0.1',
+    options: spell({ name: '-a --app', flag: '--no-tail -j --json' }),
+    commands: {
+      ...paths('status, apps|machines|machine|regions|volumes|ips list, releases, version', plain('flyctl, 0.1')),
+      logs: { manual: 'flyctl, 0.1', requires: ['--no-tail'] },
+    },
+  }),
+  tailscale: {
+    manual: 'tailscale(8), 1.56',
+    options: spell({ flag: '--json --peers=false --active --self -4 -6' }),
+    commands: { ...each('status netcheck ip version', { manual: 'tailscale(8)', operands: { first: ['name'] } }) },
+  },
+  // -r of sdiag resets its counters.
+  sdiag: { manual: 'sdiag(1), Slurm 22.05', options: spell({ flag: '-i -t -T' }) },
+  ...each('sinfo squeue sprio sshare sacct', {
+    // -i repeats, -M asks another cluster.
+    manual: 'sinfo(1), squeue(1), sacct(1), Slurm 22.05',
+    options: spell({
+      flag: '-a -h -l -N -R -r -s -v -X --start --me --noheader --long --all --allocations',
+      text: '-o -O -t -S -E -n -j -p -q --format --Format --states --state --partition --jobs --starttime --endtime',
+      name: '-u -A --user --users --account',
+    }),
+  }),
+  scontrol: {
+    manual: 'scontrol(1), Slurm 22.05',
+    options: spell({ flag: '-d -o --details --oneliner' }),
+    commands: {
+      ping: { manual: 'scontrol(1)' },
+      ...paths(
+        'show node|nodes|job|jobs|partition|partitions|reservation|reservations|step|steps|topology',
+        plain('scontrol(1)'),
+      ),
+    },
+  },
+  temporal: verbs(
+    'temporal, CLI 0.11',
+    'workflow list|describe|count, operator cluster health|describe|system, task-queue describe, operator namespace list|describe, schedule list|describe',
+    spell({
+      text: '-n --namespace -w --workflow-id -r --run-id -q --query -t --task-queue',
+      number: '--limit',
+      name: '-o --output',
+    }),
+  ),
+  amtool: {
+    // --alertmanager.url goes elsewhere.
+    manual: 'amtool, Alertmanager 0.26',
+    options: spell({ name: '-o --output' }),
+    commands: {
+      ...paths(
+        'alert query, silence query, cluster show, config routes show',
+        plain('amtool', spell({ flag: '-a --active -s --silenced -i --inhibited -q --quiet --expired' })),
+      ),
+      'check-config': { manual: 'amtool', operands: { first: ['file'], min: 1 }, measures: {} },
+    },
+  },
+  promtool: {
+    // The rest pushes, writes or asks what an address names; a configuration may name files of secrets, which are read and not printed.
+    manual: 'promtool, Prometheus 2.48',
+    commands: {
+      check: {
+        manual: 'promtool',
+        commands: each('config rules', { manual: 'promtool', operands: { rest: 'file', min: 1 } }),
+      },
+    },
+  },
+  cscli: verbs(
+    'cscli, CrowdSec 1.5',
+    'decisions|alerts|bouncers|collections|machines|parsers|scenarios|hub list, metrics, version',
+    output,
+  ),
+}

@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { labClient } from '../lab/client.ts'
+import { enrolLab } from './enrol-lab.ts'
+import {
+  basics,
+  type Environment,
+  isTemporalGiven,
+  meshOf,
+  setting,
+  withoutFiles,
+  withoutMesh,
+  withoutTemporal,
+} from './environment.ts'
+import { labDirectory } from './lab-directory.ts'
+import type { Parts } from './parts.ts'
+import { freePort, isFree } from './port.ts'
+import { PortTakenError } from './process.ts'
+import type { Run } from './run-file.ts'
+import type { TemporalPlace } from './stores.ts'
+
+/** The programs of this checkout: the lab, the rule table that plays a model, the API and the worker, with what each has to know. */
+
+export type Entries = Partial<Record<'lab' | 'runbook' | 'api' | 'worker', string>>
+
+type ProgramsOptions = {
+  rootDir: string
+  stateDir: string
+  env: Environment
+  /** Is there to be a lab? */
+  lab: boolean
+  entries: Entries | undefined
+  databaseUrl: string
+  temporal: TemporalPlace
+  tokens: Run['tokens']
+}
+
+type Ports = Awaited<ReturnType<typeof choosePorts>>
+
+/** Ports are chosen before anything starts, since the lab needs the API's and the API the lab's: so one may be taken meanwhile. */
+const mostTries = 3
+
+/** Starts what the environment does not replace, and answers the run. */
+export async function startPrograms(parts: Parts, options: ProgramsOptions): Promise<Run> {
+  for (let tries = 1; ; tries += 1) {
+    const ports = await choosePorts(options.env)
+    try {
+      return await startAt(parts, ports, options)
+    } catch (error) {
+      if (!(error instanceof PortTakenError) || tries === mostTries) throw error
+      await parts.stopFrom(1)
+    }
+  }
+}
+
+async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Promise<Run> {
+  const { rootDir, stateDir, env, tokens, lab } = options
+  const ownApi = setting(env, 'CORE_API_URL') === undefined
+  const url = setting(env, 'CORE_API_URL') ?? `http://127.0.0.1:${ports.api}`
+  const platform = setting(env, 'PLATFORM_URL') ?? setting(env, 'PROXMOX_URL')
+  const platformToken = setting(env, 'PLATFORM_TOKEN') ?? newSecret()
+  const labUrl = lab && ownApi && platform === undefined ? `http://127.0.0.1:${ports.lab}` : null
+  const labControlToken = labUrl ? newSecret() : null
+  const entry = (name: keyof Entries) =>
+    options.entries?.[name] ?? join(rootDir, name === 'runbook' ? 'lab/runbook' : name, 'main.ts')
+  const model = modelOf(env, ports)
+  const shared = { ...sharedOf(options), ...model, CORE_API_URL: url, PUBLIC_URL: env.PUBLIC_URL || url }
+
+  await parts.all([
+    labUrl
+      ? parts.child('Lab', 1, entry('lab'), ports.lab, {
+          ...basics(env),
+          LAB_PORT: String(ports.lab),
+          LAB_DIR: labDirectory(stateDir),
+          LAB_PLATFORM_TOKEN: platformToken,
+          LAB_CONTROL_TOKEN: labControlToken as string,
+          ALERT_URL: `${url}/api/v1/ingest/alertmanager`,
+          ALERT_TOKEN: tokens.ingest,
+        })
+      : parts.replaced('Lab', ownApi ? platform : setting(env, 'CORE_API_URL'), (given) => `platform ${given}`),
+    parts.replaced('Model', setting(env, 'LLM_BASE_URL'), (base) => `${model.LLM_MODEL} at ${base}`) ??
+      (lab &&
+        parts.child('Model', 1, entry('runbook'), ports.runbook, {
+          ...basics(env),
+          RUNBOOK_PORT: String(ports.runbook),
+        })),
+    parts.replaced('API', setting(env, 'CORE_API_URL'), (given) => given) ??
+      parts.child('API', 2, entry('api'), ports.api, {
+        ...shared,
+        ...meshOf(env, stateDir),
+        PORT: String(ports.api),
+        PLATFORM_URL: labUrl ?? setting(env, 'PLATFORM_URL'),
+        PLATFORM_TOKEN: platformToken,
+      }),
+  ])
+  await parts.child('Worker', 3, entry('worker'), ports.worker, {
+    ...shared,
+    WORKER_PORT: String(ports.worker),
+    // As the image: each thread of the SDK would keep freed memory of its own.
+    MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
+  })
+  return {
+    ...{ url, labUrl, labControlToken, tokens, pid: process.pid, databaseUrl: options.databaseUrl },
+    temporalAddress: options.temporal.address,
+    temporalUiUrl: options.temporal.uiUrl,
+    model: {
+      baseUrl: model.LLM_BASE_URL,
+      name: model.LLM_MODEL,
+      isRuleTable: setting(env, 'LLM_BASE_URL') === undefined,
+    },
+  }
+}
+
+/** As the configuration has it where nothing is set. */
+const defaultModel = 'Qwen/Qwen2.5-72B-Instruct'
+
+function modelOf(env: Environment, ports: Ports) {
+  const given = setting(env, 'LLM_BASE_URL')
+  return given === undefined
+    ? { LLM_BASE_URL: `http://127.0.0.1:${ports.runbook}`, LLM_MODEL: env.LLM_MODEL || 'runbook-rules' }
+    : { LLM_BASE_URL: given, LLM_MODEL: env.LLM_MODEL || defaultModel }
+}
+
+/** What API and worker both know. */
+function sharedOf({ env, databaseUrl, temporal, tokens }: ProgramsOptions): Environment {
+  const isGiven = isTemporalGiven(env)
+  return {
+    ...withoutMesh(withoutTemporal(env, !isGiven)),
+    ...withoutFiles(env, ['DATABASE_URL', 'PLATFORM_TOKEN', 'AGENT_API_KEY']),
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: temporal.address,
+    // The user's own may have its namespace in a profile.
+    TEMPORAL_NAMESPACE: env.TEMPORAL_NAMESPACE || (isGiven ? undefined : 'default'),
+    ...(temporal.uiUrl && { TEMPORAL_UI_URL: env.TEMPORAL_UI_URL || temporal.uiUrl }),
+    AGENT_ENABLED: env.AGENT_ENABLED || 'true',
+    AGENT_API_KEY: tokens.agent,
+  }
+}
+
+/** Makes the nodes of the lab devices, so that every fault of it can be played. What fails leaves the rest as it is. */
+export async function enrolDevices(parts: Parts, { url, labUrl, labControlToken, tokens }: Run): Promise<void> {
+  if (labUrl === null || labControlToken === null || !tokens.admin) return
+  const lab = labClient(labUrl, labControlToken)
+  await parts
+    .start('Devices', async (): Promise<[undefined, string]> => {
+      const enrolled = await enrolLab(url, tokens.admin as string, lab)
+      return [undefined, enrolled === 0 ? 'every node of the lab is enrolled' : `${enrolled} nodes of the lab enrolled`]
+    })
+    .catch(() => undefined)
+}
+
+async function choosePorts(env: Environment) {
+  const choose = async (name: string, from: number) => {
+    const asked = env[name] ? Number(env[name]) : undefined
+    if (asked === undefined || asked === 0) return freePort(from)
+    if (await isFree(asked)) return asked
+    throw new Error(
+      `Port ${asked} is in use, and ${name} asks for it. Free it, choose another, or leave ${name} unset.`,
+    )
+  }
+  return {
+    api: await choose('PORT', 8080),
+    worker: await choose('WORKER_PORT', 8081),
+    lab: await choose('LAB_PORT', 8090),
+    runbook: await choose('RUNBOOK_PORT', 8100),
+  }
+}
+
+function newSecret(): string {
+  return randomBytes(32).toString('base64url')
+}

@@ -1,0 +1,68 @@
+import type { IncidentEvent } from '../../domain/event.ts'
+import { Inert } from '../inert.tsx'
+import { useNow } from '../now.ts'
+import { span } from '../time.ts'
+import { ActionDialog } from './action-dialog.tsx'
+import type { DetailedIncident, Surroundings } from './query.ts'
+
+type Props = { incident: DetailedIncident; surroundings: Surroundings | null; events: IncidentEvent[] }
+
+/** What happens now, while nothing new is written: who is waited for, for how long, which turn it is, and the way to stop it. */
+export function Progress({ incident, surroundings, events }: Props) {
+  const now = useNow()
+  if (incident.status === 'open' && incident.queue) {
+    return (
+      <p className="said progress" role="status">
+        <Inert text={incident.queue.text} />
+      </p>
+    )
+  }
+  if (incident.status !== 'investigating') return null
+  const { what, since, turn } = doingNow(incident, events)
+  const refused = surroundings
+    ? (surroundings.actions.find(({ action }) => action === 'take')?.refused ?? null)
+    : 'Not known yet.'
+  return (
+    <div className="said progress row apart">
+      <p>
+        <strong>
+          <Inert text={what} />
+        </strong>
+        {since !== null && <span className="soft"> · {span(now - since)}</span>}
+        {turn && <span className="soft"> · {turn}</span>}
+      </p>
+      <ActionDialog {...{ incident, refused }} button="Stop" path="take" title="Stop this run and take the incident">
+        <p>
+          The run ends after the step it is at; a write under way is looked at first. You have the incident then, and
+          the agent makes no attempt until you give it back.
+        </p>
+      </ActionDialog>
+    </div>
+  )
+}
+
+type Doing = { what: string; since: number | null; turn: string | null }
+
+/** From the newest rows of this attempt, and from what the API knows of its question to the model. */
+function doingNow({ attempt, model }: DetailedIncident, all: IncidentEvent[]): Doing {
+  const events = all.filter((event) => event.attempt === attempt)
+  const opening = events.findLast((event) => event.kind === 'context_assembled')
+  const context = opening?.kind === 'context_assembled' ? opening.metadata : null
+  const answered = events.filter(({ kind }) => kind === 'model_answered').length
+  const turnOf = (number: number) => (context ? `turn ${number} of ${context.maxTurns}` : null)
+  if (model) {
+    const name = context?.model ?? 'The model'
+    const since = Date.parse(model.since)
+    if (model.state === 'asked') return { what: `${name} is answering`, since, turn: turnOf(answered + 1) }
+    const ahead = model.ahead === 0 ? 'next' : `${model.ahead} ahead`
+    return { what: `Waits for a model slot, ${ahead}`, since, turn: turnOf(answered + 1) }
+  }
+  const turn = answered > 0 ? turnOf(answered) : null
+  const last = events.at(-1)
+  if (!last) return { what: 'The run begins', since: null, turn }
+  const since = Date.parse(last.at)
+  if (last.kind === 'tool_started' || last.kind === 'tool_output')
+    return { what: `Runs ${last.metadata.tool}`, since, turn }
+  if (!context) return { what: 'Gathers context', since, turn }
+  return { what: 'Works', since, turn }
+}
