@@ -73,7 +73,8 @@ export function openChildren(dir: string, account: Account | null): Children {
         guard.drop(pid)
         children.delete(id)
         record()
-        reject(new Error(`${id} ended with ${signal ?? `code ${code}`}; see ${join('log', `${id}.log`)}`))
+        const log = join('log', `${id}.log`)
+        reject(new Error(`${id} ended with ${signal ?? `code ${code}`}${lastError(join(dir, log))}; see ${log}`))
       })
     })
     ended.catch(() => {})
@@ -115,6 +116,14 @@ export function openChildren(dir: string, account: Account | null): Children {
       writeWhole(file, '[]')
     },
   }
+}
+
+/** What a program that ended said of it, so that nobody has to open the log first. */
+function lastError(log: string): string {
+  const line = readFileSync(log, 'utf8')
+    .match(/^.*Error: .*$/gm)
+    ?.at(-1)
+  return line === undefined ? '' : ` (${line.trim().slice(0, 200)})`
 }
 
 async function listening(child: ChildProcess): Promise<number> {

@@ -95,10 +95,21 @@ async function portOf(lab: Lab, id: string): Promise<number> {
   return port
 }
 
+/** Below what Linux hands out by itself (32768 on): up there, any connection may take the port before the agent listens. */
+const lowestPort = 10_240
+const highestPort = 32_000
+
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
+  for (;;) {
+    const port = lowestPort + Math.floor(Math.random() * (highestPort - lowestPort))
+    if (await isFree(port)) return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)))
+  })
 }

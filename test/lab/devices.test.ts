@@ -90,3 +90,17 @@ async function ask(id: string, idempotencyKey: string) {
   const response = await fetch(`${device?.url}/capability`, { method: 'POST', body: JSON.stringify(body) })
   return capabilityAnswer.parse(await response.json())
 }
+
+test("an agent's port is none that any connection may be given, and an agent that finds it taken says so", async () => {
+  const devices = await lab.control.devices()
+  const ports = devices.map((device) => Number(new URL(device.url).port))
+  // Linux hands out 32768 and up to whatever connects next.
+  expect(ports.filter((port) => port < 10_240 || port >= 32_000)).toEqual([])
+
+  const [id, port] = [devices[1]!.id, ports[1]]
+  const other = createServer().listen(port, '127.0.0.1')
+  await once(other, 'listening')
+  await expect(lab.control.enrol(id, url, `token-of-${id}`)).rejects.toThrow(/EADDRINUSE.*see log/)
+  other.close()
+  expect(await lab.control.enrol(id, url, `token-of-${id}`)).toMatchObject({ id, state: 'running' })
+})
