@@ -65,7 +65,7 @@ export class ConfigError extends Error {
 
 /**
  * The only reader of the environment. Answers parsed settings or throws ConfigError with every problem at once, so that a
- * wrong start is mended in one go. `requires` names what this process cannot do without.
+ * wrong start can be corrected in one go. `requires` names what this process cannot do without.
  */
 export function readConfig(
   environment: Record<string, string | undefined> = process.env,
@@ -102,6 +102,17 @@ export function readConfig(
   }
   if (problems.length > 0 || !parsed.success) throw new ConfigError(problems)
   return parsed.data
+}
+
+/** For the main file of a process: a wrong environment ends it with code 1 and one message that lists every problem. */
+export function readConfigOrExit(requires: (keyof Config)[]): Config {
+  try {
+    return readConfig(process.env, requires)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    console.error(error.message)
+    process.exit(1)
+  }
 }
 
 /** How to reach Temporal, whatever else of the environment is wrong: for commands that need nothing but that. */

@@ -7,7 +7,14 @@ import { createOidc } from '../clients/oidc.ts'
 import { createSlackClient } from '../clients/slack/client.ts'
 import { connectionOptions } from '../clients/temporal/settings.ts'
 import { troubleWith } from '../clients/temporal/trouble.ts'
-import { givenDefaults, meshSettings, oidcSettings, readConfig, slackSettings, temporalSettings } from '../config.ts'
+import {
+  givenDefaults,
+  meshSettings,
+  oidcSettings,
+  readConfigOrExit,
+  slackSettings,
+  temporalSettings,
+} from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
@@ -18,7 +25,7 @@ import { temporalRuns } from './runs.ts'
 import { startWatchdog } from './watchdog.ts'
 
 /** The API process: routes, the watchdog, the inventory in step. Starts and takes alerts in while Temporal is down. */
-const config = readConfig(process.env, ['DATABASE_URL'])
+const config = readConfigOrExit(['DATABASE_URL'])
 const log = pino({
   level: config.LOG_LEVEL,
   name: 'api',

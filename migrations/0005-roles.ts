@@ -5,12 +5,20 @@ import { type Kysely, sql } from 'kysely'
  * what happened. Migrations and `nightshift_app` share a login by default (the services `SET ROLE` on connecting).
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
+  // A login that may make no roles finds it made by the server's administrator, and itself a member.
   await sql`
     do $$ begin
-      create role nightshift_app nologin;
+      if not exists (select from pg_roles where rolname = 'nightshift_app') then
+        create role nightshift_app nologin;
+      end if;
     exception when duplicate_object or unique_violation then null; -- roles are shared by all databases of a server
     end $$`.execute(db)
-  await sql`grant nightshift_app to current_user`.execute(db)
+  await sql`
+    do $$ begin
+      grant nightshift_app to current_user;
+    exception when insufficient_privilege then
+      if not pg_has_role(current_user, 'nightshift_app', 'member') then raise; end if;
+    end $$`.execute(db)
   await sql`grant usage on schema public to nightshift_app`.execute(db)
   await sql`grant select, insert, update on all tables in schema public to nightshift_app`.execute(db)
   await sql`grant usage on all sequences in schema public to nightshift_app`.execute(db)

@@ -1,13 +1,22 @@
-import { readConfig } from '../config.ts'
+import { readConfigOrExit } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { ensureGivenTokens } from '../db/tokens.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
+import { migrationTrouble } from '../migrations/trouble.ts'
 
 /** Prepares the database of a production once per deployment: migrations, then the tokens that its environment names. */
-const config = readConfig(process.env, ['DATABASE_URL'])
+const config = readConfigOrExit(['DATABASE_URL'])
 const databaseUrl = config.DATABASE_URL as string
-const { applied } = await migrateToLatest(databaseUrl)
-console.log(applied.length > 0 ? `Applied ${applied.join(', ')}` : 'The schema is at its newest')
+
+try {
+  const { applied } = await migrateToLatest(databaseUrl)
+  console.log(applied.length > 0 ? `Applied ${applied.join(', ')}` : 'The schema is at its newest')
+} catch (error) {
+  const trouble = migrationTrouble(error, databaseUrl)
+  if (!trouble) throw error
+  console.error(`${trouble.problem}.\n${trouble.remedy}`)
+  process.exit(1)
+}
 
 const db = connect(databaseUrl, { max: 1 })
 await ensureGivenTokens(db, {

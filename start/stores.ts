@@ -3,6 +3,7 @@ import { temporalSettingsIn } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { ensureFirstRunTokens } from '../db/tokens.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
+import { migrationTrouble } from '../migrations/trouble.ts'
 import { type Environment, isTemporalGiven, setting } from './environment.ts'
 import type { Ledger } from './ledger.ts'
 import type { Begun, Parts } from './parts.ts'
@@ -96,7 +97,10 @@ export async function prepareDatabase(
 ): Promise<Run['tokens']> {
   const given = setting(env, 'AGENT_API_KEY')
   return await parts.start('Database', async (progress): Promise<[Run['tokens'], string]> => {
-    const { applied } = await migrateToLatest(databaseUrl)
+    const { applied } = await migrateToLatest(databaseUrl).catch((error): never => {
+      const trouble = migrationTrouble(error, databaseUrl)
+      throw trouble ? new Error(`${trouble.problem}. ${trouble.remedy}`) : error
+    })
     const done = applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`
     // Another core API has tokens of its own.
     if (setting(env, 'CORE_API_URL') !== undefined) return [{ ...(given !== undefined && { agent: given }) }, done]

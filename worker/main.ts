@@ -4,7 +4,7 @@ import pino from 'pino'
 import { createCoreClient } from '../clients/core.ts'
 import { createSlackClient } from '../clients/slack/client.ts'
 import { TemporalError } from '../clients/temporal/trouble.ts'
-import { readConfig, slackSettings } from '../config.ts'
+import { readConfigOrExit, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { noteProvider } from '../db/metric-counters.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
@@ -18,7 +18,7 @@ import { startSlack } from './slack.ts'
 import { startWorkers } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
-const config = readConfig(process.env, ['DATABASE_URL'])
+const config = readConfigOrExit(['DATABASE_URL'])
 const log = pino({ level: config.LOG_LEVEL, name: 'worker' })
 const db = connect(config.DATABASE_URL as string, { name: 'nightshift-worker', max: 20 })
 
