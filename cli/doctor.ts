@@ -10,6 +10,7 @@ import { CommandFailed } from './exit-code.ts'
 import { inert } from './inert.ts'
 import { ApiProblem } from './problem.ts'
 import { answersHttp, postgresAnswers, workersOf } from './reach.ts'
+import { lastSignedIn } from './signed-in.ts'
 import { temporalHere } from './temporal-here.ts'
 import { data, json, paint, width } from './terminal.ts'
 import { logFile, rootDir, runningHere, whereToAsk } from './where.ts'
@@ -32,19 +33,36 @@ export function doctorCommand(program: Command): void {
 async function examine(options: Asking): Promise<Finding[]> {
   const run = runningHere()
   const env = process.env
-  const elsewhere = options.url ?? env.NIGHTSHIFT_URL
-  const own = elsewhere && elsewhere !== run?.url ? null : run
+  const named = options.url ?? env.NIGHTSHIFT_URL ?? (run ? undefined : lastSignedIn())
+  const own = named && named !== run?.url ? null : run
+  const url = own?.url ?? named
+  // Of a Nightshift elsewhere its own API knows more than can be seen from this machine.
+  const isElsewhere = own === null && url !== undefined
   const found = await Promise.all([
     configuration(run),
-    running(own, elsewhere),
-    postgres(own?.databaseUrl ?? env.DATABASE_URL),
-    temporal(own),
+    isElsewhere ? [] : running(own),
+    isElsewhere && !env.DATABASE_URL ? [] : postgres(own?.databaseUrl ?? env.DATABASE_URL),
+    isElsewhere && !env.TEMPORAL_ADDRESS ? [] : temporal(own),
     api(options),
-    ready(elsewhere ?? own?.url),
-    model(own, env, options),
-    lab(own),
+    ready(url).then((found) => found.filter(({ name }) => !isElsewhere || name !== 'Queue')),
+    isElsewhere ? partsElsewhere(options) : [await model(own, env, options), await lab(own)],
   ])
   return found.flat()
+}
+
+type PartElsewhere = { name: string; status: 'ok' | 'failed' | 'unknown' | 'off'; detail: string }
+
+/** What the API says of its own parts; nothing where it cannot be asked, which is a finding already. */
+async function partsElsewhere(options: Asking): Promise<Finding[]> {
+  try {
+    const { parts } = (await core(whereToAsk(options)).get('/api/v1/status')) as { parts: PartElsewhere[] }
+    return parts.map(({ name, status, detail }) => ({
+      ...{ name: name.charAt(0).toUpperCase() + name.slice(1), ok: status !== 'failed', needed: status === 'failed' },
+      ...{ detail: status === 'ok' ? detail : `${status}: ${detail}`, remedy: null },
+    }))
+  } catch {
+    return []
+  }
 }
 
 function finding(name: string, ok: boolean, detail: string, remedy: string | null = null, needed = true): Finding {
@@ -59,12 +77,11 @@ async function configuration(run: Run | null): Promise<Finding> {
     return finding('Configuration', true, 'nothing in the environment contradicts itself')
   } catch (error) {
     const problems = error instanceof ConfigError ? error.problems : [String(error)]
-    return finding('Configuration', false, problems.join('; '), 'Mend these settings; a start would refuse them.')
+    return finding('Configuration', false, problems.join('; '), 'Correct these settings; a start refuses them.')
   }
 }
 
-async function running(run: Run | null, elsewhere: string | undefined): Promise<Finding> {
-  if (elsewhere && !run) return finding('Start', true, `not asked for: it runs at ${elsewhere}`)
+function running(run: Run | null): Finding {
   if (run) return finding('Start', true, `runs here as process ${run.pid}`)
   return finding('Start', false, 'does not run from this checkout', 'Start it with "npm start".')
 }

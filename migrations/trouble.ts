@@ -26,6 +26,11 @@ export function migrationTrouble(error: unknown, databaseUrl: string): Migration
       remedy: `As its administrator: CREATE DATABASE ${quoted(database)} OWNER ${quoted(login)};`,
     }
   if (code === '42501') return refused(message, login, database)
+  if (/CERT|ALTNAME|VERIFY_LEAF|self-signed/.test(`${code} ${message}`))
+    return {
+      problem: `The certificate of PostgreSQL at ${host} is not believed: ${message.split(';')[0]}`,
+      remedy: 'Name its authority in DATABASE_URL: ?sslmode=verify-full&sslrootcert=/path/ca.pem',
+    }
   if (message.includes('pg_trgm'))
     return {
       problem: `PostgreSQL at ${host} has no extension pg_trgm: ${message}`,

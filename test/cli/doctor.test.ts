@@ -23,3 +23,14 @@ test('a doctor finds what runs elsewhere, by its address', async () => {
   const found = Object.fromEntries(JSON.parse(stdout).map(({ name, ok }: { name: string; ok: boolean }) => [name, ok]))
   expect(found).toMatchObject({ API: true, Readiness: true, PostgreSQL: true, Migrations: true })
 })
+
+test('of a Nightshift elsewhere a doctor asks its API, and says nothing of what it cannot see from here', async () => {
+  const { stdout, code } = await runCli(['doctor'], api.as('admin'))
+  // Neither the rule table of a local start nor addresses that only the server has to know.
+  expect(stdout).not.toMatch(/runbook|not known here|npm start/)
+  expect(stdout).toMatch(/✔ Database\s+It answers\./)
+  expect(stdout).toMatch(/✔ Platform\s+off: None is configured/)
+  // Nothing runs workflows in this test.
+  expect(stdout).toMatch(/Worker\s+(failed|unknown): /)
+  expect(code).toBe(stdout.includes('✖') ? 1 : 0)
+})
