@@ -1,4 +1,5 @@
 import { history } from './history.ts'
+import { house } from './house.ts'
 import { judge } from './judge.ts'
 import { load } from './load.ts'
 import { mesh } from './mesh.ts'
@@ -22,6 +23,7 @@ const benches: Record<string, () => Promise<void>> = {
   stream,
   placement,
   mesh,
+  house,
 }
 
 const names = process.argv.slice(2)

@@ -1,0 +1,176 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { parse } from '@babel/parser'
+import { folksyWords, foreignReferences } from './house-words.ts'
+
+/**
+ * Counts what makes this repository hard or easy to live in: long functions, dust, cycles, SQL out of place, private words.
+ * Reads the files that git knows, and runs nothing. A figure, not a gate.
+ */
+export async function house(): Promise<void> {
+  const files = sourceFiles()
+  const code = files.filter(({ path }) => !path.startsWith('test/'))
+  const functions = code.flatMap((file) => functionsIn(file))
+  const long = functions.filter(({ lines }) => lines > 70)
+  const wide = functions.filter(({ parameters }) => parameters > 5)
+  const importers = countImporters(files)
+  const isDust = ({ path, text }: Source) => lineCount(text) < 40 && importers.get(path)?.size === 1
+  const rows: [string, number | string, string][] = [
+    ['functions over 70 lines', long.length, '0'],
+    ['functions with more than 5 positional parameters', wide.length, '0'],
+    ['files that git knows', gitFiles().length, '1,050 (see docs)'],
+    ...['cli', 'api', 'effects', 'db', 'mesh', 'safety', 'web'].map((folder): [string, string, string] => {
+      const lines = code.filter(({ path }) => path.startsWith(`${folder}/`)).map(({ text }) => lineCount(text))
+      return [
+        `${folder}/: files, median lines`,
+        `${lines.length}, ${median(lines)}`,
+        ['cli', 'api'].includes(folder) ? '≥ 90' : '',
+      ]
+    }),
+    ['files over 300 lines', code.filter(({ text }) => lineCount(text) > 300).length, ''],
+    ['files under 40 lines with one importer', code.filter(isDust).length, '15'],
+    ['comment lines with words of the list', code.flatMap(commentsWith(folksyWords)).length, '0'],
+    ['comment lines that cite what is not here', code.flatMap(commentsWith(foreignReferences)).length, '0'],
+    ['import cycles with values', cycles(code).length, '0'],
+    ['statements of SQL outside db/ and migrations/', code.flatMap(sqlOutside).length, '0'],
+    ['`as never`', code.reduce((sum, { text }) => sum + (text.match(/\bas never\b/g)?.length ?? 0), 0), '10'],
+    [
+      'object literals spread for their format',
+      code.reduce((sum, { text }) => sum + (text.match(/\.\.\.\{/g)?.length ?? 0), 0),
+      '0',
+    ],
+  ]
+  const width = Math.max(...rows.map(([name]) => name.length))
+  for (const [name, value, aim] of rows)
+    console.log(`${name.padEnd(width)}  ${String(value).padStart(9)}  ${aim && `aim ${aim}`}`)
+  if (process.env.NAMES !== '1') return void console.log('\nNAMES=1 names them.')
+  for (const { name, path, line, lines, parameters } of [...new Set([...long, ...wide])])
+    console.log(`${path}:${line} ${name}: ${lines} lines, ${parameters} parameters`)
+  for (const cycle of cycles(code)) console.log(`cycle: ${cycle.join(' → ')}`)
+  for (const place of code.flatMap(sqlOutside)) console.log(`SQL: ${place}`)
+  for (const place of code.flatMap(commentsWith(folksyWords))) console.log(`word: ${place}`)
+  for (const place of code.flatMap(commentsWith(foreignReferences))) console.log(`cites: ${place}`)
+  for (const { path } of code.filter(isDust)) console.log(`dust: ${path}`)
+}
+
+type Source = { path: string; text: string }
+type Measured = { path: string; name: string; line: number; lines: number; parameters: number }
+
+function gitFiles(): string[] {
+  return execFileSync('git', ['ls-files'], { encoding: 'utf8' }).trim().split('\n')
+}
+
+function sourceFiles(): Source[] {
+  const isSource = (path: string) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts')
+  return gitFiles()
+    .filter(isSource)
+    .map((path) => ({ path, text: readFileSync(path, 'utf8') }))
+}
+
+type Node = { type: string; loc?: { start: { line: number }; end: { line: number } } | null; [key: string]: unknown }
+
+/** Every function with a body, named by what it is assigned to where it has no name. Test callbacks are not code. */
+function functionsIn({ path, text }: Source): Measured[] {
+  const found: Measured[] = []
+  const visit = (node: Node, name: string) => {
+    if (
+      /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ObjectMethod|ClassMethod)$/.test(node.type) &&
+      node.loc
+    ) {
+      const own =
+        (node.id as { name?: string } | null)?.name ?? (node.key as { name?: string } | undefined)?.name ?? name
+      const { start, end } = node.loc
+      found.push({
+        path,
+        name: own,
+        line: start.line,
+        lines: end.line - start.line + 1,
+        parameters: (node.params as unknown[]).length,
+      })
+    }
+    const named =
+      (node.id as { name?: string } | null | undefined)?.name ??
+      (node.key as { name?: string } | undefined)?.name ??
+      name
+    for (const value of Object.values(node))
+      for (const child of Array.isArray(value) ? value : [value])
+        if (child && typeof (child as Node).type === 'string') visit(child as Node, named)
+  }
+  visit(parse(text, { sourceType: 'module', plugins: ['typescript', 'jsx'] }).program as unknown as Node, path)
+  return found
+}
+
+type Import = { from: string; to: string; isType: boolean }
+
+function importsOf({ path, text }: Source): Import[] {
+  return [...text.matchAll(/^(?:import|export)\s+(type\s)?([^;'"]*?from\s+)?'(\.[^']+)'/gm)].map(
+    ([, type, names, to]) => ({
+      from: path,
+      to: normalize(join(dirname(path), to!)),
+      isType: type !== undefined || (names !== undefined && /^\{\s*(type\s+\w+(\s+as\s+\w+)?,?\s*)+\}/.test(names)),
+    }),
+  )
+}
+
+function countImporters(files: Source[]): Map<string, Set<string>> {
+  const importers = new Map<string, Set<string>>()
+  for (const { from, to } of files.filter(({ path }) => !path.startsWith('test/')).flatMap(importsOf))
+    importers.set(to, (importers.get(to) ?? new Set()).add(from))
+  return importers
+}
+
+/** Cycles over imports that carry values: strongly connected files (Tarjan), each as a list. */
+function cycles(code: Source[]): string[][] {
+  const edges = new Map(
+    code.map((file) => [
+      file.path,
+      importsOf(file)
+        .filter(({ isType }) => !isType)
+        .map(({ to }) => to),
+    ]),
+  )
+  const index = new Map<string, number>()
+  const low = new Map<string, number>()
+  const stack: string[] = []
+  const found: string[][] = []
+  const visit = (path: string) => {
+    index.set(path, index.size)
+    low.set(path, index.get(path)!)
+    stack.push(path)
+    for (const to of edges.get(path) ?? []) {
+      if (!index.has(to)) visit(to)
+      if (stack.includes(to)) low.set(path, Math.min(low.get(path)!, low.get(to)!))
+    }
+    if (low.get(path) !== index.get(path)) return
+    const group = stack.splice(stack.indexOf(path))
+    if (group.length > 1) found.push(group)
+  }
+  for (const { path } of code) if (!index.has(path)) visit(path)
+  return found
+}
+
+function sqlOutside({ path, text }: Source): string[] {
+  if (/^(db|migrations|bench)\//.test(path)) return []
+  return text
+    .split('\n')
+    .flatMap((line, at) =>
+      /\.(selectFrom|insertInto|updateTable|deleteFrom)\(|\bsql(<[^>]*>)?`/.test(line) ? [`${path}:${at + 1}`] : [],
+    )
+}
+
+function commentsWith(words: RegExp): (file: Source) => string[] {
+  return ({ path, text }) =>
+    path.startsWith('bench/house')
+      ? []
+      : text.split('\n').flatMap((line, at) => {
+          const comment = /^\s*(?:\/\/|\/?\*)(.*)|(?:^|\s)\/\/\s(.*)/.exec(line)
+          return comment && words.test(comment[1] ?? comment[2] ?? '') ? [`${path}:${at + 1} ${line.trim()}`] : []
+        })
+}
+
+const lineCount = (text: string): number => text.split('\n').length - 1
+
+function median(values: number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? 0
+}
