@@ -9,13 +9,13 @@ import type { Db } from '../db/connect.ts'
 import type { ChatAnswer, ChatMessage, ChatTool } from '../domain/chat.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { plainShape } from '../domain/request-shape.ts'
+import { stepKey, type Turn } from '../domain/step-key.ts'
 import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint } from '../prompts/render.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import type { ServedModels } from './served-model.ts'
-import { stepKey, type Turn } from './step-key.ts'
 
 export type AskDeps = {
   db: Db

@@ -4,6 +4,7 @@ import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { closeIncident, incidentById } from '../db/incidents.ts'
 import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
+import { stepKey, type Turn } from '../domain/step-key.ts'
 import { findingsOf, isAllShown, type Said, toldFindings } from '../safety/claims/ending.ts'
 import { evidenceRule } from '../safety/end.ts'
 import { fold, type State } from '../safety/fold.ts'
@@ -11,7 +12,6 @@ import { phantomOf } from '../safety/phantom.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
 import { bodiesOfEnding } from './bodies-of-ending.ts'
-import { stepKey, type Turn } from './step-key.ts'
 
 /** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
 export async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'model_answered'>): Promise<Thought> {

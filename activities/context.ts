@@ -5,7 +5,7 @@ import { storeBody } from '../db/bodies.ts'
 import { type Db, isTransient } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
-import { claimIncident, closeIncident, incidentById, lockIncident, toIncident } from '../db/incidents.ts'
+import { claimIncident, closeIncident, incidentById, incidentState, lockIncident, toIncident } from '../db/incidents.ts'
 import { neighboursOf, resourceById } from '../db/inventory.ts'
 import { earlierAttempts } from '../db/lifecycle/attempts.ts'
 import { peopleSaid, whyReopened } from '../db/notes.ts'
@@ -15,6 +15,8 @@ import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../
 import { agentActor, type ConfigInForce, type IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { resourceKey } from '../domain/resource.ts'
+import { stepKey } from '../domain/step-key.ts'
+import { investigationId } from '../domain/workflow-id.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
 import { renderLeaderHint } from '../model/hint.ts'
 import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
@@ -25,7 +27,6 @@ import { beating } from './heartbeat.ts'
 import { outlast, patienceMs, whoIsAway } from './outlast.ts'
 import { assertOwnRun, mayClaim, ownRunId, ownRunOf, ownWorkflowId, recordForgery } from './own-run.ts'
 import { escalationReason } from './reason.ts'
-import { stepKey } from './step-key.ts'
 
 type ContextDeps = {
   db: Db
@@ -98,7 +99,7 @@ export function contextActivities({ db, prompts, protocol, model, environment, i
       if (!isEnabled || settings.value<boolean>('agent.paused')) return null
       const workflowId = ownWorkflowId()
       // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
-      if (workflowId !== `investigate:${input.incidentId}:${input.attempt}`) {
+      if (workflowId !== investigationId(input)) {
         await recordForgery(db, input)
         return null
       }
@@ -174,11 +175,7 @@ export function contextActivities({ db, prompts, protocol, model, environment, i
     /** How it ended, for the workflow's result: the head hash lets a later alteration of the log be proved. */
     async closing(incidentId: string): Promise<{ status: string; headHash: string | null }> {
       await ownRunOf(db, incidentId)
-      const row = await db
-        .selectFrom('incident')
-        .select(['status', 'headHash'])
-        .where('id', '=', incidentId)
-        .executeTakeFirst()
+      const row = await incidentState(db, incidentId)
       return { status: row?.status ?? 'gone', headHash: row?.headHash ?? null }
     },
   }

@@ -11,6 +11,7 @@ import { stopWish, takerOf } from '../db/taker.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { isQuiet } from '../domain/lifecycle.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import { parseCallId } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { fold, type State } from '../safety/fold.ts'
 import type { Interruption } from '../workflows/outcome.ts'
@@ -35,7 +36,7 @@ export async function endEarly(
   if (state.writes.length > 0) {
     const started = state.open ? events.find((event) => event.seq === state.open?.startedSeq) : null
     if (started) {
-      const call = Number(state.open?.callId.split('_')[1] ?? 0)
+      const call = (state.open && parseCallId(state.open.callId)?.call) ?? 0
       await verifyWrite(deps, { incidentId, attempt, turn: started.turn ?? 0, call }, cancellationSignal())
     }
     return false

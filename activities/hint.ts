@@ -2,8 +2,8 @@ import { append } from '../db/append.ts'
 import type { Trx } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
+import { type Run, stepKey } from '../domain/step-key.ts'
 import type { State } from '../safety/fold.ts'
-import { type Run, stepKey } from './step-key.ts'
 
 /**
  * Says whether a follower's own investigation bore its leader's hint out: confirmed when the same kinds of write were verified

@@ -4,8 +4,8 @@ import { heartbeat } from '@temporalio/activity'
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents.ts'
 import { heldSeconds, keepSlot, leaveSlot, type Slot, type SlotHolder, takeSlot } from '../db/model-slots.ts'
+import type { Run } from '../domain/step-key.ts'
 import { GiveUp, RetryLater } from './failure.ts'
-import type { Run } from './step-key.ts'
 
 /** How many ask the model at once, over all workers. */
 export type Slots = { server: string; limit: number; keepEveryMs?: number }

@@ -2,10 +2,11 @@ import { activityInfo, getClient } from '@temporalio/activity'
 import { StaleRunError } from '../db/append.ts'
 import type { Db, Trx } from '../db/connect.ts'
 import { eventByStepKey } from '../db/events.ts'
-import { lockIncident } from '../db/incidents.ts'
+import { incidentState, lockIncident } from '../db/incidents.ts'
 import { recordSecurityEvent } from '../db/security-events.ts'
 import type { IncidentEvent } from '../domain/event.ts'
-import { type Run, stepKey } from './step-key.ts'
+import { type Run, stepKey } from '../domain/step-key.ts'
+import { investigationId, parseInvestigationId } from '../domain/workflow-id.ts'
 
 /** The workflow this activity runs for, as Temporal says it: no input can claim to be another. */
 export function ownWorkflowId(): string {
@@ -16,21 +17,15 @@ export function ownRunId(): string {
   return activityInfo().workflowExecution?.runId ?? 'none'
 }
 
-const workflowIdOf = ({ incidentId, attempt }: Run) => `investigate:${incidentId}:${attempt}`
-
 /**
  * Lets only the incident's own run through, and says whether the incident is still being worked on. Everything else gets
  * StaleRunError, and leaves a `security_event` where it is a forgery: a workflow of another name, or one that was started under this
  * name by somebody else than the run that claimed the incident. A run that was superseded is late, and leaves none.
  */
 export async function assertOwnRun(db: Db, run: Run): Promise<'working' | 'closed'> {
-  const row = await db
-    .selectFrom('incident')
-    .select(['assignedTo', 'attempt'])
-    .where('id', '=', run.incidentId)
-    .executeTakeFirst()
+  const row = await incidentState(db, run.incidentId)
   const own = ownWorkflowId()
-  const isNamed = own === workflowIdOf(run)
+  const isNamed = own === investigationId(run)
   const isClaimed = isNamed && (await holdsClaim(db, run))
   if (isClaimed && row?.attempt === run.attempt && (row.assignedTo === own || row.assignedTo === null)) {
     return row.assignedTo === null ? 'closed' : 'working'
@@ -44,8 +39,8 @@ export async function assertOwnRun(db: Db, run: Run): Promise<'working' | 'close
  * the incident passes, since a superseded run may still read how it ended.
  */
 export async function ownRunOf(db: Db, incidentId: string): Promise<Run> {
-  const attempt = Number(new RegExp(`^investigate:${incidentId}:(\\d+)$`).exec(ownWorkflowId())?.[1] ?? -1)
-  if (attempt >= 0) return { incidentId, attempt }
+  const own = parseInvestigationId(ownWorkflowId())
+  if (own?.incidentId === incidentId) return own
   await recordForgery(db, { incidentId, attempt: 0 })
   throw new StaleRunError(incidentId, 0, 0)
 }

@@ -5,6 +5,7 @@ import { useUpAttempt } from '../db/lost-runs.ts'
 import { type GroupMember, groupState, type Leader, stampQueue } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { waitsForLeader } from '../domain/admission.ts'
+import { groupWorkflowId, investigationId } from '../domain/workflow-id.ts'
 import { decided, wake } from '../workflows/messages.ts'
 import { GiveUp } from './failure.ts'
 import { ownWorkflowId } from './own-run.ts'
@@ -46,7 +47,7 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
     /** Starts a type's group or wakes the one that runs: doing it twice is doing it once. */
     async wakeGroup(type: string): Promise<void> {
       await client.workflow.signalWithStart('InvestigateIncidentGroup', {
-        workflowId: `group:${type}`,
+        workflowId: groupWorkflowId(type),
         taskQueue,
         args: [type],
         signal: wake,
@@ -62,7 +63,7 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
      * `leave`: the rows say what is next.
      */
     async freeAttempt(incidentId: string, attempt: number): Promise<'start' | 'skipped' | 'leave'> {
-      const handle = client.workflow.getHandle(`investigate:${incidentId}:${attempt}`)
+      const handle = client.workflow.getHandle(investigationId({ incidentId, attempt }))
       const { status, startTime } = await handle.describe()
       // It may be about to claim.
       if (status.name === 'RUNNING' && Date.now() - startTime.getTime() < aboutToClaimMs) return 'leave'
@@ -76,7 +77,7 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
       const unread = await unreadDecisions(db)
       for (const { incidentId, attempt } of unread) {
         try {
-          await client.workflow.getHandle(`investigate:${incidentId}:${attempt}`).signal(decided)
+          await client.workflow.getHandle(investigationId({ incidentId, attempt })).signal(decided)
         } catch (error) {
           // The run is gone: the watchdog escalates its incident.
           if (!(error instanceof WorkflowNotFoundError)) throw error
@@ -101,7 +102,7 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
      * become free, and it is given away at once.
      */
     async planGroup(type: string, starting: string[]): Promise<GroupPlan> {
-      if (ownWorkflowId() !== `group:${type}`) throw new GiveUp('FORGED_GROUP')
+      if (ownWorkflowId() !== groupWorkflowId(type)) throw new GiveUp('FORGED_GROUP')
       for (const other of await queue.stampQueue()) if (other !== type) await queue.wakeGroup(other)
       const settings = await readSettings(db, environment)
       const state = await groupState(db, type)

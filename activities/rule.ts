@@ -1,7 +1,7 @@
 import { append, StaleRunError } from '../db/append.ts'
 import { requestApproval } from '../db/approvals/ask.ts'
 import { voteOfEditor } from '../db/approvals/decide.ts'
-import { pendingOfAction } from '../db/approvals/find.ts'
+import { approvalOfCall, approvalState, pendingOfAction } from '../db/approvals/find.ts'
 import { consumeApproval, withdrawPending } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
@@ -13,6 +13,7 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
 import { actionOf, agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
 import { editedByPerson, refusalOf } from '../domain/refusal.ts'
+import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
 import { type Preparation, requiredApprovals } from '../domain/tool.ts'
 import { fold, type State } from '../safety/fold.ts'
 import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
@@ -23,7 +24,6 @@ import { expirySecondsOf } from './approval-expiry.ts'
 import { bodiesOfEnding } from './bodies-of-ending.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { recordHint } from './hint.ts'
-import { type CallPlace, callId, stepKey } from './step-key.ts'
 
 type Ruled = Exclude<Act, { kind: 'verify' }> | Run
 
@@ -144,14 +144,10 @@ function rulingsOf(events: readonly IncidentEvent[], attempt: number, id: string
 async function knownAnswer(trx: Trx, last: IncidentEvent<'call_judged'> | undefined): Promise<Ruled | null> {
   if (!last) return null
   if (last.metadata.verdict === 'refuse') return { kind: 'next' }
-  const pending = await trx
-    .selectFrom('approval')
-    .select('id')
-    .where('incidentId', '=', last.incidentId)
-    .where('callId', '=', last.metadata.callId)
-    .where('status', '=', 'pending')
-    .executeTakeFirst()
-  return pending ? { kind: 'ask', approvalId: pending.id, expiresInMs: await remainingMs(trx, pending.id) } : null
+  const pending = await approvalOfCall(trx, last.incidentId, last.metadata.callId, ['pending'])
+  return pending === null
+    ? null
+    : { kind: 'ask', approvalId: pending, expiresInMs: await lookAgainInMs(trx, pending) }
 }
 
 /** The approval this call joined was settled for the other incident: its action is done or denied, and not asked once more. */
@@ -160,11 +156,7 @@ async function decidedElsewhere(
   last: IncidentEvent<'call_judged'> | undefined,
 ): Promise<Pick<Ruling, 'verdict' | 'code' | 'reason' | 'hint'> | null> {
   if (last?.metadata.verdict !== 'ask' || last.metadata.approvalId === null) return null
-  const approval = await trx
-    .selectFrom('approval')
-    .select(['incidentId', 'status'])
-    .where('id', '=', last.metadata.approvalId)
-    .executeTakeFirst()
+  const approval = await approvalState(trx, last.metadata.approvalId)
   if (!approval || approval.incidentId === last.incidentId || approval.status === 'pending') return null
   return {
     verdict: 'refuse',
@@ -189,19 +181,15 @@ function basisOf(at: string, policy: Policy, prepared: Call['prepared']): Judged
 /** The least a run waits before it looks again. */
 const lookAgainMs = 250
 
-async function remainingMs(trx: Trx, approvalId: string): Promise<number> {
-  const { expiresAt } = await trx
-    .selectFrom('approval')
-    .select('expiresAt')
-    .where('id', '=', approvalId)
-    .executeTakeFirstOrThrow()
-  return Math.max(lookAgainMs, Date.parse(expiresAt as string) - Date.parse(await databaseTime(trx)))
+async function lookAgainInMs(trx: Trx, approvalId: string): Promise<number> {
+  const expiresAt = (await approvalState(trx, approvalId))?.expiresAt ?? ''
+  return Math.max(lookAgainMs, Date.parse(expiresAt) - Date.parse(await databaseTime(trx)))
 }
 
 /** Somebody is asked about this very action already, for another incident: one answer serves both. */
 async function joinApproval(trx: Trx, incidentId: string, approvalId: string): Promise<Ruled> {
   await setWaiting(trx, incidentId, true)
-  return { kind: 'ask', approvalId, expiresInMs: Math.min(5_000, await remainingMs(trx, approvalId)) }
+  return { kind: 'ask', approvalId, expiresInMs: Math.min(5_000, await lookAgainInMs(trx, approvalId)) }
 }
 
 type Asking = {
@@ -220,13 +208,7 @@ async function ask(trx: Trx, place: CallPlace, asking: Asking): Promise<Ruled> {
   if (!prepared?.ok) throw new GiveUp('ASKED_UNPREPARED')
   const { preparation } = prepared
   const id = callId(place.turn, place.call)
-  const replaced = await trx
-    .selectFrom('approval')
-    .select('id')
-    .where('incidentId', '=', place.incidentId)
-    .where('callId', '=', id)
-    .where('status', 'in', ['pending', 'approved'])
-    .executeTakeFirst()
+  const replaced = await approvalOfCall(trx, place.incidentId, id, ['pending', 'approved'])
   if (replaced) await withdrawPending(trx, place.incidentId, 'the platform changed since it was asked')
   const approval = await requestApproval(trx, {
     incidentId: place.incidentId,
@@ -245,14 +227,14 @@ async function ask(trx: Trx, place: CallPlace, asking: Asking): Promise<Ruled> {
     dryRun: withProof(call.tool, preparation.dryRun),
     expirySeconds: asking.expirySeconds,
     stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
-    replaces: replaced?.id ?? null,
+    replaces: replaced,
     actor: agentActor,
   })
   // Whoever wrote the arguments has approved them by writing them, if that person may. Decided before the run begins to wait: nobody will wake it, so it looks at once.
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
-  return { kind: 'ask', approvalId: approval.id, expiresInMs: await remainingMs(trx, approval.id) }
+  return { kind: 'ask', approvalId: approval.id, expiresInMs: await lookAgainInMs(trx, approval.id) }
 }
 
 type Starting = {

@@ -3,17 +3,18 @@ import { activityInfo } from '@temporalio/activity'
 import { z } from 'zod'
 import { HttpError } from '../clients/http.ts'
 import { append } from '../db/append.ts'
+import { approvalState } from '../db/approvals/find.ts'
 import { inlineLimitBytes, storeBody } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
 import { databaseTime } from '../db/time.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
 import { blockedEnvelope, failedEnvelope, toEnvelope } from '../domain/envelope.ts'
 import { actionOf, agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
+import { type CallPlace, stepKey } from '../domain/step-key.ts'
 import type { CoreAnswer, CorePort, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
 import { GiveUp, RetryLater } from './failure.ts'
 import { outlast, patienceMs, whoIsAway } from './outlast.ts'
-import { type CallPlace, stepKey } from './step-key.ts'
 import { toolContext } from './tool-context.ts'
 import { closeByReading } from './verify.ts'
 
@@ -98,7 +99,9 @@ async function sendWrite(
     // The receiver's journal says that the key never came in: nothing happened, and this is the first send.
   }
   const ifMatch =
-    started.metadata.approvalId === null ? null : await approvedFingerprint(deps.db, started.metadata.approvalId)
+    started.metadata.approvalId === null
+      ? null
+      : (await approvalState(deps.db, started.metadata.approvalId))?.stateFingerprint || null
   try {
     const answer = await tool.run(started.metadata.arguments, { ...toolContext(deps, place, signal), ifMatch })
     if (answer.ok || answer.status < 500) return sentOf(answer)
@@ -109,11 +112,6 @@ async function sendWrite(
   const known = await becameOf(deps, started, signal)
   if (known) return known
   throw new RetryLater('WRITE_NOT_ACCEPTED')
-}
-
-async function approvedFingerprint(db: Db, approvalId: string): Promise<string | null> {
-  const row = await db.selectFrom('approval').select('stateFingerprint').where('id', '=', approvalId).executeTakeFirst()
-  return row?.stateFingerprint || null
 }
 
 const effectStatus = z.object({

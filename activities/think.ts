@@ -4,6 +4,7 @@ import { inlineLimitBytes, storeBody } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
+import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
 import { type Budgets, nearBudget, spentBudget } from '../safety/budget.ts'
 import { fold } from '../safety/fold.ts'
@@ -16,7 +17,6 @@ import { GiveUp, RetryLater } from './failure.ts'
 import { beating } from './heartbeat.ts'
 import { type Slots, type Turned, waitForSlot, withSlot } from './model-slot.ts'
 import { assertOwnRun } from './own-run.ts'
-import { callId, type Run, stepKey, type Turn } from './step-key.ts'
 
 /** `slots`: how many ask at once over all workers; without it nobody waits. */
 type ThinkDeps = AskDeps & { slots?: Slots }

@@ -1,5 +1,5 @@
+import { type CallPlace, stepKey } from '../domain/step-key.ts'
 import type { CorePort, ToolContext } from '../domain/tool.ts'
-import { type CallPlace, stepKey } from './step-key.ts'
 
 /** What a tool is given for one call: the step key goes along, so that the receiver does it once. */
 export function toolContext(deps: { core: CorePort }, place: CallPlace, signal?: AbortSignal): ToolContext {

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append } from '../db/append.ts'
 import { type Db, isTransient } from '../db/connect.ts'
-import { eventByStepKey, eventsOf } from '../db/events.ts'
+import { countEvents, eventByStepKey, eventsOf } from '../db/events.ts'
 import { releaseLeases } from '../db/leases.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import { type CallPlace, type Run, stepKey } from '../domain/step-key.ts'
 import { tellOutcome } from '../domain/told-verification.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
 import type { VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
 import { outlast, patienceMs, whoIsAway } from './outlast.ts'
-import { type CallPlace, type Run, stepKey } from './step-key.ts'
 import { toolContext } from './tool-context.ts'
 
 type VerifyDeps = { db: Db; core: CorePort }
@@ -137,18 +137,12 @@ async function recordVerification(
   const { callId, tool, targets } = started.metadata
   const outcome = outcomeOf(observation)
   await db.transaction().execute(async (trx) => {
-    const earlier = await trx
-      .selectFrom('incidentEvent')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where('incidentId', '=', run.incidentId)
-      .where('attempt', '=', run.attempt)
-      .where('kind', '=', 'verification')
-      .executeTakeFirstOrThrow()
+    const earlier = await countEvents(trx, run, 'verification')
     await append(trx, run.incidentId, run.attempt, {
       kind: 'verification',
       actor: agentActor,
       turn: started.turn,
-      stepKey: stepKey(run, started.turn ?? 0, 'verification', started.seq, earlier.count),
+      stepKey: stepKey(run, started.turn ?? 0, 'verification', started.seq, earlier),
       action: actionOf('verification', { verified: outcome }),
       detail: observation
         ? `${tool}: ${observation.observed} (${tellOutcome(outcome).toLowerCase()})`

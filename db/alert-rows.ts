@@ -5,6 +5,7 @@ import { newId } from '../domain/id.ts'
 import { append } from './append.ts'
 import type { Trx } from './connect.ts'
 import type { AlertRow } from './tables.ts'
+import { now } from './time.ts'
 
 /** The occurrence of an alert that fires, or may fire. At most one for each sender and fingerprint. */
 export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRow | null> {
@@ -38,7 +39,7 @@ export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
 export async function countSight(trx: Trx, alertId: string): Promise<void> {
   await trx
     .updateTable('alert')
-    .set((update) => ({ count: update('count', '+', 1), lastSeenAt: sql`nightshift_now()` as never }))
+    .set((update) => ({ count: update('count', '+', 1), lastSeenAt: now }))
     .where('id', '=', alertId)
     .execute()
 }
@@ -53,10 +54,10 @@ export async function touch(trx: Trx, alert: Alert, current: AlertRow): Promise<
       unknownWhy: null,
       endReceivedAt: null,
       count: update('count', '+', 1),
-      lastSeenAt: sql`nightshift_now()` as never,
+      lastSeenAt: now,
       ...(isSameStart(alert, current)
         ? { startSeen: update('startSeen', '+', 1) }
-        : { startsAt: alert.startsAt, startSeen: 1, startReceivedAt: sql`nightshift_now()` as never }),
+        : { startsAt: alert.startsAt, startSeen: 1, startReceivedAt: now }),
     }))
     .where('id', '=', current.id)
     .execute()
@@ -113,7 +114,7 @@ export async function storeAlerts(
     startsAt: alert.startsAt,
     startGiven: alert.startGiven !== false,
     endsAt: alert.endsAt,
-    endReceivedAt: alert.status === 'resolved' ? (sql`nightshift_now()` as never) : null,
+    endReceivedAt: alert.status === 'resolved' ? now : null,
     incidentId,
     raw: JSON.stringify(alert),
   }))

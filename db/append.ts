@@ -107,9 +107,9 @@ export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<str
     .values(
       rows.map((row) => ({
         ...row,
-        at: sql`${row.at}::timestamptz` as never,
+        at: sql<string>`${row.at}::timestamptz`,
         metadata: JSON.stringify(row.metadata),
-      })) as never,
+      })),
     )
     .returning('id')
     .execute()

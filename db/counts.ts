@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
 import type { Db } from './connect.ts'
+import { now } from './time.ts'
 
 /** What is open now, by type and severity. */
 export async function openIncidentCounts(db: Db) {
@@ -19,7 +19,7 @@ export async function pendingApprovalCounts(db: Db) {
     .select('risk')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('status', '=', 'pending')
-    .where('expiresAt', '>', sql<string>`nightshift_now()`)
+    .where('expiresAt', '>', now)
     .groupBy('risk')
     .execute()
 }

@@ -7,6 +7,7 @@ import type { Db, Trx } from './connect.ts'
 import { readSettings } from './settings.ts'
 import { isSlackOn, openThread } from './slack/outbox.ts'
 import type { IncidentRow } from './tables.ts'
+import { now } from './time.ts'
 
 export const maximumAttempts = 3
 /** How long a worker may hold a delivery: the receiver's 30 s and room for the row. */
@@ -130,11 +131,11 @@ export async function leaseDeliveries(db: Db, limit: number): Promise<DueDeliver
     .selectFrom('delivery')
     .select('id')
     .where('destination', 'like', 'webhook.%')
-    .where('nextAt', '<=', sql<string>`nightshift_now()`)
+    .where('nextAt', '<=', now)
     .where((where) =>
       where.or([
         where('status', '=', 'pending'),
-        where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', sql<string>`nightshift_now()`)]),
+        where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', now)]),
       ]),
     )
     .orderBy('nextAt')
@@ -171,7 +172,7 @@ export async function finishDelivery(
       responseStatus: result.responseStatus,
       response: cleanse(result.response),
       leasedUntil: null,
-      finishedAt: sql`nightshift_now()` as never,
+      finishedAt: now,
     })
     .where('id', '=', delivery.id)
     .where('status', '=', 'sending')

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { DeviceCall } from '../domain/device.ts'
 import type { CapabilityAnswer } from '../domain/mesh.ts'
 import type { Db } from './connect.ts'
+import { now } from './time.ts'
 
 type CallSubject = {
   key: string
@@ -57,7 +58,7 @@ export async function closeCall(
   await db
     .updateTable('deviceCall')
     .set({
-      finishedAt: sql`nightshift_now()` as never,
+      finishedAt: now,
       ok: errorCode === null,
       errorCode,
       approvalStatus: answer.approval_status,

@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { sql } from 'kysely'
 import type { Device, DeviceTerms, Executable, Guests } from '../domain/device.ts'
 import { sha256 } from '../domain/digest.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../domain/mesh.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
-
-const now = () => sql`nightshift_now()` as never
+import { inSeconds, now } from './time.ts'
 
 /** A device with the manifest that it was given last. */
 export type DeviceRow = Device & { manifest: Manifest | null }
@@ -55,7 +53,7 @@ export async function usableDevices(db: Db): Promise<DeviceRow[]> {
     .where('enabled', '=', true)
     .where('revokedAt', 'is', null)
     .where('enrolledAt', 'is not', null)
-    .where('manifestExpiresAt', '>', sql<string>`nightshift_now()`)
+    .where('manifestExpiresAt', '>', now)
     .orderBy('id')
     .execute()
   return rows.map(toDevice)
@@ -123,7 +121,7 @@ export async function noteHealth(
       : { healthProblem: cleanse(heard.problem).slice(0, 500) }
   await db
     .updateTable('device')
-    .set({ ...told, healthAt: now() })
+    .set({ ...told, healthAt: now })
     .where('id', '=', id)
     .execute()
 }
@@ -132,14 +130,14 @@ export async function noteHealth(
 export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
   const revoked = await trx
     .updateTable('device')
-    .set({ revokedAt: now(), refreshSha256: null })
+    .set({ revokedAt: now, refreshSha256: null })
     .where('id', '=', id)
     .where('revokedAt', 'is', null)
     .returning('id')
     .executeTakeFirst()
   await trx
     .updateTable('deviceEnrolment')
-    .set({ usedAt: now() })
+    .set({ usedAt: now })
     .where('deviceId', '=', id)
     .where('usedAt', 'is', null)
     .execute()
@@ -157,7 +155,7 @@ export async function mintEnrolment(
 ): Promise<{ token: string; expiresAt: string }> {
   await trx
     .updateTable('deviceEnrolment')
-    .set({ usedAt: now() })
+    .set({ usedAt: now })
     .where('deviceId', '=', deviceId)
     .where('usedAt', 'is', null)
     .execute()
@@ -168,7 +166,7 @@ export async function mintEnrolment(
       sha256: sha256(token),
       deviceId,
       createdBy: by,
-      expiresAt: sql`nightshift_now() + make_interval(secs => ${enrolmentSeconds})` as never,
+      expiresAt: inSeconds(enrolmentSeconds),
     })
     .returning('expiresAt')
     .executeTakeFirstOrThrow()
@@ -179,10 +177,10 @@ export async function mintEnrolment(
 export async function redeemEnrolment(trx: Trx, token: string): Promise<string | null> {
   const row = await trx
     .updateTable('deviceEnrolment')
-    .set({ usedAt: now() })
+    .set({ usedAt: now })
     .where('sha256', '=', sha256(token))
     .where('usedAt', 'is', null)
-    .where('expiresAt', '>', sql<string>`nightshift_now()`)
+    .where('expiresAt', '>', now)
     .returning('deviceId')
     .executeTakeFirst()
   return row?.deviceId ?? null
@@ -193,7 +191,7 @@ export async function markEnrolled(trx: Trx, id: string): Promise<string> {
   const refresh = secret()
   await trx
     .updateTable('device')
-    .set({ enrolledAt: now(), refreshSha256: sha256(refresh) })
+    .set({ enrolledAt: now, refreshSha256: sha256(refresh) })
     .where('id', '=', id)
     .execute()
   return refresh

@@ -3,6 +3,7 @@ import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { lockIncident } from './incidents.ts'
 import { readSettings } from './settings.ts'
+import { now } from './time.ts'
 
 const listed = 50
 
@@ -20,8 +21,8 @@ export async function sendDigests(db: Db): Promise<number> {
     if (first === undefined) return 0
     await trx
       .insertInto('digest')
-      .values({ destination: 'people', sentAt: sql`nightshift_now()` as never })
-      .onConflict((conflict) => conflict.column('destination').doUpdateSet({ sentAt: sql`nightshift_now()` as never }))
+      .values({ destination: 'people', sentAt: now })
+      .onConflict((conflict) => conflict.column('destination').doUpdateSet({ sentAt: now }))
       .execute()
     const row = await lockIncident(trx, first.id)
     if (!row) return 0

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from './connect.ts'
 import { releaseAfterEffect } from './leases.ts'
+import { now } from './time.ts'
 
 export type Effect = {
   key: string
@@ -40,7 +41,7 @@ export async function finishEffect(
       status: ending.status,
       detail: ending.detail,
       result: JSON.stringify(ending.result),
-      finishedAt: sql`nightshift_now()` as never,
+      finishedAt: now,
     })
     .where('key', '=', key)
     .where('status', 'in', ['running', 'indeterminate'])

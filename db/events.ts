@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { IncidentEvent } from '../domain/event.ts'
+import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import { fromRow, hashEvent } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 
@@ -36,6 +36,22 @@ export async function lastEventsOf(db: Db, incidentIds: string[]): Promise<Map<s
 export async function eventByStepKey(db: Db | Trx, stepKey: string): Promise<IncidentEvent | null> {
   const row = await db.selectFrom('incidentEvent').selectAll().where('stepKey', '=', stepKey).executeTakeFirst()
   return row ? fromRow(row) : null
+}
+
+/** How many rows of one kind this attempt has. */
+export async function countEvents(
+  db: Db | Trx,
+  { incidentId, attempt }: { incidentId: string; attempt: number },
+  kind: EventKind,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom('incidentEvent')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', kind)
+    .executeTakeFirstOrThrow()
+  return count
 }
 
 /** A place in the stream of all rows: transaction first, because identity values commit out of order. */

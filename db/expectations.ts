@@ -8,6 +8,7 @@ import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { announceCritical, closeIncident, lockIncident } from './incidents.ts'
 import type { ExpectationRow } from './tables.ts'
+import { inSeconds, now } from './time.ts'
 
 /** What a person calls expected: one alert, everything that fires on a resource, or a type of incident. */
 export type ExpectationSubject =
@@ -31,7 +32,7 @@ async function markExpected(
       ...mark,
       id: newId('exp'),
       state: JSON.stringify(mark.state),
-    } as never)
+    })
     .returningAll()
     .executeTakeFirstOrThrow()
 }
@@ -79,7 +80,7 @@ export async function markIncidentExpected(
   }
   await trx
     .updateTable('incident')
-    .set({ expectationId: expectation.id, checkAt: sql`nightshift_now()` as never })
+    .set({ expectationId: expectation.id, checkAt: now })
     .where('id', '=', incidentId)
     .execute()
   return { expectation, run: isRunning ? { incidentId, attempt: row.attempt } : null }
@@ -107,16 +108,16 @@ export async function endExpectation(db: Db, id: string, operatorId: string): Pr
   return await db.transaction().execute(async (trx) => {
     const ended = await trx
       .updateTable('expectation')
-      .set({ endedAt: sql`nightshift_now()` as never, endedBy: operatorId })
+      .set({ endedAt: now, endedBy: operatorId })
       .where('id', '=', id)
       .where('endedAt', 'is', null)
-      .where('until', '>', sql<string>`nightshift_now()`)
+      .where('until', '>', now)
       .returningAll()
       .executeTakeFirst()
     if (!ended) return null
     await trx
       .updateTable('incident')
-      .set({ checkAt: sql`nightshift_now()` as never })
+      .set({ checkAt: now })
       .where('expectationId', '=', id)
       .where('status', '=', 'resolved')
       .execute()
@@ -131,7 +132,7 @@ export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => b
     .selectFrom('expectation')
     .select(['source', 'fingerprint', 'resourceId', 'type'])
     .where('endedAt', 'is', null)
-    .where('until', '>', sql<string>`nightshift_now()`)
+    .where('until', '>', now)
     .execute()
   if (marks.length === 0) return () => false
   return (alert) =>
@@ -150,7 +151,7 @@ async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promi
     .selectFrom('expectation')
     .selectAll()
     .where('endedAt', 'is', null)
-    .where('until', '>', sql<string>`nightshift_now()`)
+    .where('until', '>', now)
     .where((where) =>
       where.or([
         where.and([where('source', '=', alert.source), where('fingerprint', '=', alert.fingerprint)]),
@@ -180,8 +181,8 @@ export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Ale
     .set({
       expectationId: expectation.id,
       lookWanted: 'expected',
-      lookWantedAt: sql`nightshift_now()` as never,
-      checkAt: sql`nightshift_now() + make_interval(secs => ${lookWithinSeconds})` as never,
+      lookWantedAt: now,
+      checkAt: inSeconds(lookWithinSeconds),
     })
     .where('id', '=', incidentId)
     .execute()

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import type { StandingGrant } from '../domain/approval.ts'
 import { newId } from '../domain/id.ts'
 import type { Policy } from '../domain/policy.ts'
@@ -7,6 +6,7 @@ import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { refusalToDecide } from './operators.ts'
 import type { ApprovalRow } from './tables.ts'
+import { inSeconds, now } from './time.ts'
 
 /** Lets an approved action run again without asking: the same action on the same state, `uses` times within `hours`. */
 export async function grant(
@@ -28,7 +28,7 @@ export async function grant(
       uses,
       usesLeft: uses,
       grantedBy: operatorId,
-      expiresAt: sql`nightshift_now() + make_interval(secs => ${Math.round(hours * 3600)})` as never,
+      expiresAt: inSeconds(Math.round(hours * 3600)),
     })
     .execute()
   return id
@@ -46,7 +46,7 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
     .where('standingGrant.tool', '=', tool)
     .where('usesLeft', '>', 0)
     .where('revokedAt', 'is', null)
-    .where('standingGrant.expiresAt', '>', sql<string>`nightshift_now()`)
+    .where('standingGrant.expiresAt', '>', now)
     .orderBy('standingGrant.expiresAt')
     .execute()
   const usable: { id: string; actionDigest: string; stateFingerprint: string }[] = []
@@ -78,7 +78,7 @@ export async function takeUse(
     .where('id', '=', grantId)
     .where('usesLeft', '>', 0)
     .where('revokedAt', 'is', null)
-    .where('expiresAt', '>', sql<string>`nightshift_now()`)
+    .where('expiresAt', '>', now)
     .returning(['approvalId', 'usesLeft'])
     .executeTakeFirst()
   if (!taken) return false
@@ -120,7 +120,7 @@ export async function listGrants(db: Db): Promise<StandingGrant[]> {
 export async function revokeGrant(db: Db, id: string): Promise<boolean> {
   const revoked = await db
     .updateTable('standingGrant')
-    .set({ revokedAt: sql`nightshift_now()` as never })
+    .set({ revokedAt: now })
     .where('id', '=', id)
     .where('revokedAt', 'is', null)
     .returning('id')

@@ -4,7 +4,7 @@ import { allowedSilenceSeconds, type Heartbeat, silenceAlert } from '../domain/h
 import type { Db, Trx } from './connect.ts'
 import { readSettings } from './settings.ts'
 import { done, type Ingested, takeAlert } from './take-alert.ts'
-import { databaseTime } from './time.ts'
+import { databaseTime, now } from './time.ts'
 
 /** Which alerts are heartbeats, by their names. */
 export async function heartbeatNames(trx: Trx): Promise<ReadonlySet<string>> {
@@ -77,7 +77,7 @@ async function count(trx: Trx, { source, fingerprint, name, labels }: Alert): Pr
         // The silence that was told is no gap to get used to.
         longestGapSeconds: sql`case when heartbeat.stopped_at is not null then heartbeat.longest_gap_seconds
           else greatest(heartbeat.longest_gap_seconds, extract(epoch from nightshift_now() - heartbeat.last_seen_at)) end`,
-        lastSeenAt: sql`nightshift_now()` as never,
+        lastSeenAt: now,
         labels: JSON.stringify(labels),
         stoppedAt: null,
       }),
@@ -99,7 +99,7 @@ async function lockBeat(trx: Trx, { source, fingerprint }: Pick<Heartbeat, 'sour
 async function markStopped(trx: Trx, { source, fingerprint }: Heartbeat): Promise<void> {
   await trx
     .updateTable('heartbeat')
-    .set({ stoppedAt: sql`nightshift_now()` as never })
+    .set({ stoppedAt: now })
     .where('source', '=', source)
     .where('fingerprint', '=', fingerprint)
     .execute()

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
+import { now } from './time.ts'
 
 type IdempotencyKey = { tokenId: string; route: string; key: string }
 export type Stored = { status: number; response: unknown }
@@ -35,7 +36,7 @@ export async function takeKey(
   if (!row.abandoned) return { state: 'busy' }
   const again = await db
     .updateTable('idempotency')
-    .set({ createdAt: sql`nightshift_now()` as never })
+    .set({ createdAt: now })
     .where('tokenId', '=', key.tokenId)
     .where('route', '=', key.route)
     .where('key', '=', key.key)

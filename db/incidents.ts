@@ -29,6 +29,7 @@ import { enqueueNotification } from './deliveries.ts'
 import { releaseLeases } from './leases.ts'
 import type { IncidentRow } from './tables.ts'
 import { takerOf } from './taker.ts'
+import { now } from './time.ts'
 
 /** The incident's status does not allow this; says which statuses would. */
 export class NotAllowedError extends Error {
@@ -126,13 +127,10 @@ export type WrittenIncident = NewIncident & {
 export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncident[]): Promise<void> {
   const rows = incidents.map(({ id, keptReason, log: { nextSeq, headHash, at }, ...incident }, index) => {
     // The order of a body is the order of the queue: each a microsecond after the one before.
-    const createdAt = sql`${at}::timestamptz - make_interval(secs => ${(incidents.length - index) / 1e6}::float8)`
+    const createdAt = sql<string>`${at}::timestamptz - make_interval(secs => ${(incidents.length - index) / 1e6}::float8)`
     return { id, keptReason, ...columnsOf(incident), nextSeq, headHash, lastEventAt: at, updatedAt: at, createdAt }
   })
-  await trx
-    .insertInto('incident')
-    .values(rows as never)
-    .execute()
+  await trx.insertInto('incident').values(rows).execute()
 }
 
 /** Queues the `critical` notification of an incident that is critical, in the transaction that opened it. */
@@ -166,6 +164,12 @@ function selectIncidents(db: Db | Trx) {
 export async function incidentById(db: Db | Trx, id: string): Promise<Incident | null> {
   const row = await selectIncidents(db).where('incident.id', '=', id).executeTakeFirst()
   return row ? toIncident(row) : null
+}
+
+/** Who works on an incident and how it ended: what a run asks about its own. Null when it is gone. */
+export async function incidentState(db: Db | Trx, id: string) {
+  const columns = ['status', 'severity', 'assignedTo', 'attempt', 'headHash'] as const
+  return (await db.selectFrom('incident').select(columns).where('id', '=', id).executeTakeFirst()) ?? null
 }
 
 export type IncidentFilter = {
@@ -237,7 +241,7 @@ export async function claimIncident(
       role: claim.role,
       groupId: claim.groupId,
       timeBudgetSeconds: claim.timeBudgetSeconds,
-      updatedAt: sql`nightshift_now()`,
+      updatedAt: now,
     })
     .where('id', '=', claim.incidentId)
     .where((where) =>
@@ -265,7 +269,7 @@ export async function lockIncident(trx: Trx, id: string): Promise<IncidentRow | 
 export async function setWaiting(trx: Trx, id: string, waiting: boolean): Promise<void> {
   await trx
     .updateTable('incident')
-    .set({ status: waiting ? 'awaiting_approval' : 'investigating', updatedAt: sql`nightshift_now()` })
+    .set({ status: waiting ? 'awaiting_approval' : 'investigating', updatedAt: now })
     .where('id', '=', id)
     .where('status', 'in', ['investigating', 'awaiting_approval'])
     .execute()
@@ -367,7 +371,7 @@ export async function reopenIncident(trx: Trx, id: string): Promise<void> {
       closedAt: null,
       reopened: row.reopened + 1,
       ...stillOpen,
-      updatedAt: sql`nightshift_now()`,
+      updatedAt: now,
     })
     .where('id', '=', id)
     .execute()

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { IncidentEvent } from '../domain/event.ts'
+import { siblingKey } from '../domain/step-key.ts'
 import type { Db, Trx } from './connect.ts'
 import { wasJudged } from './effects.ts'
 import { eventByStepKey } from './events.ts'
@@ -39,8 +40,9 @@ export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started
   const { approvalId: id, actionDigest } = row.metadata
   const { incidentId } = row
   if (id !== null) return (await wasConsumed(db, { id, incidentId, actionDigest })) ? id : null
-  const used = await eventByStepKey(db, (row.stepKey ?? '').replace(':tool_started:', ':grant_used:'))
-  if (used?.kind !== 'grant_used' || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
+  const key = siblingKey(row.stepKey, 'grant_used')
+  const used = key && (await eventByStepKey(db, key))
+  if (!used || used.kind !== 'grant_used' || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
   const granted = await db
     .selectFrom('standingGrant')
     .select('id')

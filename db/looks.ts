@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { type EventMetadata, systemActor } from '../domain/event.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { append } from './append.ts'
@@ -7,6 +6,7 @@ import { settleExpected } from './expectations.ts'
 import { lockIncident } from './incidents.ts'
 import { scheduleCheck } from './lifecycle/carry-out.ts'
 import type { ExpectationRow, IncidentRow } from './tables.ts'
+import { inSeconds, now } from './time.ts'
 
 /** A look at the world that somebody has to take, outside any transaction. */
 export type WantedLook = {
@@ -26,14 +26,14 @@ export async function leaseLooks(db: Db, limit: number): Promise<WantedLook[]> {
     .selectFrom('incident')
     .select('id')
     .where('lookWanted', 'is not', null)
-    .where('lookWantedAt', '<=', sql<string>`nightshift_now()`)
+    .where('lookWantedAt', '<=', now)
     .orderBy('lookWantedAt')
     .limit(limit)
     .forUpdate()
     .skipLocked()
   const rows = await db
     .updateTable('incident')
-    .set({ lookWantedAt: sql`nightshift_now() + make_interval(secs => ${leaseSeconds})` as never })
+    .set({ lookWantedAt: inSeconds(leaseSeconds) })
     .where('id', 'in', wanted)
     .returning(['id', 'attempt', 'lookWanted', 'resourceKind', 'resourceId', 'expectationId'])
     .execute()

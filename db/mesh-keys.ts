@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from './connect.ts'
+import { now } from './time.ts'
 
 type MeshKeyRow = { id: string; publicKey: string; notAfter: string | null }
 
@@ -23,13 +24,13 @@ export async function noteMeshKeys(
   }
   await trx
     .updateTable('meshKey')
-    .set({ notAfter: sql`nightshift_now()` as never })
+    .set({ notAfter: now })
     .where('notAfter', 'is', null)
     .where('id', 'not in', ids)
     .execute()
   await trx
     .updateTable('meshKey')
-    .set({ signingSince: sql`nightshift_now()` as never })
+    .set({ signingSince: now })
     .where('id', '=', signing.id)
     .where('signingSince', 'is', null)
     .execute()

@@ -41,7 +41,7 @@ async function moveTo(trx: Trx, { tx, id }: StreamPosition, memory: unknown): Pr
   await trx
     .updateTable('metricPosition')
     .set({
-      tx: sql`${tx}::xid8` as never,
+      tx: sql<string>`${tx}::xid8`,
       rowId: Math.min(id, Number.MAX_SAFE_INTEGER),
       memory: JSON.stringify(memory),
     })

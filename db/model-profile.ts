@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { plainShape, type RequestShape, requestShape } from '../domain/request-shape.ts'
 import type { Db } from './connect.ts'
-import { onceNow } from './time.ts'
+import { now, onceNow } from './time.ts'
 
 /** A model at a server's address, without credentials. */
 export type ModelKey = { server: string; model: string }
@@ -71,7 +71,7 @@ export async function lastProfile(db: Db): Promise<(ModelProfile & ModelKey) | n
 
 /** Keeps how the server wants its requests. */
 export async function keepShape(db: Db, key: ModelKey, shape: RequestShape): Promise<void> {
-  const kept = { shape: JSON.stringify(shape), shapeAt: sql<string>`nightshift_now()` }
+  const kept = { shape: JSON.stringify(shape), shapeAt: now }
   await db
     .insertInto('modelProfile')
     .values({ ...key, ...kept })
@@ -81,7 +81,7 @@ export async function keepShape(db: Db, key: ModelKey, shape: RequestShape): Pro
 
 /** Takes it on to ask the server about its model; false where it is not due, or another worker has just done so. */
 export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
-  const readAt = sql<string>`nightshift_now()`
+  const readAt = now
   const taken = await db
     .insertInto('modelProfile')
     .values({ ...key, readAt })

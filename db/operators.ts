@@ -4,6 +4,7 @@ import { type Decider, mayDecide, type PersonRole } from '../domain/operator.ts'
 import type { Risk } from '../domain/tool.ts'
 import type { Db, Trx } from './connect.ts'
 import { typeOfIncident } from './incident-type.ts'
+import { now } from './time.ts'
 
 export type OperatorRow = {
   id: string
@@ -70,13 +71,13 @@ export async function putOperator(
 ): Promise<{ before: OperatorRow | null; now: OperatorRow }> {
   const before = (await operators(trx).where('name', '=', name).forUpdate().executeTakeFirst()) ?? null
   const types = incidentTypes && JSON.stringify(incidentTypes)
-  const disabledAt = disabled ? (sql`coalesce(operator.disabled_at, nightshift_now())` as never) : null
+  const disabledAt = disabled ? sql<string>`coalesce(operator.disabled_at, nightshift_now())` : null
   const { id } = await trx
     .insertInto('operator')
     .values({
       id: newId('opr'),
       ...{ name, role, maxRisk, incidentTypes: types, slackUserId: slackUserId ?? null },
-      disabledAt: disabled ? (sql`nightshift_now()` as never) : null,
+      disabledAt: disabled ? now : null,
     })
     .onConflict((conflict) =>
       conflict.column('name').doUpdateSet({ role, maxRisk, incidentTypes: types, disabledAt, slackUserId }),

@@ -7,6 +7,7 @@ import { closeIncident, lockIncident, NotAllowedError } from './incidents.ts'
 import type { SettingsReader } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
 import type { Person } from './taker.ts'
+import { now } from './time.ts'
 
 /**
  * Gives an incident to a person. Without a run it is theirs at once: `taken`. A run is asked to end first, so that a write
@@ -65,9 +66,9 @@ async function setOwner(trx: Trx, row: IncidentRow, by: Person): Promise<void> {
     .updateTable('incident')
     .set({
       ownerId: by.operatorId,
-      ownedAt: sql`nightshift_now()` as never,
-      updatedAt: sql`nightshift_now()`,
-      checkAt: sql`nightshift_now()` as never,
+      ownedAt: now,
+      updatedAt: now,
+      checkAt: now,
     })
     .where('id', '=', row.id)
     .execute()
@@ -87,7 +88,7 @@ export async function giveBack(trx: Trx, id: string, by: { actor: string; name: 
 async function clearOwner(trx: Trx, id: string): Promise<void> {
   await trx
     .updateTable('incident')
-    .set({ ownerId: null, ownedAt: null, updatedAt: sql`nightshift_now()`, checkAt: sql`nightshift_now()` as never })
+    .set({ ownerId: null, ownedAt: null, updatedAt: now, checkAt: now })
     .where('id', '=', id)
     .execute()
 }

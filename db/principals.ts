@@ -1,7 +1,8 @@
-import { type SelectQueryBuilder, sql } from 'kysely'
+import type { SelectQueryBuilder } from 'kysely'
 import { isPersonRole, type PersonRole, type Principal, type Role, weakerRole } from '../domain/operator.ts'
 import type { Db } from './connect.ts'
 import type { Database } from './tables.ts'
+import { now } from './time.ts'
 
 type Tokens = SelectQueryBuilder<Database & { person: Database['operator'] }, 'apiToken' | 'person', object>
 
@@ -16,10 +17,7 @@ export function goodTokens(db: Db): Tokens {
     .where('apiToken.revokedAt', 'is', null)
     .where('person.disabledAt', 'is', null)
     .where((where) =>
-      where.or([
-        where('apiToken.expiresAt', 'is', null),
-        where('apiToken.expiresAt', '>', sql<string>`nightshift_now()`),
-      ]),
+      where.or([where('apiToken.expiresAt', 'is', null), where('apiToken.expiresAt', '>', now)]),
     ) as unknown as Tokens
 }
 

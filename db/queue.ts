@@ -8,6 +8,7 @@ import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { lockIncident } from './incidents.ts'
 import { readSettings } from './settings.ts'
+import { now } from './time.ts'
 
 /** What is urgent comes first. */
 export const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
@@ -47,7 +48,7 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
         .updateTable('incident')
         .set({
           groupId: (await currentGroup(trx, type)) ?? newId('grp'),
-          queuedAt: sql`nightshift_now()` as never,
+          queuedAt: now,
         })
         .where('id', 'in', ids)
         .where('status', '=', 'open')

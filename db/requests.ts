@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import type { Incident } from '../domain/incident.ts'
 import { append } from './append.ts'
 import type { Trx } from './connect.ts'
@@ -10,6 +9,7 @@ import {
   openIncident,
   reopenIncident,
 } from './incidents.ts'
+import { now } from './time.ts'
 
 /** Who asks: the name for the timeline, and the person who then may not approve the run's critical actions. */
 type Requester = { actor: string; operatorId: string | null }
@@ -46,11 +46,7 @@ export async function investigateAgain(trx: Trx, id: string, by: Requester): Pro
   const row = await lockIncident(trx, id)
   if (row?.status === 'open' && row.keptReason !== null) await releaseKept(trx, id)
   else await reopenIncident(trx, id)
-  await trx
-    .updateTable('incident')
-    .set({ requestedBy: by.operatorId, updatedAt: sql`nightshift_now()` })
-    .where('id', '=', id)
-    .execute()
+  await trx.updateTable('incident').set({ requestedBy: by.operatorId, updatedAt: now }).where('id', '=', id).execute()
   await append(trx, id, null, {
     kind: 'commented',
     actor: by.actor,

@@ -4,6 +4,7 @@ import { sha256 } from '../domain/digest.ts'
 import type { Principal } from '../domain/operator.ts'
 import type { Db } from './connect.ts'
 import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
+import { now } from './time.ts'
 
 /** A browser nobody used for this long is signed out. */
 const idleHours = 12
@@ -45,11 +46,7 @@ export async function openSession(db: Db, tokenId: string): Promise<string | nul
 
 /** A browser uses the token that it stands for: who looks for forgotten tokens must not find this one. */
 async function used(db: Db, tokenId: string): Promise<void> {
-  await db
-    .updateTable('apiToken')
-    .set({ lastUsedAt: sql`nightshift_now()` as never })
-    .where('id', '=', tokenId)
-    .execute()
+  await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', tokenId).execute()
 }
 
 /** Who is signed in: the principal of the session's token, for as long as that token is good. */
@@ -63,7 +60,7 @@ export async function principalOfSession(db: Db, plain: string): Promise<Princip
       ),
     )
     .where('session.sha256', '=', sha256(plain))
-    .where('session.expiresAt', '>', sql<string>`nightshift_now()`)
+    .where('session.expiresAt', '>', now)
     .executeTakeFirst()
   if (!row) return null
   // Every five minutes is precise enough for twelve hours, and a read stays a read.
@@ -77,9 +74,7 @@ export async function principalOfSession(db: Db, plain: string): Promise<Princip
 export async function endSession(db: Db, plain: string): Promise<void> {
   await db
     .deleteFrom('session')
-    .where((where) =>
-      where.or([where('sha256', '=', sha256(plain)), where('expiresAt', '<', sql<string>`nightshift_now()`)]),
-    )
+    .where((where) => where.or([where('sha256', '=', sha256(plain)), where('expiresAt', '<', now)]))
     .execute()
 }
 
@@ -107,10 +102,10 @@ export async function mintSignInCode(db: Db, tokenId: string): Promise<{ code: s
 export async function redeemSignInCode(db: Db, code: string): Promise<string | null> {
   const used = await db
     .updateTable('signInCode')
-    .set({ usedAt: sql`nightshift_now()` as never })
+    .set({ usedAt: now })
     .where('sha256', '=', sha256(code))
     .where('usedAt', 'is', null)
-    .where('expiresAt', '>', sql<string>`nightshift_now()`)
+    .where('expiresAt', '>', now)
     .returning('tokenId')
     .executeTakeFirst()
   return used?.tokenId ?? null

@@ -5,6 +5,7 @@ import { newId } from '../domain/id.ts'
 import type { PersonRole } from '../domain/operator.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../domain/sign-in.ts'
 import type { Db, Trx } from './connect.ts'
+import { now } from './time.ts'
 
 /** As long as a session lives at most: then the provider is asked again. */
 const days = 7
@@ -21,11 +22,11 @@ export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): 
   const ends = sql<string>`nightshift_now() + make_interval(days => ${days})`
   const kept = await trx
     .updateTable('apiToken')
-    .set({ role, expiresAt: ends as never, lastUsedAt: sql`nightshift_now()` as never })
+    .set({ role, expiresAt: ends, lastUsedAt: now })
     .where('operatorId', '=', id)
     .where('kind', '=', 'sign_in')
     .where('revokedAt', 'is', null)
-    .where('expiresAt', '>', sql<string>`nightshift_now()`)
+    .where('expiresAt', '>', now)
     .returning('id')
     .executeTakeFirst()
   if (kept) return { outcome: 'signed_in', tokenId: kept.id, name }
@@ -40,8 +41,8 @@ export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): 
       role,
       operatorId: id,
       scopes: '[]',
-      expiresAt: ends as never,
-      lastUsedAt: sql`nightshift_now()` as never,
+      expiresAt: ends,
+      lastUsedAt: now,
     })
     .returning('id')
     .executeTakeFirstOrThrow()
@@ -90,7 +91,7 @@ export async function signOutEverywhere(db: Db, { issuer, subject }: Identity): 
   if (!known) return null
   await db
     .updateTable('apiToken')
-    .set({ revokedAt: sql`nightshift_now()` as never })
+    .set({ revokedAt: now })
     .where('operatorId', '=', known.id)
     .where('kind', '=', 'sign_in')
     .where('revokedAt', 'is', null)

@@ -41,23 +41,23 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
   for (const { id, region, role } of groups)
     await trx
       .insertInto('shard')
-      .values({ id, region, role, status: 'unknown', config: '{}' } as never)
-      .onConflict((on) => on.column('id').doUpdateSet({ region, role } as never))
+      .values({ id, region, role, status: 'unknown', config: '{}' })
+      .onConflict((on) => on.column('id').doUpdateSet({ region, role }))
       .execute()
   const regionOf = new Map([...before.groups, ...groups].map(({ id, region }) => [id, region]))
   for (const { id, group, hostname = id, ip } of wanted.nodes) {
     const named = { shard: group, region: regionOf.get(group) as string, hostname, ip }
     await trx
       .insertInto('node')
-      .values({ id, ...named, role: 'web', status: 'unknown', diskByDirectory: '{}' } as never)
-      .onConflict((on) => on.column('id').doUpdateSet(named as never))
+      .values({ id, ...named, role: 'web', status: 'unknown', diskByDirectory: '{}' })
+      .onConflict((on) => on.column('id').doUpdateSet(named))
       .execute()
   }
   for (const { id, ...host } of wanted.hosts)
     await trx
       .insertInto('host')
-      .values({ id, ...host, state: 'live' } as never)
-      .onConflict((on) => on.column('id').doUpdateSet(host as never))
+      .values({ id, ...host, state: 'live' })
+      .onConflict((on) => on.column('id').doUpdateSet(host))
       .execute()
   const removed = prune ? await removeOthers(trx, { ...wanted, groups }) : []
   return changeOf(before, { ...wanted, groups }, removed)

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import type { Alert, IngestOutcome } from '../domain/alert.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import {
@@ -39,7 +38,7 @@ import { noteMassEnd } from './mass-end.ts'
 import { keepIfNotInvestigated } from './queue.ts'
 import { readSettings } from './settings.ts'
 import type { AlertRow, IncidentRow } from './tables.ts'
-import { databaseTime } from './time.ts'
+import { databaseTime, now } from './time.ts'
 
 export type Ingested = {
   fingerprint: string
@@ -243,9 +242,9 @@ async function end(trx: Trx, alert: Alert): Promise<Ingested> {
     .updateTable('alert')
     .set({
       status: 'resolved',
-      endsAt: alert.endsAt ?? (sql`nightshift_now()` as never),
-      lastSeenAt: sql`nightshift_now()` as never,
-      endReceivedAt: sql`nightshift_now()` as never,
+      endsAt: alert.endsAt ?? now,
+      lastSeenAt: now,
+      endReceivedAt: now,
       unknownSince: null,
       unknownWhy: null,
     })

@@ -12,3 +12,9 @@ export async function databaseTime(db: Db | Trx): Promise<string> {
  * would be called for every row. For reads alone; what decides under a lock reads the clock after the lock.
  */
 export const onceNow = sql<string>`(select nightshift_now())`
+
+/** The same clock as a value of a row. In a comparison PostgreSQL calls it for every row: there use `onceNow`. */
+export const now = sql<string>`nightshift_now()`
+
+/** A time ahead by the database's clock, to be written into a row. */
+export const inSeconds = (seconds: number) => sql<string>`nightshift_now() + make_interval(secs => ${seconds})`

@@ -6,6 +6,7 @@ import type { PersonRole, Principal, Role } from '../domain/operator.ts'
 import { recordAudit } from './audit.ts'
 import type { Db } from './connect.ts'
 import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
+import { inSeconds, now } from './time.ts'
 
 /** A token is recognisable where it leaks: `nst_` and 256 bits. Only its hash is stored. */
 function newToken(): string {
@@ -22,11 +23,7 @@ export async function principalOf(db: Db, token: string): Promise<Principal | nu
   if (!row) return null
   // Once a minute is precise enough to find a forgotten token, and a read stays a read.
   if (row.stale) {
-    await db
-      .updateTable('apiToken')
-      .set({ lastUsedAt: sql`nightshift_now()` as never })
-      .where('id', '=', row.id)
-      .execute()
+    await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', row.id).execute()
   }
   return toPrincipal(row)
 }
@@ -68,9 +65,7 @@ function insertToken(db: Db, token: NewToken, plain: string) {
     role: token.role,
     operatorId: token.operatorId,
     scopes: JSON.stringify(token.scopes ?? []),
-    expiresAt: token.expirySeconds
-      ? (sql`nightshift_now() + make_interval(secs => ${token.expirySeconds})` as never)
-      : null,
+    expiresAt: token.expirySeconds ? inSeconds(token.expirySeconds) : null,
   })
 }
 
@@ -118,7 +113,7 @@ export async function tokenRow(db: Db, id: string): Promise<TokenRow | null> {
 export async function revokeToken(db: Db, id: string): Promise<boolean> {
   const revoked = await db
     .updateTable('apiToken')
-    .set({ revokedAt: sql`nightshift_now()` as never })
+    .set({ revokedAt: now })
     .where('id', '=', id)
     .where('revokedAt', 'is', null)
     .returning('id')

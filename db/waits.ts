@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
-import { onceNow } from './time.ts'
+import { now, onceNow } from './time.ts'
 
 /** Longer than one try and the longest pause after it: a note that is older belongs to a worker that is gone. */
 const freshSeconds = 45
@@ -23,7 +23,7 @@ export async function noteWait(db: Db, { incidentId, attempt }: Run, waitsFor: W
       conflict.column('incidentId').doUpdateSet({
         attempt,
         waitsFor,
-        seenAt: sql<string>`nightshift_now()`,
+        seenAt: now,
         since: sql<string>`case when run_wait.attempt = ${attempt} and run_wait.waits_for = ${waitsFor}
           and run_wait.seen_at > nightshift_now() - make_interval(secs => ${freshSeconds})
           then run_wait.since else nightshift_now() end`,

@@ -1,7 +1,8 @@
 import { Client, Connection } from '@temporalio/client'
 import { connectionOptions, type TemporalSettings } from '../clients/temporal/settings.ts'
 import { orTrouble } from '../clients/temporal/trouble.ts'
-import { keepSchedule, type ScheduleOptions, scheduleFault, scheduleId } from '../worker/schedule.ts'
+import { queueScheduleId } from '../domain/workflow-id.ts'
+import { keepSchedule, type ScheduleOptions, scheduleFault } from '../worker/schedule.ts'
 import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-attributes.ts'
 
 /** One thing that has to be there in Temporal. `failed`: a person has to do it, and the detail says what. */
@@ -55,7 +56,7 @@ async function setUpSearchAttributes(connection: Connection, options: SetupOptio
 
 async function setUpSchedule(client: Client, { schedule, isDryRun }: SetupOptions): Promise<SetupRow> {
   const what = 'schedule'
-  const detail = `${scheduleId}, every ${schedule.intervalSeconds} s`
+  const detail = `${queueScheduleId}, every ${schedule.intervalSeconds} s`
   const fault = await (isDryRun ? scheduleFault : keepSchedule)(client, schedule)
   if (fault === null) return { what, state: 'there', detail }
   const isMade = fault === 'deleted'

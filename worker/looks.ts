@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { verificationNow } from '../activities/verify.ts'
 import type { Db } from '../db/connect.ts'
+import { incidentState } from '../db/incidents.ts'
 import { leaseLooks, recordLook, type WantedLook } from '../db/looks.ts'
 import type { EventMetadata } from '../domain/event.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
@@ -101,14 +102,8 @@ async function differs(
 ): Promise<string | null> {
   if (!expectation) return 'the mark is gone'
   const marked = expectation.state as Marked
-  const incident = await db
-    .selectFrom('incident')
-    .select('severity')
-    .where('id', '=', incidentId)
-    .executeTakeFirstOrThrow()
-  if (marked.severity && marked.severity !== incident.severity) {
-    return `its severity was ${marked.severity} and is ${incident.severity}`
-  }
+  const severity = (await incidentState(db, incidentId))?.severity
+  if (marked.severity && marked.severity !== severity) return `its severity was ${marked.severity} and is ${severity}`
   // Without a resource there is nothing but the alert itself to compare.
   if (!now) return marked.resource ? 'its resource is not known any more' : null
   const isSame = marked.resource != null && resource !== null && resourceKey(marked.resource) === resourceKey(resource)

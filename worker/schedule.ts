@@ -5,8 +5,7 @@ import {
   ScheduleNotFoundError,
   ScheduleOverlapPolicy,
 } from '@temporalio/client'
-
-export const scheduleId = 'process-incident-queue'
+import { queueScheduleId } from '../domain/workflow-id.ts'
 
 export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean }
 
@@ -18,7 +17,7 @@ export async function ensureSchedule(client: Client, options: ScheduleOptions): 
   const { spec, policies, action } = wanted(options)
   const state = { paused: !options.enabled, note: options.enabled ? 'agent enabled' : 'AGENT_ENABLED is false' }
   try {
-    await client.schedule.create({ scheduleId, spec, policies, action, state })
+    await client.schedule.create({ scheduleId: queueScheduleId, spec, policies, action, state })
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error
     await putBack(client, options, state)
@@ -41,7 +40,7 @@ export type ScheduleFault = 'deleted' | 'edited' | null
 /** What is wrong with the Schedule; null where it is as it should be. Changes nothing. */
 export async function scheduleFault(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
   try {
-    const found = await client.schedule.getHandle(scheduleId).describe()
+    const found = await client.schedule.getHandle(queueScheduleId).describe()
     return isAsWanted(found, options) ? null : 'edited'
   } catch (error) {
     if (!(error instanceof ScheduleNotFoundError)) throw error
@@ -55,14 +54,18 @@ function wanted({ taskQueue, intervalSeconds }: ScheduleOptions) {
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '2 minutes' as const, pauseOnFailure: false },
     action: {
       ...{ type: 'startWorkflow' as const, workflowType: 'ProcessIncidentQueue', taskQueue, args: [] },
-      ...{ workflowId: scheduleId, workflowRunTimeout: '5 minutes' as const, staticSummary: 'one tick of the queue' },
+      ...{
+        workflowId: queueScheduleId,
+        workflowRunTimeout: '5 minutes' as const,
+        staticSummary: 'one tick of the queue',
+      },
     },
   }
 }
 
 async function putBack(client: Client, options: ScheduleOptions, state: object): Promise<void> {
   const { spec, policies, action } = wanted(options)
-  await client.schedule.getHandle(scheduleId).update((previous) => ({
+  await client.schedule.getHandle(queueScheduleId).update((previous) => ({
     ...{ spec, policies, action },
     // Somebody may have let it run a few times more and then no more.
     state: { paused: previous.state.paused, note: previous.state.note, ...state },
@@ -79,7 +82,7 @@ function isAsWanted({ spec, policies, action, state }: ScheduleDescription, opti
     action.type === 'startWorkflow' &&
     action.workflowType === 'ProcessIncidentQueue' &&
     action.taskQueue === options.taskQueue &&
-    action.workflowId === scheduleId &&
+    action.workflowId === queueScheduleId &&
     (action.args ?? []).length === 0
   const skips = policies.overlap === ScheduleOverlapPolicy.SKIP && !policies.pauseOnFailure
   return ticks && onlyTicks && starts && skips && state.remainingActions === undefined

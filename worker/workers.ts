@@ -15,12 +15,12 @@ import { orTrouble } from '../clients/temporal/trouble.ts'
 import { type Config, givenDefaults, temporalSettings } from '../config.ts'
 import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
+import { defaultTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/workflow-id.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { workflowBundle } from './bundle.ts'
-import { ensureSchedule, keepSchedule, scheduleId } from './schedule.ts'
+import { ensureSchedule, keepSchedule } from './schedule.ts'
 import { ensureSearchAttributes } from './search-attributes.ts'
 
-const defaultTaskQueue = 'nightshift'
 const keepEveryMs = 60_000
 
 export type Workers = {
@@ -99,7 +99,7 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
   const llm = await Worker.create({
     connection,
     namespace,
-    taskQueue: `${taskQueue}-llm`,
+    taskQueue: llmTaskQueue(taskQueue),
     activities: sealed(
       thinkActivities({
         db,
@@ -167,7 +167,7 @@ async function kept(db: Db, log: Logger, keep: () => ReturnType<typeof keepSched
     if (found === null) return
     log.warn({ found }, "the queue's Schedule was not what it should be, and is again")
     const detail = `The queue's Schedule was ${found} in Temporal; a worker made it again what it should be`
-    await recordAudit(db, { who: 'unknown', what: 'security.schedule_changed', subject: scheduleId, detail })
+    await recordAudit(db, { who: 'unknown', what: 'security.schedule_changed', subject: queueScheduleId, detail })
   } catch (error) {
     log.warn({ err: error }, "the queue's Schedule could not be looked at")
   }

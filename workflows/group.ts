@@ -12,6 +12,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { GroupActivities, GroupPlan, QueueActivities } from '../activities/queue.ts'
+import { investigationId } from '../domain/workflow-id.ts'
 import { InvestigateIncident } from './investigate.ts'
 import { report, wake } from './messages.ts'
 
@@ -88,7 +89,7 @@ async function startRun(
 ): Promise<boolean> {
   try {
     await startChild(InvestigateIncident, {
-      workflowId: `investigate:${incidentId}:${attempt}`,
+      workflowId: investigationId({ incidentId, attempt }),
       args: [{ incidentId, attempt, role, groupId, group: workflowInfo().workflowId }],
       workflowIdReusePolicy,
       parentClosePolicy: ParentClosePolicy.ABANDON,

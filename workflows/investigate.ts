@@ -19,6 +19,7 @@ import type { ActActivities } from '../activities/act.ts'
 import type { ApprovalActivities } from '../activities/approvals.ts'
 import type { ContextActivities } from '../activities/context.ts'
 import type { ThinkActivities } from '../activities/think.ts'
+import { llmTaskQueue } from '../domain/workflow-id.ts'
 import { hearing } from './hearing.ts'
 import { interruptions } from './interruptions.ts'
 import { freshProgress, type Ports, type Progress, runLoop } from './loop.ts'
@@ -395,7 +396,7 @@ function superseded(error: unknown): boolean {
 const models = () =>
   proxyActivities<ThinkActivities>({
     // A queue of its own: rate limits hold only where activities are not dispatched eagerly.
-    taskQueue: `${workflowInfo().taskQueue}-llm`,
+    taskQueue: llmTaskQueue(workflowInfo().taskQueue),
     startToCloseTimeout: '330s',
     scheduleToCloseTimeout: '15m',
     heartbeatTimeout: '20s',

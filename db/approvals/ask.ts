@@ -7,6 +7,7 @@ import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
 import type { Db, Trx } from '../connect.ts'
 import { enqueueNotification } from '../deliveries.ts'
+import { now } from '../time.ts'
 
 type ApprovalRequest = {
   incidentId: string
@@ -114,7 +115,7 @@ export async function remindPending(db: Db): Promise<number> {
         .set({ reminded: index + 1 })
         .where('status', '=', 'pending')
         .where('reminded', '<=', index)
-        .where('expiresAt', '>', sql<string>`nightshift_now()`)
+        .where('expiresAt', '>', now)
         .where(sql<boolean>`nightshift_now() >= requested_at + (expires_at - requested_at) * ${part}::float8`)
         .returning('id')
         .execute()

@@ -10,6 +10,7 @@ import { grant } from '../grants.ts'
 import { refusalToDecide } from '../operators.ts'
 import { recordSecurityEvent } from '../security-events.ts'
 import type { ApprovalRow } from '../tables.ts'
+import { inSeconds, now } from '../time.ts'
 import { expirePending } from './settle.ts'
 import { findToken, type StoredToken, spend } from './tokens.ts'
 import { countVotes, isOwnRun } from './votes.ts'
@@ -198,7 +199,7 @@ async function vote(
       reason,
       category: kind,
       via,
-      at: sql`nightshift_now()` as never,
+      at: now,
     })
     .execute()
   const status = await settle(trx, approval, decision)
@@ -233,7 +234,7 @@ async function supersede(
     .updateTable('approval')
     .set({
       status: 'withdrawn',
-      decidedAt: sql`nightshift_now()` as never,
+      decidedAt: now,
       edited: JSON.stringify(args),
       editedBy: operatorId,
     })
@@ -258,8 +259,8 @@ async function settle(trx: Trx, approval: ApprovalRow, decision: Decision): Prom
     .updateTable('approval')
     .set({
       status,
-      decidedAt: sql`nightshift_now()` as never,
-      useBy: status === 'approved' ? (sql`nightshift_now() + make_interval(secs => ${useBySeconds})` as never) : null,
+      decidedAt: now,
+      useBy: status === 'approved' ? inSeconds(useBySeconds) : null,
     })
     .where('id', '=', approval.id)
     .execute()

@@ -4,6 +4,7 @@ import type { ResourceRef } from '../../domain/resource.ts'
 import type { Risk } from '../../domain/tool.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { ApprovalRow } from '../tables.ts'
+import { now } from '../time.ts'
 import { countVotes } from './votes.ts'
 
 /** The pending approval of the very same action for another incident: joined, not asked again. */
@@ -16,6 +17,29 @@ export async function pendingOfAction(db: Db | Trx, actionDigest: string, incide
     .where('status', '=', 'pending')
     .executeTakeFirst()
   return row?.id ?? null
+}
+
+/** The approval of one call of an incident in one of these states; its id, or null. */
+export async function approvalOfCall(
+  db: Db | Trx,
+  incidentId: string,
+  callId: string,
+  states: ApprovalStatus[],
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('approval')
+    .select('id')
+    .where('incidentId', '=', incidentId)
+    .where('callId', '=', callId)
+    .where('status', 'in', states)
+    .executeTakeFirst()
+  return row?.id ?? null
+}
+
+/** Where an approval stands, and which state of its targets it was given for; null when there is none. */
+export async function approvalState(db: Db | Trx, id: string) {
+  const columns = ['incidentId', 'status', 'expiresAt', 'stateFingerprint'] as const
+  return (await db.selectFrom('approval').select(columns).where('id', '=', id).executeTakeFirst()) ?? null
 }
 
 /** Digests that a person denied anywhere in the group of this incident; an expiry is not a denial. */
@@ -38,7 +62,7 @@ export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow 
     .selectAll()
     .where('id', '=', id)
     .where('status', '=', 'approved')
-    .where('useBy', '>', sql<string>`nightshift_now()`)
+    .where('useBy', '>', now)
     .executeTakeFirst()
   return row && (await countVotes(trx, row)) >= row.required ? row : null
 }
@@ -56,7 +80,7 @@ export async function listApprovals(
     .select('editor.name as editor')
     .orderBy('approval.id', 'desc')
     .limit(page.limit)
-  if (filter.status === 'pending') query = query.where('expiresAt', '>', sql<string>`nightshift_now()`)
+  if (filter.status === 'pending') query = query.where('expiresAt', '>', now)
   if (filter.status) query = query.where('approval.status', '=', filter.status)
   if (filter.incidentId) query = query.where('incidentId', '=', filter.incidentId)
   if (filter.idPrefix) query = query.where(sql<boolean>`starts_with(approval.id, ${filter.idPrefix})`)

@@ -3,6 +3,7 @@ import type { ApprovalStatus } from '../../domain/approval.ts'
 import { systemActor } from '../../domain/event.ts'
 import { append } from '../append.ts'
 import type { Db, Trx } from '../connect.ts'
+import { now } from '../time.ts'
 import { countVotes } from './votes.ts'
 
 /** Expires one that is late, by the database's clock and in one statement: false when it was settled before. */
@@ -12,10 +13,10 @@ export async function expirePending(
 ): Promise<boolean> {
   const expired = await trx
     .updateTable('approval')
-    .set({ status: 'expired', decidedAt: sql`nightshift_now()` as never })
+    .set({ status: 'expired', decidedAt: now })
     .where('id', '=', approval.id)
     .where('status', '=', 'pending')
-    .where('expiresAt', '<=', sql<string>`nightshift_now()`)
+    .where('expiresAt', '<=', now)
     .returning('id')
     .executeTakeFirst()
   if (!expired) return false
@@ -55,11 +56,7 @@ export async function readDecision(
       return { status: 'pending', remainingMs: Math.ceil(approval.remainingMs), incidentId: approval.incidentId }
     }
     if (!approval.readAt) {
-      await trx
-        .updateTable('approval')
-        .set({ readAt: sql`nightshift_now()` as never })
-        .where('id', '=', approvalId)
-        .execute()
+      await trx.updateTable('approval').set({ readAt: now }).where('id', '=', approvalId).execute()
     }
     return { status: approval.status, remainingMs: 0, incidentId: approval.incidentId }
   })
@@ -69,7 +66,7 @@ export async function readDecision(
 export async function withdrawPending(trx: Trx, incidentId: string, reason: string): Promise<void> {
   const withdrawn = await trx
     .updateTable('approval')
-    .set({ status: 'withdrawn', decidedAt: sql`nightshift_now()` as never })
+    .set({ status: 'withdrawn', decidedAt: now })
     .where('incidentId', '=', incidentId)
     .where('status', 'in', ['pending', 'approved'])
     .returning(['id', 'callId'])
@@ -96,7 +93,7 @@ export async function consumeApproval(trx: Trx, approvalId: string): Promise<boo
     .set({ status: 'consumed' })
     .where('id', '=', approvalId)
     .where('status', '=', 'approved')
-    .where('useBy', '>', sql<string>`nightshift_now()`)
+    .where('useBy', '>', now)
     .returning('id')
     .executeTakeFirst()
   return consumed !== undefined

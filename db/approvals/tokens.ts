@@ -7,6 +7,7 @@ import type { Db, Trx } from '../connect.ts'
 import { typeOfApproval } from '../incident-type.ts'
 import { refusalToDecide } from '../operators.ts'
 import { recordSecurityEvent } from '../security-events.ts'
+import { now } from '../time.ts'
 
 type MintOutcome =
   | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; decision: Decision; expiresAt: string }
@@ -54,7 +55,7 @@ export async function mintDecisionToken(
         ])
         .where('id', '=', approvalId)
         .where('status', '=', 'pending')
-        .where('expiresAt', '>', sql<string>`nightshift_now()`),
+        .where('expiresAt', '>', now),
     )
     .returning('expiresAt')
     .executeTakeFirst()
@@ -98,7 +99,7 @@ export async function spend(
   await trx
     .updateTable('decisionToken')
     .set({
-      usedAt: sql`nightshift_now()` as never,
+      usedAt: now,
       usedFor,
       ...(did && { request: did.request, outcome: JSON.stringify({ status: did.status }) }),
     })

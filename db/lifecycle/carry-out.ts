@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { sql, type UpdateObject } from 'kysely'
 import { type NotedCode, systemActor } from '../../domain/event.ts'
 import type { LifecycleDecision, ReopenReason } from '../../domain/lifecycle.ts'
 import { attemptsPerDay, decideLifecycle, nextCheckMs } from '../../domain/lifecycle.ts'
@@ -11,8 +11,8 @@ import { settleUnknown } from '../mass-end.ts'
 import { lapseOwner } from '../owners.ts'
 import { keepIfNotInvestigated } from '../queue.ts'
 import { readSettings } from '../settings.ts'
-import type { IncidentRow } from '../tables.ts'
-import { onceNow } from '../time.ts'
+import type { Database, IncidentRow } from '../tables.ts'
+import { now, onceNow } from '../time.ts'
 import { attemptStories } from './attempts.ts'
 import { lifecycleRules, lifecycleView } from './view.ts'
 
@@ -53,7 +53,7 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
 
 /** The owner is gone since this tick began: decided afresh at the next round. */
 async function tickAgain(trx: Trx, incidentId: string): Promise<LifecycleEffect> {
-  await change(trx, incidentId, { checkAt: sql`nightshift_now()` })
+  await change(trx, incidentId, { checkAt: now })
   return noEffect
 }
 
@@ -144,12 +144,8 @@ async function note(trx: Trx, incidentId: string, code: NotedCode, text: string)
   })
 }
 
-async function change(trx: Trx, incidentId: string, set: Record<string, unknown>): Promise<void> {
-  await trx
-    .updateTable('incident')
-    .set(set as never)
-    .where('id', '=', incidentId)
-    .execute()
+async function change(trx: Trx, incidentId: string, set: UpdateObject<Database, 'incident'>): Promise<void> {
+  await trx.updateTable('incident').set(set).where('id', '=', incidentId).execute()
 }
 
 /** Puts a message about an incident into the outbox, as the incident stands after what the caller wrote. */
@@ -193,7 +189,7 @@ async function endWatch(trx: Trx, row: IncidentRow, word: 'over' | 'unknown'): P
 
 async function confirmRepair(trx: Trx, row: IncidentRow): Promise<void> {
   const text = 'The repair held, the alert goes on: look at the alert rule, or at what else may raise it'
-  await change(trx, row.id, { repairConfirmedAt: sql`nightshift_now()` })
+  await change(trx, row.id, { repairConfirmedAt: now })
   await note(trx, row.id, 'repair_confirmed', text)
   await tell(trx, row.id, 'watch', text)
 }
@@ -206,7 +202,7 @@ export async function requestLook(
 ): Promise<void> {
   await trx
     .updateTable('incident')
-    .set({ lookWanted: purpose, lookWantedAt: sql`nightshift_now()` as never })
+    .set({ lookWanted: purpose, lookWantedAt: now })
     .where('id', '=', incidentId)
     .where('lookWanted', 'is', null)
     .execute()
@@ -214,7 +210,7 @@ export async function requestLook(
 
 async function remind(trx: Trx, row: IncidentRow): Promise<void> {
   const text = 'You closed this incident, and its alert still fires'
-  await change(trx, row.id, { remindedAt: sql`nightshift_now()` })
+  await change(trx, row.id, { remindedAt: now })
   await note(trx, row.id, 'reminded', text)
   await tell(trx, row.id, 'reminder', text)
 }
@@ -225,7 +221,7 @@ async function markQuiet(trx: Trx, row: IncidentRow): Promise<void> {
   const settings = await readSettings(trx)
   const isDue = await trx
     .updateTable('incident')
-    .set({ remindedAt: sql`nightshift_now()` as never })
+    .set({ remindedAt: now })
     .where('id', '=', row.id)
     .where((where) =>
       where.or([

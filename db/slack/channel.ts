@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../connect.ts'
 import type { DueDelivery } from '../deliveries.ts'
+import { now } from '../time.ts'
 
 /** How long one call may hold the channel: its own 10 s and room for the rows. */
 const leaseSeconds = 30
@@ -31,7 +32,7 @@ export async function useSlackChannel(db: Db, channel: string | null): Promise<v
         status: 'dropped',
         response: 'Slack is configured no more',
         leasedUntil: null,
-        finishedAt: sql`nightshift_now()` as never,
+        finishedAt: now,
       })
       .where('destination', 'like', 'slack.%')
       .where('status', 'in', ['pending', 'sending'])
@@ -51,7 +52,7 @@ export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
       .selectFrom('slackChannel')
       .select('channel')
       .where('active', '=', true)
-      .where('readyAt', '<=', sql<string>`nightshift_now()`)
+      .where('readyAt', '<=', now)
       .forUpdate()
       .skipLocked()
       .executeTakeFirst()
@@ -65,11 +66,11 @@ export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
           .selectFrom('delivery')
           .select('id')
           .where('destination', 'like', 'slack.%')
-          .where('nextAt', '<=', sql<string>`nightshift_now()`)
+          .where('nextAt', '<=', now)
           .where((where) =>
             where.or([
               where('status', '=', 'pending'),
-              where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', sql<string>`nightshift_now()`)]),
+              where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', now)]),
             ]),
           )
           // In a storm of alerts a question does not wait behind news of what is known already.
@@ -98,7 +99,7 @@ async function joinSame(trx: Trx, { id, incidentId, destination, notification }:
   if (destination === 'slack.tell') return
   await trx
     .updateTable('delivery')
-    .set({ status: 'sent', response: 'told together with another', finishedAt: sql`nightshift_now()` as never })
+    .set({ status: 'sent', response: 'told together with another', finishedAt: now })
     .where('incidentId', '=', incidentId)
     .where('destination', '=', destination)
     .where('notification', '=', JSON.stringify(notification))

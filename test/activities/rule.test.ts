@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals'
 import { rule } from '../../activities/rule.ts'
-import { stepKey } from '../../activities/step-key.ts'
 import { append } from '../../db/append.ts'
 import { eventsOf } from '../../db/events.ts'
 import { agentActor } from '../../domain/event.ts'
+import { stepKey } from '../../domain/step-key.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 
 const database = useDatabase()

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Client, Connection } from '@temporalio/client'
-import { scheduleId } from '../../worker/schedule.ts'
+import { queueScheduleId } from '../../domain/workflow-id.ts'
 import { searchAttributeFaults } from '../../worker/search-attributes.ts'
 import { newAuthority } from '../support/certificates.ts'
 import { temporalAddress } from '../support/servers.ts'
@@ -39,7 +39,7 @@ beforeAll(async () => {
   inCloud = second as Record<string, string>
 })
 afterAll(async () => {
-  await new Client({ connection, namespace }).schedule.getHandle(scheduleId).delete()
+  await new Client({ connection, namespace }).schedule.getHandle(queueScheduleId).delete()
   await Promise.all(proxies.map((proxy) => proxy.stop()))
   await connection.close()
 })

@@ -1,6 +1,6 @@
-import type { CallPlace } from '../../activities/step-key.ts'
 import { agentActor } from '../../domain/event.ts'
 import type { Policy } from '../../domain/policy.ts'
+import type { CallPlace } from '../../domain/step-key.ts'
 import { requiredApprovals } from '../../domain/tool.ts'
 import type { Call, Ruling } from '../../safety/judge.ts'
 import { append, type SimApproval, type SimIncident, type World } from './world.ts'

@@ -1,5 +1,5 @@
-import { stepKey } from '../../activities/step-key.ts'
 import { agentActor } from '../../domain/event.ts'
+import { stepKey } from '../../domain/step-key.ts'
 import { nearBudget, spentBudget } from '../../safety/budget.ts'
 import { fold } from '../../safety/fold.ts'
 import { phantomOf } from '../../safety/phantom.ts'

@@ -11,9 +11,9 @@ import { ensureFirstRunTokens, type FirstRunTokens } from '../../db/tokens.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
+import { queueScheduleId } from '../../domain/workflow-id.ts'
 import { labClient } from '../../lab/client.ts'
 import { freePort } from '../../start/port.ts'
-import { scheduleId } from '../../worker/schedule.ts'
 import { temporaryDirectory } from './directory.ts'
 import { freshDatabase, temporalAddress } from './servers.ts'
 
@@ -256,7 +256,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     async stop() {
       // Its ticks would go on for as long as the test server runs, and every test after this one pay for them.
       await client.schedule
-        .getHandle(scheduleId)
+        .getHandle(queueScheduleId)
         .delete()
         .catch(() => undefined)
       await Promise.all([...running.keys()].map((part) => spine.kill(part, part === 'lab' ? 'SIGTERM' : 'SIGKILL')))

@@ -1,0 +1,49 @@
+import type { EventKind } from './event.ts'
+
+/** One attempt at an incident, one turn of it, one call of a turn: what rows, keys and workflow ids are named by. */
+export type Run = { incidentId: string; attempt: number }
+export type Turn = Run & { turn: number }
+export type CallPlace = Run & { turn: number; call: number }
+
+export type StepKeyParts = CallPlace & { kind: string; step: string | null }
+
+/**
+ * The key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. It is unique in the database, so that a step that runs
+ * again finds its row, and it is the `Idempotency-Key` of the write that the row announces.
+ */
+export function stepKey(run: Run, turn: number, kind: EventKind, call: number, step?: string | number): string {
+  const key = `${run.incidentId}.${run.attempt}:${turn}:${kind}:${call}`
+  return step === undefined ? key : `${key}:${step}`
+}
+
+/** The parts of a step key; null for any other text. `step` is all that follows the call. */
+export function parseStepKey(key: string): StepKeyParts | null {
+  const [, incidentId, attempt, turn, kind, call, step] =
+    /^([^.:]+)\.(\d+):(\d+):([a-z_]+):(\d+)(?::(.+))?$/.exec(key) ?? []
+  if (incidentId === undefined || kind === undefined) return null
+  return {
+    incidentId,
+    attempt: Number(attempt),
+    turn: Number(turn),
+    kind,
+    call: Number(call),
+    step: step ?? null,
+  }
+}
+
+/** The key of another row of the same call, as of the `tool_finished` beside a `tool_started`; null where `key` is no step key. */
+export function siblingKey(key: string | null, kind: EventKind): string | null {
+  const parts = parseStepKey(key ?? '')
+  return parts && stepKey(parts, parts.turn, kind, parts.call, parts.step ?? undefined)
+}
+
+/** The id that a call has in rows and in the model's transcript: its turn and its place in the answer. */
+export function callId(turn: number, call: number): string {
+  return `c${turn}_${call}`
+}
+
+/** Turn and place of a call id; null for any other text. */
+export function parseCallId(id: string): { turn: number; call: number } | null {
+  const [, turn, call] = /^c(\d+)_(\d+)$/.exec(id) ?? []
+  return turn === undefined ? null : { turn: Number(turn), call: Number(call) }
+}
