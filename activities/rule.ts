@@ -145,9 +145,7 @@ async function knownAnswer(trx: Trx, last: IncidentEvent<'call_judged'> | undefi
   if (!last) return null
   if (last.metadata.verdict === 'refuse') return { kind: 'next' }
   const pending = await approvalOfCall(trx, last.incidentId, last.metadata.callId, ['pending'])
-  return pending === null
-    ? null
-    : { kind: 'ask', approvalId: pending, expiresInMs: await lookAgainInMs(trx, pending) }
+  return pending === null ? null : { kind: 'ask', approvalId: pending, expiresInMs: await lookAgainInMs(trx, pending) }
 }
 
 /** The approval this call joined was settled for the other incident: its action is done or denied, and not asked once more. */
