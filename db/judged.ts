@@ -41,7 +41,7 @@ export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started
   const { incidentId } = row
   if (id !== null) return (await wasConsumed(db, { id, incidentId, actionDigest })) ? id : null
   const key = siblingKey(row.stepKey, 'grant_used')
-  const used = key && (await eventByStepKey(db, key))
+  const used = key === null ? null : await eventByStepKey(db, key)
   if (used?.kind !== 'grant_used' || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
   const granted = await db
     .selectFrom('standingGrant')

@@ -6,14 +6,48 @@ import { impactFacts } from './command/impact.ts'
 import { terminalRule } from './end.ts'
 import { phaseOf, type State } from './fold.ts'
 import { loopRule } from './loop.ts'
-import { type Call, type Policy, quote, type Rule, type Ruling, refuse, run } from './ruling.ts'
+import {
+  type Call,
+  firstAnswer,
+  type Judging,
+  type Policy,
+  type PolicyRule,
+  quote,
+  type Rule,
+  type Ruling,
+  refuse,
+  run,
+} from './ruling.ts'
 import { type Settled, settle } from './settle.ts'
-import { writeRule } from './write.ts'
+import { writeRules } from './write.ts'
 
 export type { Call, Policy, Ruling } from './ruling.ts'
 
 /** Named on each `call_judged` row: which rules decided. */
 export const policyVersion = '4'
+
+/**
+ * The policy, from first to last: the first rule that answers decides. What refuses stands before what asks, and what asks before
+ * what runs, so that no later rule allows what an earlier one forbids.
+ */
+const policyRules: readonly PolicyRule[] = [
+  notOffered,
+  foreignIncident,
+  ({ call, state }) => loopRule(call, state),
+  // A name that means nothing, or more than one thing.
+  ({ settled }) => settled.problem,
+  forbiddenCommand,
+  unboundedCommand,
+  commandBeforeLook,
+  look,
+  record,
+  ending,
+  // All that is left writes to the world.
+  ...writeRules,
+]
+
+/** Behind the last rule stands nothing that runs. */
+const undecided: Rule = { verdict: 'ask', code: 'RISK_CRITICAL', reason: 'no rule decides about this call' }
 
 /**
  * Decides what becomes of one proposed call. Pure and total: same call, state, policy and time, same ruling; it never throws
@@ -60,11 +94,8 @@ export function judge(
   const settled = settle(facts, parsed.data as Record<string, unknown>, state, nowMs, preparation?.rootReads)
   const digest = actionDigest(call.tool, preparation?.identity ?? settled.arguments)
   const { effect, risk } = weighWhere(weigh(facts, settled, policy), preparation)
-  const {
-    hint = null,
-    details = {},
-    ...rule
-  } = firstRule(call, { ...facts, risk }, settled, effect, digest, state, policy, nowMs)
+  const judging = { call, facts: { ...facts, risk }, settled, effect, digest, state, policy, nowMs }
+  const { hint = null, details = {}, ...rule } = firstAnswer(policyRules, judging) ?? undecided
   return {
     ...rule,
     hint,
@@ -127,62 +158,55 @@ function raised(risk: Risk, { raised: { risk: to } }: Policy): Risk {
   return to !== null && risks.indexOf(to) > risks.indexOf(risk) ? to : risk
 }
 
-function firstRule(
-  call: Call,
-  facts: ToolFacts,
-  settled: Settled,
-  effect: Effect,
-  digest: string,
-  state: State,
-  policy: Policy,
-  nowMs: number,
-): Rule {
-  if (policy.offered !== null && !policy.offered.includes(call.tool) && facts.effect !== 'terminal') {
-    return refuse('NOT_OFFERED', `${call.tool} is not offered for this type of incident`)
-  }
-  if (facts.effect === 'record' || facts.effect === 'terminal') {
-    const foreign = settled.targets.find((target) => target.id !== policy.incidentId)
-    if (foreign) {
-      const hint = `This incident is ${policy.incidentId}.`
-      return refuse('FOREIGN_INCIDENT', `${call.tool} may only name this incident`, hint)
-    }
-  }
-  const looping = loopRule(call, state)
-  if (looping) return looping
-  if (settled.problem) return settled.problem
-  const command = commandRule(call, settled, state)
-  if (command) return command
-  switch (effect) {
-    case 'resolve':
-    case 'read':
-      return settled.command ? run('READ_COMMAND', settled.command.reason) : run('READ', 'it only looks')
-    case 'record':
-      return run('RECORD', "it writes to this incident's own log")
-    case 'terminal':
-      return terminalRule(settled.arguments, state, policy, call.bodies)
-    case 'write':
-      return writeRule(call, facts, settled, digest, state, policy, nowMs)
-  }
+/** What this type of incident may not use. Handing over is always possible. */
+function notOffered({ call, facts, policy }: Judging): Rule | null {
+  if (policy.offered === null || policy.offered.includes(call.tool) || facts.effect === 'terminal') return null
+  return refuse('NOT_OFFERED', `${call.tool} is not offered for this type of incident`)
 }
 
-/** What refuses a command before anybody is asked about it. */
-function commandRule(call: Call, { command }: Settled, state: State): Rule | null {
-  if (!command) return null
-  if (command.verdict === 'refuse') {
-    return refuse('FORBIDDEN_COMMAND', command.reason, 'No approval lifts this. Find another way, or escalate.')
-  }
-  if (command.code === 'UNBOUNDED') {
-    const hint = command.rewrite ? `Use: ${command.rewrite}` : 'Use a form that ends by itself.'
-    return refuse('UNBOUNDED_COMMAND', command.reason, hint, { suggested_rewrite: command.rewrite })
-  }
-  if (state.resolved.entries.size === 0) {
-    return refuse(
-      'STRICT_RESOLUTION',
-      'no command runs before something was looked up in this investigation',
-      `Look up what ${call.tool} is to run on first.`,
-    )
-  }
-  return null
+/** Records and endings name the incident of their own run. */
+function foreignIncident({ call, facts, settled, policy }: Judging): Rule | null {
+  if (facts.effect !== 'record' && facts.effect !== 'terminal') return null
+  if (settled.targets.every(({ id }) => id === policy.incidentId)) return null
+  return refuse(
+    'FOREIGN_INCIDENT',
+    `${call.tool} may only name this incident`,
+    `This incident is ${policy.incidentId}.`,
+  )
+}
+
+/** The command blocklist: no approval lifts it. */
+function forbiddenCommand({ settled: { command } }: Judging): Rule | null {
+  if (command?.verdict !== 'refuse') return null
+  return refuse('FORBIDDEN_COMMAND', command.reason, 'No approval lifts this. Find another way, or escalate.')
+}
+
+function unboundedCommand({ settled: { command } }: Judging): Rule | null {
+  if (command?.code !== 'UNBOUNDED') return null
+  const hint = command.rewrite ? `Use: ${command.rewrite}` : 'Use a form that ends by itself.'
+  return refuse('UNBOUNDED_COMMAND', command.reason, hint, { suggested_rewrite: command.rewrite })
+}
+
+function commandBeforeLook({ call, settled, state }: Judging): Rule | null {
+  if (!settled.command || state.resolved.entries.size > 0) return null
+  return refuse(
+    'STRICT_RESOLUTION',
+    'no command runs before something was looked up in this investigation',
+    `Look up what ${call.tool} is to run on first.`,
+  )
+}
+
+function look({ effect, settled }: Judging): Rule | null {
+  if (effect !== 'read' && effect !== 'resolve') return null
+  return settled.command ? run('READ_COMMAND', settled.command.reason) : run('READ', 'it only looks')
+}
+
+function record({ effect }: Judging): Rule | null {
+  return effect === 'record' ? run('RECORD', "it writes to this incident's own log") : null
+}
+
+function ending({ effect, settled, state, policy, call }: Judging): Rule | null {
+  return effect === 'terminal' ? terminalRule(settled.arguments, state, policy, call.bodies) : null
 }
 
 function offeredNames(tools: ReadonlyMap<string, ToolFacts>, policy: Policy): string[] {

@@ -2,8 +2,9 @@ import type { Verdict } from '../domain/event.ts'
 import type { Policy } from '../domain/policy.ts'
 import type { AllowCode, RefusalCode, RulingCode } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
-import type { Effect, Preparation, Risk } from '../domain/tool.ts'
-import type { Phase } from './fold.ts'
+import type { Effect, Preparation, Risk, ToolFacts } from '../domain/tool.ts'
+import type { Phase, State } from './fold.ts'
+import type { Settled } from './settle.ts'
 
 export type { Policy }
 
@@ -49,6 +50,33 @@ export type Rule = {
   reason: string
   hint?: string
   details?: Record<string, unknown>
+}
+
+/** What the rules look at: a call whose arguments could be read, and all that is known about it. */
+export type Judging = {
+  call: Call
+  /** The tool's own, with the risk that this call has here. */
+  facts: ToolFacts
+  settled: Settled
+  /** What this call does, which for a command is not what its tool declares. */
+  effect: Effect
+  /** Of the action: what an approval, a denial and a grant are about. */
+  digest: string
+  state: State
+  policy: Policy
+  nowMs: number
+}
+
+/** One rule of the policy: answers when it decides, null when the next rule is to be asked. Pure and total. */
+export type PolicyRule = (judging: Judging) => Rule | null
+
+/** The first answer of these rules, in their order; null when none decides. */
+export function firstAnswer(rules: readonly PolicyRule[], judging: Judging): Rule | null {
+  for (const rule of rules) {
+    const answer = rule(judging)
+    if (answer) return answer
+  }
+  return null
 }
 
 export const run = (code: AllowCode, reason: string): Rule => ({ verdict: 'run', code, reason })

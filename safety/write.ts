@@ -1,35 +1,43 @@
 import { resourceKey } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { impactFacts } from './command/impact.ts'
-import type { OpenWrite, State } from './fold.ts'
+import type { OpenWrite } from './fold.ts'
 import { isFresh } from './resolved.ts'
-import { ask, type Call, type Policy, quote, type Rule, refuse, run } from './ruling.ts'
-import type { Settled } from './settle.ts'
+import { ask, type Judging, type PolicyRule, quote, type Rule, refuse, run } from './ruling.ts'
 
-/** A write: what it names was looked up, nothing else is open, nobody denied it, and a person agreed where one must. */
-export function writeRule(
-  call: Call,
-  facts: ToolFacts,
-  settled: Settled,
-  digest: string,
-  state: State,
-  policy: Policy,
-  nowMs: number,
-): Rule {
-  if (policy.paused) {
-    return refuse('PAUSED', 'writes are paused by an operator', 'Look, record what you find, and escalate.')
-  }
-  if (state.open && state.open.callId !== call.callId) return blockedByVerification(state.open)
-  return (
-    resolutionRule(call, settled, state, nowMs) ??
-    deniedRule(digest, state, policy) ??
-    busyRule(policy) ??
-    authorityRule(call, facts, settled, digest, policy)
-  )
+/**
+ * The rules for a write, from first to last: writes are allowed at all, what it names was looked up, nobody denied it, nothing else
+ * writes there; then who must agree.
+ */
+export const writeRules: readonly PolicyRule[] = [
+  paused,
+  lastWriteUnverified,
+  targetNotLookedUp,
+  deniedBefore,
+  targetBusy,
+  notPrepared,
+  approved,
+  placeAsks,
+  unprovenCommand,
+  reversibleAndNear,
+  granted,
+  ({ facts: { risk, reversible } }) =>
+    risk === 'low' && reversible
+      ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
+      : ask(riskCode[risk], `a ${risk}-risk write is asked`),
+]
+
+function paused({ policy }: Judging): Rule | null {
+  if (!policy.paused) return null
+  return refuse('PAUSED', 'writes are paused by an operator', 'Look, record what you find, and escalate.')
+}
+
+function lastWriteUnverified({ call, state: { open } }: Judging): Rule | null {
+  return open && open.callId !== call.callId ? blockedByVerification(open) : null
 }
 
 /** A write names only what this attempt looked up, and one that names nothing names too little. */
-function resolutionRule(call: Call, { targets }: Settled, state: State, nowMs: number): Rule | null {
+function targetNotLookedUp({ call, settled: { targets }, state, nowMs }: Judging): Rule | null {
   if (targets.length === 0) {
     return refuse('STRICT_RESOLUTION', `${call.tool} names nothing that could be looked up`)
   }
@@ -46,7 +54,7 @@ function resolutionRule(call: Call, { targets }: Settled, state: State, nowMs: n
   return null
 }
 
-function deniedRule(digest: string, state: State, policy: Policy): Rule | null {
+function deniedBefore({ digest, state, policy }: Judging): Rule | null {
   if (!policy.denied.includes(digest) && !state.denied.has(digest)) return null
   return refuse(
     'DENIED_BEFORE',
@@ -55,7 +63,7 @@ function deniedRule(digest: string, state: State, policy: Policy): Rule | null {
   )
 }
 
-function busyRule(policy: Policy): Rule | null {
+function targetBusy({ policy }: Judging): Rule | null {
   const busy = policy.busy[0]
   if (!busy) return null
   return refuse(
@@ -66,39 +74,49 @@ function busyRule(policy: Policy): Rule | null {
   )
 }
 
-/** Who must agree: nobody for what is reversible and near, else people, for exactly this action on exactly this state. */
-function authorityRule(call: Call, facts: ToolFacts, settled: Settled, digest: string, policy: Policy): Rule {
+function notPrepared({ call }: Judging): Rule | null {
   if (!call.prepared) return refuse('NOT_PREPARED', `what ${call.tool} would do could not be found out`)
-  if (!call.prepared.ok) return refuse('NOT_PREPARED', call.prepared.reason)
-  const { approval } = policy
-  if (approval) {
-    const same = approval.callId === call.callId && approval.actionDigest === digest
-    if (same && approval.stateFingerprint === call.prepared.preparation.stateFingerprint) {
-      return run('APPROVED', `approved (${approval.id})`)
-    }
-    return ask('DRIFT', 'the platform changed since this was approved: it is asked again for what is there now')
+  return call.prepared.ok ? null : refuse('NOT_PREPARED', call.prepared.reason)
+}
+
+/** People agreed to exactly this action on exactly this state; on another state they are asked again. */
+function approved({ call, digest, policy: { approval } }: Judging): Rule | null {
+  if (!approval) return null
+  const isSameAction = approval.callId === call.callId && approval.actionDigest === digest
+  if (isSameAction && approval.stateFingerprint === fingerprint({ call })) {
+    return run('APPROVED', `approved (${approval.id})`)
   }
-  const { asks } = call.prepared.preparation
-  if (asks) return ask(riskCode[facts.risk], asks.why)
-  if (settled.command) {
-    const { reason, impact } = settled.command
-    return ask('UNPROVEN_COMMAND', `${reason}; it ${impactFacts[impact].words}`)
-  }
-  const isNear = settled.targets.every((target) =>
-    policy.vicinity.some((ref) => resourceKey(ref) === resourceKey(target)),
+  return ask('DRIFT', 'the platform changed since this was approved: it is asked again for what is there now')
+}
+
+function placeAsks({ call: { prepared }, facts }: Judging): Rule | null {
+  const asks = prepared?.ok ? prepared.preparation.asks : null
+  return asks ? ask(riskCode[facts.risk], asks.why) : null
+}
+
+function unprovenCommand({ settled: { command } }: Judging): Rule | null {
+  return command && ask('UNPROVEN_COMMAND', `${command.reason}; it ${impactFacts[command.impact].words}`)
+}
+
+function reversibleAndNear({ facts, settled, policy }: Judging): Rule | null {
+  const vicinity = policy.vicinity.map(resourceKey)
+  const isNear = settled.targets.every((target) => vicinity.includes(resourceKey(target)))
+  if (facts.risk !== 'low' || !facts.reversible || !isNear) return null
+  return run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
+}
+
+function granted({ call, facts, digest, policy }: Judging): Rule | null {
+  if (!isGrantable(facts)) return null
+  const grant = policy.grants.find(
+    (each) => each.actionDigest === digest && each.stateFingerprint === fingerprint({ call }),
   )
-  if (facts.risk === 'low' && facts.reversible && isNear) {
-    return run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
-  }
-  const { stateFingerprint } = call.prepared.preparation
-  const granted = isGrantable(facts)
-    ? policy.grants.find((each) => each.actionDigest === digest && each.stateFingerprint === stateFingerprint)
-    : undefined
-  if (granted)
-    return { ...run('GRANTED', `a standing grant for this action (${granted.id})`), details: { grant: granted.id } }
-  return facts.risk === 'low' && facts.reversible
-    ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
-    : askByRisk(facts)
+  return grant
+    ? { ...run('GRANTED', `a standing grant for this action (${grant.id})`), details: { grant: grant.id } }
+    : null
+}
+
+function fingerprint({ call: { prepared } }: Pick<Judging, 'call'>): string | null {
+  return prepared?.ok ? prepared.preparation.stateFingerprint : null
 }
 
 /** Code marks the tools, and the floor holds for them too: what is high or critical is asked every time. */
@@ -113,10 +131,6 @@ const riskCode = {
   high: 'RISK_HIGH',
   critical: 'RISK_CRITICAL',
 } as const
-
-function askByRisk({ risk }: ToolFacts): Rule {
-  return ask(riskCode[risk], `a ${risk}-risk write is asked`)
-}
 
 /** Nothing but looking is allowed until the last write was looked at, however often it is tried. */
 export function blockedByVerification(open: OpenWrite): Rule {
