@@ -204,7 +204,7 @@ const precedentLimit = 5
 /** So often the context is tried where the database is there and assembling fails all the same. */
 const brokenTries = 3
 
-/** Design section 7: the incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
+/** The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
 async function gather(db: Db, incident: Incident) {
   const parts: Record<string, 'ok' | 'empty' | 'failed'> = {}
   const part = async <T>(name: string, empty: T, read: () => Promise<T>): Promise<T> => {

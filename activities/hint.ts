@@ -6,7 +6,7 @@ import { type Run, stepKey } from '../domain/step-key.ts'
 import type { State } from '../safety/fold.ts'
 
 /**
- * Says whether a follower's own investigation bore its leader's hint out: confirmed when the same kinds of write were verified
+ * Says whether a follower's own investigation confirmed its leader's hint: it did when the same kinds of write were verified
  * here, diverged otherwise. Judged from rows when the follower ends, never from what the model says about it.
  */
 export async function recordHint(trx: Trx, run: Run, state: State, events: readonly IncidentEvent[]): Promise<void> {

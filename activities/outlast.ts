@@ -24,7 +24,7 @@ type Patience = {
 }
 
 /**
- * Runs work that may be run again, once more and once more while the core API or the database is away, with longer and longer
+ * Retries idempotent work while the core API or the database is away, with longer and longer
  * pauses: one that restarts is back in seconds, and a try that is counted must not be spent on it. The activity's heartbeat says what it
  * waits for. What is no absence is thrown at once, and an absence that lasts longer than patience is thrown as it is.
  */

@@ -164,7 +164,7 @@ async function decidedElsewhere(
   }
 }
 
-/** That a person changed the call is told to the model like any correction: the answer is not to what it had asked. */
+/** The model reads that a person changed the call, like any correction: the answer is not to what it had asked. */
 function editsOf({ edit, arguments: to }: EffectiveCall) {
   return edit ? [{ code: editedByPerson, field: '*', from: edit.from, to }] : []
 }
@@ -228,7 +228,7 @@ async function ask(trx: Trx, place: CallPlace, asking: Asking): Promise<Ruled> {
     replaces: replaced,
     actor: agentActor,
   })
-  // Whoever wrote the arguments has approved them by writing them, if that person may. Decided before the run begins to wait: nobody will wake it, so it looks at once.
+  // The person who wrote the arguments has approved them by writing them, if that person may. Decided before the run begins to wait: nobody will wake it, so it looks at once.
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
@@ -243,7 +243,7 @@ type Starting = {
   approvalId: string | null
 }
 
-/** From here on the call may reach the world: whoever finds `tool_started` later asks what became of it. */
+/** From here on the call may reach the world: a later run that finds `tool_started` asks what became of it. */
 async function start(
   trx: Trx,
   place: CallPlace,
@@ -255,7 +255,7 @@ async function start(
     // Lost to a rival between judging and taking: the next try is judged with the rival in sight.
     if (!(await takeLeases(trx, holder, ruling.targets))) throw new RetryLater('TARGET_TAKEN')
   }
-  // Past its use-by since it was judged: the next try is judged without it, and asks anew.
+  // Past its use-by since it was judged: the next try is judged without it, and asks again.
   if (approvalId !== null && !(await consumeApproval(trx, approvalId))) throw new RetryLater('APPROVAL_LATE')
   const grantId = ruling.code === 'GRANTED' ? String(ruling.details.grant) : null
   if (grantId !== null) {

@@ -24,7 +24,7 @@ type Started = IncidentEvent<'tool_started'>
 type Outcome = 'done' | 'failed' | 'indeterminate'
 type Sent = { envelope: Envelope; outcome: Outcome }
 
-/** A look-up that the core API answers with an error of its own is given up after so many tries. */
+/** A look-up that the core API answers with an error is given up after so many tries. */
 const readTries = 3
 /** How long a running effect is waited for before it counts as lost: one write, and a plan of many live migrations. */
 const effectWaitMs = 10 * 60_000

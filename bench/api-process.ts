@@ -9,7 +9,7 @@ const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
 type ApiProcess = { url: string; residentMb(): number; stop(): Promise<void> }
 
-/** The core API as it is deployed, a process of its own, once it takes requests. */
+/** The core API as it is deployed, a separate process, once it takes requests. */
 export async function startApi(options: {
   databaseUrl: string
   dir: string

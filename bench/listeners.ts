@@ -19,7 +19,7 @@ type Listeners = {
 type Listener = { place: string; places: string[]; connection: IncomingMessage | null; ended: boolean }
 
 /**
- * Pages that listen to the stream, each on a connection of its own that is cut off every so often, in the middle of whatever it
+ * Pages that listen to the stream, each on a separate connection that is cut off every so often, in the middle of whatever it
  * was reading, and resumed with the last id that was read in full.
  */
 export function listen(options: { url: string; token: string; count: number; dropEveryMs: number }): Listeners {
@@ -39,7 +39,7 @@ export function listen(options: { url: string; token: string; count: number; dro
     // Not all at the same moment, as pages do not.
     let dropInMs = firstDropMs + 1
     while (!listener.ended) {
-      // A connection that is not had is tried again, as a page does; after the end it is nobody's.
+      // A connection that fails is tried again, as a page does; after the end it is ignored.
       const response = await open(listener).catch(() => null)
       if (response?.statusCode !== 200 || listener.ended) {
         counts.refused += 1
@@ -100,7 +100,7 @@ export function listen(options: { url: string; token: string; count: number; dro
   }
 }
 
-/** What was written against what was heard; rows of others are nobody's mistake. */
+/** What was written against what was heard; rows of others do not count. */
 function compare(rows: readonly string[], places: readonly string[]): Heard {
   const written = new Set(rows)
   const mine = places.map(positionOf).filter(({ id }) => written.has(String(id)))

@@ -2,7 +2,7 @@ import type { Worker } from 'node:worker_threads'
 
 /**
  * Loaded into the process that is measured (`--import`), answers `memory` over its IPC channel with the parts of what it holds.
- * Workflows run in threads with heaps of their own, which `process.memoryUsage()` does not tell.
+ * Workflows run in threads with separate heaps, which `process.memoryUsage()` does not tell.
  */
 export type Memory = {
   residentMb: number

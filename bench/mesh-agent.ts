@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
 
-/** The agent as a process of its own over a state directory that holds its manifest and root key, once it listens. */
+/** The agent as a separate process over a state directory that holds its manifest and root key, once it listens. */
 export async function startAgent(state: string, listen: string): Promise<{ child: ChildProcess; url: string }> {
   const args = ['mesh', 'agent', '--state', state, '--listen', listen]
   const child = spawn(process.execPath, [entry, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })

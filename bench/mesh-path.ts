@@ -23,7 +23,7 @@ const on = 'node-osl-1'
 
 /**
  * How long reads of a small file take (ms) from the tool registry on: core API, PostgreSQL (which need not keep what it wrote), signature,
- * HTTP, door, guard and journal, and back. API and agent are processes of their own. That the run announces each before is not in it.
+ * HTTP, door, guard and journal, and back. API and agent are separate processes. That the run announces each before is not in it.
  */
 export async function wholePath(calls: number): Promise<number[]> {
   const dir = temporaryDirectory().path

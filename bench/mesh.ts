@@ -13,7 +13,7 @@ const rounds = Number(process.env.MESH_CALLS ?? 500)
 const lanes = 4
 
 /**
- * Reads on loopback through HTTP, door, guard and journal: with a process of their own and without, against starting that process; and the
+ * Reads on loopback through HTTP, door, guard and journal: with a separate process and without, against starting that process; and the
  * whole path of one, from the tool registry.
  */
 export async function mesh(): Promise<void> {

@@ -28,7 +28,7 @@ const decisions = 200
 const startersAtOnce = 24
 /** The worker gives memory back after a quiet interval of 15 s, which must begin and end within this. */
 const settleMs = 50_000
-/** What the worker is told beside where things are: set these in the environment of the bench to try others. */
+/** What the worker gets beside the addresses: set these in the environment of the bench to try others. */
 const workerSettings = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => /^(WORKER_(?!PORT)|MALLOC_|NODE_OPTIONS)/.test(name)),
 ) as Record<string, string>
@@ -37,7 +37,7 @@ const setUpWithinMs = 3 * 3_600_000
 const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * What it costs that so many investigations wait for a person: memory of the worker (a process of its own) over what it has
+ * What it costs that so many investigations wait for a person: memory of the worker (a separate process) over what it has
  * after a warm-up, connections that are doing something, and how long a decision takes to become an act while all the others
  * wait. `WAITING=10000` waits for as many. Starting them is not measured.
  */

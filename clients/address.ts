@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 
 /**
  * Whom a request may reach. `loopback`: this machine only. `private`: this machine, private networks and the internet, since
- * self-hosted receivers are usually internal. `any`: also link-local and cloud metadata, for whoever means that.
+ * self-hosted receivers are usually internal. `any`: also link-local and cloud metadata, where the setting says so.
  */
 export type AddressPolicy = 'loopback' | 'private' | 'any'
 

@@ -168,7 +168,7 @@ function ownMemory(): ShapeMemory {
   }
 }
 
-/** `http://host:8000`, `…/`, `…/v1` and `…/v1/` are the same server; a path with a version of its own is left alone. */
+/** `http://host:8000`, `…/`, `…/v1` and `…/v1/` are the same server; a path with a separate version is left alone. */
 export function baseUrlOf(text: string): string {
   const trimmed = text.replace(/\/+$/, '')
   return /\/v\d+[a-z0-9]*(\/|$)/.test(trimmed.replace(/^https?:\/\/[^/]*/, '')) ? trimmed : `${trimmed}/v1`
@@ -179,7 +179,7 @@ function boundedFetch(options: ModelOptions, timeoutMs: number) {
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const headers: Record<string, string> = {}
     for (const [name, value] of new Headers(init?.headers)) {
-      // The SDK's telemetry is nobody's business, and an empty key means no credential.
+      // No telemetry of the SDK leaves, and an empty key means no credential.
       if (name.startsWith('x-stainless-') || (name === 'authorization' && options.apiKey === '')) continue
       headers[name] = value
     }

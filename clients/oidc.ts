@@ -33,7 +33,7 @@ export type Oidc = {
 }
 
 const answerWithinSeconds = 5
-/** Keys are fetched anew when an unknown one appears; what else a provider says about itself changes rarely. */
+/** Keys are fetched again when an unknown one appears; what else a provider says about itself changes rarely. */
 const rediscoverAfterMs = 3_600_000
 const callbackPath = '/auth/oidc/callback'
 
@@ -86,7 +86,7 @@ export function createOidc(settings: OidcSettings): Oidc {
 }
 
 /**
- * State, nonce and verifier of one try, all from the secret that only this browser holds: whoever brings another browser's
+ * State, nonce and verifier of one try, all from the secret that only this browser holds: a request with another browser's
  * answer has the wrong state, and nothing has to be stored for a try that nobody finishes.
  */
 function part(secret: string, what: 'state' | 'nonce' | 'verifier'): string {

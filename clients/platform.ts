@@ -12,7 +12,7 @@ import { HttpError, request } from './http.ts'
 
 type PlatformOptions = { baseUrl: string; token: string; timeoutMs?: number; allow?: AddressPolicy }
 
-/** The platform answered, and the answer is no: unknown thing, key used for another body, or a fault of its own. */
+/** The platform answered, and the answer is no: unknown thing, key used for another body, or a fault at the platform. */
 export class PlatformError extends Error {
   override name = 'PlatformError' as const
   readonly status: number

@@ -31,7 +31,7 @@ export function slackProblems(given: Given): string[] {
   return problems
 }
 
-/** The workspace that is told and asked by a bot; null where none is set. */
+/** The workspace where a bot notifies and asks; null where none is set. */
 export function slackSettings(config: z.infer<typeof slack>): SlackSettings | null {
   const { SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, SLACK_CHANNEL } = config
   if (!SLACK_BOT_TOKEN || !SLACK_SIGNING_SECRET || !SLACK_CHANNEL) return null

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from './connect.ts'
 
 export type Limit = { attempts: number; seconds: number }
-/** `first`: this try is the one that went over, so that it is told once and not a thousand times. */
+/** `first`: this try is the one that went over, so that it is logged once and not a thousand times. */
 export type Counted = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
 
 /**
@@ -37,7 +37,7 @@ export async function countAttempt(db: Db, subject: string, limit: Limit): Promi
 
 const secondsLeft = sql<number>`ceil(extract(epoch from attempt.resets_at - nightshift_now()))::int`
 
-/** A few at a time, by whoever comes next: whoever changes addresses must not fill the table. */
+/** Deletes a few at a time with each call: a sender that changes addresses must not fill the table. */
 async function forgetOld(db: Db): Promise<void> {
   await sql`
     delete from attempt where subject in (

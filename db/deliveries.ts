@@ -158,7 +158,7 @@ export type DeliveryResult = {
   retryAfterSeconds: number
 }
 
-/** Writes what became of an attempt and, after a failure that a retry may mend, the row of the next one. */
+/** Writes what became of an attempt and, after a failure that a retry may fix, the row of the next one. */
 export async function finishDelivery(
   trx: Trx,
   delivery: DueDelivery,

@@ -22,8 +22,8 @@ type OpenedCall = CallSubject & { requestId: string; grantId: string | null; beg
 const hex = () => randomBytes(12).toString('hex')
 
 /**
- * Writes a call down before it is sent. Its request id and grant id are chosen once per key: whoever sends it again sends the
- * same request under the same grant. Answers what stands there, whoever wrote it.
+ * Writes a call down before it is sent. Its request id and grant id are chosen once per key: a retry sends the
+ * same request under the same grant. Answers what stands there, also when another process wrote it.
  */
 export async function openCall(db: Db, subject: CallSubject): Promise<OpenedCall> {
   await db

@@ -70,7 +70,7 @@ export async function effectByKey(
 
 /**
  * Was this very action announced by a run and judged? True only when the log holds a `tool_started` row with this step key
- * and digest for the incident's current attempt. The core API does no agent's write without it (design section 11).
+ * and digest for the incident's current attempt. The core API does no agent's write without it.
  */
 export async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
   const row = await db

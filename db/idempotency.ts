@@ -57,7 +57,7 @@ export async function storeAnswer(db: Db, key: IdempotencyKey, answer: Stored): 
     .execute()
 }
 
-/** Gives a key back: the request failed in a way that a retry may mend, so the retry must be let in. */
+/** Gives a key back: the request failed in a way that a retry may fix, so the retry must be let in. */
 export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
   await db
     .deleteFrom('idempotency')

@@ -45,7 +45,7 @@ export async function takeLeases(
 
 /**
  * Lets go of everything an incident held. While one of its writes still runs at the platform the targets stay taken, even if
- * its run is gone: whoever ends that effect lets go (`releaseAfterEffect`).
+ * its run is gone: the end of that effect releases it (`releaseAfterEffect`).
  */
 export async function releaseLeases(trx: Db | Trx, incidentId: string): Promise<void> {
   await trx

@@ -43,7 +43,7 @@ export async function operatorByName(db: Db, name: string): Promise<OperatorRow 
   return (await operators(db).where('name', '=', name).executeTakeFirst()) ?? null
 }
 
-/** Whoever this is at Slack, as far as we were told; may be disabled. */
+/** The person with this Slack member id, as an admin set it; may be disabled. */
 export async function operatorBySlackUser(db: Db, slackUserId: string): Promise<OperatorRow | null> {
   return (await operators(db).where('slackUserId', '=', slackUserId).executeTakeFirst()) ?? null
 }

@@ -53,7 +53,7 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
   ]
 }
 
-/** Lets members of a dead group go: queued for this long and claimed by nobody, they are stamped afresh by the next tick. */
+/** Lets members of a dead group go: queued for this long and claimed by nobody, they are stamped again by the next tick. */
 export async function releaseStranded(db: Db, afterSeconds: number): Promise<number> {
   const released = await db
     .updateTable('incident')

@@ -144,7 +144,7 @@ type GroupState = {
 }
 
 /**
- * What a group has to do, read afresh each time: its members that nobody works on, how many are worked on, and how its leader
+ * What a group has to do, read again each time: its members that nobody works on, how many are worked on, and how its leader
  * stands. Null when nothing of this type is queued.
  */
 export async function groupState(db: Db, type: string): Promise<GroupState | null> {

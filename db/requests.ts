@@ -41,7 +41,7 @@ async function releaseKept(trx: Trx, id: string): Promise<void> {
     .execute()
 }
 
-/** Puts an incident before the agent again: whoever asks is the run's requester from now on. */
+/** Puts an incident before the agent again: the person who asks is the run's requester from now on. */
 export async function investigateAgain(trx: Trx, id: string, by: Requester): Promise<void> {
   const row = await lockIncident(trx, id)
   if (row?.status === 'open' && row.keptReason !== null) await releaseKept(trx, id)

@@ -9,7 +9,7 @@ export async function planOfEffect(db: Db, key: string): Promise<string | null> 
   return row?.tool === 'execute_migration' && typeof proposalId === 'string' ? proposalId : null
 }
 
-/** Notes, while an effect runs, which plan it carries out: whoever settles it later finds the steps' keys by that. */
+/** Notes, while an effect runs, which plan it carries out: a later reconciliation finds the steps' keys by that. */
 export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
   await db
     .updateTable('effect')

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { severity } from './incident.ts'
 
 /**
- * One alert, whoever sent it. `ingest/<dialect>/` makes these from bytes; nothing further in knows a vendor's format.
+ * One alert, from any sender. `ingest/<dialect>/` makes these from bytes; nothing further in knows a vendor's format.
  * Strings are already capped and hold no U+0000.
  */
 export const alert = z.object({
@@ -40,7 +40,7 @@ export const alert = z.object({
 })
 export type Alert = z.infer<typeof alert>
 
-/** What a dialect answers: alerts, or why these bytes can never be one (a 400, which no retry mends). */
+/** What a dialect answers: alerts, or why these bytes can never be one (a 400, which no retry fixes). */
 export type Parsed = { ok: true; alerts: Alert[] } | { ok: false; reason: string }
 
 /** Per alert, what ingest did. */

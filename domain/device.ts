@@ -13,7 +13,7 @@ export const deviceTerms = manifest.pick({
 })
 export type DeviceTerms = z.infer<typeof deviceTerms>
 
-/** How the agent of a host reaches the guests on it that have none of their own. */
+/** How the agent of a host reaches the guests on it that have no agent. */
 export const guests = z.enum(['docker', 'pct'])
 export type Guests = z.infer<typeof guests>
 

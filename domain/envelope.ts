@@ -2,7 +2,7 @@ import { type ErrorClass, refusalOf } from './refusal.ts'
 import type { CoreAnswer, Envelope } from './tool.ts'
 
 /**
- * What a call came to, in the one envelope that every tool answers and the model reads (seed 001, section 3): `code` is one of
+ * What a call came to, in the one envelope that every tool answers and the model reads: `code` is one of
  * nine words, the finer one is `details.rule`.
  */
 export function toEnvelope(answer: CoreAnswer): Envelope {

@@ -61,7 +61,7 @@ export const eventAction = z.enum([
 ])
 export type EventAction = z.infer<typeof eventAction>
 
-/** Actions a model may record through `add_incident_event` (seed 002). */
+/** Actions a model may record through `add_incident_event`. */
 export const recordableAction = eventAction.exclude(['resolved', 'cancelled'])
 
 /** The one table from what happened to the seed's word for it. Writes have their own column. */
@@ -236,7 +236,7 @@ export type EventMetadata = {
     code: string
     reason: string
     hint: string | null
-    /** Closed data for whoever recovers by program. */
+    /** Closed data for programs that recover. */
     details?: Record<string, unknown>
     phase?: string
     /** What code put right before it judged: a guest instead of its host, a bounded form instead of an endless one. */

@@ -43,7 +43,7 @@ export const placementProblem = z.object({
   intent: placementIntent,
   /** The hosts the intent is about: the dead ones to recover from, the ones to drain. */
   hostIds: z.array(z.string()).max(100),
-  /** Only these VMs may be placed anew; null means every VM stranded on `hostIds`. */
+  /** Only these VMs may be placed again; null means every VM stranded on `hostIds`. */
   vmIds: z.array(z.string()).max(2000).nullable(),
   useRackConstraints: z.boolean(),
   limits: placementLimits.default({ cpuOvercommitPercent: 100, ramReservePercent: 0 }),

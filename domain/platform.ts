@@ -12,8 +12,8 @@ import { z } from 'zod'
  *   GET  /v1/effects/{key}                        → EffectAnswer, 404 when the key was never accepted
  *
  * Every POST carries `Idempotency-Key`; the platform journals it before it starts and answers a repeat from the journal,
- * so a write happens once however often it is sent. Another body under the same key is a 422. A Proxmox VE cluster speaks a protocol
- * of its own: `clients/proxmox/` makes this one of it.
+ * so a write happens once however often it is sent. Another body under the same key is a 422. A Proxmox VE cluster speaks another
+ * protocol, which `clients/proxmox/` adapts to this one.
  */
 export const health = z.enum(['nominal', 'degraded', 'critical', 'unknown'])
 export type Health = z.infer<typeof health>
@@ -78,7 +78,7 @@ export const vmState = z.object({
 /** An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy. */
 export const linkState = z.object({ a: z.string(), b: z.string(), cost: z.number().int(), up: z.boolean() })
 
-/** What is told of a link, and of a way over links. `unknown`: both ends are live, and the platform tells no links. */
+/** State of a link, and of a path over links. `unknown`: both ends are live, and the platform reports no links. */
 export const linkStatus = z.enum(['live', 'down', 'unknown'])
 export type LinkStatus = z.infer<typeof linkStatus>
 export const reachability = z.enum(['reachable', 'unreachable', 'unknown'])
@@ -91,7 +91,7 @@ export const inventory = z.object({
   tenants: z.array(tenantState),
   hosts: z.array(hostState),
   vms: z.array(vmState),
-  /** A link that is down is told as down. No link at all: the platform does not know them. */
+  /** A link that is down is listed as down. No link at all: the platform does not know them. */
   links: z.array(linkState),
 })
 export type Inventory = z.infer<typeof inventory>

@@ -1,4 +1,4 @@
-/** The error codes that a model meets in `error.code` (seed 001, section 3). Closed, few, and each tells what can be done. */
+/** The error codes that a model meets in `error.code`. Closed, few, and each tells what can be done. */
 export type ErrorClass =
   | 'STRICT_RESOLUTION'
   | 'ROUTING_MISMATCH'

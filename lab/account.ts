@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 export type Account = { uid: number; gid: number }
 
-/** Whom nodes run as: `nobody` where the start is root, otherwise whoever started (null). */
+/** Whom nodes run as: `nobody` where the start is root, otherwise the user who started it (null). */
 export function nodeAccount(): Account | null {
   if (process.getuid?.() !== 0) return null
   const line = readFileSync('/etc/passwd', 'utf8')

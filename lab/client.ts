@@ -34,7 +34,7 @@ export function labClient(url: string, controlToken: string): LabClient {
       method,
       headers: { authorization: `Bearer ${controlToken}`, 'content-type': 'application/json' },
       body: body && JSON.stringify(body),
-      // A heal may start every node anew.
+      // A heal may start every node again.
       signal: AbortSignal.timeout(60_000),
     })
     const text = await response.text()

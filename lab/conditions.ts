@@ -55,7 +55,7 @@ function toldOnce({ labels, annotations }: Condition): Condition {
 function ofHost({ id, region, rack, state }: HostState, vms: string[]): Condition[] {
   const labels = { region, rack, host: id, instance: id }
   if (state === 'dead') return [condition('host_down', labels, `Host ${id} is down`, `${id} does not answer`)]
-  // Once it is empty, whoever wants it can have it.
+  // Once it is empty, anybody may take it.
   if (state !== 'draining' || vms.length === 0) return []
   const summary = `Host ${id} is to be emptied for maintenance`
   return [condition('host_draining', labels, summary, `still on it: ${vms.join(', ')}`)]

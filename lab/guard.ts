@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 
 /**
- * A shell that outlives the controller by an instant: it is told every child's process group, and when the pipe to it
+ * A shell that outlives the controller by an instant: it gets every child's process group, and when the pipe to it
  * ends, however the controller ended, it kills those that are left. A child in SIGSTOP cannot watch its own parent.
  */
 export type Guard = { add(pid: number): void; drop(pid: number): void; release(): void }

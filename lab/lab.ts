@@ -40,7 +40,7 @@ export async function startLab(
       ...first.map(({ id }) => startNode(lab, id)),
       ...topology.hosts.map(({ id }) => startHost(lab, id)),
     ])
-    // A replica is told where its primary listens.
+    // A replica gets its primary's address.
     await Promise.all(topology.nodes.filter(({ role }) => role === 'replica').map(({ id }) => startNode(lab, id)))
     await startAgents(lab)
   } catch (error) {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
-/** A system of its own in each web node's directory: what apt and dpkg know of there is the node's, not the machine's. */
+/** A separate system in each web node's directory: what apt and dpkg know of there is the node's, not the machine's. */
 const systemDirectory = 'system'
 
 /** What the node's newest release needs, relative to its directory; absent where it needs nothing. */
@@ -21,7 +21,7 @@ export const packagePrograms = ['apt-get', 'apt-cache', 'dpkg', 'dpkg-deb']
 const searched = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 const environment = { PATH: searched.join(':'), HOME: '/nonexistent', LC_ALL: 'C.UTF-8' }
 
-/** An empty system: nothing is installed, and its one repository, a directory of its own, has nothing either. */
+/** An empty system: nothing is installed, and its one repository, a separate directory, has nothing either. */
 export function makeSystem(lab: Lab, node: NodePlan): void {
   for (const name of [
     ...['', 'etc', 'etc/apt', 'etc/apt/preferences.d', 'srv', 'srv/packages', 'usr', 'usr/share', 'var', 'var/lib'],

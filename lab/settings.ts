@@ -3,7 +3,7 @@ import { z } from 'zod'
 const port = z.coerce.number().int().min(0).max(65_535)
 const token = z.string().min(16)
 
-/** The lab's environment. It is a program of its own, so it reads its own. */
+/** The lab's environment. It is a separate program, so it reads its own. */
 const environment = z
   .object({
     LAB_PORT: port.default(0),

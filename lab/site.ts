@@ -7,7 +7,7 @@ import type { NodePlan } from './topology.ts'
 /** The git checkout on each web node that says which address leads where. */
 export const routesFile = 'site/routes.json'
 
-/** As git is told who we are, and neither the machine's settings nor a person's have a say. */
+/** The author of our commits; neither the machine's git settings nor a person's are read. */
 const environment = {
   PATH: '/usr/bin:/bin',
   HOME: '/nonexistent',

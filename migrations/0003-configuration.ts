@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 
 /** What operators set, and what is sent out. */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `value` is text and everything else has a default, so that seed 002's plain INSERT statements work as they stand.
+  // `value` is text and everything else has a default, so that plain INSERT statements work as they stand.
   await sql`
     create table platform_config (
       key text primary key,

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What people did that has no row of its own: tokens, people, sign-ins. Append-only like the log. */
+/** What people did that has no row elsewhere: tokens, people, sign-ins. Append-only like the log. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table audit (

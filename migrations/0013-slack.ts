@@ -5,7 +5,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table operator add column slack_user_id text unique check (slack_user_id ~ '^[UW][A-Z0-9]{2,30}$')`.execute(
     db,
   )
-  // One row may be active. `ready_at` is both the pace (one call a second) and the lease of whoever is calling.
+  // One row may be active. `ready_at` is both the pace (one call a second) and the lease of the caller.
   await sql`
     create table slack_channel (
       channel text primary key,

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What was sent to a platform that keeps no journal of its own (Proxmox VE): a row before it is sent, the platform's task once
+ * What was sent to a platform that keeps no journal (Proxmox VE): a row before it is sent, the platform's task once
  * it is known, the ending once it can be told.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Devices that run an agent of the mesh: what each may be asked, how it comes in, and every call that was sent to it. A call's row
- * is there before the call is sent: whoever lost the answer asks again under the same key, request and grant.
+ * is there before the call is sent: a caller that lost the answer asks again under the same key, request and grant.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

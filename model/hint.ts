@@ -4,8 +4,8 @@ const stepLimit = 10
 const argumentsLimit = 120
 
 /**
- * The hint for followers, in seed 002's layout: type, title, resolution, and up to ten of the leader's calls with their
- * arguments cut at 120 characters. Null when the leader did not resolve. It is data for whoever reads it.
+ * The hint for followers: type, title, resolution, and up to ten of the leader's calls with their
+ * arguments cut at 120 characters. Null when the leader did not resolve. It is data for its reader.
  */
 export function renderLeaderHint(
   leader: { type: string; title: string; attempt: number; resolution: string | null },

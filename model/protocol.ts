@@ -43,7 +43,7 @@ type CorrectionCode =
 export type ParsedAnswer =
   | { kind: 'calls'; calls: ProposedCall[]; text: string }
   | { kind: 'final'; text: string; confidence: Confidence | null; claims: Claim[] }
-  /** `text` is what the model is told. */
+  /** `text` is what the model reads. */
   | { kind: 'correction'; code: CorrectionCode; text: string }
 
 type Answer = Pick<ChatAnswer, 'content' | 'toolCalls'> & { finishReason?: string }

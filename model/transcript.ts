@@ -50,7 +50,7 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         break
       case 'tool_finished': {
         const { callId, result, body, tool } = event.metadata
-        // What code put right is told, or the model would take the answer for one to what it had asked.
+        // The model reads what code put right; else it would take the answer for one to what it had asked.
         const corrected = corrections.get(callId) ?? []
         const meta = { ...result.meta, seq: event.seq, tool, ...(corrected.length > 0 && { corrected }) }
         settle(callId, { ...result, meta }, body)

@@ -11,5 +11,5 @@ export type RenderOptions = {
 
 export type Rendered = { headers: Record<string, string>; body: string }
 
-/** A destination's words for a notification. Pure; throws only for a secret that is none. */
+/** A destination's words for a notification. Pure; throws only for a secret that cannot be one. */
 export type Render = (notification: Notification, options: RenderOptions) => Rendered

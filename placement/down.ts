@@ -2,7 +2,7 @@ import type { PlacementHost, PlacementProblem, PlacementVm, Plan, Unplaced } fro
 import { names } from '../domain/told-plan.ts'
 import { barsOf, domainOf, type Rules, rulesOf } from './rules.ts'
 
-/** VMs whose reasons are told one by one; of more the rest is only named. */
+/** VMs whose reasons are listed one by one; the rest is only named. */
 const toldInFull = 50
 const hostsTold = 3
 

@@ -1,4 +1,4 @@
-// A process of its own, started by `placement/search-process.ts`: it searches and prices, which burns whole seconds of CPU, and
+// A separate process, started by `placement/search-process.ts`: it searches and prices, which burns whole seconds of CPU, and
 // can be killed at any moment. One JSON line in; one line out for everything better that becomes known, the last with `done`.
 import { createInterface } from 'node:readline'
 import { type Engine, type EngineName, lazyEngine, startEngine } from './bound/engine.ts'

@@ -33,7 +33,7 @@ export function reasonsFor(problem: PlacementProblem, steps: readonly PlanStep[]
     host: host.name,
     reasons: [
       ...own.flatMap((each, index) => [
-        // What is so of the host itself is told once.
+        // Reasons that concern the host itself are listed once.
         ...barsOf(rules, each, host).filter(({ kind }) => index === 0 || kind !== 'state'),
         ...ofGroups(rules, each, host, running, at),
       ]),

@@ -15,7 +15,7 @@ export async function* reportsOf(
   killAfterMs: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<PlanReport> {
-  // A group of its own, so that the solver it starts dies with it.
+  // A separate group, so that the solver it starts dies with it.
   const child = spawn(process.execPath, [...nodeFlags, file], {
     env: {},
     stdio: ['pipe', 'pipe', 'ignore'],

@@ -28,8 +28,8 @@ type SolveOptions = {
 const reserveMs = 700
 
 /**
- * A plan in which every stranded VM gets a place: most important first, then with the fewest live migrations. What searches is a
- * process of its own that streams what it finds and is killed at the bound; nothing it says is believed: plans are replayed by
+ * A plan in which every stranded VM gets a place: most important first, then with the fewest live migrations. The search is a
+ * separate process that streams what it finds and is killed at the bound. Nothing it says is trusted: plans are replayed by
  * `verifyPlan`, bounds are checked by `holds`. Throws InvalidProblemError.
  */
 export async function solve(given: PlacementProblem, options: SolveOptions = {}): Promise<Plan> {

@@ -7,7 +7,7 @@ export type Step = Move & { needs: number[]; wave: number }
 /**
  * As few needs as keep every interleaving within the rules: a move waits for its own VM's last move, for members of its group
  * that have to leave the domain, and for those departures from its target whose room it is given. Room of departures is given
- * in their order, and whoever comes to a host later waits for all that was given there before: so that whatever set of moves
+ * in their order, and a VM that comes to a host later waits for all that was given there before: so that whatever set of moves
  * has begun, the last of them to arrive has waited for the room of all.
  */
 export function withNeeds(instance: Instance, moves: readonly Move[]): Step[] {

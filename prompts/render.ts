@@ -43,7 +43,7 @@ export function renderContext(context: unknown): string {
   return `Investigate this incident. What is known of it:\n${fence('incident_context', inertJson(context))}`
 }
 
-/** Seed 002's introductory sentence, then the leader's hint as data. */
+/** The introductory sentence, then the leader's hint as data. */
 export function renderHint(hint: string): string {
   return `A similar incident of the same type was recently investigated and resolved. Use this as a starting point.\n${fence('hint', hint)}`
 }

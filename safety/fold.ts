@@ -70,7 +70,7 @@ export type State = {
   hintFrom: string | null
 }
 
-/** RESOLVING: nothing looked up. READING: something is. VERIFYING: a write waits to be looked at (seed 001, section 7). */
+/** RESOLVING: nothing looked up. READING: something is. VERIFYING: a write waits to be looked at. */
 export function phaseOf(state: State): Phase {
   if (state.open) return 'VERIFYING'
   return state.resolved.entries.size === 0 ? 'RESOLVING' : 'READING'

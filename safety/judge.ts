@@ -164,7 +164,7 @@ function notOffered({ call, facts, policy }: Judging): Rule | null {
   return refuse('NOT_OFFERED', `${call.tool} is not offered for this type of incident`)
 }
 
-/** Records and endings name the incident of their own run. */
+/** Records and endings name the incident of this run. */
 function foreignIncident({ call, facts, settled, policy }: Judging): Rule | null {
   if (facts.effect !== 'record' && facts.effect !== 'terminal') return null
   if (settled.targets.every(({ id }) => id === policy.incidentId)) return null

@@ -11,7 +11,7 @@ const digestOf = ({ tool, arguments: args }: Pick<Call, 'tool' | 'arguments'>) =
 const longestRound = 4
 
 /**
- * The same call again, or the same round of up to four calls a second time. Judging one call anew, as after an approval, is no
+ * The same call again, or the same round of up to four calls a second time. Judging one call again, as after an approval, is no
  * repetition.
  */
 export function loopRule(call: Call, state: State): Rule | null {

@@ -2,7 +2,7 @@ import { mark, type Rule } from './redact-rules.ts'
 import { isNoSecret, type SecretKind } from './secret-names.ts'
 
 /**
- * Secrets that stand in a file of a known form and have no name of their own beside them: the form says which word it is. Each pattern
+ * Secrets that stand in a file of a known form and have no name beside them: the form says which word it is. Each pattern
  * is bounded, and looks at one line unless it says otherwise.
  */
 const keep =

@@ -2,7 +2,7 @@ import { isNoSecret, kindOfName, type SecretKind, secretNamePattern } from './se
 
 /**
  * One rule. `hints` are literals, one of which a text must hold before the pattern is tried. `replace` answers the match
- * anew; without it the whole match goes. No match reaches over an unescaped double quote or cuts an escape in two, so
+ * again; without it the whole match goes. No match reaches over an unescaped double quote or cuts an escape in two, so
  * JSON inside a text stays what it is; each pattern either cannot fail late or is bounded: linear time.
  */
 export type Rule = {

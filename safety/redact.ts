@@ -32,7 +32,7 @@ export function redact(text: string): string {
   return before
 }
 
-/** A JSON document is redacted as data, so that no quote can be mistaken; null where the text is none. */
+/** A JSON document is redacted as data, so that no quote can be mistaken; null where the text is not JSON. */
 function redactDocument(text: string): string | null {
   if (!/^\s*[{[]/.test(text) || !/[}\]]\s*$/.test(text.slice(-80))) return null
   let data: unknown

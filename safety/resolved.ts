@@ -3,7 +3,7 @@ import { resourceKey } from '../domain/resource.ts'
 import type { Discovered } from '../domain/tool.ts'
 
 /**
- * The resolved context of seed 001, section 5: what this attempt has looked up. Folded from rows, never stored by itself, and
+ * The resolved context: what this attempt has looked up. Folded from rows, never stored by itself, and
  * empty when an attempt begins: platforms change between attempts.
  */
 
@@ -102,7 +102,7 @@ export function meantBy(resolved: Resolved, kinds: readonly ResourceKind[], name
   return candidates[0] ? { kind: 'known', entry: candidates[0] } : { kind: 'unknown' }
 }
 
-/** Things on this host that calls named by themselves lately: whoever now names the host may well mean one of them. */
+/** Things on this host that calls named lately: a call that now names the host may mean one of them. */
 export function guestsMeantOn(resolved: Resolved, hostId: string, nowMs: number): ResolvedEntry[] {
   return [...resolved.entries.values()].filter(
     (entry) => entry.host === hostId && entry.explicitAtMs !== null && isFresh(entry.explicitAtMs, nowMs),

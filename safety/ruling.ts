@@ -32,7 +32,7 @@ export type Ruling = {
   reason: string
   /** What the model may do instead; null when nothing helps. */
   hint: string | null
-  /** Closed data for whoever recovers by program: what to look at, what was meant. */
+  /** Closed data for programs that recover: what to look at, what was meant. */
   details: Record<string, unknown>
   phase: Phase
   effect: Effect

@@ -77,7 +77,7 @@ function settleNames(names: NamedFields, args: Record<string, unknown>, state: S
   return { arguments: settled, corrected: [], problem }
 }
 
-/** Seed 001, invariant 7: the same path on the host and in the guest are two files; the one meant is the guest's. */
+/** The same path on the host and in the guest are two files; the one meant is the guest's. */
 function route(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
   for (const [field, kinds] of Object.entries(names)) {
     const name = args[field]

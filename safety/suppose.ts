@@ -63,7 +63,7 @@ export function suppose(input: Supposition, tools: ReadonlyMap<string, ToolFacts
 
 /**
  * The same for a call in a known state: that of a real incident, say. Its dry run is taken to succeed. With the id of a call that
- * was judged before it is that call judged anew, and no repetition of it.
+ * was judged before it is that call judged again, and no repetition of it.
  */
 export function supposeCall(
   { tool, args, callId = 'supposed' }: { tool: string; args: Record<string, unknown>; callId?: string },

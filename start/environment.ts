@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { ensureMeshKeys } from './mesh-keys.ts'
 
-/** The user's environment, and what of it each part is told. */
+/** The user's environment, and what of it each part gets. */
 export type Environment = Record<string, string | undefined>
 
 /** A setting or the contents of the file that `<NAME>_FILE` names; undefined when empty. */
@@ -18,7 +18,7 @@ export function basics(env: Environment): Environment {
 
 const isMeshSetting = (name: string) => name.startsWith('MESH_') || name.endsWith('_DEVICE_MESH_URL')
 
-/** Of the mesh only the API knows anything: whoever takes the worker over can sign nothing. */
+/** Only the API gets the mesh's keys: an attacker in the worker can sign nothing. */
 export function withoutMesh(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !isMeshSetting(name)))
 }

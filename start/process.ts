@@ -47,7 +47,7 @@ export interface RunningProcess {
 }
 
 /**
- * Starts a process at the head of a group of its own: Ctrl-C in the terminal does not reach it, and `stop` reaches
+ * Starts a process at the head of a separate group: Ctrl-C in the terminal does not reach it, and `stop` reaches
  * everything it has started in turn.
  */
 export async function startProcess(options: ProcessOptions): Promise<RunningProcess> {
@@ -84,7 +84,7 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   })
   const pid = child.pid as number
   ledger?.add(name, pid)
-  // Whoever awaits `exited` keeps this process alive by other means; a child left running must not.
+  // A caller that awaits `exited` keeps this process alive by other means; a child left running must not.
   child.unref()
 
   const killGroup = () => {

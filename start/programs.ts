@@ -96,7 +96,7 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
   await parts.child('Worker', 3, entry('worker'), ports.worker, {
     ...shared,
     WORKER_PORT: String(ports.worker),
-    // As the image: each thread of the SDK would keep freed memory of its own.
+    // As the image: each thread of the SDK would keep its freed memory.
     MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
   })
   return {

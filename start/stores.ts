@@ -102,7 +102,7 @@ export async function prepareDatabase(
       throw trouble ? new Error(`${trouble.problem}. ${trouble.remedy}`) : error
     })
     const done = applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`
-    // Another core API has tokens of its own.
+    // Another core API has other tokens.
     if (setting(env, 'CORE_API_URL') !== undefined) return [{ ...(given !== undefined && { agent: given }) }, done]
     progress('minting tokens')
     const db = connect(databaseUrl, { owner: true, name: 'nightshift start' })

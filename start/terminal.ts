@@ -53,7 +53,7 @@ export function terminalReport(screen: Screen): Report {
         break
       case 'failed':
         inProgress.delete(event.part)
-        // The error itself ends the start and is told there.
+        // The error itself ends the start, which prints it.
         line(`${mark.wrong} ${event.part.padEnd(11)} did not start`)
         break
       case 'exited':

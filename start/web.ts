@@ -16,7 +16,7 @@ export async function ensureWeb(root = rootDir): Promise<boolean> {
 export async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void> {
   const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js')
   const config = join(root, 'web', 'vite.config.ts')
-  // Two may build at once, a start beside a test run: each in a folder of its own.
+  // Two may build at once, a start beside a test run: each in a separate folder.
   const dist = join(root, 'web', 'dist')
   const building = `${dist}-${process.pid}`
   await new Promise<void>((resolve, reject) => {

@@ -13,7 +13,7 @@ const LiveContext = createContext<Live | null>(null)
 const reopenMs = 5_000
 
 /**
- * The one stream of this tab. Every page listens to it; whoever was away for long is told by fresh answers rather than by old
+ * The one stream of this tab. Every page listens to it; after a long absence a page reads fresh answers rather than old
  * rows.
  */
 export function LiveProvider({ children }: { children: ReactNode }) {

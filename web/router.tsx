@@ -13,7 +13,7 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-/** Goes to an address of this page without loading it anew. */
+/** Goes to an address of this page without loading it again. */
 export function go(to: string, options: { replace?: boolean } = {}): void {
   if (options.replace) history.replaceState(null, '', to)
   else history.pushState(null, '', to)

@@ -69,7 +69,7 @@ export function SignInPage({ code }: { code: string | null }) {
   )
 }
 
-/** The other way in, where whoever runs this server has set a provider. */
+/** The other way in, where an OpenID Connect provider is set. */
 function ThroughProvider() {
   const { data } = useQuery({
     queryKey: ['ways to sign in'],

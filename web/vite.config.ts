@@ -11,7 +11,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
-    // Libraries mark modules for servers that render React; this is none.
+    // Libraries mark modules for servers that render React; this is not one.
     rolldownOptions: { checks: { moduleLevelDirective: false } },
   },
   oxc: { jsx: { runtime: 'automatic' } },

@@ -45,6 +45,6 @@ function keep(file: URL, code: string): void {
     writeFileSync(own, code, { mode: 0o644 })
     renameSync(own, file)
   } catch {
-    // Made anew next time.
+    // Created again next time.
   }
 }

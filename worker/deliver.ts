@@ -17,7 +17,7 @@ import { pathOf } from '../notify/path.ts'
 const pollEveryMs = 1_000
 const batch = 10
 const remindEveryMs = 5_000
-/** Before the second and the third attempt, where the receiver named no time of its own. */
+/** Before the second and the third attempt, where the receiver named no time. */
 const retryAfterSeconds = [5, 60]
 
 /**

@@ -13,7 +13,7 @@ type LookDeps = { db: Db; core: CorePort; log: Logger }
 
 const pollEveryMs = 1_000
 const batch = 5
-/** So many of the resources that a repair wrote to are looked at, where the incident has none of its own. */
+/** So many of the resources that a repair wrote to are looked at, where the incident has no resource. */
 const targetsAtMost = 5
 
 /**

@@ -19,7 +19,7 @@ const attempts = retryAfterSeconds.length + 1
 
 /**
  * Tells Slack what the outbox holds for it until stopped, one call at a time over all processes. Without a client it says
- * once that nobody is told there, and ends.
+ * once that Slack gets no messages, and ends.
  */
 export function startSlack(
   db: Db,

@@ -28,7 +28,7 @@ const lookAgainMs = 30_000
 /**
  * One per incident type. The first incident is the leader; when it resolves, the rest run as followers with its hint, a
  * limited number at a time; when it does not, or waits for a person too long, they run without. Everything is read from rows
- * before each step, so a lost signal costs half a minute and the group may start afresh at any time. Children outlive it.
+ * before each step, so a lost signal costs half a minute and the group may start again at any time. Children outlive it.
  */
 export async function InvestigateIncidentGroup(type: string): Promise<void> {
   let woken = true

@@ -395,7 +395,7 @@ function superseded(error: unknown): boolean {
 
 const models = () =>
   proxyActivities<ThinkActivities>({
-    // A queue of its own: rate limits hold only where activities are not dispatched eagerly.
+    // A separate queue: rate limits hold only where activities are not dispatched eagerly.
     taskQueue: llmTaskQueue(workflowInfo().taskQueue),
     startToCloseTimeout: '330s',
     scheduleToCloseTimeout: '15m',

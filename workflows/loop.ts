@@ -2,13 +2,13 @@ import type { Act, DecisionStatus, EscalationCode, LoopEnd, Thought } from './ou
 
 /**
  * The turn loop, over ports, so that the workflow, the simulator and the tests run the very same one. It holds order and
- * limits; it has no policy, no text and no clock of its own.
+ * limits; it has no policy, no text and no clock.
  */
 export type Ports = {
   think(turn: number): Promise<Thought>
   /** Waits until the model may be asked, or until it is time to look again. Not work of this run: it counts against no budget. */
   waitForModel(turn: number, ahead: number): Promise<void>
-  /** Judges and does one call. With an approval: the targets are read afresh and the call is judged again. */
+  /** Judges and does one call. With an approval: the targets are read again and the call is judged again. */
   act(turn: number, call: number, tool: string, approvalId: string | null): Promise<Act>
   /** Waits until what was written shows, or until it is clear that it does not. */
   verify(turn: number, call: number): Promise<Act>
@@ -34,7 +34,7 @@ export const freshProgress: Progress = { turn: 0, workedMs: 0, corrections: 0, c
 
 const correctionsInARowLimit = 2
 const correctionsLimit = 5
-/** Asked anew this often for one call, the platform changes faster than people can decide. */
+/** Asked again this often for one call, the platform changes faster than people can decide. */
 const asksPerCall = 5
 
 /** Runs turns until the incident is closed or a limit says that a person must take over. Never throws for what a port answers. */

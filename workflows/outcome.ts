@@ -3,7 +3,7 @@
  * change while investigations run and none breaks on replay. A word a workflow does not know escalates.
  */
 
-/** What a turn of the model came to. `calls` names the proposed tools, `unknown` for a name that is none. */
+/** What a turn of the model came to. `calls` names the proposed tools, `unknown` for a name that no tool has. */
 export type Thought =
   | { kind: 'calls'; calls: string[] }
   | { kind: 'correction' }

@@ -27,7 +27,7 @@ export type ProxmoxApi = {
   /** Who the token is: USER@REALM!TOKENID. Its tasks carry this name. */
   owner: string
   get<T>(path: Path, schema: z.ZodType<T>, more?: { query?: Form; signal?: AbortSignal }): Promise<T>
-  /** Sent once, to one node: whoever gets no answer has to look at what became of it. */
+  /** Sent once, to one node: without an answer the caller looks at what became of it. */
   post<T>(path: Path, form: Form, schema: z.ZodType<T>): Promise<T>
 }
 

@@ -105,7 +105,7 @@ async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tol
 }
 
 /**
- * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes of its own choice, or brings a guest along
+ * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes that it chooses, or brings a guest along
  * with the one it belongs to.
  */
 async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<Told> {

@@ -30,7 +30,7 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   const factsOf = guestFacts(api)
   let maySee = false
 
-  /** Sends an errand once, whoever asks for its key how often. */
+  /** Sends an operation once, however often its key is asked for. */
   async function once(
     key: string,
     wanted: Pick<PlatformEffect, 'vmId' | 'target'>,

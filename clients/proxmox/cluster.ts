@@ -44,7 +44,7 @@ export type Storage = { isShared: boolean; nodes: Set<string> }
 
 export type Cluster = {
   name: string
-  /** Without a majority the others only look dead: nothing that is told then may be believed. */
+  /** Without a majority the others only look dead: nothing reported then may be believed. */
   isQuorate: boolean
   nodes: Map<string, ClusterNode>
   guests: Map<number, Guest>
@@ -115,7 +115,7 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
     const isInMaintenance = ha.node_status[name] === 'maintenance' || lrm[name]?.mode === 'maintenance'
     nodes.set(name, { name, isOnline: online, isInMaintenance, ramMib: null, cpuMc: null })
   }
-  // Guests that the manager is told to leave alone are as if it did not know them.
+  // Guests that the manager ignores count as unknown to it.
   const isIdle = ha.disarm?.mode === 'ignore'
   const haOf = new Map<string, HaGuest>()
   for (const { sid, state, group } of managed) {

@@ -137,7 +137,7 @@ async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: s
   }
 }
 
-/** Its configuration, read anew: what the plan was made with may be a minute old. */
+/** Its configuration, read again: what the plan was made with may be a minute old. */
 async function tieFault(api: ProxmoxApi, cluster: Cluster, guest: Guest, to: string): Promise<string | null> {
   const ties = await readConfig(api, guest)
   if (!ties) return `${guest.node} does not tell its configuration`

@@ -15,7 +15,7 @@ export type GuestFacts = {
 /** Size of what nobody knows the size of. It stays where it is, so it takes no room that a plan could count on. */
 const unknownSize = 1
 
-/** Proxmox's words in Nightshift's. `racks` is the rack by node; a node without one is a rack of its own. */
+/** Proxmox's words in Nightshift's. `racks` is the rack by node; a node without one is a separate rack. */
 export function inventoryOf(
   cluster: Cluster,
   rules: Rules,

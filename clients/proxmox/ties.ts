@@ -31,7 +31,7 @@ export function tiesOf(kind: Kind, config: Record<string, unknown>): Ties {
   return { storages: [...storages], local }
 }
 
-/** Sockets and SPICE are made anew on another node. */
+/** Sockets and SPICE are created again on another node. */
 function isDevice(key: string, value: string): boolean {
   if (!device.test(key)) return false
   return !(key.startsWith('serial') && value === 'socket') && !/^(host=)?spice(,|$)/i.test(value)

@@ -4,13 +4,13 @@ type Asked = { id: string; actionDigest: string }
 
 /**
  * What a button carries: which approval, and a nonce that only we can make for it and the action that was shown. No
- * authority: whoever presses is looked up, and what they may is judged, when it comes back.
+ * authority: the person who presses is looked up, and what they may is judged, when it comes back.
  */
 export function buttonValue(secret: string, approval: Asked): string {
   return `${approval.id}.${nonceOf(secret, approval)}`
 }
 
-/** The approval that a button names; null when it is none of ours by its form alone. */
+/** The approval that a button names; null when its form shows that it is not ours. */
 export function approvalOfButton(value: string): string | null {
   return /^(apr_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
 }

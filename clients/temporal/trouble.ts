@@ -20,7 +20,7 @@ export class TemporalError extends Error {
 }
 
 /**
- * Asks on a connection of its own what is in the way: the name, the port, TLS, the key, the namespace. Null where Temporal answers for
+ * Asks on a separate connection what is in the way: the name, the port, TLS, the key, the namespace. Null where Temporal answers for
  * the namespace. The two clients of the SDK say most of it as "no connection before the deadline", and differ.
  */
 export async function troubleWith(settings: TemporalSettings, withinMs = 5_000): Promise<Trouble | null> {

@@ -25,9 +25,9 @@ type DecisionRequest = {
   reason: string | null
   /** Denials: what kind of no it is; `other` where the door does not say. */
   category?: DenialCategory | null
-  /** Approvals: arguments to run instead. They are judged and dry-run like any, and asked anew with this person's vote. */
+  /** Approvals: arguments to run instead. They are judged and dry-run like any, and asked again with this person's vote. */
   edited?: Record<string, unknown> | null
-  /** Approvals: let the same action run again. Whoever calls has checked that its tool may be granted. */
+  /** Approvals: let the same action run again. The caller has checked that its tool may be granted. */
   grant?: GrantWish | null
   /** Which door: api, cli, page, slack, signal, update. */
   via: string
@@ -170,7 +170,7 @@ function requestDigest({ decision, edited, grant }: DecisionRequest): string {
 }
 
 /**
- * The vote of whoever wrote the arguments, on the approval that was asked anew with them: it counts only if that person may
+ * The vote of the person who wrote the arguments, on the approval that was asked again with them: it counts only if that person may
  * decide what the call has become. Answers what the approval is now.
  */
 export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter): Promise<ApprovalStatus> {
@@ -221,7 +221,7 @@ async function vote(
   return status
 }
 
-/** Other arguments than asked: this approval is over, and the run judges, dry-runs and asks anew with what the person wrote. */
+/** Other arguments than asked: this approval is over, and the run judges, dry-runs and asks again with what the person wrote. */
 async function supersede(
   trx: Trx,
   approval: ApprovalRow,

@@ -22,7 +22,7 @@ export async function evidenceOf(
     .select(['resourceKind', 'resourceId'])
     .where('id', '=', incidentId)
     .executeTakeFirstOrThrow()
-  // A dead host is why its guests move, and is none of the targets.
+  // The dead host is not a target but must be shown as evidence.
   const things = resourceId === null ? targets : [...targets, { kind: resourceKind, id: resourceId }]
   const before = sql`incident_id = ${incidentId} and seq < coalesce((
     select min(seq) from incident_event

@@ -154,7 +154,7 @@ function toApproval(
   }
 }
 
-/** The approvals of the same call just before and just after this one: who changed something asked anew. */
+/** The approvals of the same call just before and just after this one: who changed something asked again. */
 export async function neighbours(
   db: Db,
   { id, incidentId, attempt, callId }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId'>,

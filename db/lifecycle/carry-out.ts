@@ -51,7 +51,7 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
   })
 }
 
-/** The owner is gone since this tick began: decided afresh at the next round. */
+/** The owner is gone since this tick began: decided again at the next round. */
 async function tickAgain(trx: Trx, incidentId: string): Promise<LifecycleEffect> {
   await change(trx, incidentId, { checkAt: now })
   return noEffect

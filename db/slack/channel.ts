@@ -7,7 +7,7 @@ import { now } from '../time.ts'
 const leaseSeconds = 30
 
 /**
- * Says where people are told from now on; null: nowhere, and what is still due for Slack never goes out. Whoever starts last
+ * Sets where people are notified from now on; null: nowhere, and what is still due for Slack never goes out. The worker that starts last
  * is right.
  */
 export async function useSlackChannel(db: Db, channel: string | null): Promise<void> {
@@ -43,7 +43,7 @@ export async function useSlackChannel(db: Db, channel: string | null): Promise<v
 export type LeasedChannel = { channel: string; until: string; delivery: DueDelivery }
 
 /**
- * Takes the channel and what is due for it, what is to be told first; null when there is none or the channel is not ready. One at a
+ * Takes the channel and what is due for it, oldest first; null when there is none or the channel is not ready. One at a
  * time over all processes: so a thread has one first message, and Slack's one message a second is kept.
  */
 export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {

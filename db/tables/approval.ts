@@ -23,7 +23,7 @@ type ApprovalTable = {
   useBy: NullableTime
   /** When the workflow last read a decision: one unread for a minute is woken again. */
   readAt: NullableTime
-  /** What a person made of the arguments before approving: the call is judged and asked anew with them. */
+  /** What a person made of the arguments before approving: the call is judged and asked again with them. */
   edited: ColumnType<Record<string, unknown> | null, unknown, unknown>
   editedBy: string | null
   /** Reminders that went out: at half its life, at nine tenths. */

@@ -1,7 +1,7 @@
 import type { ColumnType, Generated } from 'kysely'
 import type { Deadline, Json, NullableTime, Time } from './column.ts'
 
-/** What is told to the outside, a row per attempt. */
+/** Notifications, a row per attempt. */
 export type DeliveryTables = {
   delivery: {
     id: Generated<number>

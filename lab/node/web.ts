@@ -32,7 +32,7 @@ function record(tenant: string, status: number, path: string): void {
   if (statSync(accessLog).size > rotateBytes) rotate()
 }
 
-/** Where somebody turned tracing on, each request is told there; it ends when the log is taken away. */
+/** Where somebody turned tracing on, each request is logged there; it ends when the log is taken away. */
 function trace(text: string): void {
   let fd: number
   try {

@@ -12,7 +12,7 @@ export type SlackOutcome =
 
 const words = (text: string) => text.trim().split(/\s+/)
 
-/** People mend these while we wait: the bot is invited, the channel is made, Slack gets well. */
+/** People fix these while we wait: the bot is invited, the channel is made, Slack gets well. */
 const passing = words(`
   channel_not_found not_in_channel internal_error fatal_error service_unavailable request_timeout team_added_to_org
   org_login_required update_failed`)

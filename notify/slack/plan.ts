@@ -26,7 +26,7 @@ export type SlackErrand =
   | { kind: 'root' }
   | { kind: 'card'; approval: Approval }
 
-/** The next call for an errand. `shows`: which of our messages it posts or changes. `more`: the errand is not done with it. */
+/** The next call for a delivery. `shows`: which of our messages it posts or changes. `more`: the delivery needs another call. */
 export type SlackStep = {
   method: Extract<SlackMethod, 'chat.postMessage' | 'chat.update'>
   body: object

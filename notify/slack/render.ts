@@ -27,7 +27,7 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
   }
 }
 
-/** What there is to tell, with a button that leads to where a person looks: a message of its own, or an answer in a thread. */
+/** What there is to tell, with a button that leads to where a person looks: a separate message, or an answer in a thread. */
 export function renderNotification(notification: Notification): SlackMessage {
   if (notification.trigger === 'digest') return renderDigest(notification)
   const { incident, reason, approval, url, at } = notification
@@ -136,7 +136,7 @@ export function context(text: string) {
   return { type: 'context', elements: [field(text)] }
 }
 
-/** A button that leads to a page; none where the address is none. */
+/** A button that leads to a page; left out where the address is no URL. */
 export function linkButton(text: string, url: string): object[] {
   if (!isLink(url)) return []
   return [{ type: 'button', text: plainText(text, slackLimits.buttonText), action_id: 'open', url }]

@@ -17,7 +17,7 @@ export type Engine = {
 /** For processes that make much short-lived data: a small young generation halves their memory and costs no time. */
 export const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=2']
 
-/** A solver gets this much longer than it is told: presolve and the first relaxation keep no time. */
+/** A solver gets this much longer than its limit: presolve and the first relaxation keep no time. */
 const graceMs = 400
 
 /** Starts a solver's process. Nothing of our environment goes with it: it needs none, and crashes may print it. */
@@ -30,7 +30,7 @@ export function startEngine(name: EngineName): Engine {
         noteCut()
         return { status: 'unknown' }
       }
-      // One that was killed over the last question begins anew for the next.
+      // One that was killed over the last question starts again for the next.
       if (child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
       const asked = child
       return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// A process of its own, started by `placement/engine.ts`: one JSON line in, one out. It knows linear programs and nothing
+// A separate process, started by `placement/engine.ts`: one JSON line in, one out. It knows linear programs and nothing
 // else. It is the only file that loads GLPK: a solve is synchronous and cannot be stopped from within, so the parent kills.
 import { createInterface } from 'node:readline'
 import startGlpk, { type LP } from 'glpk.js/node'

@@ -1,4 +1,4 @@
-// The second engine, in a process of its own like the first: one JSON line in, one out. The only file that loads HiGHS.
+// The second engine, in a separate process like the first: one JSON line in, one out. The only file that loads HiGHS.
 import { createInterface } from 'node:readline'
 import highsModule from 'highs'
 import type { LinearModel, SolveAnswer, SolveRequest } from './linear-model.ts'

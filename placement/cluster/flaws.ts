@@ -25,7 +25,7 @@ export function standAgainstRules(
 
 /**
  * So many have to move at least: from each host as many as it takes at best to free what is too much, of each group all but one
- * in a domain, and whoever is where it must not be. One move may mend several flaws, so the largest of the three counts.
+ * in a domain, and VMs that are where they must not be. One move may fix several flaws, so the largest of the three counts.
  */
 export function fewestToMend(instance: Instance): number {
   return Math.max(crowded(instance), together(instance), misplacedIn(instance).length)

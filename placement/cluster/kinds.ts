@@ -29,7 +29,7 @@ export type Kinds = {
 const maxUnits = 2_000
 
 /**
- * Null where a host is over its capacity already, which a bound would have to mend first, and where VMs go as one, whose parts a
+ * Null where a host is over its capacity already, which a bound would have to fix first, and where VMs go as one, whose parts a
  * bound cannot tell apart.
  */
 export function kindsOf(instance: Instance): Kinds | null {

@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32): whoever reads a plan can make it again. */
+/** Numbers from 0 to 1 that are the same for the same seed (mulberry32): a reader of a plan can reproduce it. */
 export function random(seed: number): () => number {
   let state = seed >>> 0
   return () => {

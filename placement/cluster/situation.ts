@@ -15,7 +15,7 @@ export type Unit = {
   rule: string
 }
 
-/** The problem in the solver's terms, in an order of its own, so that the order of an inventory changes no plan. */
+/** The problem in the solver's terms, in a fixed order, so that the order of an inventory changes no plan. */
 export type Situation = {
   /** Hosts that may take a VM. */
   targets: PlacementHost[]

@@ -32,14 +32,14 @@ export function exhaust(instance: Instance, maxStates: number, deadlineMs: numbe
   let tries = 0
   let isCut = false
   let isOver = false
-  // States by what runs where, and with how many migrations left they were tried in vain.
+  // States by what runs where, and with how many migrations left they were tried without success.
   const tried = new Map<string, number>()
 
   for (let limit = 0; ; limit += 1) {
     isCut = false
     if (within(limit)) return { kind: 'fewest', moves: path }
     if (isOver) return { kind: 'unknown' }
-    // No state was left for want of migrations: there are no others.
+    // No state was left for lack of migrations: there are no others.
     if (!isCut) return { kind: 'none' }
   }
 

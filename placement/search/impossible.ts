@@ -33,7 +33,7 @@ export async function explain(
   random: () => number,
   deadlineMs: number,
 ): Promise<Impossible> {
-  // What would help is worth more to whoever is woken than why: it keeps a part of the time for itself.
+  // What would help matters more to the person on call than why: a part of the time is kept for it.
   const coreUntilMs = performance.now() + (deadlineMs - performance.now()) * 0.6
   // Without whole numbers it is soon told, and what is impossible in parts is impossible.
   const told = (await isContradictory(instance, 'parts'))

@@ -12,7 +12,7 @@ const runsAtMost = 200
 type MendOptions = { deadlineMs: number; random: () => number; report: (known: Known) => void }
 
 /**
- * Rebalancing: broken rules are mended with few migrations, and hosts that are over nine tenths full are relieved where that can
+ * Rebalancing: broken rules are fixed with few migrations, and hosts that are over nine tenths full are relieved where that can
  * be done for all of them. `left`: what stands against a rule after these moves. No moves where nothing is broken or too full.
  */
 export function mend(instance: Instance, { deadlineMs, random, report }: MendOptions): Known {

@@ -20,7 +20,7 @@ export type SearchOptions = {
   first?: 'largest' | 'smallest'
 }
 
-/** Evictions that one VM may cost: few first, so that the cheap ways are all tried before a dear one. */
+/** Evictions that one VM may cost: few first, so that the cheap ways are all tried before an expensive one. */
 const evictionLimits = [1, 2, 3, 5]
 const maxDepth = 3
 /** What a run takes to begin, beside one look at a host: so that work takes as long on clusters of any size, 40,000 in a millisecond. */
@@ -129,7 +129,7 @@ export function search(instance: Instance, options: SearchOptions): Ordered {
     return false
   }
 
-  /** Moves others until this VM fits here, with at most so many migrations in all. What was tried in vain is not undone. */
+  /** Moves others until this VM fits here, with at most so many migrations in all. What was tried without success is not undone. */
   function makeRoom(vm: number, host: number, depth: number, most: number, breadth: number): boolean {
     closed[host] = 1
     try {
@@ -177,7 +177,7 @@ export function search(instance: Instance, options: SearchOptions): Ordered {
     return -1
   }
 
-  /** Whom to move from here, best first: a rival, else whoever alone makes enough room and wastes least, else the largest. */
+  /** VMs to move from here, best first: a rival, else the one that alone makes enough room and wastes least, else the largest. */
   function evictable(vm: number, host: number, most: number): number[] {
     const rival = room.rival(vm, host)
     if (rival >= 0) return movable[rival] && at[rival] === home[rival] ? [rival] : []

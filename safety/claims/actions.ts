@@ -89,12 +89,12 @@ const describesNoun = /^ [a-z][a-z-]* (?:[a-z]{2,}ed|was|were|is|are|had|have)\b
 
 export type Action = { verb: string; isOurs: boolean; isDenied: boolean; isByOthers: boolean }
 
-/** The actions that a clause says were done, in its own words; what should be or could be done is none. */
+/** The actions that a clause says were done, in its own words; what should be or could be done does not count. */
 export function actionsIn(clause: string): Action[] {
   return [...knownActions(clause), ...ownActions(clause)]
 }
 
-/** Whatever else this investigation says that it did: any verb of its own but those of looking. */
+/** Whatever else this investigation says that it did: any verb but those of looking. */
 function ownActions(clause: string): Action[] {
   return [...clause.matchAll(ownVerb)].flatMap((match) => {
     const verb = (match[1] ?? match[2]) as string

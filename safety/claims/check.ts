@@ -192,7 +192,7 @@ function otherWords(clauses: readonly Clause[]): Problem | null {
 
 const ownKinds = /^(?:model_answered|commented|call_judged|tool_started|correction_sent|resolved|escalated)$/
 
-/** What a log of this agent repeats of its own answers, or a program of its own arguments, shows nothing. */
+/** What a log of this agent repeats of the agent's answers, or a program of its arguments, shows nothing. */
 function isOwnWord({ part, item, line, leaf }: Place): boolean {
   if (part.source !== 'read') return false
   if (leaf.path[0] === 'cmd_executed') return true

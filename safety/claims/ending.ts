@@ -30,7 +30,7 @@ export function isAllShown({ claims, unshown }: Findings): boolean {
   return unshown.length === 0 && claims.every((problem) => problem === null)
 }
 
-/** The marks of an ending as its ruling keeps them, for whoever stores it. */
+/** The marks of an ending as its ruling keeps them, to be stored. */
 export function marksOf({ claims, unshown }: Findings): Record<string, unknown> {
   const marks = claims.map((problem) =>
     problem ? { shown: false, code: problem.code, why: problem.why } : { shown: true },

@@ -26,7 +26,7 @@ export function namesIn(text: string, known: readonly string[]): Name[] {
   for (const { kind, pattern } of patterns) {
     for (const match of text.matchAll(pattern)) {
       const whole = match[0]
-      // A name of words alone, as left-over or live-migrate, is a word; a clock time is none either.
+      // A name of words alone, as left-over or live-migrate, is a word, and a clock time is not a name.
       if (kind === 'name' && !/\d/.test(whole) && !/[/@]|\.\w+$/.test(whole)) continue
       if (
         kind === 'name' &&

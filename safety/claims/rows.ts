@@ -5,7 +5,7 @@ import { type Document, documentOf, foldText } from './document.ts'
 /** What a part of a row is: only a read and a verification tell how something is. */
 export type Source = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context'
 
-/** A piece of a row that may be quoted. The verification of a write is told to the model with the write, so both numbers lead to it. */
+/** A piece of a row that may be quoted. The model reads the verification of a write with the write, so both numbers lead to it. */
 export type Part = {
   seqs: readonly number[]
   /** Number of the row that holds it: what is newer is decided by this. */

@@ -16,7 +16,7 @@ const mostPlaces = 10_000
 
 /**
  * What a resolution, a reason or an answer in prose says that no row of the attempt shows. It cites nothing, so every row
- * counts: a name and a number stand in some row, a state is told of what it is said of, and what was done was written.
+ * counts: a name and a number stand in some row, a state is quoted with its subject, and what was done was written.
  * Advice is not held against anything.
  */
 export function checkText(text: string, evidence: Evidence): UnshownPart[] {
@@ -98,7 +98,7 @@ function isSummed(clause: Clause, clauses: readonly Clause[]): boolean {
   )
 }
 
-/** An action that no write of this attempt did, or that a write did and that is told to have failed. */
+/** An action that no write of this attempt did, or that a write did and the text says failed. */
 function actionProblem(clause: Clause, places: readonly Place[], { writes }: Evidence): Problem | null {
   for (const action of actionsIn(clause.text)) {
     if (action.isDenied) continue

@@ -1,5 +1,5 @@
 /**
- * awk that only looks: it may compute and print, but start no program, open no file of its own and write none. Read token by
+ * awk that only looks: it may compute and print, but start no program, open no other file and write none. Read token by
  * token, since a bar or an angle bracket is a different thing inside a string or a regular expression.
  */
 
@@ -100,7 +100,7 @@ export function hasOpenBracket(expression: string): boolean {
   return false
 }
 
-/** Behind `[…]`: a bracket right behind the open one is a character, and `[:alpha:]` has an end of its own. Null: it stays open. */
+/** Behind `[…]`: a bracket right behind the open one is a character, and `[:alpha:]` has its own end. Null: it stays open. */
 function endOfBracket(expression: string, from: number): number | null {
   let at = from + 1
   if (expression[at] === '^') at += 1

@@ -2,7 +2,7 @@ import type { Word } from './parse.ts'
 import { quote } from './quote.ts'
 
 /**
- * Texts for a shell that ride inside a word of a program with an escape of its own: `vim -c '!…'`, `psql -c '\! …'`, `tar
+ * Texts for a shell that ride inside a word of a program with a separate escape: `vim -c '!…'`, `psql -c '\! …'`, `tar
  * --checkpoint-action=exec=…`, the lines of a crontab. For the hard list only: such a program asks anyway.
  */
 

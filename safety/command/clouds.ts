@@ -1,7 +1,7 @@
 import { doctl, hcloud, inspectByList, openstack } from './clouds-by-list.ts'
 
 /**
- * Command lines of clouds that follow a naming rule of their own: the verb says whether a command looks, and a list says which of those
+ * Command lines of clouds that follow the cloud's naming rule: the verb says whether a command looks, and a list says which of those
  * that look show a secret, an environment or a start script.
  */
 

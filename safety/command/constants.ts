@@ -16,7 +16,7 @@ export type Constants = {
 
 /** More values of one variable than these are not tried. */
 const mostValues = 8
-/** A value that is longer is nobody's disguise. */
+/** A value that is longer disguises nothing. */
 const longestValue = 4096
 
 /** What every shell knows. The values matter where a text cuts a character out of one: `${PATH:0:1}`. */

@@ -122,7 +122,7 @@ export type Grammar = {
     unless?: readonly string[]
     /** Options that do not end it, but say how much of the past is wanted: with one of them nothing is put in. */
     enough?: readonly string[]
-    /** The bounded form: options to drop and words to put in, told to the model and tried once. `null`: there is none. */
+    /** The bounded form: options to drop and words to put in, shown to the model and tried once. `null`: there is none. */
     instead: { drop: readonly string[]; add: readonly string[] } | null
   }
   /** Its words follow a cloud's naming rule, and nothing else in here counts. */

@@ -18,7 +18,7 @@ export function hostOf(text: string): string | null {
   return found && !found[1]!.startsWith('-') ? found[1]! : null
 }
 
-/** Names and addresses that hand out the credentials of a machine to whoever asks from it. */
+/** Names and addresses that hand out the credentials of a machine to any process on it. */
 const metadata =
   /^(?:169\.254\.169\.25[34]|169\.254\.170\.2|100\.100\.100\.200|fd00:ec2::2?54|metadata(?:\.google\.internal)?|instance-data(?:\.ec2\.internal)?)$/i
 
@@ -29,7 +29,7 @@ export type Address = { host: string; target: string }
 
 /**
  * The parts of an address that every program reads alike: no user part, no backslash, no blank, no braces, which some clients expand
- * into many requests. Without a scheme curl guesses one by the name of the host, so a name that it takes for another protocol is none.
+ * into many requests. Without a scheme curl guesses one by the name of the host, so a name that it takes for another protocol is no HTTP host.
  */
 export function addressOf(text: string): Address | null {
   const found = /^(?:https?:\/\/)?(\[[0-9a-f:]+\]|[a-z0-9.-]+)(?::\d{1,5})?((?:[/?#][^\s\\{}<>"`^|]*)?)$/i.exec(text)

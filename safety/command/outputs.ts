@@ -1,6 +1,6 @@
 /** What programs print that only repeat or decode what they are given: a text that comes out of them is known before it runs. */
 
-/** A longer output is nobody's disguise. */
+/** A longer output disguises nothing. */
 const longest = 16_384
 
 export const prints = (name: string): boolean => Object.hasOwn(printers, name.slice(name.lastIndexOf('/') + 1))

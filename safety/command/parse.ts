@@ -49,7 +49,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     case 'Script': {
       const errors = (node as ParsedScript).errors
       if (errors && errors.length > 0) tree.error ??= errors[0]!.message
-      // A script in old-style backticks has decoded text of its own, which its positions count in.
+      // A script in old-style backticks has its own decoded text, which its positions count in.
       const text = node.source ?? source
       for (const statement of node.commands) visit(statement, text, tree, nested)
       return

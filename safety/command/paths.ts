@@ -65,7 +65,7 @@ const open = pathList(publicPaths)
 const endless = pathList(endlessPaths)
 const disks = pathList(diskPaths)
 
-/** Directories above something secret: whoever reads one with all that is below reads the secret. */
+/** Directories above something secret: reading one recursively reads the secret. */
 const above = pathList([
   ...new Set([
     ...homes,

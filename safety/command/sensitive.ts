@@ -42,7 +42,7 @@ export const openTrees: readonly string[] =
     /\s+/,
   )
 
-/** A person's home holds keys and histories, so whoever reads all of it reads those. */
+/** A person's home holds keys and histories, so reading all of it reads those. */
 export const homes: readonly string[] = ['/root', '/home', '/home/*']
 
 /** Reading these does not end. */

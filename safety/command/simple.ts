@@ -241,7 +241,7 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
 const dropsEnvironment = (words: readonly Word[]): boolean =>
   baseOf(words[0]!) === 'env' && words.some(({ text }) => /^-(?:[a-z0]*i[a-z0]*|-ignore-environment)?$/.test(text))
 
-/** Each layer is somebody's intention; nobody intends this many, and the stack is finite. */
+/** Nobody nests this many layers on purpose, and the stack is finite. */
 const deepest = 40
 
 function judgeInner(inner: Inner, docket: Docket, place: Place): Ending {

@@ -25,7 +25,7 @@ export function unwrap(
   const special = specials.get(name)
   if (special) return special(words, input, fed)
   // With `-u` runuser takes a command behind its options, without it is `su`.
-  // These have words of their own that run nothing.
+  // These have separate words that run nothing.
   if ((name === 'numactl' || name === 'ansible' || shells.has(name)) && onlyTells(words)) return null
   const isSu = name === 'runuser' && !words.some(({ text }) => /^(?:-u|--user)/.test(text))
   const wrapper = table.get(isSu ? 'su' : name)

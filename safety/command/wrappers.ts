@@ -1,7 +1,7 @@
 import { elsewhere } from './elsewhere.ts'
 
 /**
- * Commands that run another command. Each has an option grammar of its own, so that the command inside is found however it is
+ * Commands that run another command. Each has its option grammar, so that the command inside is found however it is
  * called; what the table does not know makes it ask.
  */
 export type Wrapper = {

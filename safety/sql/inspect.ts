@@ -14,7 +14,7 @@ const inspectors: Record<Dialect, (text: string) => SqlFinding> = {
   sqlite: inspectSqlite,
 }
 
-/** Longer texts are nobody's diagnosis, and a parser's stack is not ours to try. */
+/** Longer statements are refused: the parser's stack depth is unbounded. */
 const longest = 20_000
 /** Nor is a text whose brackets stand deeper in each other. */
 const deepest = 100
@@ -22,7 +22,7 @@ const deepest = 100
 /**
  * Says whether a text can only read. Total, and closed: what is not on a list (a statement, a node, a function, an
  * operator, a character) is not a read, and neither is what makes a parser fail. It knows no catalogue, so a view or
- * an overloaded function may still write: whoever runs the text does so in a read-only transaction and as a role that
+ * an overloaded function may still write: the text is run in a read-only transaction and as a role that
  * cannot write.
  */
 export function inspectSql(dialect: Dialect, text: string): SqlFinding {

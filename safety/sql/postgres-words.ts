@@ -67,7 +67,7 @@ export const secretRelations = words(`
   pg_stat_wal_receiver pg_backend_memory_contexts
 `)
 
-/** Operators of pg_catalog; the same symbol under another schema is somebody's function. */
+/** Operators of pg_catalog; the same symbol under another schema is a user's function. */
 export const operators = words(`
   + - * / % ^ = <> != < > <= >= || ~ ~* !~ !~* ~~ ~~* !~~ !~~* ~<~ & | # << >> <<= >>= && @> <@ -> ->> #> #>> ? ?| ?&
   @? @@ -|- |/ ||/ @ ^@ AND OR NOT BETWEEN SYMMETRIC IN IS LIKE

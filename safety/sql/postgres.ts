@@ -5,7 +5,7 @@ import { functionColumns, operators, readFunctions, secretRelations, secretSetti
 
 let parseSync: ((text: string) => unknown) | null = null
 
-/** The parser is 12 MB: whoever never sees SQL does without. */
+/** The parser is 12 MB and is loaded at the first SQL text. */
 export async function loadPostgresParser(): Promise<void> {
   if (parseSync) return
   const parser = await import('libpg-query')

@@ -39,7 +39,7 @@ export function Decide({ approval }: { approval: ApprovalDetail }) {
       })
       await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, ...more } })
       forgetDrafts(approval.id)
-      // The button that was pressed is gone: whoever uses a keyboard goes on at the top of the card.
+      // The button that was pressed is gone: the keyboard focus goes to the top of the card.
       document.querySelector('h1')?.focus()
     } catch (failure) {
       setError(await explain(failure, approval.id))
@@ -115,7 +115,7 @@ function TooLate({ text }: { text: string }) {
   )
 }
 
-/** Late and taken decisions are told with who was first. */
+/** Late and taken decisions say who was first. */
 async function explain(failure: unknown, id: string): Promise<string> {
   if (!(failure instanceof ApiProblem)) return 'Your decision was not sent.'
   if (failure.status === 409 || failure.status === 410) {

@@ -6,7 +6,7 @@ import { queryClient } from '../query-client.ts'
 import { go, Link } from '../router.tsx'
 
 /**
- * Asks for an expired action again. What was approved must be what is true now, so the agent looks afresh and asks only if the
+ * Asks for an expired action again. What was approved must be what is true now, so the agent looks again and asks only if the
  * action is still needed.
  */
 export function RequestAgain({ incidentId }: { incidentId: string }) {

@@ -45,7 +45,7 @@ export type Shown = {
   locked: boolean
 }
 
-/** After a change, or one that was refused because somebody else was first: everything is read anew. */
+/** After a change, or one that was refused because somebody else was first: everything is read again. */
 export function forgetSettings(): void {
   for (const queryKey of [['config'], ['config-effective'], ['revisions']]) {
     void queryClient.invalidateQueries({ queryKey })

@@ -6,7 +6,7 @@ import { offset } from '../time.ts'
 import { found } from './aside.ts'
 import { signOf } from './sign-of.ts'
 
-/** One line per call: what was called, what came of it, who let it pass. Everything else keeps a line of its own. */
+/** One line per call: what was called, what came of it, who let it pass. Everything else keeps a separate line. */
 export function Compact({ events, start, target }: { events: IncidentEvent[]; start: number; target: number | null }) {
   return (
     <ol className="timeline compact">

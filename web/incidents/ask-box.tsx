@@ -6,7 +6,7 @@ import { go } from '../router.tsx'
 import { missing, type Session } from '../session.ts'
 import { Failed } from '../states.tsx'
 
-/** A question opens an incident of its own; its answer is in the timeline, with what it rests on. */
+/** A question opens a separate incident; its answer is in the timeline, with what it rests on. */
 export function AskBox({ session }: { session: Session | null }) {
   const [question, setQuestion] = useDraft('question')
   const [busy, setBusy] = useState(false)

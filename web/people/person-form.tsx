@@ -35,7 +35,7 @@ export function PersonForm({ button, person, isSelf }: { button: string; person:
   const save = async () => {
     await ask(`/operators/${encodeURIComponent(name.trim())}`, {
       method: 'PUT',
-      // A name that is taken would change whoever has it.
+      // A name that is taken would change the person who has it.
       ifNoneMatch: person ? undefined : '*',
       body: {
         role,

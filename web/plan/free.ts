@@ -9,7 +9,7 @@ export function tellFree({ state }: HostRow, { freeRamMib, freeCpuMc }: HostRow[
     : `over by ${tenth(Math.max(0, -freeRamMib) / 1_024)} GiB, ${tenth(Math.max(0, -freeCpuMc) / 1_000)} CPU`
 }
 
-/** With one digit where it is needed, rounded down: what is told free is free. */
+/** With one digit where it is needed, rounded down: what is shown as free is free. */
 function tenth(value: number): string {
   return String(Math.floor(value * 10) / 10)
 }

@@ -1,7 +1,7 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep, Proposal } from '../../domain/placement.ts'
 
 /**
- * `still` and `stopped` are not in the plan, `down` stays so for want of room; of those that are, `waits` is where its step will
+ * `still` and `stopped` are not in the plan, `down` stays so for lack of room; of those that are, `waits` is where its step will
  * take it from, `leaves` and `comes` are both ends of a step that runs, `moved` is where it is afterwards.
  */
 export type Look = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'react'
 import type { PlanStep } from '../../domain/placement.ts'
 import { Inert } from '../inert.tsx'
 
-/** More than these scroll in a box of their own: the decision stands below them. */
+/** More than these scroll in a separate box: the decision stands below them. */
 const steadyCount = 12
 
 /** The steps in words, in the order of their numbers; the one that runs is marked. */

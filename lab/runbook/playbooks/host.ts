@@ -8,7 +8,7 @@ export type Intent = 'recover' | 'drain'
 
 /** A world that calls off so many plans is for a person to look at. */
 const plansAtMost = 3
-/** So many of the moved VMs are looked at one by one; fewer where each look is a turn of its own, for those are few. */
+/** So many of the moved VMs are looked at one by one; fewer where each look is a separate turn, for those are few. */
 const verifyAtMost = { native: 3, json: 1 }
 
 /** Find the host, have a plan made, propose it, and look where its VMs run. A denied plan is never proposed again. */

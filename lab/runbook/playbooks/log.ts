@@ -7,7 +7,7 @@ import { repairShard } from './shard.ts'
 const lastLines = '50'
 
 /**
- * A service that left a log: its end is read on the node first. What stands there is somebody's text and decides nothing; neither
+ * A service that left a log: its end is read on the node first. What stands there is untrusted text and decides nothing; neither
  * does a device that cannot be reached, for the log only explains. Where it says that its address was taken, that is looked at.
  */
 export function repairService(conversation: Conversation): Decision {

@@ -27,7 +27,7 @@ export function freePort(conversation: Conversation, node: string, address: stri
   ]
   if (!listening || !listed) return { say: `${node} could not listen on ${address}; I look who does.`, calls: missing }
   const sockets = text(object(listening.result.data), 'stdout') ?? ''
-  // Whoever it was has gone: what is left is a service that is down.
+  // That process has gone: what is left is a service that is down.
   if (!sockets.includes(address)) return repairShard(conversation)
   const [found, ...others] = naming(address, listed.result.data)
   const pid = found && number(found, 'pid')

@@ -4,7 +4,7 @@ import { each, paths, plain, spell, verbs } from './spell.ts'
 const cassandra = 'nodetool, Apache Cassandra 4.1'
 const bounded = { when: 'always', unless: ['-n', '--rowcount'], instead: { drop: [], add: ['-n', '2'] } } as const
 
-/** Data stores, queues and caches: clients whose question is a language of its own are read strictly, control programs by their verbs. */
+/** Data stores, queues and caches: clients whose question is a separate language are read strictly, control programs by their verbs. */
 export const brokers: Grammars = {
   nodetool: {
     // -pw and -pwf are passwords; a verb that is not here changes the ring or writes.

@@ -89,7 +89,7 @@ const kubectl: Grammar = {
             '--timeout --revision -l --selector',
             some,
           ),
-          // A timeout of zero is none.
+          // A timeout of zero means no timeout.
           refuses: ['^0+[a-z]*$'],
           endless: {
             when: 'always',

@@ -16,7 +16,7 @@ const log = {
   flag: `${diff.flag} -i -E -F --abbrev-commit --all --all-match --author-date-order --branches --cherry-pick --date-order
     --first-parent --follow --full-history --graph --left-right --merges --no-abbrev-commit --no-decorate --no-merges
     --no-notes --reflog --remotes --reverse --tags --topo-order`,
-  // -L prints what is inside, by a path of its own syntax.
+  // -L prints what is inside, by a path in another syntax.
   text: `${diff.text} --after --author --before --committer --grep --since --until --skip`,
   number: `${diff.number} -n --max-count`,
   'text?': `${diff['text?']} --date --decorate --format --pretty`,

@@ -130,7 +130,7 @@ export const network: Grammars = {
     endless: { when: ['-c', '--continuous'], instead: { drop: ['-c', '--continuous'], add: [] } },
   },
   nft: {
-    // -f reads commands, -i is a session, -D defines; reset counters are verbs of their own.
+    // -f reads commands, -i is a session, -D defines; reset counters are separate verbs.
     manual: 'nft(8), nftables 1.0',
     options: spell({ flag: '-a -j -n -N -p -s -S -t -T -u -y --handle --json --numeric --stateless --terse' }),
     // The words are joined and read as commands: a semicolon begins another one.

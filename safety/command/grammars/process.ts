@@ -80,7 +80,7 @@ export const processes: Grammars = {
   },
   ps: {
     // The letter e of BSD shows environments, and so does a format. A cluster that makes no sense with a dash (`-auxe`) is read
-    // again without it, so nothing clusters here: the usual spellings are words of their own.
+    // again without it, so nothing clusters here: the usual spellings are separate words.
     manual: 'ps(1), procps-ng 4.0',
     style: 'word',
     options: spell({
