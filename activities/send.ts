@@ -48,7 +48,11 @@ export async function send(
     effect === 'write'
       ? await sendWrite(deps, place, started, tool, options)
       : await sendOther(deps, place, started, tool, options.signal)
-  const finished = await finish(deps.db, place, started, tool, sent, Math.round(performance.now() - beganAt))
+  const finished = await finish(deps.db, place, started, {
+    tool,
+    sent,
+    durationMs: Math.round(performance.now() - beganAt),
+  })
   if (sent.envelope.ok && (effect === 'read' || effect === 'resolve')) await closeByReading(deps, place, finished)
   return finished
 }
@@ -163,9 +167,7 @@ async function finish(
   db: Db,
   place: CallPlace,
   started: Started,
-  tool: Tool,
-  sent: Sent,
-  durationMs: number,
+  { tool, sent, durationMs }: { tool: Tool; sent: Sent; durationMs: number },
 ): Promise<IncidentEvent<'tool_finished'>> {
   const { envelope, discovered } = checked(tool, started, sent)
   const text = envelope.data === undefined ? '' : JSON.stringify(envelope.data)

@@ -82,10 +82,10 @@ export async function announceClosing(trx: Trx, closed: IncidentRow, closing: Cl
   // Who took it knows.
   if (closing.status === 'escalated' && !closing.ownerId) {
     const isPage = closing.category !== 'mitigated'
-    await enqueueNotification(trx, closed, 'escalated', text, null, { page: isPage })
+    await enqueueNotification(trx, closed, 'escalated', text, { page: isPage })
   }
   if (closing.status === 'resolved' && closing.outcome !== 'expected') {
-    await enqueueNotification(trx, closed, 'resolved', text, null, { page: false })
+    await enqueueNotification(trx, closed, 'resolved', text, { page: false })
   }
 }
 

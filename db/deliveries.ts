@@ -31,8 +31,7 @@ export async function enqueueNotification(
   incident: IncidentRow,
   trigger: Trigger,
   reason: string | null,
-  approval: AskedApproval | null = null,
-  more: { page?: boolean; incidents?: Notification['incidents'] } = {},
+  more: { approval?: AskedApproval; page?: boolean; incidents?: Notification['incidents'] } = {},
 ): Promise<void> {
   const webhook = await webhookOf(trx, trigger)
   const destinations = webhook === undefined ? [] : [`webhook.${webhook}`]
@@ -55,7 +54,7 @@ export async function enqueueNotification(
       category: incident.category,
     },
     reason,
-    approval,
+    approval: more.approval ?? null,
     page: more.page ?? isToPage(trigger, incident),
     alertsFiring: await firingAlerts(trx, incident.id),
     incidents: more.incidents ?? [],

@@ -30,7 +30,7 @@ export async function sendDigests(db: Db): Promise<number> {
       found.length === 1
         ? 'One incident that people have still fires'
         : `${found.length} incidents that people have still fire`
-    await enqueueNotification(trx, row, 'digest', text, null, { page: false, incidents: found })
+    await enqueueNotification(trx, row, 'digest', text, { page: false, incidents: found })
     return found.length
   })
 }

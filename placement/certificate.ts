@@ -43,7 +43,7 @@ export function holds(problem: PlacementProblem, { k, scale, price }: Certificat
   for (const [name, free] of room) {
     const own = guests.get(name) ?? []
     const stay = own.reduce((sum, vm) => sum + priceOf(vm), 0)
-    const least = cheapest(own, free, k, scale, priceOf, worth)
+    const least = cheapest(own, free, k, { migration: (vm) => scale + priceOf(vm), worth })
     if (least === null) return false
     total += least - stay
   }
@@ -101,9 +101,7 @@ function cheapest(
   own: PlacementVm[],
   room: Room,
   k: number,
-  scale: number,
-  priceOf: (vm: PlacementVm) => number,
-  worth: (ram: number, cpu: number) => number | null,
+  { migration, worth }: { migration(vm: PlacementVm): number; worth(ram: number, cpu: number): number | null },
 ): number | null {
   let least: number | null = null
   let looked = 0
@@ -118,7 +116,7 @@ function cheapest(
       const group = bySize[index]!
       const vm = group[0]!
       for (let count = 1; count <= Math.min(left, group.length); count += 1) {
-        const more = count * (scale + priceOf(vm))
+        const more = count * migration(vm)
         leave(index + 1, left - count, ram + count * vm.ramMib, cpu + count * vm.cpuMc, cost + more)
       }
     }

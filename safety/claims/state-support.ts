@@ -60,7 +60,7 @@ export function showsAt(place: Place, state: StateWord): boolean {
   )
     return true
   if (/^exit_?code$/.test(key) && /^fail/.test(state.word)) return (value !== 0) === !state.isDenied
-  return showsState(state, key, place.line, value, place.from, place.to)
+  return showsState(state, { key, line: place.line, value, from: place.from, to: place.to })
 }
 
 /** Whom a state is said of: the names that stand side by side before it, else behind it, else what the clause goes on about. */

@@ -79,18 +79,14 @@ export function statesIn(clause: string): StateWord[] {
   }))
 }
 
+/** A line of a row with its key and value, of which the piece from `from` to `to` is quoted. */
+export type QuotedLine = { key: string; line: string; value: unknown; from: number; to: number }
+
 /** Does this line, quoted from `from` to `to`, show the state? What stands before the quoted piece may deny it. */
-export function showsState(
-  state: StateWord,
-  key: string,
-  line: string,
-  value: unknown,
-  from: number,
-  to: number,
-): boolean {
+export function showsState(state: StateWord, quoted: QuotedLine): boolean {
   const own = shownBy[state.word] as string
   const wanted = state.isDenied ? [...flipped(own), ...signed(opposites[state.word] ?? '')] : signed(own)
-  return wanted.some(([sign, word]) => shows(sign, word, key, line, value, from, to))
+  return wanted.some(([sign, word]) => shows(sign, word, quoted))
 }
 
 type Sign = '+' | '-'
@@ -106,7 +102,7 @@ function flipped(text: string): [Sign, string][] {
   return signed(text).map(([sign, word]) => [sign === '+' ? '-' : '+', word])
 }
 
-function shows(sign: Sign, word: string, key: string, line: string, value: unknown, from: number, to: number): boolean {
+function shows(sign: Sign, word: string, { key, line, value, from, to }: QuotedLine): boolean {
   if (typeof value === 'boolean') return key === word && value === (sign === '+')
   // A kernel's letter for a process that runs.
   if (/^stat(?:e|us)?$/.test(key) && word === 'running' && /^r[sl<+]*$/.test(line)) return sign === '+'

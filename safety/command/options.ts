@@ -145,7 +145,7 @@ function readOption(words: readonly Word[], at: number, level: Compiled, reading
   const text = word.text
   if (!word.literal) return null
   const whole = level.options.get(text)
-  if (whole !== undefined) return takeNext(words, at, text, whole, false, reading)
+  if (whole !== undefined) return takeNext(words, { name: text, at, option: whole, clustered: false }, reading)
   const equals = text.indexOf('=')
   if (equals > 1 && (text.startsWith('--') || level.style === 'word')) {
     const name = text.slice(0, equals)
@@ -159,7 +159,7 @@ function readOption(words: readonly Word[], at: number, level: Compiled, reading
       return at + 1
     }
     if (option === undefined || option === 'flag') return null
-    return takeAttached(word, at, name, option, text.slice(equals + 1), false, reading)
+    return takeAttached(word, text.slice(equals + 1), { name, at, option, clustered: false }, reading)
   }
   if (level.grammar.digits && /^-[0-9]+$/.test(text)) return at + 1
   const meant = abbreviated(text, level)
@@ -191,21 +191,17 @@ function readCluster(words: readonly Word[], at: number, level: Compiled, readin
       reading.found.push({ name, at, clustered, valueAt: null })
       continue
     }
-    if (rest === '') return takeNext(words, at, name, option, clustered, reading)
+    if (rest === '') return takeNext(words, { name, at, option, clustered }, reading)
     // Programs differ on `-o=x`: some take the sign for the value. Without it the value is held against more.
-    return takeAttached(word, at, name, option, rest.replace(/^=/, ''), clustered, reading)
+    return takeAttached(word, rest.replace(/^=/, ''), { name, at, option, clustered }, reading)
   }
   return at + 1
 }
 
-function takeNext(
-  words: readonly Word[],
-  at: number,
-  name: string,
-  option: Option,
-  clustered: boolean,
-  reading: Reading,
-): number | null {
+/** An option of the word at `at`; `clustered`: it stands in a word with others, as in `-xzf`. */
+type OptionAt = { name: string; at: number; option: Option; clustered: boolean }
+
+function takeNext(words: readonly Word[], { name, at, option, clustered }: OptionAt, reading: Reading): number | null {
   if (option === 'flag' || option.endsWith('?')) {
     reading.found.push({ name, at, clustered, valueAt: null })
     return at + 1
@@ -217,15 +213,7 @@ function takeNext(
   return at + 2
 }
 
-function takeAttached(
-  word: Word,
-  at: number,
-  name: string,
-  option: Option,
-  text: string,
-  clustered: boolean,
-  reading: Reading,
-): number {
+function takeAttached(word: Word, text: string, { name, at, option, clustered }: OptionAt, reading: Reading): number {
   const kind = (option.endsWith('?') ? option.slice(0, -1) : option) as ValueKind
   reading.found.push({ name, at, clustered, valueAt: null })
   reading.values.push({ kind, word: { ...word, text, pattern: null }, repeats: false })

@@ -234,7 +234,7 @@ function judgeWrapper(words: readonly Word[], found: Unwrapped, docket: Docket, 
     fed: place.fed && !found.judged,
   }
   const endings = found.inner.map((inner) => ({ inner, ending: judgeInner(inner, docket, inside) }))
-  return endingOf(words, found, endings, docket, place, add)
+  return endingOf(words, found, endings, { docket, place, add })
 }
 
 /** What was set for a program inside does not get there. */
@@ -269,9 +269,7 @@ function endingOf(
   words: readonly Word[],
   found: Unwrapped,
   judged: Judged[],
-  docket: Docket,
-  place: Place,
-  add: Add,
+  { docket, place, add }: { docket: Docket; place: Place; add: Add },
 ): Ending {
   const terminal = found.tty.some((at) => /^(?:-[a-z]*t[a-z]*|--tty)$/.test(words[at]!.text))
   if (terminal) {

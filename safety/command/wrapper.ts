@@ -95,19 +95,15 @@ export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrappe
     } else break
   }
   if (level.commands) return unknownAt === null ? null : guess(words, unknownAt, result)
-  return finish(words, at, level, operands, scripted, unknownAt, result)
+  return finish(words, { at, level, operands, scripted, unknownAt }, result)
 }
 
-function finish(
-  words: readonly Word[],
-  at: number,
-  level: Compiled,
-  operands: Word[],
-  scripted: boolean,
-  unknownAt: number | null,
-  result: Unwrapped,
-): Unwrapped {
-  const { wrapper } = level
+/** Where the options of a wrapper end, and what was read up to there. */
+type ReadUpTo = { at: number; level: Compiled; operands: Word[]; scripted: boolean; unknownAt: number | null }
+
+function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwrapped {
+  const { at, operands, scripted, unknownAt } = read
+  const { wrapper } = read.level
   const rest = words.slice(at)
   if (wrapper.place === 'host') result.hosts.push(...operands)
   if (wrapper.place === 'name') result.names.push(...operands)
