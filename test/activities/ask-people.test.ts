@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { expirySecondsOf } from '../../activities/approval-expiry.ts'
+import { expirySecondsOf } from '../../activities/ask-people.ts'
 import { putConfig } from '../../db/config.ts'
 import { readSettings } from '../../db/settings.ts'
 import { useDatabase } from '../support/database.ts'
