@@ -1,15 +1,8 @@
-import type { AccessTables } from './tables/access.ts'
-import type { ApprovalTables } from './tables/approval.ts'
-import type { ConfigTables } from './tables/config.ts'
-import type { DeliveryTables } from './tables/delivery.ts'
-import type { DeviceTables } from './tables/device.ts'
-import type { EffectTables } from './tables/effect.ts'
-import type { IncidentTables } from './tables/incident.ts'
-import type { InventoryTables } from './tables/inventory.ts'
-import type { MetricTables } from './tables/metric.ts'
-import type { ModelTables } from './tables/model.ts'
-import type { PlacementTables } from './tables/placement.ts'
-import type { SlackTables } from './tables/slack.ts'
+import type { ColumnType } from 'kysely'
+import type { AccessTables, ConfigTables, MetricTables, ModelTables } from './tables/access.ts'
+import type { ApprovalTables, EffectTables } from './tables/approval.ts'
+import type { DeliveryTables, IncidentTables, SlackTables } from './tables/incident.ts'
+import type { DeviceTables, InventoryTables, PlacementTables } from './tables/inventory.ts'
 
 export type { ApprovalRow } from './tables/approval.ts'
 export type { AlertRow, ExpectationRow, IncidentEventRow, IncidentRow } from './tables/incident.ts'
@@ -27,3 +20,11 @@ export type Database = IncidentTables &
   SlackTables &
   MetricTables &
   ModelTables
+
+/** Times are RFC 3339 UTC text with microseconds: `connect()` installs the parser, so that no precision is lost. */
+export type Time = ColumnType<string, string | undefined, string>
+export type NullableTime = ColumnType<string | null, string | null | undefined, string | null>
+/** A time ahead, reckoned by the database's clock when it is written. */
+export type Deadline = ColumnType<string, unknown, unknown>
+export type Json<T> = ColumnType<T, string, string>
+export type JsonOrDefault<T> = ColumnType<T, string | undefined, string>

@@ -2,15 +2,15 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { tellOffset } from '../domain/told-time.ts'
 import { grantsKey } from './approvals/grants.tsx'
 import { pendingKey, usePendingApprovals } from './approvals/pending.ts'
-import { AwayBanner } from './away.tsx'
-import { Brand } from './brand.tsx'
+import { Brand } from './heading.tsx'
 import { KeyHelp } from './key-help.tsx'
 import { useLive, useLiveState } from './live.tsx'
 import { queryClient } from './query-client.ts'
 import { Link, usePlace } from './router.tsx'
 import { type Session, signOut } from './session.ts'
+import { AwayBanner } from './states.tsx'
 import { applyTheme, theme, themes } from './theme.ts'
-import { chooseZone, useZone, zones } from './zone.ts'
+import { chooseZone, useZone, zones } from './time.ts'
 
 const places: [string, string][] = [
   ['/incidents', 'Incidents'],

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { ask } from './api.ts'
-import { Brand } from './brand.tsx'
+import { Brand } from './heading.tsx'
 import { go } from './router.tsx'
 import { signIn } from './session.ts'
 import { Failed } from './states.tsx'

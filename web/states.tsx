@@ -1,5 +1,9 @@
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect } from 'react'
 import { ApiProblem } from './api.ts'
+import { useNow } from './now.ts'
+import { queryClient } from './query-client.ts'
+import { useAway } from './reach.ts'
+import { span, timeOfDay } from './time.ts'
 
 /** What is shown where something would be: it is on its way, it failed, there is none. Each says what can be done. */
 export function Loading({ what }: { what: string }) {
@@ -36,6 +40,31 @@ export function Nothing({ title, children }: { title: string; children?: ReactNo
     <div className="nothing">
       <strong>{title}</strong>
       {children}
+    </div>
+  )
+}
+
+const askAgainMs = 5_000
+
+/** Over a page whose server is away: that what stands below is old, how old, and that nobody has to reload. */
+export function AwayBanner() {
+  const away = useAway()
+  const now = useNow()
+  const isAway = away !== null
+  useEffect(() => {
+    // Also once after it came back: what failed meanwhile is asked again.
+    const again = () =>
+      void queryClient.refetchQueries({ type: 'active', predicate: ({ state }) => state.error !== null })
+    if (!isAway) return again()
+    const timer = setInterval(again, askAgainMs)
+    return () => clearInterval(timer)
+  }, [isAway])
+  if (!away) return null
+  return (
+    <div className="away said wrong" role="alert">
+      <strong>{away.why}</strong> What you see is as of {timeOfDay(new Date(away.asOf).toISOString())},{' '}
+      <span className="nowrap">{span(now - away.asOf)} ago</span>. The page asks again by itself; what you write is
+      kept.
     </div>
   )
 }

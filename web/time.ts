@@ -1,5 +1,5 @@
-import { tellMoment, tellTimeOfDay } from '../domain/told-time.ts'
-import { zone } from './zone.ts'
+import { useSyncExternalStore } from 'react'
+import { type TimeZone, tellMoment, tellTimeOfDay } from '../domain/told-time.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -42,4 +42,29 @@ export function moment(iso: string): string {
 /** The same in the zone of the person and in UTC, the time of every log. */
 export function bothMoments(iso: string): string {
   return [...new Set([tellMoment(iso, 'local'), tellMoment(iso, 'utc')])].join(' = ')
+}
+
+export const zones: TimeZone[] = ['local', 'utc']
+
+const key = 'nightshift.times'
+const listeners = new Set<() => void>()
+let chosen: TimeZone = localStorage.getItem(key) === 'utc' ? 'utc' : 'local'
+
+/** In which zone times are shown: the person's own, unless they chose UTC in this browser. */
+export function zone(): TimeZone {
+  return chosen
+}
+
+export function chooseZone(next: TimeZone): void {
+  chosen = next
+  if (next === 'utc') localStorage.setItem(key, next)
+  else localStorage.removeItem(key)
+  for (const listener of listeners) listener()
+}
+
+export function useZone(): TimeZone {
+  return useSyncExternalStore((listener) => {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }, zone)
 }

@@ -20,8 +20,7 @@ import type { ApprovalActivities } from '../activities/approvals.ts'
 import type { ContextActivities } from '../activities/context.ts'
 import type { ThinkActivities } from '../activities/think.ts'
 import { llmTaskQueue } from '../domain/workflow-id.ts'
-import { hearing } from './hearing.ts'
-import { interruptions } from './interruptions.ts'
+import { hearing, interruptions } from './hearing.ts'
 import { freshProgress, type Ports, type Progress, runLoop } from './loop.ts'
 import {
   alertResolved,

@@ -1,5 +1,5 @@
 import type { ColumnType, Generated } from 'kysely'
-import type { Deadline, Json, NullableTime, Time } from './column.ts'
+import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
 /** Who may do what, how they show who they are, and what they did. */
 export type AccessTables = {
@@ -61,4 +61,73 @@ export type AccessTables = {
     hash: ColumnType<string, never, never>
   }
   auditHead: { id: ColumnType<number, never, never>; seq: number; hash: string }
+}
+
+/** What `/metrics` counts, once over all processes. */
+export type MetricTables = {
+  metricCounter: { name: string; labels: Json<Record<string, string>>; value: number }
+  metricPosition: {
+    id: Generated<number>
+    tx: string
+    rowId: number
+    memory: Json<Record<string, unknown>>
+    /** Who serves the model, as the worker's settings say. */
+    provider: string
+  }
+  metricLabel: { label: string; value: string }
+}
+
+/** Settings that people change while it runs, and every value they had. */
+export type ConfigTables = {
+  platformConfig: {
+    key: string
+    value: string
+    version: Generated<number>
+    updatedAt: Time
+    updatedBy: Generated<string>
+    reason: string | null
+  }
+  platformConfigRevision: {
+    id: Generated<number>
+    key: string
+    version: number
+    oldValue: string | null
+    newValue: string | null
+    actor: string | null
+    reason: string | null
+    at: Time
+  }
+}
+
+/** The servers of models: what was learned of each, and who asks them now. */
+export type ModelTables = {
+  modelProfile: {
+    server: string
+    model: string
+    /** A `RequestShape`, as far as it differs from the plain one. */
+    shape: JsonOrDefault<Record<string, unknown>>
+    shapeAt: NullableTime
+    identity: string | null
+    windowTokens: number | null
+    windowSource: string | null
+    /** The smallest window that a refusal named. */
+    refusedWindow: number | null
+    cutsSilently: Generated<boolean>
+    isProvisional: Generated<boolean>
+    readAt: NullableTime
+  }
+  modelSlot: {
+    /** The run that thinks: one incident's attempt, which asks for one answer at a time. */
+    holder: string
+    server: string
+    incidentId: string
+    /** Smaller goes first. */
+    rank: number
+    askedAt: Time
+    /** Null while it waits. */
+    heldAt: NullableTime
+    /** Of the try that uses it; null while it is kept for the run. */
+    token: ColumnType<string | null, string | null | undefined, string | null>
+    until: Deadline
+  }
 }

@@ -1,5 +1,8 @@
-import type { Generated } from 'kysely'
-import type { Json, JsonOrDefault, Time } from './column.ts'
+import type { ColumnType, Generated } from 'kysely'
+import type { DeviceTerms, Guests } from '../../domain/device.ts'
+import type { Manifest, MeshHealth, MeshMode } from '../../domain/mesh.ts'
+import type { Obstacle, Plan, Proof, Standing } from '../../domain/placement.ts'
+import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
 /** What is run, and where, as of the last look at the platform. */
 export type InventoryTables = {
@@ -36,4 +39,91 @@ export type InventoryTables = {
   }
   link: { a: string; b: string; cost: number; up: boolean }
   inventorySync: { onlyRow: Generated<boolean>; at: Time }
+}
+
+/** Plans of who runs where. */
+export type PlacementTables = {
+  proposal: {
+    id: string
+    incidentId: string | null
+    intent: string
+    hostIds: Json<string[]>
+    state: string
+    migrations: number
+    steps: Json<unknown>
+    lowerBound: Generated<number>
+    fromInventory: Generated<boolean>
+    proof: JsonOrDefault<Proof>
+    unplaced: JsonOrDefault<Plan['unplaced']>
+    obstacle: Json<Obstacle | null> | null
+    standing: Json<Standing | null> | null
+    reason: string | null
+    planDigest: string
+    stateFingerprint: string
+    problem: Json<unknown>
+    createdAt: Time
+  }
+}
+
+/** Devices with an agent, the keys they believe, and what they were called for. */
+export type DeviceTables = {
+  device: {
+    id: string
+    resourceKind: 'node' | 'host' | 'vm'
+    resourceId: string
+    url: string
+    urlEnv: string | null
+    mode: MeshMode
+    guests: Guests | null
+    timeoutSeconds: number
+    toolsAllowed: Json<string[]>
+    enabled: Generated<boolean>
+    terms: Json<DeviceTerms>
+    manifestDays: number
+    manifest: ColumnType<Manifest | null, undefined, string>
+    manifestExpiresAt: NullableTime
+    /** Of the secret by which the device fetches its next manifest. */
+    refreshSha256: ColumnType<string | null, undefined, string | null>
+    health: ColumnType<MeshHealth | null, undefined, string | null>
+    healthProblem: ColumnType<string | null, undefined, string | null>
+    healthAt: NullableTime
+    createdAt: Time
+    enrolledAt: NullableTime
+    revokedAt: NullableTime
+  }
+  deviceEnrolment: {
+    sha256: string
+    deviceId: string
+    createdBy: string
+    createdAt: Time
+    expiresAt: Deadline
+    usedAt: NullableTime
+  }
+  meshKey: {
+    id: string
+    publicKey: string
+    knownSince: Time
+    signingSince: NullableTime
+    notAfter: NullableTime
+  }
+  deviceCall: {
+    key: string
+    requestId: string
+    deviceId: string
+    incidentId: string | null
+    callId: string | null
+    capability: string
+    argsDigest: string
+    rehearse: boolean
+    grantId: string | null
+    authority: string | null
+    begunAt: Time
+    finishedAt: NullableTime
+    ok: boolean | null
+    errorCode: string | null
+    approvalStatus: string | null
+    auditHash: string | null
+    truncated: boolean | null
+    durationMs: number | null
+  }
 }

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { labDirectory } from '../../start/lab-directory.ts'
+import { labDirectory } from '../../start/programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 const isRoot = process.getuid?.() === 0

@@ -1,8 +1,7 @@
 import { useState } from 'react'
-import type { ApprovalDetail, GrantWish } from '../../domain/approval.ts'
+import type { Approval, ApprovalDetail, GrantWish } from '../../domain/approval.ts'
 import { inertText } from '../inert.tsx'
 import { Grant } from './grant.tsx'
-import { mustType } from './must-type.ts'
 import { SecondPress } from './second-press.tsx'
 
 /** The second of two presses: the first is in the bar. A standing grant, where it may be given, is asked for before the first. */
@@ -47,4 +46,10 @@ export function Approve({
       )}
     </form>
   )
+}
+
+/** For the top class the name of its target is typed before it is approved. */
+export function mustType({ risk, targets }: Pick<Approval, 'risk' | 'targets'>): string | null {
+  const target = targets.find(({ kind }) => kind !== 'proposal') ?? targets[0]
+  return risk === 'critical' && target ? target.id : null
 }

@@ -1,5 +1,5 @@
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
-import { toldRehearsal } from '../../domain/told-rehearsal.ts'
+import { type ToldRehearsal, toldRehearsal } from '../../domain/told-rehearsal.ts'
 import { tellProofOfWrite } from '../../domain/told-verification.ts'
 import { Heading } from '../heading.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
@@ -13,7 +13,6 @@ import { ConsequencesOf } from './consequences.tsx'
 import { Decide } from './decide.tsx'
 import { Changes } from './edit.tsx'
 import { Evidence } from './evidence.tsx'
-import { Rehearsal } from './rehearsal.tsx'
 
 /** Everything a person needs in order to decide, in the order they ask for it; the decision comes last. */
 export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
@@ -201,4 +200,29 @@ function Decisions({ approval }: { approval: Approval }) {
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** What was found out beforehand, line by line, and then what was not tried: neither may be taken for the other. */
+export function Rehearsal({ told: { lines, untried } }: { told: ToldRehearsal }) {
+  return (
+    <>
+      {lines.length > 0 && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
+        <section className="exact" aria-label="What was found out beforehand" tabIndex={0}>
+          <pre dir="ltr">
+            <Inert text={lines.join('\n')} />
+          </pre>
+        </section>
+      )}
+      {untried.length > 0 && (
+        <ul className="said wrong">
+          {untried.map((sentence) => (
+            <li className="wraps" key={sentence}>
+              <Inert text={sentence} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  )
 }

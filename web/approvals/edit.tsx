@@ -3,8 +3,8 @@ import type { ApprovalDetail } from '../../domain/approval.ts'
 import { useDraft } from '../draft.ts'
 import { Inert } from '../inert.tsx'
 import { ReasonField } from '../reason-field.tsx'
+import { mustType } from './approve.tsx'
 import { type Change, changes } from './changes.ts'
-import { mustType } from './must-type.ts'
 import { SecondPress } from './second-press.tsx'
 
 type Edited = { args: Record<string, unknown>; reason: string }

@@ -1,7 +1,8 @@
-import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
+import type { EventMetadata, IncidentEvent, NotedCode } from '../../domain/event.ts'
 import { tellOutcome } from '../../domain/told-verification.ts'
 import type { Envelope } from '../../domain/tool.ts'
-import { briefly } from './briefly.ts'
+import type { VerificationOutcome } from '../../domain/verification.ts'
+import { kinds, type Shape, type Tone } from '../kinds.tsx'
 
 /** The few numbers of a row that are worth a glance. */
 export function asideOf(event: IncidentEvent): string[] {
@@ -60,3 +61,67 @@ function argumentsOf(value: Record<string, unknown>): string {
 export function found(result: Envelope): string {
   return result.error ? result.error.message : briefly(result.data)
 }
+
+/** The beginning of what a look found: enough to see whether it is worth opening. */
+export function briefly(data: unknown): string {
+  const text = JSON.stringify(data) ?? ''
+  return text.length > 150 ? `${text.slice(0, 149)}…` : text
+}
+
+/** The sign of a row: of its kind, or of how it ended where that matters more. */
+export function signOf(event: IncidentEvent) {
+  const look = kinds[event.kind] ?? { word: event.kind, shape: 'ring', tone: 'quiet' }
+  if (event.kind === 'tool_finished' && event.metadata.outcome !== 'done')
+    return { ...look, word: event.metadata.outcome, shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'call_judged' && event.metadata.verdict === 'refuse')
+    return { ...look, word: 'refused', shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'call_judged' && event.metadata.verdict === 'ask')
+    return { ...look, word: 'to be asked', tone: 'lamp' } as const
+  if (event.kind === 'approval_decided' && event.metadata.decision === 'deny')
+    return { ...look, word: 'denied', shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'approval_decided') return { ...look, word: 'approved', shape: 'check' } as const
+  if (event.kind === 'verification') return { ...look, ...(signs[event.metadata.outcome] ?? signs.open) }
+  if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
+    return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
+  if (event.kind === 'looked') return { ...look, ...signOfLook(event.metadata) }
+  if (event.kind === 'noted') return { ...look, ...noted[event.metadata.code] }
+  return look
+}
+
+/** A look by code: what it promised and how the resource is, the worse of the two. */
+function signOfLook({ verification, resource }: EventMetadata['looked']) {
+  if (verification === 'not_held' || resource === 'degraded') return { shape: 'cross', tone: 'critical' } as const
+  if (verification === 'open' || resource === 'unknown') return { shape: 'ring', tone: 'warning' } as const
+  return { shape: 'check', tone: 'good' } as const
+}
+
+const noted: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }> = {
+  watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
+  watch_over: { word: 'over', shape: 'check', tone: 'good' },
+  watch_unknown: { word: 'unknown', shape: 'ring', tone: 'warning' },
+  repair_confirmed: { word: 'repair held', shape: 'check', tone: 'good' },
+  reopened: { word: 'came back', shape: 'triangle', tone: 'warning' },
+  reminded: { word: 'reminded', shape: 'arrow', tone: 'warning' },
+  quiet: { word: 'quiet', shape: 'check', tone: 'good' },
+  crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
+  late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
+  ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },
+  approval_extended: { word: 'more time', shape: 'ring', tone: 'lamp' },
+  kept: { word: 'not investigated', shape: 'bar', tone: 'warning' },
+  taken: { word: 'taken', shape: 'diamond', tone: 'info' },
+  given_back: { word: 'given back', shape: 'diamond', tone: 'quiet' },
+  attempt_skipped: { word: 'skipped', shape: 'diamond', tone: 'warning' },
+  run_lost: { word: 'run lost', shape: 'diamond', tone: 'warning' },
+  owner_lapsed: { word: 'lapsed', shape: 'diamond', tone: 'warning' },
+  expected_marked: { word: 'expected', shape: 'check', tone: 'quiet' },
+  expected_ended: { word: 'mark ended', shape: 'bar', tone: 'quiet' },
+  not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'warning' },
+}
+
+/** What is neither proved nor disproved is no success: a ring where it could not be read, a bar where nothing was promised. */
+const signs = {
+  held: {},
+  not_held: { word: 'did not hold', shape: 'cross', tone: 'critical' },
+  open: { shape: 'ring', tone: 'info' },
+  unproven: { word: 'unproven', shape: 'bar', tone: 'warning' },
+} as const satisfies Record<VerificationOutcome, object>

@@ -3,8 +3,7 @@ import { Inert } from '../inert.tsx'
 import { Sign } from '../kinds.tsx'
 import { Link } from '../router.tsx'
 import { offset } from '../time.ts'
-import { found } from './aside.ts'
-import { signOf } from './sign-of.ts'
+import { found, signOf } from './aside.ts'
 
 /** One line per call: what was called, what came of it, who let it pass. Everything else keeps a separate line. */
 export function Compact({ events, start, target }: { events: IncidentEvent[]; start: number; target: number | null }) {

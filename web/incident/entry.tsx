@@ -6,9 +6,8 @@ import { Markdown } from '../markdown.tsx'
 import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
 import { Link } from '../router.tsx'
 import { bothMoments, offset, timeOfDay } from '../time.ts'
-import { asideOf } from './aside.ts'
+import { asideOf, signOf } from './aside.ts'
 import { Claims } from './claims.tsx'
-import { signOf } from './sign-of.ts'
 
 type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean; sameAs?: number | null }
 

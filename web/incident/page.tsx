@@ -5,11 +5,10 @@ import { Failed, Loading } from '../states.tsx'
 import { Actions } from './actions.tsx'
 import { Facts } from './facts.tsx'
 import { Note } from './note.tsx'
-import { Progress } from './progress.tsx'
+import { Progress, Waiting } from './progress.tsx'
 import { useIncident } from './query.ts'
 import { Report } from './report.tsx'
 import { Timeline } from './timeline.tsx'
-import { Waiting } from './waiting.tsx'
 
 export function IncidentPage({ id }: { id: string }) {
   const place = usePlace()

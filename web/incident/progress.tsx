@@ -1,7 +1,9 @@
 import type { IncidentEvent } from '../../domain/event.ts'
+import { usePendingApprovals } from '../approvals/pending.ts'
 import { Inert } from '../inert.tsx'
 import { useNow } from '../now.ts'
-import { span } from '../time.ts'
+import { Link } from '../router.tsx'
+import { clock, span } from '../time.ts'
 import { ActionDialog } from './action-dialog.tsx'
 import type { DetailedIncident, Surroundings } from './query.ts'
 
@@ -65,4 +67,21 @@ function doingNow({ attempt, model }: DetailedIncident, all: IncidentEvent[]): D
     return { what: `Runs ${last.metadata.tool}`, since, turn }
   if (!context) return { what: 'Gathers context', since, turn }
   return { what: 'Works', since, turn }
+}
+
+/** What this incident waits for, first thing on its page. */
+export function Waiting({ incidentId }: { incidentId: string }) {
+  const now = useNow()
+  const { items } = usePendingApprovals()
+  const approval = items.find((each) => each.incidentId === incidentId)
+  if (!approval) return null
+  return (
+    <p className="said lamp row">
+      <strong>
+        Waits for a person: <Inert text={approval.dryRun.summary} />
+      </strong>
+      <span>{clock(Date.parse(approval.expiresAt) - now)} left</span>
+      <Link href={`/approvals/${approval.id}`}>Look and decide</Link>
+    </p>
+  )
 }

@@ -1,6 +1,5 @@
 import { inertText } from '../inert.tsx'
-import { tellFree } from './free.ts'
-import type { Block, HostRow } from './layout.ts'
+import { type Block, type HostRow, tellFree } from './layout.ts'
 
 const width = 340
 const barHeight = 18

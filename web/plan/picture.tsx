@@ -1,7 +1,6 @@
 import type { PlacementProblem } from '../../domain/placement.ts'
 import { inertText } from '../inert.tsx'
-import { tellFree } from './free.ts'
-import { type Block, type Drawn, type HostRow, layout, touchedBy } from './layout.ts'
+import { type Block, type Drawn, type HostRow, layout, tellFree, touchedBy } from './layout.ts'
 import { NarrowPicture } from './narrow-picture.tsx'
 
 const nameWidth = 132

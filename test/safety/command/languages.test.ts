@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { inspectAwk } from '../../../safety/command/awk.ts'
-import { inspectJq } from '../../../safety/command/jq.ts'
+import { inspectJq } from '../../../safety/command/languages.ts'
 import { inspectSed } from '../../../safety/command/sed.ts'
 
 test.each([
