@@ -1,37 +1,37 @@
 import type { Command } from 'commander'
-import { oneOf } from './one-of.ts'
-import { data } from './terminal.ts'
+import { parseOneOf } from './one-of.ts'
+import { print } from './terminal.ts'
 
 /** Words that a shell may offer, by the words before them: read from the commands themselves, so that none is forgotten. */
-export function completionCommand(program: Command): void {
+export function addCompletionCommand(program: Command): void {
   program
     .command('completion')
     .description('a script that completes commands and options in your shell')
-    .argument('<shell>', 'bash, zsh or fish', oneOf(['bash', 'zsh', 'fish']))
+    .argument('<shell>', 'bash, zsh or fish', parseOneOf(['bash', 'zsh', 'fish']))
     .addHelpText(
       'after',
       '\nExample:\n  source <(nightshift completion bash)\n  nightshift completion fish > ~/.config/fish/completions/nightshift.fish',
     )
     .action(async (shell: string) => {
       // All commands are loaded here: a command that is asked for by name knows only itself.
-      const { program: whole } = await import('./program.ts')
-      const words = wordsBelow(await whole())
-      if (shell === 'fish') return data(fish(words))
-      data(shell === 'bash' ? bash(words) : `autoload -U +X bashcompinit && bashcompinit\n${bash(words)}`)
+      const { buildProgram: whole } = await import('./program.ts')
+      const words = collectWords(await whole())
+      if (shell === 'fish') return print(fishScript(words))
+      print(shell === 'bash' ? bashScript(words) : `autoload -U +X bashcompinit && bashcompinit\n${bashScript(words)}`)
     })
 }
 
 type Words = Map<string, string[]>
 
-function wordsBelow(command: Command, path: string[] = [], words: Words = new Map()): Words {
+function collectWords(command: Command, path: string[] = [], words: Words = new Map()): Words {
   const visible = command.commands.filter((each) => each.name() !== 'help' || path.length === 0)
   const options = command.options.map((option) => option.long ?? option.short ?? '').filter(Boolean)
   words.set(path.join(' '), [...visible.map((each) => each.name()), ...options, '--help'])
-  for (const each of visible) wordsBelow(each, [...path, each.name()], words)
+  for (const each of visible) collectWords(each, [...path, each.name()], words)
   return words
 }
 
-function bash(words: Words): string {
+function bashScript(words: Words): string {
   const cases = [...words].map(([path, offered]) => `    '${path}') words='${offered.join(' ')}' ;;`).join('\n')
   return `_nightshift() {
   local path='' word words=''
@@ -52,7 +52,7 @@ complete -F _nightshift nightshift`
 }
 
 /** The longest command that is on the line offers its words, as in bash; what is typed for an option is not looked at. */
-function fish(words: Words): string {
+function fishScript(words: Words): string {
   const cases = [...words].map(
     ([path, offered]) => `            case '${path}'\n                set words ${offered.join(' ')}`,
   )

@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander'
-import { type Core, core } from './core.ts'
-import { tellInUtc } from './time.ts'
-import { type Where, type WhereOptions, whereToAsk } from './where.ts'
+import { type ApiClient, createApiClient } from './core.ts'
+import { useUtc } from './time.ts'
+import { type ApiTarget, resolveTarget, type TargetOptions } from './where.ts'
 
-export type Asking = WhereOptions & { json?: boolean }
+export type ConnectionOptions = TargetOptions & { json?: boolean }
 
 /** The flags of every command that asks the API: where, as whom, and for whom the output is. */
-export function asking(command: Command): Command {
+export function withConnectionOptions(command: Command): Command {
   return command
     .option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
     .option('--token-file <file>', 'file with the bearer token (else NIGHTSHIFT_TOKEN_FILE or NIGHTSHIFT_TOKEN)')
@@ -19,11 +19,14 @@ export function asking(command: Command): Command {
       ]),
     )
     .option('--utc', 'times in UTC instead of local time')
-    .on('option:utc', tellInUtc)
+    .on('option:utc', useUtc)
     .option('--json', 'JSON for programs; errors are problem+json on stderr')
 }
 
-export function connected(options: Asking, wanted?: Parameters<typeof whereToAsk>[1]): { api: Core; where: Where } {
-  const where = whereToAsk(options, wanted)
-  return { api: core(where), where }
+export function connect(
+  options: ConnectionOptions,
+  wanted?: Parameters<typeof resolveTarget>[1],
+): { api: ApiClient; where: ApiTarget } {
+  const where = resolveTarget(options, wanted)
+  return { api: createApiClient(where), where }
 }

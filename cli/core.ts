@@ -4,10 +4,10 @@ import { approval, evidence } from '../domain/approval.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { incident, queuePlace } from '../domain/incident.ts'
 import { ApiProblem, type Problem, problem } from './problem.ts'
-import type { Where } from './where.ts'
+import type { ApiTarget } from './where.ts'
 
 /** The core API as the commands use it. Every call throws ApiProblem when the answer is not a success. */
-export type Core = {
+export type ApiClient = {
   url: string
   get(path: string): Promise<unknown>
   post(path: string, body?: unknown): Promise<unknown>
@@ -19,9 +19,9 @@ export type Core = {
 }
 
 /** A mistyped address or a stuck server should say so before a person gives up. */
-const answerWithinMs = 30_000
+const answerTimeoutMs = 30_000
 
-export function core({ url, token }: Where): Core {
+export function createApiClient({ url, token }: ApiTarget): ApiClient {
   async function open(
     path: string,
     init: {
@@ -39,9 +39,9 @@ export function core({ url, token }: Where): Core {
       })
     } catch (error) {
       if (init.signal?.aborted && init.signal.reason?.name !== 'TimeoutError') throw error
-      throw unreachable(url, error)
+      throw unreachableProblem(url, error)
     }
-    if (!response.ok) throw await problemOf(response)
+    if (!response.ok) throw await readProblem(response)
     return response
   }
   async function ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
@@ -51,7 +51,7 @@ export function core({ url, token }: Where): Core {
       ...(body !== undefined && {
         body: body instanceof Uint8Array ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body),
       }),
-      signal: AbortSignal.timeout(answerWithinMs),
+      signal: AbortSignal.timeout(answerTimeoutMs),
     })
     const text = await response.text()
     return text === '' ? null : (JSON.parse(text) as unknown)
@@ -67,7 +67,7 @@ export function core({ url, token }: Where): Core {
 }
 
 /** What came in between, for whoever asked an address. */
-export function unreachable(url: string, error: unknown): ApiProblem {
+export function unreachableProblem(url: string, error: unknown): ApiProblem {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const reason =
     cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name : String(cause)
@@ -78,7 +78,7 @@ export function unreachable(url: string, error: unknown): ApiProblem {
 }
 
 /** What a refusal says, with what to do about it. */
-export async function problemOf(response: Response): Promise<ApiProblem> {
+export async function readProblem(response: Response): Promise<ApiProblem> {
   const text = await response.text()
   let said: Problem
   try {
@@ -90,10 +90,10 @@ export async function problemOf(response: Response): Promise<ApiProblem> {
       detail: text.slice(0, 500),
     }
   }
-  return new ApiProblem({ ...said, status: response.status }, remedies[response.status] ?? null)
+  return new ApiProblem({ ...said, status: response.status }, remedyByStatus[response.status] ?? null)
 }
 
-const remedies: Record<number, string> = {
+const remedyByStatus: Record<number, string> = {
   401: 'The token is unknown or has expired. Sign in with "nightshift login", name another with --token-file, or let the run file of a running start supply it.',
   403: 'Use a token of a role that may do this: --as approver or --as admin where start runs here, --token-file elsewhere.',
   404: 'See what there is with "nightshift incidents list" and "nightshift approvals list".',
@@ -103,13 +103,13 @@ const remedies: Record<number, string> = {
 
 // Loose, so that what a newer API adds still reaches --json.
 // `queue`: of one that is read by itself; an older API does not tell it.
-export const anIncident = z.looseObject({ ...incident.shape, queue: queuePlace.nullish() })
-export type AnIncident = z.infer<typeof anIncident>
+export const apiIncident = z.looseObject({ ...incident.shape, queue: queuePlace.nullish() })
+export type ApiIncident = z.infer<typeof apiIncident>
 /** A list leaves the evidence out. */
-export const anApproval = z.looseObject({ ...approval.shape, evidence: z.array(evidence).optional() })
-export type AnApproval = z.infer<typeof anApproval>
+export const apiApproval = z.looseObject({ ...approval.shape, evidence: z.array(evidence).optional() })
+export type ApiApproval = z.infer<typeof apiApproval>
 
-const eventShape = z.looseObject({
+const apiEvent = z.looseObject({
   id: z.union([z.string(), z.number()]),
   incidentId: z.string(),
   attempt: z.number().int(),
@@ -123,13 +123,13 @@ const eventShape = z.looseObject({
 })
 
 /** Kinds that this version does not know pass as well: whoever prints them falls back on `detail`. */
-export function anEvent(value: unknown): IncidentEvent {
-  return eventShape.parse(value) as unknown as IncidentEvent
+export function parseEvent(value: unknown): IncidentEvent {
+  return apiEvent.parse(value) as unknown as IncidentEvent
 }
 
 /** Every item of a paged list, up to a limit. */
 export async function listAll<T>(
-  api: Core,
+  api: ApiClient,
   path: string,
   item: z.ZodType<T>,
   limit = Number.POSITIVE_INFINITY,
@@ -149,23 +149,23 @@ export async function listAll<T>(
 }
 
 /** The rows of an incident after a number, oldest first. */
-export async function eventsAfter(api: Core, incidentId: string, seq = 0): Promise<IncidentEvent[]> {
+export async function listEventsAfter(api: ApiClient, incidentId: string, seq = 0): Promise<IncidentEvent[]> {
   const events: IncidentEvent[] = []
   for (let after = seq; ; ) {
     const page = z
       .looseObject({ items: z.array(z.unknown()), nextCursor: z.union([z.string(), z.number()]).nullish() })
       .parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incidentId)}/events?after=${after}&limit=200`))
-    events.push(...page.items.map(anEvent))
+    events.push(...page.items.map(parseEvent))
     const last = events.at(-1)?.seq ?? after
     if (page.items.length === 0 || !page.nextCursor || last === after) return events
     after = last
   }
 }
 
-export async function readIncident(api: Core, id: string): Promise<AnIncident> {
-  return anIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}`))
+export async function readIncident(api: ApiClient, id: string): Promise<ApiIncident> {
+  return apiIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}`))
 }
 
-export async function readApproval(api: Core, id: string): Promise<AnApproval> {
-  return anApproval.parse(await api.get(`/api/v1/approvals/${encodeURIComponent(id)}`))
+export async function readApproval(api: ApiClient, id: string): Promise<ApiApproval> {
+  return apiApproval.parse(await api.get(`/api/v1/approvals/${encodeURIComponent(id)}`))
 }

@@ -2,58 +2,60 @@ import { reportText } from '../domain/escalation.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { resourceKey } from '../domain/resource.ts'
 import { categoryWords, outcomeWords } from '../domain/status-words.ts'
-import type { AnIncident } from './core.ts'
+import type { ApiIncident } from './core.ts'
 import { inert } from './inert.ts'
-import { paint, width } from './terminal.ts'
-import { moment, span } from './time.ts'
-import { standingOf, word } from './word.ts'
+import { paint, terminalWidth } from './terminal.ts'
+import { formatMoment, formatSpan } from './time.ts'
+import { describeStanding, paintState } from './word.ts'
 import { wrap } from './wrap.ts'
 
 /** What an incident is and where it stands. */
-export function incidentCard(incident: AnIncident, now = Date.now()): string {
+export function formatIncident(incident: ApiIncident, now = Date.now()): string {
   const line = (name: string, text: string | null) =>
-    text === null ? [] : [`  ${paint('dim', name.padEnd(10))} ${wrap(text, width() - 14, '             ')}`]
+    text === null ? [] : [`  ${paint('dim', name.padEnd(10))} ${wrap(text, terminalWidth() - 14, '             ')}`]
   const { createdAt, closedAt, owner } = incident
-  const took = span((closedAt ? Date.parse(closedAt) : now) - Date.parse(createdAt))
+  const took = formatSpan((closedAt ? Date.parse(closedAt) : now) - Date.parse(createdAt))
   const by = { alert: '', default: ' (no severity in the alert)', person: ' (set by a person)' }[
     incident.severitySource
   ]
   return [
-    paint('bold', wrap(inert(incident.title), width() - 2, '  ')),
+    paint('bold', wrap(inert(incident.title), terminalWidth() - 2, '  ')),
     '',
     ...line('incident', inert(incident.id)),
-    ...line('severity', word(incident.severity) + by),
-    ...line('status', standingOf(incident)),
+    ...line('severity', paintState(incident.severity) + by),
+    ...line('status', describeStanding(incident)),
     ...line('queue', incident.queue ? inert(incident.queue.text) : null),
     ...line('kept', incident.keptReason ? `not investigated: ${inert(incident.keptReason)}` : null),
-    ...line('owner', owner ? `${inert(owner.name)}, since ${moment(owner.since)}` : null),
-    ...line('watched', incident.watchUntil ? `its alert has until ${moment(incident.watchUntil)} to end` : null),
+    ...line('owner', owner ? `${inert(owner.name)}, since ${formatMoment(owner.since)}` : null),
+    ...line('watched', incident.watchUntil ? `its alert has until ${formatMoment(incident.watchUntil)} to end` : null),
     ...line('follows', incident.previousId ? inert(incident.previousId) : null),
     ...line('type', incident.type),
     ...line('resource', incident.resource ? inert(resourceKey(incident.resource)) : '(unknown)'),
     ...line('attempt', `${incident.attempt}${incident.role ? `, as ${incident.role}` : ''}`),
     ...line('assigned', incident.assignedTo ? inert(incident.assignedTo) : null),
-    ...line('created', moment(createdAt)),
-    ...line(closedAt ? 'closed' : 'open for', closedAt ? `${moment(closedAt)}, after ${took}` : took),
-    ...line('outcome', endingOf(incident)),
+    ...line('created', formatMoment(createdAt)),
+    ...line(closedAt ? 'closed' : 'open for', closedAt ? `${formatMoment(closedAt)}, after ${took}` : took),
+    ...line('outcome', describeClosure(incident)),
     ...line('resolution', incident.resolution ? inert(incident.resolution) : null),
   ].join('\n')
 }
 
 /** How it ended, in a word, and by whom. */
-function endingOf({ outcome, category, closedBy }: AnIncident): string | null {
+function describeClosure({ outcome, category, closedBy }: ApiIncident): string | null {
   const ending = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
   const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
   return [ending, by].filter(Boolean).join(', ') || null
 }
 
 /** What the person reads who is handed an incident; null where its rows have none. */
-export function escalationCard(events: readonly IncidentEvent[]): string | null {
+export function formatEscalation(events: readonly IncidentEvent[]): string | null {
   const handed = events.findLast(({ kind }) => kind === 'escalated')
   const report = handed?.kind === 'escalated' ? handed.metadata.report : undefined
   if (!report) return null
   const lines = reportText({ ...report, name: inert(report.name) })
     .split('\n')
     .slice(1)
-  return lines.map((line) => `  ${wrap(inert(line), width() - 4, line.startsWith('- ') ? '    ' : '  ')}`).join('\n')
+  return lines
+    .map((line) => `  ${wrap(inert(line), terminalWidth() - 4, line.startsWith('- ') ? '    ' : '  ')}`)
+    .join('\n')
 }

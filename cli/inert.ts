@@ -17,7 +17,7 @@ export function inert(text: string, options: { lines?: boolean } = {}): string {
 /** A whole output, before it is written: our own colours stay, and of a text that was forgotten nothing acts on the terminal. */
 export function inertOutput(text: string): string {
   return text
-    .split(colours)
+    .split(paintSequences)
     .map((part, index) => (index % 2 === 1 ? part : part.replace(unsafeButLayout, (character) => inert(character))))
     .join('')
 }
@@ -35,6 +35,6 @@ const unsafe = new RegExp(hiddenCharacter('\\u0000-\\u001f'), 'gu')
 const unsafeButLayout = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
 /** What `paint` writes: strength and colour of letters, and their ends. None of them hides a letter. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is about such sequences
-const colours = /(\u001b\[(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])m)/
+const paintSequences = /(\u001b\[(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])m)/
 // Without C0, which JSON.stringify escapes itself and of which its own line breaks are left.
 const unsafeInJson = new RegExp(hiddenCharacter(''), 'gu')

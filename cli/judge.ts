@@ -5,21 +5,21 @@ import { type Supposed, type Supposition, suppose, supposition } from '../safety
 import { toolFacts } from '../tools/registry.ts'
 import { CommandFailed } from './exit-code.ts'
 import { inert } from './inert.ts'
-import { data, jsonLine, paint } from './terminal.ts'
+import { paint, print, printJsonLine } from './terminal.ts'
 
 type Options = { json?: boolean; host: string[]; directory?: string; rootRead: string[] }
 
-export function judgeCommand(program: Command): void {
+export function addJudgeCommand(program: Command): void {
   program
     .command('judge')
     .description('what would become of commands and calls: run, ask or refuse; nothing is run')
     .argument('[command...]', 'one command; without it, lines of stdin')
-    .option('--host <name>', 'a host that was looked up, so that a command may name it; repeatable', collect, [])
+    .option('--host <name>', 'a host that was looked up, so that a command may name it; repeatable', collectValues, [])
     .option('--directory <path>', 'where the commands would run, as on a device; otherwise nobody knows')
     .option(
       '--root-read <command>',
       'a command that the manifest of a device lets root look with, words between spaces; repeatable',
-      collect,
+      collectValues,
       [],
     )
     .option('--json', 'one JSON line for each line read, in the same order')
@@ -34,7 +34,8 @@ Example:
     )
     .action(async (words: string[], options: Options) => {
       await loadSql()
-      if (words.length > 0) return print(suppose(aCommand(words.join(' '), options), toolFacts, Date.now()), options)
+      if (words.length > 0)
+        return printRuling(suppose(toSupposition(words.join(' '), options), toolFacts, Date.now()), options)
       let line = 0
       // A file stream would fail with EAGAIN where a pipe or terminal has nothing to read just now.
       for await (const text of createInterface({
@@ -42,18 +43,18 @@ Example:
         crlfDelay: Number.POSITIVE_INFINITY,
       })) {
         line += 1
-        if (text.trim() !== '') print(suppose(read(text, line, options), toolFacts, Date.now()), options)
+        if (text.trim() !== '') printRuling(suppose(parseLine(text, line, options), toolFacts, Date.now()), options)
       }
     })
 }
 
-function collect(value: string, before: string[]): string[] {
+function collectValues(value: string, before: string[]): string[] {
   return [...before, value]
 }
 
 /** A line that begins as JSON must be one of the known shapes: guessing would judge something else than was meant. */
-function read(text: string, line: number, options: Options): Supposition {
-  if (!text.startsWith('{"')) return aCommand(text, options)
+function parseLine(text: string, line: number, options: Options): Supposition {
+  if (!text.startsWith('{"')) return toSupposition(text, options)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -64,31 +65,31 @@ function read(text: string, line: number, options: Options): Supposition {
   if (!parsed.success) {
     throw new CommandFailed('usage', `Line ${line} is neither {"command"} nor {"tool", "args", "state"?}.`)
   }
-  return 'command' in parsed.data ? { ...aCommand(parsed.data.command, options), ...parsed.data } : parsed.data
+  return 'command' in parsed.data ? { ...toSupposition(parsed.data.command, options), ...parsed.data } : parsed.data
 }
 
-function aCommand(command: string, { host, directory, rootRead }: Options): Supposition {
+function toSupposition(command: string, { host, directory, rootRead }: Options): Supposition {
   if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory is a path from the root.')
   const rootReads = rootRead.map((text) => text.split(/ +/).filter(Boolean))
   return { command, hosts: host, ...(directory && { directory }), ...(rootReads.length > 0 && { rootReads }) }
 }
 
-const colours = { run: 'green', ask: 'yellow', refuse: 'red' } as const
+const verdictColours = { run: 'green', ask: 'yellow', refuse: 'red' } as const
 
-function print(supposed: Supposed, { json }: Options): void {
+function printRuling(supposed: Supposed, { json }: Options): void {
   if (json) {
-    jsonLine(supposed)
+    printJsonLine(supposed)
     return
   }
   const what = 'command' in supposed ? supposed.command : `${supposed.tool} ${JSON.stringify(supposed.arguments)}`
-  data(`${paint(colours[supposed.verdict], supposed.verdict.padEnd(6))} ${inert(what)}`)
-  data(`       ${supposed.code}: ${inert(supposed.reason)}`)
-  if ('rewrite' in supposed && supposed.rewrite) data(`       instead: ${inert(supposed.rewrite)}`)
+  print(`${paint(verdictColours[supposed.verdict], supposed.verdict.padEnd(6))} ${inert(what)}`)
+  print(`       ${supposed.code}: ${inert(supposed.reason)}`)
+  if ('rewrite' in supposed && supposed.rewrite) print(`       instead: ${inert(supposed.rewrite)}`)
   if ('conditions' in supposed && supposed.verdict === 'run' && supposed.conditions.length > 0) {
     const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
-    data(`       unless ${programs.join(' or ')} obeys more there: the device looks first`)
+    print(`       unless ${programs.join(' or ')} obeys more there: the device looks first`)
   }
   if ('rootRead' in supposed && supposed.rootRead)
-    data('       as root, outside of the sandbox: the device looks first whether root alone decides what that is')
-  if ('hint' in supposed && supposed.hint) data(`       hint: ${inert(supposed.hint)}`)
+    print('       as root, outside of the sandbox: the device looks first whether root alone decides what that is')
+  if ('hint' in supposed && supposed.hint) print(`       hint: ${inert(supposed.hint)}`)
 }

@@ -7,5 +7,8 @@ enableCompileCache(fileURLToPath(new URL('../.cache/compile', import.meta.url)))
 // Before anything is loaded, so that no Ctrl-C comes too early. Start stops its parts first and has its own way to do so.
 if (process.argv[2] !== 'start') process.once('SIGINT', () => process.exit(exitCodes.interrupted.code))
 
-const [{ program }, { runCommand }] = await Promise.all([import('./program.ts'), import('./run-command.ts')])
+const [{ buildProgram: program }, { runCommand }] = await Promise.all([
+  import('./program.ts'),
+  import('./run-command.ts'),
+])
 await runCommand(await program(process.argv[2]), process.argv)

@@ -3,7 +3,7 @@ import { inert } from './inert.ts'
 import { paint } from './terminal.ts'
 
 /** What the oracle says: the sum, and each check that does not hold; with `all` each check. */
-export function oracleVerdict({ healthy, checks }: Verdict, options: { all?: boolean } = {}): string {
+export function formatVerdict({ healthy, checks }: Verdict, options: { all?: boolean } = {}): string {
   const wrong = checks.filter(({ ok }) => !ok)
   const sum = healthy
     ? paint('green', `✔ The oracle looked at the processes themselves: all ${checks.length} checks hold.`)

@@ -10,7 +10,7 @@ export const problem = z.looseObject({
 })
 export type Problem = z.infer<typeof problem>
 
-const outcomes: Record<number, Outcome> = {
+const outcomeByStatus: Record<number, Outcome> = {
   401: 'auth',
   403: 'auth',
   404: 'notFound',
@@ -32,6 +32,6 @@ export class ApiProblem extends Error {
   get outcome(): Outcome {
     // The environment holds the setting: nobody was faster, and nobody can be.
     if (this.problem.code === 'LOCKED') return 'error'
-    return outcomes[this.problem.status] ?? 'error'
+    return outcomeByStatus[this.problem.status] ?? 'error'
   }
 }

@@ -2,25 +2,25 @@ import type { Connection } from '@temporalio/client'
 import { connectionOptions, type TemporalSettings } from '../clients/temporal/settings.ts'
 
 /** Who does not answer by then is not well. */
-const patienceMs = 3_000
+const probeTimeoutMs = 3_000
 
-type Reached = { ok: boolean; detail: string }
+type ProbeResult = { ok: boolean; detail: string }
 
 /** Does somebody answer this with a success? */
-export async function answersHttp(url: URL, headers: Record<string, string> = {}): Promise<Reached> {
+export async function probeHttp(url: URL, headers: Record<string, string> = {}): Promise<ProbeResult> {
   try {
-    const response = await fetch(url, { headers, signal: AbortSignal.timeout(patienceMs) })
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(probeTimeoutMs) })
     const text = (await response.text()).slice(0, 2_000)
     return { ok: response.ok, detail: response.ok ? text : `it answered ${response.status}: ${text.slice(0, 300)}` }
   } catch (error) {
-    return { ok: false, detail: reasonOf(error) }
+    return { ok: false, detail: describeError(error) }
   }
 }
 
 /** Does PostgreSQL let us in, which is it, and which of these migrations does it lack? */
-export async function postgresAnswers(url: string, migrations: string[]): Promise<Reached & { lacks: string[] }> {
+export async function probePostgres(url: string, migrations: string[]): Promise<ProbeResult & { lacks: string[] }> {
   const { default: pg } = await import('pg')
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: patienceMs })
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: probeTimeoutMs })
   // A connection that breaks after the answer is no news.
   client.on('error', () => undefined)
   try {
@@ -36,33 +36,33 @@ export async function postgresAnswers(url: string, migrations: string[]): Promis
       lacks: migrations.filter((name) => !names.has(name)),
     }
   } catch (error) {
-    return { ok: false, detail: reasonOf(error), lacks: [] }
+    return { ok: false, detail: describeError(error), lacks: [] }
   } finally {
     await client.end().catch(() => undefined)
   }
 }
 
 /** Workers that asked for work on a task queue within the last minute and a half: a long poll takes one. */
-export async function workersOf(settings: TemporalSettings, taskQueue: string): Promise<Reached> {
+export async function probeWorkers(settings: TemporalSettings, taskQueue: string): Promise<ProbeResult> {
   let connection: Connection | undefined
   try {
     const temporal = await import('@temporalio/client')
-    connection = await temporal.Connection.connect({ ...connectionOptions(settings), connectTimeout: patienceMs })
+    connection = await temporal.Connection.connect({ ...connectionOptions(settings), connectTimeout: probeTimeoutMs })
     const { namespace } = settings
-    const { pollers } = await connection.withDeadline(Date.now() + patienceMs, () =>
+    const { pollers } = await connection.withDeadline(Date.now() + probeTimeoutMs, () =>
       connection!.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue }, taskQueueType: 1 }),
     )
     const since = Date.now() / 1000 - 90
     const alive = (pollers ?? []).filter(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) >= since)
     return { ok: alive.length > 0, detail: `${alive.length} poll the task queue ${taskQueue}` }
   } catch (error) {
-    return { ok: false, detail: reasonOf(error) }
+    return { ok: false, detail: describeError(error) }
   } finally {
     await connection?.close().catch(() => undefined)
   }
 }
 
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   if (!(cause instanceof Error)) return String(cause)
   return cause.name === 'TimeoutError'

@@ -3,7 +3,7 @@ import { ZodError } from 'zod'
 import { CommandFailed, exitCodes, type Outcome } from './exit-code.ts'
 import { inert, inertJsonText } from './inert.ts'
 import { ApiProblem } from './problem.ts'
-import { note, paint } from './terminal.ts'
+import { paint, printNote } from './terminal.ts'
 
 /** Runs what the arguments ask for and sets the exit code; every error ends here, told once and on stderr. */
 export async function runCommand(program: Command, argv: string[]): Promise<void> {
@@ -15,37 +15,37 @@ export async function runCommand(program: Command, argv: string[]): Promise<void
   try {
     await program.parseAsync(argv)
   } catch (error) {
-    const outcome = outcomeOf(error)
+    const outcome = toOutcome(error)
     process.exitCode = exitCodes[outcome].code
-    if (argv.includes('--json')) tellProgram(error, outcome)
-    else tellPerson(error)
+    if (argv.includes('--json')) printForProgram(error, outcome)
+    else printForPerson(error)
   }
 }
 
-function outcomeOf(error: unknown): Outcome {
+function toOutcome(error: unknown): Outcome {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 'ok' : 'usage'
   if (error instanceof CommandFailed || error instanceof ApiProblem) return error.outcome
   return 'error'
 }
 
-function tellPerson(error: unknown): void {
+function printForPerson(error: unknown): void {
   // Commander has already said what is wrong with the line.
   if (error instanceof CommanderError) return
-  const message = messageOf(error)
-  if (message !== '') note(`${paint('red', '✖')} ${inert(message, { lines: true })}`)
-  if (error instanceof ApiProblem && error.remedy) note(`  ${error.remedy}`)
+  const message = toMessage(error)
+  if (message !== '') printNote(`${paint('red', '✖')} ${inert(message, { lines: true })}`)
+  if (error instanceof ApiProblem && error.remedy) printNote(`  ${error.remedy}`)
 }
 
-function tellProgram(error: unknown, outcome: Outcome): void {
+function printForProgram(error: unknown, outcome: Outcome): void {
   if (error instanceof CommanderError) return
   const problem =
     error instanceof ApiProblem
       ? { ...error.problem, ...(error.remedy && { remedy: error.remedy }) }
-      : { title: messageOf(error), status: 0, detail: '', code: outcome }
-  if (problem.title !== '') note(inertJsonText(problem))
+      : { title: toMessage(error), status: 0, detail: '', code: outcome }
+  if (problem.title !== '') printNote(inertJsonText(problem))
 }
 
-function messageOf(error: unknown): string {
+function toMessage(error: unknown): string {
   if (error instanceof ZodError) {
     const first = error.issues[0]
     return `The API answered something this version does not understand: ${first?.path.join('.')} ${first?.message}`

@@ -2,14 +2,17 @@ import { InvalidArgumentError } from 'commander'
 import { CommandFailed } from './exit-code.ts'
 
 /** Parses a flag that takes seconds. */
-export function seconds(text: string): number {
+export function parseSeconds(text: string): number {
   const value = Number(text)
   if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('It takes a number of seconds.')
   return value
 }
 
 /** Runs something that heeds a signal; when the time is up, the command ends with its own exit code. */
-export async function within<T>(limit: number | undefined, work: (signal?: AbortSignal) => Promise<T>): Promise<T> {
+export async function withTimeout<T>(
+  limit: number | undefined,
+  work: (signal?: AbortSignal) => Promise<T>,
+): Promise<T> {
   if (limit === undefined) return work()
   const signal = AbortSignal.timeout(limit * 1000)
   const failed = () => new CommandFailed('timeout', `Not finished after ${limit} s; it goes on without us.`)

@@ -4,11 +4,11 @@ import { readConfig, temporalSettings } from '../config.ts'
 import { type SetupRow, setUpTemporal } from '../start/setup.ts'
 import { CommandFailed } from './exit-code.ts'
 import { inert } from './inert.ts'
-import { data, json, note } from './terminal.ts'
+import { print, printJson, printNote } from './terminal.ts'
 
 type SetupFlags = { dryRun?: boolean; json?: boolean }
 
-export function setupCommand(program: Command): void {
+export function addSetupCommand(program: Command): void {
   program
     .command('setup')
     .description('make in Temporal what Nightshift needs there: search attributes and the queue’s Schedule')
@@ -21,11 +21,11 @@ export function setupCommand(program: Command): void {
     )
     .action(async ({ dryRun = false, json: isJson }: SetupFlags) => {
       const rows = await setUp(dryRun)
-      if (isJson) json({ dryRun, rows })
-      else for (const { what, state, detail } of rows) data(`${what.padEnd(18)} ${state.padEnd(18)} ${inert(detail)}`)
+      if (isJson) printJson({ dryRun, rows })
+      else for (const { what, state, detail } of rows) print(`${what.padEnd(18)} ${state.padEnd(18)} ${inert(detail)}`)
       const isFailed = rows.some(({ state }) => state === 'failed')
       if (isFailed) throw new CommandFailed('error', 'Temporal is not ready for Nightshift: see above.')
-      if (!isJson && rows.every(({ state }) => state === 'there')) note('Nothing to do.')
+      if (!isJson && rows.every(({ state }) => state === 'there')) printNote('Nothing to do.')
     })
 }
 

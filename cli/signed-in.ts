@@ -4,60 +4,60 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { CommandFailed } from './exit-code.ts'
 
-const shape = z.object({
+const savedTokens = z.object({
   /** The address that was signed in to last: where commands go when nothing else says where. */
   last: z.string().nullable(),
   tokens: z.record(z.string(), z.string()),
 })
-type SignedIn = z.infer<typeof shape>
+type SavedTokens = z.infer<typeof savedTokens>
 
 /** Where `login` keeps tokens: one file per user, which nobody else may read. */
-export function signedInFile(): string {
+export function savedTokensFile(): string {
   const configured = process.env.XDG_CONFIG_HOME
   return join(configured?.startsWith('/') ? configured : join(homedir(), '.config'), 'nightshift', 'tokens.json')
 }
 
 /** The token for exactly this address (scheme, host and port), or undefined. */
-export function signedInToken(url: string): string | undefined {
-  const origin = originOf(url)
-  const { tokens } = read()
+export function findSavedToken(url: string): string | undefined {
+  const origin = toOrigin(url)
+  const { tokens } = readSavedTokens()
   return origin !== null && Object.hasOwn(tokens, origin) ? tokens[origin] : undefined
 }
 
-export function lastSignedIn(): string | undefined {
-  return read().last ?? undefined
+export function lastLoginUrl(): string | undefined {
+  return readSavedTokens().last ?? undefined
 }
 
-export function keepToken(url: string, token: string): void {
-  const { tokens } = read()
-  const origin = requireOrigin(url)
-  write({ last: origin, tokens: { ...tokens, [origin]: token } })
+export function saveToken(url: string, token: string): void {
+  const { tokens } = readSavedTokens()
+  const origin = parseOrigin(url)
+  writeSavedTokens({ last: origin, tokens: { ...tokens, [origin]: token } })
 }
 
 /** Forgets an address; false when it was not known. */
-export function dropToken(url: string): boolean {
-  const { last, tokens } = read()
-  const { [requireOrigin(url)]: dropped, ...others } = tokens
+export function removeToken(url: string): boolean {
+  const { last, tokens } = readSavedTokens()
+  const { [parseOrigin(url)]: dropped, ...others } = tokens
   if (dropped === undefined) return false
-  write({ last: last === requireOrigin(url) ? null : last, tokens: others })
+  writeSavedTokens({ last: last === parseOrigin(url) ? null : last, tokens: others })
   return true
 }
 
 /** The address as it is kept. Throws where there is none to keep. */
-export function requireOrigin(url: string): string {
-  const origin = originOf(url)
+export function parseOrigin(url: string): string {
+  const origin = toOrigin(url)
   if (origin === null) throw new CommandFailed('usage', `${url} is not an http or https address.`)
   return origin
 }
 
-function originOf(url: string): string | null {
+function toOrigin(url: string): string | null {
   if (!URL.canParse(url)) return null
   const { protocol, origin } = new URL(url)
   return protocol === 'http:' || protocol === 'https:' ? origin : null
 }
 
-function read(): SignedIn {
-  const file = signedInFile()
+function readSavedTokens(): SavedTokens {
+  const file = savedTokensFile()
   let text: string
   try {
     // Somebody else may have read it by now: it is told rather than used on.
@@ -73,7 +73,7 @@ function read(): SignedIn {
     throw error
   }
   try {
-    return shape.parse(JSON.parse(text))
+    return savedTokens.parse(JSON.parse(text))
   } catch {
     throw new CommandFailed(
       'error',
@@ -82,8 +82,8 @@ function read(): SignedIn {
   }
 }
 
-function write(signedIn: SignedIn): void {
-  const file = signedInFile()
+function writeSavedTokens(signedIn: SavedTokens): void {
+  const file = savedTokensFile()
   if (Object.keys(signedIn.tokens).length === 0) {
     rmSync(file, { force: true })
     return

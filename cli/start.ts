@@ -1,12 +1,12 @@
 import { join, relative } from 'node:path'
 import type { Command } from 'commander'
 import type { Running } from '../start/everything.ts'
-import { demo } from './demo/demo.ts'
-import { modelName } from './sentence.ts'
-import { data, note, paint } from './terminal.ts'
-import { command, rootDir, stateDir } from './where.ts'
+import { playDemo } from './demo/demo.ts'
+import { formatModelName } from './sentence.ts'
+import { paint, print, printNote } from './terminal.ts'
+import { commandLine, rootDir, stateDir } from './where.ts'
 
-export function startCommand(program: Command): void {
+export function addStartCommand(program: Command): void {
   program
     .command('start')
     .description('start everything here, then show it at work on two real faults in the lab')
@@ -27,9 +27,9 @@ export function startCommand(program: Command): void {
         { rootDir, env, stateDir: stateDir(), lab: options.lab },
         terminalReport(process.stdout),
         async (running, signal) => {
-          data(places(running))
-          if (asked !== false) await show(running, env, asked === true, signal)
-          if (!signal.aborted) data(`\n${paint('bold', 'Nightshift keeps running; Ctrl-C stops everything.')}`)
+          print(formatPlaces(running))
+          if (asked !== false) await runDemo(running, env, asked === true, signal)
+          if (!signal.aborted) print(`\n${paint('bold', 'Nightshift keeps running; Ctrl-C stops everything.')}`)
         },
       )
     })
@@ -37,11 +37,11 @@ export function startCommand(program: Command): void {
 
 type Line = [name: string, text: string]
 
-const pageLines = (page: string | null): Line[] =>
+const formatPage = (page: string | null): Line[] =>
   page === null ? [] : [['Page', `${page}${page.includes('#code=') ? '  (signs in once, within 10 minutes)' : ''}`]]
 
 /** The rule table plays the lab's own faults, and would be of no use to anybody's own incidents. */
-function modelLines({ model, labUrl }: Running['run']): Line[] {
+function formatModel({ model, labUrl }: Running['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start${labUrl ? '' : ' -- --no-lab'}`
   if (labUrl === null) {
@@ -51,37 +51,39 @@ function modelLines({ model, labUrl }: Running['run']): Line[] {
     ]
   }
   return [
-    ['Model', modelName('runbook-rules')],
+    ['Model', formatModelName('runbook-rules')],
     ['', 'It knows the faults of this lab and nothing else. Your own model:'],
     ['', own],
   ]
 }
 
 /** A show that fails must not take the system down with it. */
-async function show({ run }: Running, env: NodeJS.ProcessEnv, again: boolean, signal: AbortSignal): Promise<void> {
+async function runDemo({ run }: Running, env: NodeJS.ProcessEnv, again: boolean, signal: AbortSignal): Promise<void> {
   if (env.AGENT_ENABLED && !['true', '1'].includes(env.AGENT_ENABLED)) {
-    data('\n  The agent is off (AGENT_ENABLED), so nothing is broken for show: nobody would investigate.')
+    print('\n  The agent is off (AGENT_ENABLED), so nothing is broken for show: nobody would investigate.')
     return
   }
   try {
-    await demo(run, { again, signal })
+    await playDemo(run, { again, signal })
   } catch (error) {
     if (signal.aborted) return
-    note(`\nThe demo ended early: ${error instanceof Error ? error.message : String(error)}`)
-    note(`Everything still runs. "${command('doctor')}" tells what is reachable; "start --demo" plays it again.`)
+    printNote(`\nThe demo ended early: ${error instanceof Error ? error.message : String(error)}`)
+    printNote(
+      `Everything still runs. "${commandLine('doctor')}" tells what is reachable; "start --demo" plays it again.`,
+    )
   }
 }
 
-function places({ run, page }: Running): string {
+function formatPlaces({ run, page }: Running): string {
   const state = relative(process.cwd(), stateDir()) || '.'
   const lines: Line[] = [
-    ...pageLines(page),
+    ...formatPage(page),
     ['API', `${run.url}/docs`],
     ['Temporal', run.temporalUiUrl ?? run.temporalAddress],
-    ...modelLines(run),
+    ...formatModel(run),
     ['Tokens', join(state, 'run.json')],
     ['Logs', join(state, 'logs')],
-    ['Commands', command('help')],
+    ['Commands', commandLine('help')],
   ]
   return [
     `\n${paint('bold', 'Nightshift is ready.')}`,

@@ -1,9 +1,9 @@
 import type { DryRunPlan } from '../domain/dry-run-plan.ts'
 import { inert } from './inert.ts'
-import { table } from './table.ts'
+import { formatTable } from './table.ts'
 
 /** Which VM goes where, by wave, and which steps have to be over before. Plans of older releases have no waves. */
-export function stepTable(steps: DryRunPlan['steps']): string {
+export function formatSteps(steps: DryRunPlan['steps']): string {
   const hasWaves = steps.some(({ wave }) => wave !== null)
   const rows = [...steps]
     .sort((a, b) => (a.wave ?? 0) - (b.wave ?? 0) || a.step - b.step)
@@ -12,5 +12,5 @@ export function stepTable(steps: DryRunPlan['steps']): string {
       return [String(step), ...before, action, vm, from ?? '(nowhere)', `→ ${to}`, ...after].map((cell) => inert(cell))
     })
   const head = hasWaves ? ['STEP', 'WAVE', 'DO', 'VM', 'FROM', '→ TO', 'AFTER'] : ['STEP', 'DO', 'VM', 'FROM', '→ TO']
-  return table(head, rows, hasWaves ? 6 : 3)
+  return formatTable(head, rows, hasWaves ? 6 : 3)
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { IncidentEvent } from '../domain/event.ts'
 import { closedStatuses } from '../domain/incident.ts'
-import { type AnIncident, anEvent, type Core, eventsAfter, readIncident } from './core.ts'
+import { type ApiClient, type ApiIncident, listEventsAfter, parseEvent, readIncident } from './core.ts'
 import { ApiProblem } from './problem.ts'
 
 /** Between a lost stream and the next try. */
@@ -21,7 +21,7 @@ type StreamOptions = {
  * The live rows, for ever, over lost connections: each is resumed by its last id, and the numbers of an incident, which are
  * dense, show whether something is still missing; that is then fetched. No row comes twice. A refusal (4xx) is thrown.
  */
-export async function* liveEvents(api: Core, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
+export async function* streamEvents(api: ApiClient, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
   const { incidentId, afterSeq } = options
   const seen = new Map(incidentId && afterSeq ? [[incidentId, afterSeq] as const] : [])
   let lastId: string | undefined
@@ -38,20 +38,20 @@ export async function* liveEvents(api: Core, options: StreamOptions = {}): Async
       // What happened while nobody listened, and everything before the first connection.
       options.onOpen?.()
       if (options.incidentId) {
-        yield* fresh(await eventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
+        yield* takeNew(await listEventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
       }
       if (!response.body) throw new Error('it has no body')
       for await (const message of response.body
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream())) {
         if (message.id) lastId = message.id
-        const event = eventIn(message.data)
+        const event = parseMessage(message.data)
         if (!event) continue
         const before = seen.get(event.incidentId)
         if (before !== undefined && event.seq > before + 1) {
-          yield* fresh(await eventsAfter(api, event.incidentId, before), seen)
+          yield* takeNew(await listEventsAfter(api, event.incidentId, before), seen)
         }
-        yield* fresh([event], seen)
+        yield* takeNew([event], seen)
       }
       options.onLost?.('the stream ended')
     } catch (error) {
@@ -67,43 +67,43 @@ export async function* liveEvents(api: Core, options: StreamOptions = {}): Async
 
 type FollowOptions = Omit<StreamOptions, 'incidentId'> & {
   /** Which end is the last one: an incident that was closed may be opened again. Any, unless told otherwise. */
-  isOver?: (incident: AnIncident) => boolean
+  isOver?: (incident: ApiIncident) => boolean
 }
 
 /** Every row of one incident after a number, those before and those to come, until it is closed. */
 export async function* followIncident(
-  api: Core,
+  api: ApiClient,
   incidentId: string,
   options: FollowOptions = {},
 ): AsyncGenerator<IncidentEvent> {
   const { isOver = () => true, ...rest } = options
-  const isClosed = (incident: AnIncident) => closedStatuses.includes(incident.status) && isOver(incident)
+  const isClosed = (incident: ApiIncident) => closedStatuses.includes(incident.status) && isOver(incident)
   const before = await readIncident(api, incidentId)
   // A closed incident may have no further row to wake up to.
   const last = isClosed(before) ? before.events : null
   if (last !== null && last <= (options.afterSeq ?? 0)) return
-  for await (const event of liveEvents(api, { ...rest, incidentId })) {
+  for await (const event of streamEvents(api, { ...rest, incidentId })) {
     yield event
     if (last !== null && event.seq >= last) return
-    if (last !== null || !closing.has(event.kind)) continue
+    if (last !== null || !closingKinds.has(event.kind)) continue
     const now = await readIncident(api, incidentId)
     // An earlier attempt may have ended the same way.
     if (isClosed(now) && now.attempt === event.attempt) return
   }
 }
 
-const closing = new Set<string>(['resolved', 'escalated', 'cancelled'])
+const closingKinds = new Set<string>(['resolved', 'escalated', 'cancelled'])
 
 /** Null for a message that is no row, such as a sign of life. */
-function eventIn(text: string): IncidentEvent | null {
+function parseMessage(text: string): IncidentEvent | null {
   try {
-    return anEvent(JSON.parse(text))
+    return parseEvent(JSON.parse(text))
   } catch {
     return null
   }
 }
 
-function* fresh(events: IncidentEvent[], seen: Map<string, number>): Generator<IncidentEvent> {
+function* takeNew(events: IncidentEvent[], seen: Map<string, number>): Generator<IncidentEvent> {
   for (const event of events) {
     if (event.seq <= (seen.get(event.incidentId) ?? 0)) continue
     seen.set(event.incidentId, event.seq)

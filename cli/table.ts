@@ -1,32 +1,33 @@
 import { stripVTControlCharacters } from 'node:util'
 import Table from 'cli-table3'
-import { paint, width } from './terminal.ts'
+import { paint, terminalWidth } from './terminal.ts'
 
 /** A last column narrower than this is better read on a line of its own. */
-const readable = 40
+const minReadableWidth = 40
 
 /**
  * Rows in columns that fit the terminal. The column named by `flexible` gives way and is cut with an ellipsis; where it is the
  * last one and too little is left for it, its text goes below each row. All others are as wide as their widest cell. Cells are
  * already inert. What is no terminal gets every cell whole and a line for each row: a program reads it, or a person by other means.
  */
-export function table(head: string[], rows: string[][], flexible: number): string {
-  const wide = head.map((title, index) => Math.max(title.length, ...rows.map((row) => lengthOf(row[index]))))
-  if (!process.stdout.isTTY) return drawn([head, ...rows], wide).join('\n')
+export function formatTable(head: string[], rows: string[][], flexible: number): string {
+  const wide = head.map((title, index) => Math.max(title.length, ...rows.map((row) => getVisibleLength(row[index]))))
+  if (!process.stdout.isTTY) return drawRows([head, ...rows], wide).join('\n')
   const others = wide.reduce((sum, each, index) => sum + (index === flexible ? 0 : each + 2), 0)
-  const room = width() - others
+  const room = terminalWidth() - others
   const needed = wide[flexible] ?? 0
-  if (flexible === head.length - 1 && needed > room && room < readable) {
-    const [top, ...lines] = drawn([head.slice(0, -1), ...rows.map((row) => row.slice(0, -1))], wide.slice(0, -1))
-    return [top, ...lines.flatMap((line, index) => [line, `  ${cut(rows[index]?.at(-1) ?? '', width() - 2)}`])].join(
-      '\n',
-    )
+  if (flexible === head.length - 1 && needed > room && room < minReadableWidth) {
+    const [top, ...lines] = drawRows([head.slice(0, -1), ...rows.map((row) => row.slice(0, -1))], wide.slice(0, -1))
+    return [
+      top,
+      ...lines.flatMap((line, index) => [line, `  ${truncate(rows[index]?.at(-1) ?? '', terminalWidth() - 2)}`]),
+    ].join('\n')
   }
   wide[flexible] = Math.max(10, Math.min(needed, room))
-  return drawn([head, ...rows], wide).join('\n')
+  return drawRows([head, ...rows], wide).join('\n')
 }
 
-function drawn([head = [], ...rows]: string[][], wide: number[]): string[] {
+function drawRows([head = [], ...rows]: string[][], wide: number[]): string[] {
   const made = new Table({
     chars: Object.fromEntries(borders.map((name) => [name, ''])),
     style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [] },
@@ -43,11 +44,11 @@ function drawn([head = [], ...rows]: string[][], wide: number[]): string[] {
     .map((line) => line.trimEnd())
 }
 
-function lengthOf(cell: string | undefined): number {
+function getVisibleLength(cell: string | undefined): number {
   return stripVTControlCharacters(cell ?? '').length
 }
 
-function cut(text: string, length: number): string {
+function truncate(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1).trimEnd()}…`
 }
 

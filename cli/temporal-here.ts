@@ -4,13 +4,13 @@ import { isTemporalGiven } from '../start/environment.ts'
 import type { Run } from '../start/run-file.ts'
 
 /** Where Temporal listens if nobody says anything else. */
-export const defaultPlace = { address: '127.0.0.1:7233', namespace: 'default' }
+export const defaultTemporal = { address: '127.0.0.1:7233', namespace: 'default' }
 
 /**
  * The Temporal of the start that runs here, else the one that the environment names; null where neither does. Throws ConfigError
  * where the environment contradicts itself.
  */
-export function temporalHere(run: Run | null): TemporalSettings | null {
+export function readTemporalSettings(run: Run | null): TemporalSettings | null {
   const given = isTemporalGiven(process.env) ? temporalSettingsIn() : null
   // An embedded server speaks no TLS; the user's own was started with these settings.
   if (run && given?.address !== run.temporalAddress) {

@@ -9,26 +9,26 @@ export function paint(style: Style, text: string): string {
 }
 
 /** What the command was asked for. */
-export function data(text: string): void {
+export function print(text: string): void {
   process.stdout.write(`${inertOutput(text)}\n`)
 }
 
 /** One JSON document, for programs. */
-export function json(value: unknown): void {
-  data(inertJsonText(value, 2))
+export function printJson(value: unknown): void {
+  print(inertJsonText(value, 2))
 }
 
 /** One JSON document of many, each on its line. */
-export function jsonLine(value: unknown): void {
-  data(inertJsonText(value))
+export function printJsonLine(value: unknown): void {
+  print(inertJsonText(value))
 }
 
 /** What a person should know beside the data. */
-export function note(text: string): void {
+export function printNote(text: string): void {
   process.stderr.write(`${inertOutput(text)}\n`)
 }
 
 /** Columns to fill. Wider than 100 is harder to read; what is no terminal gets 80. */
-export function width(): number {
+export function terminalWidth(): number {
   return Math.min(Math.max(process.stdout.isTTY ? process.stdout.columns || 80 : 80, 40), 100)
 }

@@ -1,7 +1,7 @@
 import { type TimeZone, tellMoment } from '../domain/told-time.ts'
 
 /** How much later, as `+0:07.2` or `+1:02:03`. */
-export function elapsed(fromIso: string, toIso: string): string {
+export function formatElapsed(fromIso: string, toIso: string): string {
   const tenths = Math.max(0, Math.round((Date.parse(toIso) - Date.parse(fromIso)) / 100))
   const seconds = Math.floor(tenths / 10)
   const two = (value: number) => String(value).padStart(2, '0')
@@ -11,7 +11,7 @@ export function elapsed(fromIso: string, toIso: string): string {
 }
 
 /** A span in words short enough for a column: `42 s`, `7 min`, `3 h`, `5 d`. */
-export function span(milliseconds: number): string {
+export function formatSpan(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000))
   if (seconds < 120) return `${seconds} s`
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`
@@ -22,11 +22,11 @@ export function span(milliseconds: number): string {
 let zone: TimeZone = 'local'
 
 /** `--utc`: from here on every time is told in UTC. */
-export function tellInUtc(): void {
+export function useUtc(): void {
   zone = 'utc'
 }
 
 /** A moment as a person reads it: local with its offset, to the second. */
-export function moment(iso: string): string {
+export function formatMoment(iso: string): string {
   return tellMoment(iso, zone)
 }

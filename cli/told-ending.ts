@@ -1,17 +1,21 @@
-import type { AnIncident } from './core.ts'
-import { word } from './word.ts'
+import type { ApiIncident } from './core.ts'
+import { paintState } from './word.ts'
 
 /** The outcome of a resolution, or the category of an escalation; `none` where there is neither. */
-export function endingWord({ status, outcome, category }: Pick<AnIncident, 'status' | 'outcome' | 'category'>): string {
+export function getEndingCode({
+  status,
+  outcome,
+  category,
+}: Pick<ApiIncident, 'status' | 'outcome' | 'category'>): string {
   return (status === 'resolved' ? outcome : status === 'escalated' ? category : null) ?? 'none'
 }
 
 /** How an incident stands, in words: its status, and what it was closed as. */
-export function toldEnding(incident: AnIncident): string {
-  const ending = endingWord(incident)
-  return ending === 'none' ? word(incident.status) : `${word(incident.status)}: ${spaced(ending)}`
+export function describeEnding(incident: ApiIncident): string {
+  const ending = getEndingCode(incident)
+  return ending === 'none' ? paintState(incident.status) : `${paintState(incident.status)}: ${withSpaces(ending)}`
 }
 
-export function spaced(name: string): string {
+export function withSpaces(name: string): string {
   return name.replaceAll('_', ' ')
 }

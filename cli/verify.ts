@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { type Asking, asking, connected } from './connection.ts'
-import type { Core } from './core.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { ApiClient } from './core.ts'
 import { CommandFailed } from './exit-code.ts'
 import { inert } from './inert.ts'
-import { data, json, note, paint } from './terminal.ts'
+import { paint, print, printJson, printNote } from './terminal.ts'
 
 const difference = z.looseObject({ subject: z.string(), what: z.string() })
 const page = z.looseObject({
@@ -20,7 +20,7 @@ const chain = z.looseObject({
   problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
 })
 
-type Options = Asking & { all?: boolean; head?: string }
+type Options = ConnectionOptions & { all?: boolean; head?: string }
 type Verified = {
   incidents: number
   events: number
@@ -33,8 +33,8 @@ const progressEveryMs = 2_000
 /** Few incidents a request, so that the answer comes in time even where each has a long log. */
 const pageSize = 20
 
-export function verifyCommand(root: Command): void {
-  asking(
+export function addVerifyCommand(root: Command): void {
+  withConnectionOptions(
     root
       .command('verify')
       .description('hold what is stored against the log, and the log and the audit against their hash chains')
@@ -47,16 +47,16 @@ export function verifyCommand(root: Command): void {
     )
     .action(async ({ all, head, ...options }: Options) => {
       if (!all) throw new CommandFailed('usage', 'Say --all, or verify one incident: nightshift incidents verify ID')
-      const { api } = connected(options)
+      const { api } = connect(options)
       const verified = { ...(await verifyIncidents(api)), audit: await verifyAudit(api, head) }
       const ok = verified.differences.length === 0 && verified.audit.ok
-      if (options.json) json({ ok, ...verified })
-      else data(textOf(verified, head))
+      if (options.json) printJson({ ok, ...verified })
+      else print(formatReport(verified, head))
       if (!ok) throw new CommandFailed('error', '')
     })
 }
 
-async function verifyIncidents(api: Core): Promise<Omit<Verified, 'audit'>> {
+async function verifyIncidents(api: ApiClient): Promise<Omit<Verified, 'audit'>> {
   const verified: Omit<Verified, 'audit'> = { incidents: 0, events: 0, differences: [] }
   let toldAt = Date.now()
   let cursor: string | null = null
@@ -68,7 +68,7 @@ async function verifyIncidents(api: Core): Promise<Omit<Verified, 'audit'>> {
     verified.differences.push(...answer.differences)
     cursor = answer.nextCursor
     if (cursor && Date.now() - toldAt > progressEveryMs) {
-      note(
+      printNote(
         `${verified.incidents} incidents, ${verified.events} rows so far: ${verified.differences.length} differences.`,
       )
       toldAt = Date.now()
@@ -77,12 +77,12 @@ async function verifyIncidents(api: Core): Promise<Omit<Verified, 'audit'>> {
   return verified
 }
 
-async function verifyAudit(api: Core, head: string | undefined): Promise<z.infer<typeof chain>> {
+async function verifyAudit(api: ApiClient, head: string | undefined): Promise<z.infer<typeof chain>> {
   const query = head ? `?${new URLSearchParams({ head })}` : ''
   return chain.parse(await api.get(`/api/v1/audit/verify${query}`))
 }
 
-function textOf({ incidents, events, differences, audit }: Verified, head: string | undefined): string {
+function formatReport({ incidents, events, differences, audit }: Verified, head: string | undefined): string {
   const lines =
     differences.length === 0
       ? [

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Run, readRunFile, stateDirOf } from '../start/run-file.ts'
 import { CommandFailed } from './exit-code.ts'
-import { lastSignedIn, signedInToken } from './signed-in.ts'
+import { findSavedToken, lastLoginUrl } from './signed-in.ts'
 
 /** The root of this checkout. */
 export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -13,20 +13,20 @@ export function stateDir(): string {
   return process.env.NIGHTSHIFT_STATE_DIR ? resolve(process.env.NIGHTSHIFT_STATE_DIR) : stateDirOf(rootDir)
 }
 
-export type WhereOptions = { url?: string; tokenFile?: string; as?: string }
+export type TargetOptions = { url?: string; tokenFile?: string; as?: string }
 type TokenName = keyof Run['tokens']
 
 /** Which API to ask, and with what in the hand. `run` is there when it is the one that `start` runs here. */
-export type Where = { url: string; token: string; run: Run | null }
+export type ApiTarget = { url: string; token: string; run: Run | null }
 
 /**
  * Where: flags, then NIGHTSHIFT_URL, then the running start of this checkout, then the last `login`. As whom: flags, then
  * NIGHTSHIFT_TOKEN, then the `login` at that address, then the tokens of the running start. Throws when nothing says where, or
  * there is no token for it.
  */
-export function whereToAsk(options: WhereOptions, wanted: TokenName = 'admin'): Where {
-  const run = runningHere()
-  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? run?.url ?? lastSignedIn()
+export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin'): ApiTarget {
+  const run = readLocalRun()
+  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? run?.url ?? lastLoginUrl()
   if (!url) {
     throw new CommandFailed(
       'error',
@@ -34,10 +34,10 @@ export function whereToAsk(options: WhereOptions, wanted: TokenName = 'admin'): 
         'say so with --url and --token-file (or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
     )
   }
-  const name = asTokenName(options.as) ?? wanted
+  const name = parseTokenName(options.as) ?? wanted
   // A token of the run file goes to no other address.
   const own = run && url === run.url ? run : null
-  const token = (options.as ? undefined : (givenToken(options) ?? signedInToken(url))) ?? own?.tokens[name]
+  const token = (options.as ? undefined : (readGivenToken(options) ?? findSavedToken(url))) ?? own?.tokens[name]
   if (!token) {
     throw new CommandFailed(
       'auth',
@@ -50,7 +50,7 @@ export function whereToAsk(options: WhereOptions, wanted: TokenName = 'admin'): 
 }
 
 /** The start that runs from this checkout; null when none does. */
-export function runningHere(): Run | null {
+export function readLocalRun(): Run | null {
   const run = readRunFile(stateDir())
   if (!run?.pid) return null
   try {
@@ -61,7 +61,7 @@ export function runningHere(): Run | null {
   return run
 }
 
-function givenToken({ tokenFile }: WhereOptions): string | undefined {
+function readGivenToken({ tokenFile }: TargetOptions): string | undefined {
   const file = tokenFile ?? process.env.NIGHTSHIFT_TOKEN_FILE
   if (tokenFile === undefined && process.env.NIGHTSHIFT_TOKEN) return process.env.NIGHTSHIFT_TOKEN
   if (!file) return undefined
@@ -72,7 +72,7 @@ function givenToken({ tokenFile }: WhereOptions): string | undefined {
   }
 }
 
-function asTokenName(name: string | undefined): TokenName | undefined {
+function parseTokenName(name: string | undefined): TokenName | undefined {
   const names: TokenName[] = ['admin', 'approver', 'ingest', 'agent']
   const found = names.find((each) => each === name)
   if (name !== undefined && !found) throw new CommandFailed('usage', `--as takes ${names.join(', ')}.`)
@@ -80,7 +80,7 @@ function asTokenName(name: string | undefined): TokenName | undefined {
 }
 
 /** How a person types a command of ours. */
-export function command(text: string): string {
+export function commandLine(text: string): string {
   return `npm run -s nightshift -- ${text}`
 }
 

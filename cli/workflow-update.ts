@@ -1,11 +1,11 @@
 import type { TemporalSettings } from '../clients/temporal/settings.ts'
 import type { Run } from '../start/run-file.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
-import type { AnApproval } from './core.ts'
+import type { ApiApproval } from './core.ts'
 import { rootDir } from './where.ts'
 
 /** The `temporal` that start uses here; elsewhere the one on the PATH of whoever pastes the command. */
-export async function temporalProgram(run: Run | null): Promise<string> {
+export async function findTemporalProgram(run: Run | null): Promise<string> {
   // Only an embedded server has certainly fetched its program already, and looking must not begin a download.
   if (!run?.temporalUiUrl) return 'temporal'
   try {
@@ -19,10 +19,10 @@ export async function temporalProgram(run: Run | null): Promise<string> {
  * The command that decides through Temporal, broken into lines that a shell takes as one: an Update, which is answered, as a Signal is
  * not. `input` is JSON in quotes. What else it takes to get in (TLS, a key), `temporal` reads from the same variables as we.
  */
-export function updateCommand(
+export function formatUpdateCommand(
   program: string,
   { address, namespace }: Pick<TemporalSettings, 'address' | 'namespace'>,
-  approval: Pick<AnApproval, 'incidentId' | 'attempt'>,
+  approval: Pick<ApiApproval, 'incidentId' | 'attempt'>,
   input: string,
 ): string {
   return [

@@ -1,25 +1,25 @@
 import type { Command } from 'commander'
-import { approveApproval, denyApproval } from './decide.ts'
-import { extendApproval } from './extend.ts'
-import { listGrants, revokeGrant } from './grants.ts'
-import { listApprovals } from './list.ts'
-import { showApproval } from './show.ts'
-import { tokenForApproval } from './token.ts'
-import { waitForApproval, watchApprovals } from './watch.ts'
+import { addApproveCommand, addDenyCommand } from './decide.ts'
+import { addExtendCommand } from './extend.ts'
+import { addGrantsCommand, addRevokeCommand } from './grants.ts'
+import { addListCommand } from './list.ts'
+import { addShowCommand } from './show.ts'
+import { addTokenCommand } from './token.ts'
+import { addWaitCommand, addWatchCommand } from './watch.ts'
 
-export function approvalsCommand(program: Command): void {
+export function addApprovalsCommand(program: Command): void {
   const parent = program
     .command('approvals')
     .description('what the agent asks of a person: see it, decide it')
     .addHelpText('after', '\nExample:\n  nightshift approvals list\n  nightshift approvals approve apr_01k…')
-  listApprovals(parent)
-  showApproval(parent)
-  approveApproval(parent)
-  denyApproval(parent)
-  extendApproval(parent)
-  tokenForApproval(parent)
-  watchApprovals(parent)
-  waitForApproval(parent)
-  listGrants(parent)
-  revokeGrant(parent)
+  addListCommand(parent)
+  addShowCommand(parent)
+  addApproveCommand(parent)
+  addDenyCommand(parent)
+  addExtendCommand(parent)
+  addTokenCommand(parent)
+  addWatchCommand(parent)
+  addWaitCommand(parent)
+  addGrantsCommand(parent)
+  addRevokeCommand(parent)
 }

@@ -1,19 +1,19 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type Decision, denialCategory } from '../../domain/approval.ts'
-import { approvalCard } from '../approval-card.ts'
+import { formatApproval } from '../approval-card.ts'
 import { confirm, isAskable } from '../confirm.ts'
-import { type Asking, asking, connected } from '../connection.ts'
-import { type Core, readApproval } from '../core.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { type ApiClient, readApproval } from '../core.ts'
 import { editText } from '../edit-text.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inertJsonText } from '../inert.ts'
-import { oneOf } from '../one-of.ts'
-import { json, note, paint } from '../terminal.ts'
-import { command } from '../where.ts'
-import { mintToken, toldByStatus } from './decision-token.ts'
+import { parseOneOf } from '../one-of.ts'
+import { paint, printJson, printNote } from '../terminal.ts'
+import { commandLine } from '../where.ts'
+import { mintToken, runDecisionStep } from './decision-token.ts'
 
-type Options = Asking & {
+type DecideOptions = ConnectionOptions & {
   reason?: string
   category?: string
   args?: string
@@ -23,8 +23,8 @@ type Options = Asking & {
   yes?: boolean
 }
 
-export function approveApproval(parent: Command): void {
-  asking(
+export function addApproveCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('approve')
       .description('let the action run, exactly as shown and once; in a terminal it is shown, and you are asked')
@@ -38,17 +38,17 @@ export function approveApproval(parent: Command): void {
       .option(
         '--uses <n>',
         'let the very same action run so many times more without asking; low and medium risk',
-        number,
+        parseNumber,
       )
-      .option('--hours <n>', 'for how long, at most 8', number, 8)
+      .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
       .option('--yes', 'do not ask; without a terminal nobody is asked'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals approve apr_01k…')
-    .action((id: string, options: Options) => decide(id, 'approve', options))
+    .action((id: string, options: DecideOptions) => decide(id, 'approve', options))
 }
 
-export function denyApproval(parent: Command): void {
-  asking(
+export function addDenyCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('deny')
       .description('forbid the action; the agent reads why and goes on')
@@ -57,29 +57,29 @@ export function denyApproval(parent: Command): void {
       .option(
         '--category <word>',
         `what kind of no: ${denialCategory.options.join(', ')}`,
-        oneOf(denialCategory.options),
+        parseOneOf(denialCategory.options),
         'other',
       ),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"')
-    .action((id: string, options: Options, self: Command) => {
+    .action((id: string, options: DecideOptions, self: Command) => {
       if (options.reason?.trim() === '') self.error('error: a denial needs a reason: the agent reads it')
       return decide(id, 'deny', options)
     })
 }
 
-function number(text: string): number {
+function parseNumber(text: string): number {
   const value = Number(text)
   if (!Number.isFinite(value)) throw new InvalidArgumentError('Give a number.')
   return value
 }
 
-async function decide(id: string, decision: Decision, options: Options): Promise<void> {
-  const { api } = connected(options)
-  const args = await editedArguments(api, id, options)
-  if (decision === 'approve') await askFirst(api, id, args, options)
+async function decide(id: string, decision: Decision, options: DecideOptions): Promise<void> {
+  const { api } = connect(options)
+  const args = await readEditedArguments(api, id, options)
+  if (decision === 'approve') await confirmApproval(api, id, args, options)
   const { token } = await mintToken(api, id, decision)
-  const answer = await toldByStatus(api, id, () =>
+  const answer = await runDecisionStep(api, id, () =>
     api.post(`/api/v1/approvals/${encodeURIComponent(id)}/decision`, {
       decision,
       token,
@@ -90,26 +90,31 @@ async function decide(id: string, decision: Decision, options: Options): Promise
     }),
   )
   const { status } = z.looseObject({ status: z.string() }).parse(answer)
-  if (options.json) return json(answer)
-  await toldPerson(api, id, decision, status)
+  if (options.json) return printJson(answer)
+  await printDecision(api, id, decision, status)
 }
 
 /** In a terminal a person sees what would run, and says yes; a no decides nothing. */
-async function askFirst(api: Core, id: string, args: Record<string, unknown> | null, options: Options): Promise<void> {
+async function confirmApproval(
+  api: ApiClient,
+  id: string,
+  args: Record<string, unknown> | null,
+  options: DecideOptions,
+): Promise<void> {
   if (options.yes || options.json || !isAskable()) return
   const approval = await readApproval(api, id)
   // What is decided already is answered by the API, in its words.
   if (approval.status !== 'pending') return
-  note(approvalCard(approval))
-  if (args) note(`\n  with your arguments instead: ${inertJsonText(args)}`)
+  printNote(formatApproval(approval))
+  if (args) printNote(`\n  with your arguments instead: ${inertJsonText(args)}`)
   if (!(await confirm(`\nApprove ${approval.id}?`))) throw new CommandFailed('error', 'Nothing was decided.')
 }
 
 /** Arguments to run instead: from the line, or from an editor that shows the present ones. Null when nothing was changed. */
-async function editedArguments(
-  api: Core,
+async function readEditedArguments(
+  api: ApiClient,
   id: string,
-  { args, edit }: Options,
+  { args, edit }: DecideOptions,
 ): Promise<Record<string, unknown> | null> {
   if (!args && !edit) return null
   const text = args ?? editText(JSON.stringify((await readApproval(api, id)).arguments, null, 2))
@@ -126,17 +131,19 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function toldPerson(api: Core, id: string, decision: Decision, status: string): Promise<void> {
+async function printDecision(api: ApiClient, id: string, decision: Decision, status: string): Promise<void> {
   const { required, approvals, incidentId } = await readApproval(api, id)
   if (decision === 'approve' && status === 'pending') {
-    return note(
+    return printNote(
       `${paint('yellow', '…')} Your approval of ${id} counts: ${approvals} of ${required}. Another person must approve too.`,
     )
   }
   if (decision === 'approve' && status === 'withdrawn') {
-    return note(
-      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is judged and asked anew, with your vote. Follow it with "${command(`incidents watch ${incidentId}`)}".`,
+    return printNote(
+      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is judged and asked anew, with your vote. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
     )
   }
-  note(`${paint('green', '✔')} ${id} is ${status}. Follow it with "${command(`incidents watch ${incidentId}`)}".`)
+  printNote(
+    `${paint('green', '✔')} ${id} is ${status}. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
+  )
 }

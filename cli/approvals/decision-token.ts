@@ -1,27 +1,27 @@
 import { z } from 'zod'
 import type { Decision } from '../../domain/approval.ts'
-import { type Core, readApproval } from '../core.ts'
+import { type ApiClient, readApproval } from '../core.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
 import { ApiProblem } from '../problem.ts'
 
-const minted = z.looseObject({
+const decisionToken = z.looseObject({
   token: z.string(),
   approvalId: z.string(),
   incidentId: z.string(),
   expiresAt: z.string(),
 })
-export type DecisionToken = z.infer<typeof minted>
+export type DecisionToken = z.infer<typeof decisionToken>
 
 /** A token with which its holder gives this verdict on this one approval, once. */
-export async function mintToken(api: Core, id: string, decision: Decision): Promise<DecisionToken> {
-  return toldByStatus(api, id, async () =>
-    minted.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
+export async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<DecisionToken> {
+  return runDecisionStep(api, id, async () =>
+    decisionToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
   )
 }
 
 /** Runs one step of a decision. What comes too late is told by what became of the approval: decided (5) or ended (6). */
-export async function toldByStatus<T>(api: Core, id: string, step: () => Promise<T>): Promise<T> {
+export async function runDecisionStep<T>(api: ApiClient, id: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
-import { listAudit } from './list.ts'
+import { addListCommand } from './list.ts'
 
-export function auditCommand(program: Command): void {
+export function addAuditCommand(program: Command): void {
   const parent = program
     .command('audit')
     .description('who did what')
     .addHelpText('after', '\nExample:\n  nightshift audit list --who anna --what approval')
-  listAudit(parent)
+  addListCommand(parent)
 }

@@ -1,15 +1,15 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
-import { type Asking, asking, connected } from '../connection.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
 import { listAll } from '../core.ts'
 import { inert } from '../inert.ts'
-import { whole } from '../one-of.ts'
-import { table } from '../table.ts'
-import { data, json, note } from '../terminal.ts'
-import { moment } from '../time.ts'
+import { parseWholeNumber } from '../one-of.ts'
+import { formatTable } from '../table.ts'
+import { print, printJson, printNote } from '../terminal.ts'
+import { formatMoment } from '../time.ts'
 
 // Loose, so that what a newer API adds still reaches --json.
-const entry = z.looseObject({
+const auditEntry = z.looseObject({
   at: z.string(),
   who: z.string(),
   what: z.string(),
@@ -17,10 +17,10 @@ const entry = z.looseObject({
   detail: z.string(),
 })
 
-type Options = Asking & { who?: string; what?: string; since?: string; limit: number }
+type ListOptions = ConnectionOptions & { who?: string; what?: string; since?: string; limit: number }
 
-export function listAudit(parent: Command): void {
-  asking(
+export function addListCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('list')
       .description('decisions, settings, tokens, people, sign-ins and what looked like an attack, newest first')
@@ -29,34 +29,34 @@ export function listAudit(parent: Command): void {
         '--what <word>',
         'as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
       )
-      .option('--since <time>', 'from then on, as 2026-11-21 or 2026-11-21T01:00:00Z', time)
-      .option('--limit <n>', 'how many at most', whole, 50),
+      .option('--since <time>', 'from then on, as 2026-11-21 or 2026-11-21T01:00:00Z', parseTime)
+      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
   )
     .addHelpText(
       'after',
       '\nExample:\n  nightshift audit list --what sign_in.refused\n  nightshift audit list --who anna --json',
     )
-    .action(async ({ who, what, since, limit, ...options }: Options) => {
-      const { api } = connected(options)
+    .action(async ({ who, what, since, limit, ...options }: ListOptions) => {
+      const { api } = connect(options)
       const asked = Object.entries({ who, what, since }).filter(
         (pair): pair is [string, string] => pair[1] !== undefined,
       )
       const query = new URLSearchParams([...asked, ['limit', String(Math.min(limit, 200))]])
-      const entries = await listAll(api, `/api/v1/audit?${query}`, entry, limit)
-      if (options.json) return json(entries)
-      if (entries.length === 0) return note('Nothing.')
+      const entries = await listAll(api, `/api/v1/audit?${query}`, auditEntry, limit)
+      if (options.json) return printJson(entries)
+      if (entries.length === 0) return printNote('Nothing.')
       const rows = entries.map((each) => [
-        moment(each.at),
+        formatMoment(each.at),
         inert(each.who),
         inert(each.what),
         inert(each.subject),
         inert(each.detail),
       ])
-      data(table(['WHEN', 'WHO', 'WHAT', 'ABOUT', 'DETAIL'], rows, 4))
+      print(formatTable(['WHEN', 'WHO', 'WHAT', 'ABOUT', 'DETAIL'], rows, 4))
     })
 }
 
-function time(text: string): string {
+function parseTime(text: string): string {
   const at = new Date(text)
   if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('It takes a time, as 2026-11-21T01:00:00Z.')
   return at.toISOString()

@@ -1,21 +1,21 @@
 import type { Command } from 'commander'
-import { getConfig } from './get.ts'
-import { configHistory, rollbackConfig } from './history.ts'
-import { listConfig } from './list.ts'
-import { setConfig } from './set.ts'
-import { diffConfig, exportConfig, importConfig } from './transfer.ts'
+import { addGetCommand } from './get.ts'
+import { addHistoryCommand, addRollbackCommand } from './history.ts'
+import { addListCommand } from './list.ts'
+import { addSetCommand } from './set.ts'
+import { addDiffCommand, addExportCommand, addImportCommand } from './transfer.ts'
 
-export function configCommand(program: Command): void {
+export function addConfigCommand(program: Command): void {
   const parent = program
     .command('config')
     .description('settings that are read while Nightshift runs')
     .addHelpText('after', '\nExample:\n  nightshift config list\n  nightshift config set agent.paused true')
-  getConfig(parent)
-  setConfig(parent)
-  listConfig(parent)
-  configHistory(parent)
-  rollbackConfig(parent)
-  diffConfig(parent)
-  exportConfig(parent)
-  importConfig(parent)
+  addGetCommand(parent)
+  addSetCommand(parent)
+  addListCommand(parent)
+  addHistoryCommand(parent)
+  addRollbackCommand(parent)
+  addDiffCommand(parent)
+  addExportCommand(parent)
+  addImportCommand(parent)
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { settingOf } from '../../domain/setting.ts'
-import type { Core } from '../core.ts'
+import type { ApiClient } from '../core.ts'
 import { inertJsonText } from '../inert.ts'
 
 const effective = z.looseObject({
@@ -13,26 +13,26 @@ const effective = z.looseObject({
 export type EffectiveSetting = z.infer<typeof effective>
 
 /** Every setting as it is in force, where a type is given as an investigation of that type reads it. */
-export async function effectiveSettings(api: Core, type?: string): Promise<EffectiveSetting[]> {
+export async function listEffectiveSettings(api: ApiClient, type?: string): Promise<EffectiveSetting[]> {
   const query = type ? `?${new URLSearchParams({ type })}` : ''
   return z.looseObject({ items: z.array(effective) }).parse(await api.get(`/api/v1/config/effective${query}`)).items
 }
 
 /** What is in force for one key: `agent.max_turns.disk_pressure` is `agent.max_turns` as that type reads it. */
-export async function effectiveSetting(api: Core, key: string): Promise<EffectiveSetting | null> {
+export async function getEffectiveSetting(api: ApiClient, key: string): Promise<EffectiveSetting | null> {
   const setting = settingOf(key)
   const name = setting?.family ? setting.key.slice(0, -2) : key
   const type = setting?.family && name.startsWith('agent.') ? key.slice(name.length + 1) : undefined
   if (setting?.family && !type) return { name: key, key, value: setting.fallback, source: 'default' }
-  return (await effectiveSettings(api, type)).find((each) => each.name === name) ?? null
+  return (await listEffectiveSettings(api, type)).find((each) => each.name === name) ?? null
 }
 
 /** Where a value comes from, as an operator says it. */
-export function sourceOf({ key, source }: EffectiveSetting): string {
+export function describeSource({ key, source }: EffectiveSetting): string {
   return source === 'environment' ? `environment variable ${key}` : source
 }
 
-export function shown(value: unknown): string {
+export function formatValue(value: unknown): string {
   if (value === null || value === undefined) return '(not set)'
   return typeof value === 'string' ? value : inertJsonText(value)
 }

@@ -2,47 +2,49 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { parseSetting } from '../../domain/setting.ts'
-import { type Asking, asking, connected } from '../connection.ts'
-import type { Core } from '../core.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import type { ApiClient } from '../core.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { table } from '../table.ts'
-import { data, json, note } from '../terminal.ts'
-import { pathOf, type StoredSetting, storedSettings } from './stored.ts'
+import { formatTable } from '../table.ts'
+import { print, printJson, printNote } from '../terminal.ts'
+import { listStoredSettings, type StoredSetting, settingPath } from './stored.ts'
 
 const exported = z.record(z.string(), z.string())
 type Change = { key: string; from: string | null; to: string; version: number }
 
 const isSecret = (key: string) => key.endsWith('.secret')
 
-export function exportConfig(parent: Command): void {
-  asking(parent.command('export').description('what was set, as JSON that "config import" reads; without secrets'))
+export function addExportCommand(parent: Command): void {
+  withConnectionOptions(
+    parent.command('export').description('what was set, as JSON that "config import" reads; without secrets'),
+  )
     .addHelpText('after', '\nExample:\n  nightshift config export > settings.json')
-    .action(async (options: Asking) => {
-      const { api } = connected(options)
-      const kept = (await storedSettings(api)).filter(({ key, value }) => value !== null && !isSecret(key))
-      json(Object.fromEntries(kept.map(({ key, value }) => [key, value])))
+    .action(async (options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const kept = (await listStoredSettings(api)).filter(({ key, value }) => value !== null && !isSecret(key))
+      printJson(Object.fromEntries(kept.map(({ key, value }) => [key, value])))
     })
 }
 
-export function diffConfig(parent: Command): void {
-  asking(
+export function addDiffCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('diff')
       .description('what an exported file would change here')
       .argument('<file>', 'from "config export"; - for stdin'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config diff settings.json\n\nExits with 1 when something differs.')
-    .action(async (file: string, options: Asking) => {
-      const { api } = connected(options)
-      const changes = await changesOf(api, readExport(file))
-      show(changes, options)
+    .action(async (file: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const changes = await listChanges(api, readExport(file))
+      printChanges(changes, options)
       if (changes.length > 0) throw new CommandFailed('error', '')
     })
 }
 
-export function importConfig(parent: Command): void {
-  asking(
+export function addImportCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('import')
       .description('set what an exported file says and is not so yet; what the file does not name stays')
@@ -50,14 +52,14 @@ export function importConfig(parent: Command): void {
       .option('--reason <text>', 'why, for those who ask later'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config import settings.json --reason "as in staging"')
-    .action(async (file: string, options: Asking & { reason?: string }) => {
-      const { api } = connected(options)
-      const changes = await changesOf(api, readExport(file))
+    .action(async (file: string, options: ConnectionOptions & { reason?: string }) => {
+      const { api } = connect(options)
+      const changes = await listChanges(api, readExport(file))
       for (const { key, to, version } of changes) {
-        await api.put(pathOf(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })
+        await api.put(settingPath(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })
       }
-      show(changes, options)
-      if (!options.json) note(`${changes.length} of them set.`)
+      printChanges(changes, options)
+      if (!options.json) printNote(`${changes.length} of them set.`)
     })
 }
 
@@ -88,8 +90,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function changesOf(api: Core, wanted: Record<string, string>): Promise<Change[]> {
-  const stored = new Map<string, StoredSetting>((await storedSettings(api)).map((each) => [each.key, each]))
+async function listChanges(api: ApiClient, wanted: Record<string, string>): Promise<Change[]> {
+  const stored = new Map<string, StoredSetting>((await listStoredSettings(api)).map((each) => [each.key, each]))
   return Object.entries(wanted).flatMap(([key, to]) => {
     const now = stored.get(key)
     if (now?.value === to) return []
@@ -97,15 +99,15 @@ async function changesOf(api: Core, wanted: Record<string, string>): Promise<Cha
   })
 }
 
-function show(changes: Change[], { json: asJson }: Asking): void {
+function printChanges(changes: Change[], { json: asJson }: ConnectionOptions): void {
   if (asJson) {
-    json(changes)
+    printJson(changes)
     return
   }
   if (changes.length === 0) {
-    note('Nothing differs.')
+    printNote('Nothing differs.')
     return
   }
   const rows = changes.map(({ key, from, to }) => [inert(key), inert(`${from ?? '(not set)'} → ${to}`)])
-  data(table(['KEY', 'CHANGE'], rows, 1))
+  print(formatTable(['KEY', 'CHANGE'], rows, 1))
 }

@@ -3,16 +3,16 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { LabClient } from '../../lab/client.ts'
 import type { Scenario, Verdict } from '../../lab/oracle.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
-import { type AnIncident, type Core, eventsAfter, readIncident } from '../core.ts'
+import { type ApiClient, type ApiIncident, listEventsAfter, readIncident } from '../core.ts'
 import { followIncident } from '../stream.ts'
-import { incidentOf } from './find-incident.ts'
+import { findIncident } from './find-incident.ts'
 
-export type World = { api: Core; lab: LabClient; signal?: AbortSignal }
+export type World = { api: ApiClient; lab: LabClient; signal?: AbortSignal }
 
 /** What a play lets its audience know, in this order. */
 export type Audience = {
   broken(fault: Fault): void
-  found(incident: AnIncident): void
+  found(incident: ApiIncident): void
   /** Nothing was claimed after `claimPatienceMs`. */
   unclaimed(): void
   event(event: IncidentEvent, sinceIso: string): void | Promise<void>
@@ -27,36 +27,36 @@ export async function play(
   fault: FaultName,
   target: string,
   audience: Audience,
-): Promise<{ incident: AnIncident; verdict: Verdict }> {
+): Promise<{ incident: ApiIncident; verdict: Verdict }> {
   const broken = await breakAndFind(world, fault, target, audience)
   const incident = await follow(world, broken, audience)
   return { incident, verdict: await askOracle(world, fault, target) }
 }
 
 /** What was broken, and the incident of it with the rows that it had before. */
-export type Broken = { fault: Fault; incidentId: string; afterSeq: number }
+export type BrokenFault = { fault: Fault; incidentId: string; afterSeq: number }
 
 export async function breakAndFind(
   { api, lab, signal }: World,
   name: FaultName,
   target: string,
   audience: Audience,
-): Promise<Broken> {
+): Promise<BrokenFault> {
   const fault = await lab.break(name, target)
   audience.broken(fault)
-  const incident = await incidentOf(api, fault, signal)
+  const incident = await findIncident(api, fault, signal)
   audience.found(incident)
-  const earlier = (await eventsAfter(api, incident.id)).filter(({ at }) => Date.parse(at) < Date.parse(fault.at))
+  const earlier = (await listEventsAfter(api, incident.id)).filter(({ at }) => Date.parse(at) < Date.parse(fault.at))
   return { fault, incidentId: incident.id, afterSeq: earlier.at(-1)?.seq ?? 0 }
 }
 
 /** Tells every row of it until it is over; `isOver` says which end is meant, where it may be opened again. */
 export async function follow(
   { api, signal }: World,
-  { fault, incidentId, afterSeq }: Broken,
+  { fault, incidentId, afterSeq }: BrokenFault,
   audience: Audience,
-  isOver?: (incident: AnIncident) => boolean,
-): Promise<AnIncident> {
+  isOver?: (incident: ApiIncident) => boolean,
+): Promise<ApiIncident> {
   const patience = setTimeout(audience.unclaimed, claimPatienceMs)
   try {
     for await (const event of followIncident(api, incidentId, { signal, afterSeq, isOver })) {

@@ -1,7 +1,7 @@
-import { data, width } from '../terminal.ts'
+import { print, terminalWidth } from '../terminal.ts'
 import { wrap } from '../wrap.ts'
 
 /** A remark between the rows. */
-export function say(text: string): void {
-  data(`  ${wrap(text, width() - 2, '  ')}`)
+export function printRemark(text: string): void {
+  print(`  ${wrap(text, terminalWidth() - 2, '  ')}`)
 }

@@ -1,36 +1,36 @@
-import { type AnIncident, anIncident, type Core, listAll } from '../core.ts'
+import { type ApiClient, type ApiIncident, apiIncident, listAll } from '../core.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { data, paint } from '../terminal.ts'
-import { command } from '../where.ts'
-import { say } from './say.ts'
+import { paint, print } from '../terminal.ts'
+import { commandLine } from '../where.ts'
+import { printRemark } from './say.ts'
 
 /**
  * Says of every alert that still fires who has it, at the end of a show. Throws when one fires on a closed incident that no person has
  * and nothing watches: that is a wrong end of every show.
  */
-export async function tellWhatFires(api: Core): Promise<void> {
-  const incidents = await listAll(api, '/api/v1/incidents?limit=100', anIncident, 100)
+export async function printFiringAlerts(api: ApiClient): Promise<void> {
+  const incidents = await listAll(api, '/api/v1/incidents?limit=100', apiIncident, 100)
   const firing = incidents.filter(({ alerts }) => alerts.firing > 0)
-  if (firing.length === 0) return data(`\n  ${paint('green', 'No alert fires.')}`)
-  data(`\n  ${paint('bold', 'What still fires, and who has it')}`)
-  for (const incident of firing) say(toldFiring(incident))
+  if (firing.length === 0) return print(`\n  ${paint('green', 'No alert fires.')}`)
+  print(`\n  ${paint('bold', 'What still fires, and who has it')}`)
+  for (const incident of firing) printRemark(describeFiring(incident))
   if (firing.some(({ category, type }) => category === 'mitigated' && type === 'host_down')) {
-    say(`Mark the host as repaired:  ${command('lab heal')}`)
+    printRemark(`Mark the host as repaired:  ${commandLine('lab heal')}`)
   }
-  const unwatched = firing.filter((incident) => whoHas(incident) === null)
+  const unwatched = firing.filter((incident) => describeHolder(incident) === null)
   if (unwatched.length === 0) return
   const named = unwatched.map(({ id, type }) => `${type} of ${id}`).join(', ')
   throw new CommandFailed('unresolved', `An alert fires that no person has and nothing watches: ${named}.`)
 }
 
-function toldFiring(incident: AnIncident): string {
+function describeFiring(incident: ApiIncident): string {
   const { type, resource, id } = incident
-  return `${inert(type)} on ${inert(resource?.id ?? id)} fires on: ${whoHas(incident) ?? 'no person has it'}.`
+  return `${inert(type)} on ${inert(resource?.id ?? id)} fires on: ${describeHolder(incident) ?? 'no person has it'}.`
 }
 
 /** Who answers for an incident whose alert fires; null where no one does. */
-export function whoHas(incident: AnIncident): string | null {
+export function describeHolder(incident: ApiIncident): string | null {
   const { status, outcome, category, closedBy, watchUntil, cancelledUntil, owner, keptReason } = incident
   if (owner) return `${inert(owner.name)} has it`
   switch (status) {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** A mark as the API answers it. Loose, so that what a newer API adds still reaches --json. */
-export const anExpectation = z.looseObject({
+export const apiExpectation = z.looseObject({
   id: z.string(),
   subject: z.enum(['alert', 'resource', 'type']),
   about: z.string(),

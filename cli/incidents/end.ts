@@ -1,65 +1,74 @@
 import type { Command } from 'commander'
 import { closedStatuses, escalationCategory, resolveOutcome } from '../../domain/incident.ts'
-import { type Asking, asking, connected } from '../connection.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
 import { readIncident } from '../core.ts'
-import { momentAhead } from '../moment-ahead.ts'
-import { oneOf } from '../one-of.ts'
-import { json, note } from '../terminal.ts'
-import { command } from '../where.ts'
-import { standingOf } from '../word.ts'
+import { parseFutureTime } from '../moment-ahead.ts'
+import { parseOneOf } from '../one-of.ts'
+import { printJson, printNote } from '../terminal.ts'
+import { commandLine } from '../where.ts'
+import { describeStanding } from '../word.ts'
 
 /** Ends an incident by one of the API's verbs and says where it stands then: a run ends by itself, a moment later. */
-async function end(id: string, verb: string, body: Record<string, unknown>, options: Asking): Promise<void> {
-  const { api } = connected(options)
+async function endIncident(
+  id: string,
+  verb: string,
+  body: Record<string, unknown>,
+  options: ConnectionOptions,
+): Promise<void> {
+  const { api } = connect(options)
   await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/${verb}`, body)
   const incident = await readIncident(api, id)
-  if (options.json) return json(incident)
-  if (closedStatuses.includes(incident.status)) return note(`${id} is ${standingOf(incident)}.`)
-  note(`Asked for; the run ends it in a moment. Follow it with "${command(`incidents watch ${id}`)}".`)
+  if (options.json) return printJson(incident)
+  if (closedStatuses.includes(incident.status)) return printNote(`${id} is ${describeStanding(incident)}.`)
+  printNote(`Asked for; the run ends it in a moment. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
 }
 
 const outcomes = resolveOutcome.exclude(['expected']).options
 
-export function resolveIncident(parent: Command): void {
-  asking(
+export function addResolveCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('resolve')
       .description('close an incident as resolved; you say what it was')
       .argument('<id>', 'as inc_…')
-      .requiredOption('--outcome <outcome>', `what it was: ${outcomes.join(', ')}`, oneOf(outcomes))
+      .requiredOption('--outcome <outcome>', `what it was: ${outcomes.join(', ')}`, parseOneOf(outcomes))
       .requiredOption('--resolution <text>', 'what was wrong, and what was done'),
   )
     .addHelpText(
       'after',
       '\nWhile its alert fires you are reminded once; then it is in the digest.\nWhat is expected is marked with "incidents expect".\n\nExample:\n  nightshift incidents resolve inc_01k… --outcome repaired --resolution "restarted"',
     )
-    .action((id: string, options: Asking & { outcome: string; resolution: string }) =>
-      end(id, 'resolve', { outcome: options.outcome, resolution: options.resolution }, options),
+    .action((id: string, options: ConnectionOptions & { outcome: string; resolution: string }) =>
+      endIncident(id, 'resolve', { outcome: options.outcome, resolution: options.resolution }, options),
     )
 }
 
-export function cancelIncident(parent: Command): void {
-  asking(
+export function addCancelCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('cancel')
       .description('stop the investigation; a write under way is finished first')
       .argument('<id>', 'as inc_…')
       .requiredOption('--reason <text>', 'why; it is part of the timeline')
-      .option('--until <time>', 'what fires then is investigated: 8h, 3d, 2026-12-01T06:00Z (else a day)', momentAhead),
+      .option(
+        '--until <time>',
+        'what fires then is investigated: 8h, 3d, 2026-12-01T06:00Z (else a day)',
+        parseFutureTime,
+      ),
   )
     .addHelpText(
       'after',
       '\nExample:\n  nightshift incidents cancel inc_01k… --reason "planned maintenance" --until 4h',
     )
-    .action((id: string, { reason, until, ...options }: Asking & { reason: string; until?: string }) =>
-      end(id, 'cancel', { reason, ...(until && { until }) }, options),
+    .action((id: string, { reason, until, ...options }: ConnectionOptions & { reason: string; until?: string }) =>
+      endIncident(id, 'cancel', { reason, ...(until && { until }) }, options),
     )
 }
 
-type Escalating = Asking & { reason: string; category?: string; nextStep?: string }
+type EscalateOptions = ConnectionOptions & { reason: string; category?: string; nextStep?: string }
 
-export function escalateIncident(parent: Command): void {
-  asking(
+export function addEscalateCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('escalate')
       .description('end the investigation and hand the incident to people')
@@ -68,7 +77,7 @@ export function escalateIncident(parent: Command): void {
       .option(
         '--category <word>',
         `what kind: ${escalationCategory.options.join(', ')}; nobody is woken for mitigated`,
-        oneOf(escalationCategory.options),
+        parseOneOf(escalationCategory.options),
       )
       .option('--next-step <text>', 'what is to be done first'),
   )
@@ -76,7 +85,12 @@ export function escalateIncident(parent: Command): void {
       'after',
       '\nExample:\n  nightshift incidents escalate inc_01k… --reason "the disk fails" --next-step "order a disk"',
     )
-    .action((id: string, { reason, category, nextStep, ...options }: Escalating) =>
-      end(id, 'escalate', { reason, ...(category && { category }), ...(nextStep && { next_step: nextStep }) }, options),
+    .action((id: string, { reason, category, nextStep, ...options }: EscalateOptions) =>
+      endIncident(
+        id,
+        'escalate',
+        { reason, ...(category && { category }), ...(nextStep && { next_step: nextStep }) },
+        options,
+      ),
     )
 }

@@ -1,27 +1,27 @@
 import type { Command } from 'commander'
-import { type Asking, asking, connected } from '../connection.ts'
-import { anExpectation } from '../expectations/an-expectation.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { apiExpectation } from '../expectations/an-expectation.ts'
 import { inert } from '../inert.ts'
-import { momentAhead } from '../moment-ahead.ts'
-import { oneOf } from '../one-of.ts'
-import { json, note } from '../terminal.ts'
-import { moment } from '../time.ts'
+import { parseFutureTime } from '../moment-ahead.ts'
+import { parseOneOf } from '../one-of.ts'
+import { printJson, printNote } from '../terminal.ts'
+import { formatMoment } from '../time.ts'
 
-type Options = Asking & { until: string; reason: string; subject: string }
+type ExpectOptions = ConnectionOptions & { until: string; reason: string; subject: string }
 const subjects = ['alert', 'resource', 'type']
 
-export function expectIncident(parent: Command): void {
-  asking(
+export function addExpectCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('expect')
       .description('mark what fires as expected until a time, and end the incident so')
       .argument('<id>', 'as inc_…')
-      .requiredOption('--until <time>', 'a span as 8h or 3d, or a time as 2026-12-01T06:00Z', momentAhead)
+      .requiredOption('--until <time>', 'a span as 8h or 3d, or a time as 2026-12-01T06:00Z', parseFutureTime)
       .requiredOption('--reason <text>', 'why it is expected')
       .option(
         '--subject <what>',
         'what is expected: this alert, all on its resource, its type',
-        oneOf(subjects),
+        parseOneOf(subjects),
         'alert',
       ),
   )
@@ -29,11 +29,11 @@ export function expectIncident(parent: Command): void {
       'after',
       '\nWhen it fires again, code looks: the same as now ends as expected and nobody is\nnotified; anything else goes the normal way. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
     )
-    .action(async (id: string, { until, reason, subject, ...options }: Options) => {
-      const { api } = connected(options)
+    .action(async (id: string, { until, reason, subject, ...options }: ExpectOptions) => {
+      const { api } = connect(options)
       const answer = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/expected`, { subject, until, reason })
-      if (options.json) return json(answer)
-      const made = anExpectation.parse(answer)
-      note(`${inert(made.id)}: ${inert(made.about)} is expected until ${moment(made.until)}.`)
+      if (options.json) return printJson(answer)
+      const made = apiExpectation.parse(answer)
+      printNote(`${inert(made.id)}: ${inert(made.about)} is expected until ${formatMoment(made.until)}.`)
     })
 }

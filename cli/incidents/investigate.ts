@@ -1,44 +1,44 @@
 import type { Command } from 'commander'
-import { type Asking, asking, connected } from '../connection.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
 import { readIncident } from '../core.ts'
-import { tell } from '../demo/tell.ts'
+import { formatLiveRow } from '../demo/tell.ts'
 import { followToEnd } from '../incident-end.ts'
-import { seconds, within } from '../seconds.ts'
-import { data, json, note } from '../terminal.ts'
-import { command } from '../where.ts'
+import { parseSeconds, withTimeout } from '../seconds.ts'
+import { print, printJson, printNote } from '../terminal.ts'
+import { commandLine } from '../where.ts'
 
-type Options = Asking & { wait?: boolean; timeout?: number }
+type InvestigateOptions = ConnectionOptions & { wait?: boolean; timeout?: number }
 
-export function investigateIncident(parent: Command): void {
-  asking(
+export function addInvestigateCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('investigate')
       .description('put an incident before the agent, again if it was closed')
       .argument('<id>', 'as inc_…')
       .option('--wait', 'follow it to its end; exit 7 unless it is resolved')
-      .option('--timeout <seconds>', 'with --wait: give up after this long', seconds),
+      .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds),
   )
     .addHelpText('after', '\nExample:\n  nightshift incidents investigate inc_01k… --wait')
-    .action(async (id: string, options: Options) => {
-      const { api } = connected(options)
+    .action(async (id: string, options: InvestigateOptions) => {
+      const { api } = connect(options)
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/investigate`)
       const incident = await readIncident(api, id)
       if (!options.wait) {
-        if (options.json) return json(incident)
-        return note(`${id} is ${incident.status}. Follow it with "${command(`incidents watch ${id}`)}".`)
+        if (options.json) return printJson(incident)
+        return printNote(`${id} is ${incident.status}. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
       }
       const since = new Date().toISOString()
-      const ended = await within(options.timeout, (signal) =>
+      const ended = await withTimeout(options.timeout, (signal) =>
         followToEnd(
           api,
           id,
           (event) => {
-            const text = options.json || event.seq <= incident.events ? null : tell(event, since)
-            if (text) data(text)
+            const text = options.json || event.seq <= incident.events ? null : formatLiveRow(event, since)
+            if (text) print(text)
           },
           signal,
         ),
       )
-      if (options.json) json(ended)
+      if (options.json) printJson(ended)
     })
 }

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
-import { type Asking, asking, connected } from '../connection.ts'
-import { anEvent } from '../core.ts'
-import { json, note } from '../terminal.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { parseEvent } from '../core.ts'
+import { printJson, printNote } from '../terminal.ts'
 
-export function noteOnIncident(parent: Command): void {
-  asking(
+export function addNoteCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('note')
       .description('write a finding or a step into the log of an incident, under your name')
@@ -15,11 +15,11 @@ export function noteOnIncident(parent: Command): void {
       'after',
       '\nExample:\n  nightshift incidents note inc_01k… "called the supplier; the disk comes at noon"',
     )
-    .action(async (id: string, text: string, options: Asking) => {
-      const { api } = connected(options)
+    .action(async (id: string, text: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
       const body = { action: 'commented', detail: text }
-      const event = anEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/events`, body))
-      if (options.json) return json(event)
-      note(`Row ${event.seq} of ${event.incidentId}.`)
+      const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/events`, body))
+      if (options.json) return printJson(event)
+      printNote(`Row ${event.seq} of ${event.incidentId}.`)
     })
 }

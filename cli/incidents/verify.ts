@@ -1,19 +1,19 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { type Asking, asking, connected } from '../connection.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { data, json, paint } from '../terminal.ts'
+import { paint, print, printJson } from '../terminal.ts'
 
-const report = z.looseObject({
+const verifyAnswer = z.looseObject({
   ok: z.boolean(),
   events: z.number().int(),
   headHash: z.string(),
   problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
 })
 
-export function verifyIncident(parent: Command): void {
-  asking(
+export function addVerifyCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('verify')
       .description('recompute the hash chain of the timeline: has anybody altered it?')
@@ -21,17 +21,17 @@ export function verifyIncident(parent: Command): void {
       .option('--head <hash>', 'a hash that was handed out (by a webhook, say): it must still be in the chain'),
   )
     .addHelpText('after', '\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
-    .action(async (id: string, options: Asking & { head?: string }) => {
-      const { api } = connected(options)
+    .action(async (id: string, options: ConnectionOptions & { head?: string }) => {
+      const { api } = connect(options)
       const query = options.head ? `?${new URLSearchParams({ head: options.head })}` : ''
-      const answer = report.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
-      if (options.json) json(answer)
+      const answer = verifyAnswer.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
+      if (options.json) printJson(answer)
       else if (answer.ok) {
-        data(
+        print(
           `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, each hashed over the one before it.`,
         )
-        data(`  head ${inert(answer.headHash)}`)
-        if (options.head) data('  The hash you named is in it, so nothing up to there was cut off.')
+        print(`  head ${inert(answer.headHash)}`)
+        if (options.head) print('  The hash you named is in it, so nothing up to there was cut off.')
       }
       if (answer.ok) return
       const where = answer.problem

@@ -3,31 +3,31 @@ import type { Command } from 'commander'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { type Site, site, siteChange } from '../../domain/site.ts'
-import { type Asking, asking, connected } from '../connection.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { data, json, note } from '../terminal.ts'
+import { print, printJson, printNote } from '../terminal.ts'
 
-export function inventoryCommand(program: Command): void {
+export function addInventoryCommand(program: Command): void {
   const parent = program
     .command('inventory')
     .description('hosts, nodes and groups of a site without a platform')
     .addHelpText('after', '\nExample:\n  nightshift inventory import site.yaml --dry-run')
-  exportInventory(parent)
-  importInventory(parent)
+  addExportCommand(parent)
+  addImportCommand(parent)
 }
 
-function exportInventory(parent: Command): void {
-  asking(parent.command('export').description('what there is, as JSON that "inventory import" reads'))
+function addExportCommand(parent: Command): void {
+  withConnectionOptions(parent.command('export').description('what there is, as JSON that "inventory import" reads'))
     .addHelpText('after', '\nExample:\n  nightshift inventory export > site.json')
-    .action(async (options: Asking) => {
-      const { api } = connected(options)
-      json(site.loose().parse(await api.get('/api/v1/inventory')))
+    .action(async (options: ConnectionOptions) => {
+      const { api } = connect(options)
+      printJson(site.loose().parse(await api.get('/api/v1/inventory')))
     })
 }
 
-function importInventory(parent: Command): void {
-  asking(
+function addImportCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('import')
       .description('add and change hosts, nodes and groups from a file')
@@ -39,8 +39,8 @@ function importInventory(parent: Command): void {
       'after',
       '\nExample:\n  nightshift inventory import site.yaml --dry-run\n\nA file:\n  nodes:\n    - { id: web-1, group: web, hostname: web-1.example.com, ip: 192.0.2.11 }',
     )
-    .action(async (file: string, options: Asking & { dryRun?: boolean; prune?: boolean }) => {
-      const { api } = connected(options)
+    .action(async (file: string, options: ConnectionOptions & { dryRun?: boolean; prune?: boolean }) => {
+      const { api } = connect(options)
       const wanted = readSiteFile(file)
       const query = new URLSearchParams({
         ...(options.dryRun && { dry_run: 'true' }),
@@ -48,11 +48,11 @@ function importInventory(parent: Command): void {
       })
       const answer = await api.put(`/api/v1/inventory${query.size > 0 ? `?${query}` : ''}`, wanted)
       const change = siteChange.extend({ applied: z.boolean() }).parse(answer)
-      if (options.json) return json(change)
+      if (options.json) return printJson(change)
       const lists = { added: change.added, changed: change.changed, removed: change.removed, kept: change.kept }
       for (const [word, ids] of Object.entries(lists))
-        if (ids.length > 0) data(`${word.padEnd(8)} ${ids.map((id) => inert(id)).join(', ')}`)
-      if (!change.applied) note('Nothing was stored: this was a dry run.')
+        if (ids.length > 0) print(`${word.padEnd(8)} ${ids.map((id) => inert(id)).join(', ')}`)
+      if (!change.applied) printNote('Nothing was stored: this was a dry run.')
     })
 }
 

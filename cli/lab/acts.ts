@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Scenario } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
-import { type AnIncident, readIncident } from '../core.ts'
+import { type ApiIncident, readIncident } from '../core.ts'
 import { type Audience, breakAndFind, follow, type World } from '../demo/play.ts'
 import { CommandFailed } from '../exit-code.ts'
 import type { ScenarioName } from './endings.ts'
 
 /** How a scenario goes: what is broken, and what a person does meanwhile. */
-export type Course = {
+export type Script = {
   /** What to take back of an earlier play. */
   faults: FaultName[]
   /** Which of the oracle's questions is asked at the end. */
@@ -20,7 +20,7 @@ export type Course = {
   isHealed?: true
   /** Where nobody has to decide anything it is over by then, or never. */
   limitSeconds?: number
-  play(world: World, target: string, audience: Audience): Promise<AnIncident>
+  play(world: World, target: string, audience: Audience): Promise<ApiIncident>
 }
 
 const nodes = ['node-web-osl-1a', 'node-web-ams-1a', 'node-web-osl-1b', 'node-web-ams-1b']
@@ -28,25 +28,25 @@ const isHealed = true
 const limitSeconds = 600
 const hosts = ['host-osl-1', 'host-ams-1', 'host-osl-2', 'host-ams-3']
 
-export function courseOf(scenario: ScenarioName): Course {
-  return courses[scenario] ?? untilItEnds(scenario as FaultName)
+export function getScript(scenario: ScenarioName): Script {
+  return scripts[scenario] ?? createScript(scenario as FaultName)
 }
 
-const courses: Partial<Record<ScenarioName, Course>> = {
+const scripts: Partial<Record<ScenarioName, Script>> = {
   relapse: {
-    ...untilItEnds('relapse', ({ status }) => status === 'escalated'),
+    ...createScript('relapse', ({ status }) => status === 'escalated'),
     targets: nodes,
     isHealed,
     limitSeconds,
   },
   unended_alert: {
-    ...untilItEnds('unended_alert', ({ status }) => status === 'escalated'),
+    ...createScript('unended_alert', ({ status }) => status === 'escalated'),
     times: { 'alert.settle': 10, 'alert.settle_max': 150 },
     targets: nodes,
     isHealed,
     limitSeconds,
   },
-  host_lost: { ...untilItEnds('host_lost'), targets: hosts },
+  host_lost: { ...createScript('host_lost'), targets: hosts },
   backup_notice: {
     faults: ['backup_notice'],
     oracle: 'backup_notice',
@@ -65,7 +65,7 @@ const courses: Partial<Record<ScenarioName, Course>> = {
   },
 }
 
-function untilItEnds(fault: FaultName, isOver?: (incident: AnIncident) => boolean): Course {
+function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => boolean): Script {
   return {
     faults: [fault],
     oracle: fault,
@@ -77,7 +77,7 @@ function untilItEnds(fault: FaultName, isOver?: (incident: AnIncident) => boolea
 const tenMinutesMs = 600_000
 
 /** A notice about nothing wrong is for a person; one that the person marks as expected ends by code when it comes again. */
-async function playBackupNotice(world: World, target: string, audience: Audience): Promise<AnIncident> {
+async function playBackupNotice(world: World, target: string, audience: Audience): Promise<ApiIncident> {
   const { api } = world
   const broken = await breakAndFind(world, 'backup_notice', target, audience)
   const first = await follow(world, broken, audience)
@@ -98,7 +98,7 @@ async function playBackupNotice(world: World, target: string, audience: Audience
 }
 
 /** The same alert once more, after one that only a person could end: it is looked at again, and now it can be repaired. */
-async function playAfterEscalated(world: World, target: string, audience: Audience): Promise<AnIncident> {
+async function playAfterEscalated(world: World, target: string, audience: Audience): Promise<ApiIncident> {
   const { api, lab, signal } = world
   const first = await follow(world, await breakAndFind(world, 'disk_pressure_tenant', target, audience), audience)
   if (first.status !== 'escalated') return first

@@ -1,10 +1,10 @@
 import { type LabClient, labClient } from '../../lab/client.ts'
 import { CommandFailed } from '../exit-code.ts'
-import { runningHere } from '../where.ts'
+import { readLocalRun } from '../where.ts'
 
 /** The lab of the start that runs here; what it answers badly becomes an error of the command. */
-export function labHere(): LabClient {
-  const run = runningHere()
+export function connectLab(): LabClient {
+  const run = readLocalRun()
   if (!run)
     throw new CommandFailed(
       'error',

@@ -1,7 +1,7 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
-import type { AnIncident } from '../core.ts'
-import { endingWord, spaced } from '../told-ending.ts'
+import type { ApiIncident } from '../core.ts'
+import { getEndingCode, withSpaces } from '../told-ending.ts'
 
 /** A fault that is followed to its end, or a course of several. */
 export type ScenarioName = FaultName | 'after_escalated'
@@ -13,7 +13,7 @@ type Ending = {
   /** Outcomes of a resolution, categories of an escalation. */
   words: string[]
   /** What else the log has to show, as sentences of what is missing. */
-  missing?: (incident: AnIncident, events: IncidentEvent[]) => string[]
+  missing?: (incident: ApiIncident, events: IncidentEvent[]) => string[]
 }
 
 const repaired: Ending = { status: 'resolved', words: ['repaired'] }
@@ -49,8 +49,8 @@ const endings: Record<ScenarioName, Ending> = {
     status: 'escalated',
     words: ['does_not_last'],
     missing: ({ resolution }, events) =>
-      unless({
-        'three attempts were made': claims(events) === 3,
+      listUnmet({
+        'three attempts were made': countClaims(events) === 3,
         'the escalation quotes each of them': [1, 2, 3].every((n) => resolution?.includes(`Attempt ${n} of`)),
       }),
   },
@@ -58,50 +58,50 @@ const endings: Record<ScenarioName, Ending> = {
     status: 'escalated',
     words: ['alert_goes_on'],
     missing: (_, events) =>
-      unless({
-        'one attempt was made': claims(events) === 1,
-        'people were told once that the repair held': notes(events, 'repair_confirmed') === 1,
+      listUnmet({
+        'one attempt was made': countClaims(events) === 1,
+        'people were told once that the repair held': countNotes(events, 'repair_confirmed') === 1,
       }),
   },
   backup_notice: {
     status: 'resolved',
     words: ['expected'],
     missing: (_, events) =>
-      unless({
-        'a run found no fault, and a person marked it': notes(events, 'expected_marked') > 0,
-        'no run began after the mark': claims(since(events, 'expected_marked')) === 0,
+      listUnmet({
+        'a run found no fault, and a person marked it': countNotes(events, 'expected_marked') > 0,
+        'no run began after the mark': countClaims(listSince(events, 'expected_marked')) === 0,
       }),
   },
   after_escalated: {
     ...repaired,
     missing: (_, events) =>
-      unless({
+      listUnmet({
         'the attempt before it was handed over': events.some(({ kind }) => kind === 'escalated'),
-        'another attempt was made': claims(events) >= 2,
+        'another attempt was made': countClaims(events) >= 2,
       }),
   },
 }
 
 /** What is wrong with how an incident ended, as sentences; none where it ended as a good investigation of this scenario does. */
-export function wrongsOfEnding(scenario: ScenarioName, incident: AnIncident, events: IncidentEvent[]): string[] {
+export function checkEnding(scenario: ScenarioName, incident: ApiIncident, events: IncidentEvent[]): string[] {
   const { status, words, missing } = endings[scenario]
-  const wanted = `it should have been ${status}: ${words.map(spaced).join(', ')}`
-  if (incident.status !== status || !words.includes(endingWord(incident))) return [wanted]
+  const wanted = `it should have been ${status}: ${words.map(withSpaces).join(', ')}`
+  if (incident.status !== status || !words.includes(getEndingCode(incident))) return [wanted]
   return (missing?.(incident, events) ?? []).map((what) => `this is not so: ${what}`)
 }
 
-function unless(facts: Record<string, boolean>): string[] {
+function listUnmet(facts: Record<string, boolean>): string[] {
   return Object.entries(facts).flatMap(([sentence, isSo]) => (isSo ? [] : [sentence]))
 }
 
-function claims(events: IncidentEvent[]): number {
+function countClaims(events: IncidentEvent[]): number {
   return events.filter(({ kind }) => kind === 'claimed').length
 }
 
-function notes(events: IncidentEvent[], code: string): number {
+function countNotes(events: IncidentEvent[], code: string): number {
   return events.filter((event) => event.kind === 'noted' && event.metadata.code === code).length
 }
 
-function since(events: IncidentEvent[], code: string): IncidentEvent[] {
+function listSince(events: IncidentEvent[], code: string): IncidentEvent[] {
   return events.slice(events.findLastIndex((event) => event.kind === 'noted' && event.metadata.code === code) + 1)
 }

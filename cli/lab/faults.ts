@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { inert } from '../inert.ts'
-import { table } from '../table.ts'
-import { data, json, note } from '../terminal.ts'
-import { span } from '../time.ts'
-import { labHere } from './client.ts'
-import { named } from './named.ts'
+import { formatTable } from '../table.ts'
+import { print, printJson, printNote } from '../terminal.ts'
+import { formatSpan } from '../time.ts'
+import { connectLab } from './client.ts'
+import { parseLabName } from './named.ts'
 
 /** What each fault does and to what, with a target that exists. */
-export const faults: Record<FaultName, { target: string; example: string; does: string }> = {
+export const faultGuide: Record<FaultName, { target: string; example: string; does: string }> = {
   replication_lag: { target: 'replica or database shard', example: 'db-osl-1', does: 'stops the replica (SIGSTOP)' },
   disk_pressure: { target: 'web node or shard', example: 'web-osl-1', does: 'fills tmp/ to 130 % of the quota' },
   disk_pressure_tenant: {
@@ -48,66 +48,66 @@ export const faults: Record<FaultName, { target: string; example: string; does: 
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 
-export function listFaults(parent: Command): void {
+export function addFaultsCommand(parent: Command): void {
   parent
     .command('faults')
     .description('what can be broken, and where')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab faults')
     .action((options: { json?: boolean }) => {
-      if (options.json) return json(Object.entries(faults).map(([fault, rest]) => ({ fault, ...rest })))
-      const rows = Object.entries(faults).map(([fault, { does, example }]) => [fault, example, does])
-      data(table(['FAULT', 'TARGET, AS', 'DOES'], rows, 2))
+      if (options.json) return printJson(Object.entries(faultGuide).map(([fault, rest]) => ({ fault, ...rest })))
+      const rows = Object.entries(faultGuide).map(([fault, { does, example }]) => [fault, example, does])
+      print(formatTable(['FAULT', 'TARGET, AS', 'DOES'], rows, 2))
     })
 }
 
-export function breakLab(parent: Command): void {
+export function addBreakCommand(parent: Command): void {
   parent
     .command('break')
     .description('break something for real')
-    .argument('<fault>', 'see "lab faults"', named(faultName.options))
+    .argument('<fault>', 'see "lab faults"', parseLabName(faultName.options))
     .argument('<target>', 'a node, shard, host, rack or link')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab break replication_lag db-osl-1')
     .action(async (fault: FaultName, target: string, options: { json?: boolean }) => {
-      const broken = await labHere().break(fault, target)
-      if (options.json) return json(broken)
-      note(`Broke ${broken.fault} on ${inert(broken.on)}.`)
+      const broken = await connectLab().break(fault, target)
+      if (options.json) return printJson(broken)
+      printNote(`Broke ${broken.fault} on ${inert(broken.on)}.`)
     })
 }
 
-export function healLab(parent: Command): void {
+export function addHealCommand(parent: Command): void {
   parent
     .command('heal')
     .description('take every fault back and start what is down; or only one fault')
-    .argument('[fault]', 'only this one: see "lab faults"', named(faultName.options))
+    .argument('[fault]', 'only this one: see "lab faults"', parseLabName(faultName.options))
     .argument('[target]', 'only there')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab heal\n  nightshift lab heal disk_pressure_tenant web-osl-1')
     .action(async (fault: FaultName | undefined, target: string | undefined, options: { json?: boolean }) => {
-      const healed = await labHere().heal(fault, target)
-      if (options.json) return json({ healed })
-      note(healed === 0 ? 'Nothing was broken.' : `Healed ${healed} ${healed === 1 ? 'fault' : 'faults'}.`)
+      const healed = await connectLab().heal(fault, target)
+      if (options.json) return printJson({ healed })
+      printNote(healed === 0 ? 'Nothing was broken.' : `Healed ${healed} ${healed === 1 ? 'fault' : 'faults'}.`)
     })
 }
 
-export function labStatus(parent: Command): void {
+export function addStatusCommand(parent: Command): void {
   parent
     .command('status')
     .description('what is broken now, and which writes truly ran')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab status --json')
     .action(async (options: { json?: boolean }) => {
-      const lab = labHere()
+      const lab = connectLab()
       const [broken, effects] = await Promise.all([lab.faults(), lab.effects()])
-      if (options.json) return json({ faults: broken, effects })
-      if (broken.length === 0) data('Nothing was broken since the last heal.')
+      if (options.json) return printJson({ faults: broken, effects })
+      if (broken.length === 0) print('Nothing was broken since the last heal.')
       else {
-        const rows = broken.map((each) => [each.fault, inert(each.on), span(Date.now() - Date.parse(each.at))])
-        data(table(['FAULT', 'ON', 'AGO'], rows, 1))
+        const rows = broken.map((each) => [each.fault, inert(each.on), formatSpan(Date.now() - Date.parse(each.at))])
+        print(formatTable(['FAULT', 'ON', 'AGO'], rows, 1))
       }
       if (effects.length === 0) return
       const rows = effects.map((each) => [String(each.runs), each.status, inert(`${each.request}: ${each.detail}`)])
-      data(`\n${table(['RUNS', 'STATUS', 'WRITE'], rows, 2)}`)
+      print(`\n${formatTable(['RUNS', 'STATUS', 'WRITE'], rows, 2)}`)
     })
 }

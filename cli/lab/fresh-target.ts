@@ -1,5 +1,5 @@
 import type { LabClient } from '../../lab/client.ts'
-import { anIncident, type Core, listAll } from '../core.ts'
+import { type ApiClient, apiIncident, listAll } from '../core.ts'
 
 const dayMs = 24 * 3_600_000
 
@@ -7,9 +7,14 @@ const dayMs = 24 * 3_600_000
  * The first of these places that nothing is broken on, and that had no incident of this type today: an alert has three attempts a day, and
  * two plays on one place would repair each other's fault. Null when no place is left.
  */
-export async function freshTarget(api: Core, lab: LabClient, type: string, targets: string[]): Promise<string | null> {
+export async function findFreshTarget(
+  api: ApiClient,
+  lab: LabClient,
+  type: string,
+  targets: string[],
+): Promise<string | null> {
   const [incidents, faults] = await Promise.all([
-    listAll(api, `/api/v1/incidents?type=${type}&limit=200`, anIncident, 1_000),
+    listAll(api, `/api/v1/incidents?type=${type}&limit=200`, apiIncident, 1_000),
     lab.faults(),
   ])
   const recent = incidents.filter(({ updatedAt }) => Date.parse(updatedAt) > Date.now() - dayMs)

@@ -1,21 +1,25 @@
 import type { Command } from 'commander'
-import { seconds } from '../seconds.ts'
+import { parseSeconds } from '../seconds.ts'
 import { type ScenarioName, scenarioNames } from './endings.ts'
-import { breakLab, healLab, labStatus, listFaults } from './faults.ts'
-import { named } from './named.ts'
-import { askOracle } from './oracle.ts'
+import { addBreakCommand, addFaultsCommand, addHealCommand, addStatusCommand } from './faults.ts'
+import { parseLabName } from './named.ts'
+import { addOracleCommand } from './oracle.ts'
 import { playScenario } from './scenario.ts'
 
 type Options = { scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
-export function labCommand(program: Command): void {
+export function addLabCommand(program: Command): void {
   const parent = program
     .command('lab')
     .description('a platform of real processes to break things in')
     .enablePositionalOptions()
-    .option('--scenario <name>', 'break this, follow the incident to its end, ask the oracle', named(scenarioNames))
+    .option(
+      '--scenario <name>',
+      'break this, follow the incident to its end, ask the oracle',
+      parseLabName(scenarioNames),
+    )
     .option('--target <target>', 'with --scenario: what to break')
-    .option('--timeout <seconds>', 'with --scenario: give up after this long', seconds)
+    .option('--timeout <seconds>', 'with --scenario: give up after this long', parseSeconds)
     .option('--json', 'with --scenario: one JSON document at the end')
     .addHelpText(
       'after',
@@ -25,9 +29,9 @@ export function labCommand(program: Command): void {
       if (!scenario) return self.help({ error: true })
       await playScenario({ scenario, ...options })
     })
-  listFaults(parent)
-  breakLab(parent)
-  healLab(parent)
-  askOracle(parent)
-  labStatus(parent)
+  addFaultsCommand(parent)
+  addBreakCommand(parent)
+  addHealCommand(parent)
+  addOracleCommand(parent)
+  addStatusCommand(parent)
 }

@@ -1,15 +1,15 @@
 import { z } from 'zod'
-import { pathOf, storedSetting } from '../config/stored.ts'
-import type { Core } from '../core.ts'
+import { getStoredSetting, settingPath } from '../config/stored.ts'
+import type { ApiClient } from '../core.ts'
 
-const effective = z.looseObject({ items: z.array(z.looseObject({ name: z.string(), value: z.unknown() })) })
+const effectiveValues = z.looseObject({ items: z.array(z.looseObject({ name: z.string(), value: z.unknown() })) })
 
 /**
  * Does some work while settings of one incident type have other values, and puts back what was in force before, also when the work
  * fails. `tell` hears both.
  */
-export async function withTimes<T>(
-  api: Core,
+export async function withShortTimes<T>(
+  api: ApiClient,
   type: string,
   times: Record<string, number>,
   tell: (text: string) => void,
@@ -17,31 +17,31 @@ export async function withTimes<T>(
 ): Promise<T> {
   const names = Object.keys(times)
   if (names.length === 0) return await work()
-  const before = await valuesInForce(api, type, names)
-  await put(api, type, times, 'a scenario of the lab')
-  tell(`For this scenario: ${told(type, times)}.`)
+  const before = await readValuesInForce(api, type, names)
+  await writeValues(api, type, times, 'a scenario of the lab')
+  tell(`For this scenario: ${describeValues(type, times)}.`)
   try {
     return await work()
   } finally {
-    await put(api, type, before, 'the scenario of the lab is over')
-    tell(`As before: ${told(type, before)}.`)
+    await writeValues(api, type, before, 'the scenario of the lab is over')
+    tell(`As before: ${describeValues(type, before)}.`)
   }
 }
 
-async function valuesInForce(api: Core, type: string, names: string[]): Promise<Record<string, number>> {
-  const { items } = effective.parse(await api.get(`/api/v1/config/effective?type=${type}`))
+async function readValuesInForce(api: ApiClient, type: string, names: string[]): Promise<Record<string, number>> {
+  const { items } = effectiveValues.parse(await api.get(`/api/v1/config/effective?type=${type}`))
   return Object.fromEntries(names.map((name) => [name, Number(items.find((item) => item.name === name)?.value)]))
 }
 
-async function put(api: Core, type: string, times: Record<string, number>, reason: string): Promise<void> {
+async function writeValues(api: ApiClient, type: string, times: Record<string, number>, reason: string): Promise<void> {
   for (const [name, value] of Object.entries(times)) {
     const key = `${name}.${type}`
-    const version = (await storedSetting(api, key))?.version ?? 0
-    await api.put(pathOf(key), { value: String(value), reason }, { 'if-match': `"${version}"` })
+    const version = (await getStoredSetting(api, key))?.version ?? 0
+    await api.put(settingPath(key), { value: String(value), reason }, { 'if-match': `"${version}"` })
   }
 }
 
-function told(type: string, times: Record<string, number>): string {
+function describeValues(type: string, times: Record<string, number>): string {
   return Object.entries(times)
     .map(([name, value]) => `${name}.${type} is ${value} s`)
     .join(', ')

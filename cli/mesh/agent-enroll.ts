@@ -4,10 +4,10 @@ import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolme
 import { holderOf } from '../../mesh/agent/lock.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { note } from '../terminal.ts'
+import { printNote } from '../terminal.ts'
 
 /** On the device: pins the control plane's root key and keeps the first manifest. */
-export function enrollAgent(agent: Command): void {
+export function addEnrolmentCommands(agent: Command): void {
   agent
     .command('enroll')
     .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
@@ -20,8 +20,8 @@ export function enrollAgent(agent: Command): void {
     .action(async (_: unknown, command: Command) => {
       const { api, token, ...places } = command.optsWithGlobals<Places & { api: string; token: string }>()
       mkdirSync(places.state, { recursive: true, mode: 0o700 })
-      const { device, manifest } = await told(enrol(places, api, token))
-      note(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
+      const { device, manifest } = await withEnrolmentErrors(enrol(places, api, token))
+      printNote(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
     })
 
   agent
@@ -30,14 +30,14 @@ export function enrollAgent(agent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
     .action(async (_: unknown, command: Command) => {
       const places = command.optsWithGlobals<Places>()
-      const id = await told(renew(places))
+      const id = await withEnrolmentErrors(renew(places))
       const agentPid = holderOf(places.state)
       if (agentPid !== null) process.kill(agentPid, 'SIGHUP')
-      note(`Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was told'}.`)
+      printNote(`Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was told'}.`)
     })
 }
 
-const exits = {
+const outcomeByReason = {
   refused: 'auth',
   unreachable: 'error',
   unbelievable: 'error',
@@ -45,11 +45,11 @@ const exits = {
   'bad address': 'usage',
 } as const
 
-async function told<T>(work: Promise<T>): Promise<T> {
+async function withEnrolmentErrors<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
     if (!(error instanceof NotEnrolled)) throw error
-    throw new CommandFailed(exits[error.why], inert(error.message))
+    throw new CommandFailed(outcomeByReason[error.why], inert(error.message))
   }
 }

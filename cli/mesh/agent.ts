@@ -5,9 +5,9 @@ import { type Command, Option } from 'commander'
 import { readAddress } from '../../mesh/agent/address.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
 import { CommandFailed } from '../exit-code.ts'
-import { enrollAgent } from './agent-enroll.ts'
+import { addEnrolmentCommands } from './agent-enroll.ts'
 
-type Options = {
+type AgentFlags = {
   manifest?: string
   listen: string
   state: string
@@ -18,7 +18,7 @@ type Options = {
   dockerHost?: string
 }
 
-export function runAgent(parent: Command): void {
+export function addAgentCommand(parent: Command): void {
   const agent = parent
     .command('agent')
     .description('be the agent of this device: answer signed requests, and do what the manifest and the guard allow')
@@ -41,12 +41,12 @@ export function runAgent(parent: Command): void {
       'after',
       '\nExample:\n  nightshift mesh agent --manifest /etc/nightshift/manifest.json --listen 127.0.0.1:7474',
     )
-    .action((options: Options) => {
+    .action((options: AgentFlags) => {
       const { listen, state, tlsCert: cert, tlsKey: key } = options
       const address = readAddress(listen)
       if (!address) throw new CommandFailed('usage', `--listen takes an address and a port, not ${listen}.`)
       if (!cert !== !key) throw new CommandFailed('usage', '--tls-cert and --tls-key belong together.')
-      become({
+      replaceProcess({
         manifestFile: options.manifest ?? join(state, 'manifest.json'),
         address,
         state,
@@ -54,10 +54,10 @@ export function runAgent(parent: Command): void {
         tls: cert && key ? { cert, key } : null,
         acceptLostJournal: options.acceptLostJournal ?? false,
         dockerHost: options.dockerHost,
-        version: version(),
+        version: readVersion(),
       })
     })
-  enrollAgent(agent)
+  addEnrolmentCommands(agent)
 }
 
 const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))
@@ -71,7 +71,7 @@ const flags = [
 ]
 
 /** The agent takes the place of this process: nothing of the command line stays in memory, and its pid is the one that was started. */
-function become(options: AgentOptions): void {
+function replaceProcess(options: AgentOptions): void {
   if (!process.execve) throw new CommandFailed('error', 'This Node cannot replace a process (process.execve).')
   mkdirSync(options.state, { recursive: true, mode: 0o700 })
   process.execve(process.execPath, [process.execPath, ...flags, main, JSON.stringify(options)], {
@@ -83,7 +83,7 @@ function become(options: AgentOptions): void {
   })
 }
 
-function version(): string {
+function readVersion(): string {
   return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string })
     .version
 }

@@ -4,20 +4,20 @@ import type { Command } from 'commander'
 import type { JournalEntry } from '../../domain/mesh.ts'
 import { segmentsOf, verifyChain } from '../../mesh/agent/chain.ts'
 import { shortOf } from '../../mesh/agent/entries.ts'
-import { type Asking, asking, connected } from '../connection.ts'
-import { type Core, listAll } from '../core.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { type ApiClient, listAll } from '../core.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { data, json, paint } from '../terminal.ts'
-import { aDevice } from './a-device.ts'
-import { type Audited, auditDevice } from './read-audit.ts'
+import { paint, print, printJson } from '../terminal.ts'
+import { apiDevice } from './a-device.ts'
+import { auditDevice, type DeviceAudit } from './read-audit.ts'
 
-export function auditMesh(parent: Command): void {
+export function addAuditCommand(parent: Command): void {
   const audit = parent
     .command('audit')
     .description('what devices journalled, against what rows say')
     .addHelpText('after', '\nExample:\n  nightshift mesh audit verify')
-  asking(
+  withConnectionOptions(
     audit
       .command('verify')
       .description("hold the devices' whole journals, all calls and the incidents' rows against each other")
@@ -28,14 +28,14 @@ export function auditMesh(parent: Command): void {
       'after',
       '\nExample:\n  nightshift mesh audit verify\n  nightshift mesh audit verify node-osl-1 --journal /var/lib/nightshift-agent',
     )
-    .action(async (device: string | undefined, options: Asking & { journal?: string }) => {
-      const { api } = connected(options)
+    .action(async (device: string | undefined, options: ConnectionOptions & { journal?: string }) => {
+      const { api } = connect(options)
       if (options.journal && !device) throw new CommandFailed('usage', '--journal is of one device: name it.')
-      const reports: Audited[] = []
+      const reports: DeviceAudit[] = []
       const progress = progressOnTerminal()
       try {
         for (const name of device ? [device] : await enrolledDevices(api)) {
-          const files = options.journal ? readFiles(options.journal) : null
+          const files = options.journal ? readJournalCopy(options.journal) : null
           const report = await auditDevice((path) => api.get(`/api/v1${path}`), name, {
             files: files?.entries ?? null,
             onProgress: progress.show,
@@ -46,21 +46,21 @@ export function auditMesh(parent: Command): void {
       } finally {
         progress.end()
       }
-      if (options.json) json(reports)
-      else for (const report of reports) tell(report)
+      if (options.json) printJson(reports)
+      else for (const report of reports) printReport(report)
       const bad = reports.filter(({ problems }) => problems.length > 0)
       if (bad.length > 0)
         throw new CommandFailed('error', options.json ? '' : `${bad.length} of ${reports.length} do NOT agree.`)
     })
 }
 
-async function enrolledDevices(api: Core): Promise<string[]> {
-  const devices = await listAll(api, '/api/v1/devices', aDevice)
+async function enrolledDevices(api: ApiClient): Promise<string[]> {
+  const devices = await listAll(api, '/api/v1/devices', apiDevice)
   return devices.filter(({ enrolledAt, revokedAt }) => enrolledAt && !revokedAt).map(({ id }) => id)
 }
 
 /** The entries of a copy, whose lines are hashed here; none and why where its chain does not hold. */
-function readFiles(state: string): { entries: JournalEntry[] | null; problem: string | null } {
+function readJournalCopy(state: string): { entries: JournalEntry[] | null; problem: string | null } {
   const directory = existsSync(join(state, 'journal')) ? join(state, 'journal') : state
   if (segmentsOf(directory).length === 0) return { entries: null, problem: `there is no journal in ${state}` }
   const entries: JournalEntry[] = []
@@ -88,16 +88,16 @@ function progressOnTerminal(): { show(so: string): void; end(): void } {
   }
 }
 
-function tell({ device, calls, journal, older, problems }: Audited): void {
+function printReport({ device, calls, journal, older, problems }: DeviceAudit): void {
   const kept = journal ? journal.entries - journal.first + 1 : 0
   const entries = journal ? `${kept} ${kept === 1 ? 'entry' : 'entries'}` : 'no journal'
   const before = older > 0 ? `; ${older} are older than it` : ''
   if (problems.length === 0) {
-    data(
+    print(
       `${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with its journal (${entries}${before}) and the incidents`,
     )
     return
   }
-  data(`${paint('red', '✘')} ${inert(device)} (${entries}${before})`)
-  for (const problem of problems) data(`  ${inert(problem)}`)
+  print(`${paint('red', '✘')} ${inert(device)} (${entries}${before})`)
+  for (const problem of problems) print(`  ${inert(problem)}`)
 }

@@ -2,18 +2,18 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { deviceTerms, executable, guests } from '../../domain/device.ts'
 import { meshMode } from '../../domain/mesh.ts'
-import { type Asking, asking, connected } from '../connection.ts'
-import type { Core } from '../core.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import type { ApiClient } from '../core.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { oneOf, whole } from '../one-of.ts'
+import { parseOneOf, parseWholeNumber } from '../one-of.ts'
 import { ApiProblem } from '../problem.ts'
-import { data, json, note } from '../terminal.ts'
-import { moment } from '../time.ts'
-import { type ADevice, aDevice } from './a-device.ts'
+import { print, printJson, printNote } from '../terminal.ts'
+import { formatMoment } from '../time.ts'
+import { type ApiDevice, apiDevice } from './a-device.ts'
 
 type Root = { path: string; writable: boolean }
-type Options = Asking & {
+type EnrollOptions = ConnectionOptions & {
   address?: string
   addressVariable?: string
   mode?: string
@@ -32,72 +32,83 @@ type Options = Asking & {
   reason?: string
 }
 
-export function enrollDevice(parent: Command): void {
-  asking(
+export function addEnrollCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('enroll')
       .description('make a device known, or change it; prints the command that enrols it, good once and for 15 minutes')
       .argument('<name>', 'of the node, host or VM; another with --for')
       .option('--address <url>', 'where its agent listens: https, or http on a private network')
       .option('--address-variable <name>', 'variable of the API that wins over it: <NAME>_DEVICE_MESH_URL')
-      .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, oneOf(meshMode.options))
-      .option('--root <path>', 'directory that files are read in, with :rw also written in; again for more', roots, [])
-      .option('--for <resource>', 'what it executes for, as host:host-osl-1', resource)
-      .option('--tool <name>', 'allow this tool alone; again for more', more, [])
-      .option('--capability <name>', 'name this capability in the manifest alone; again for more', more, [])
+      .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, parseOneOf(meshMode.options))
+      .option(
+        '--root <path>',
+        'directory that files are read in, with :rw also written in; again for more',
+        collectRoot,
+        [],
+      )
+      .option('--for <resource>', 'what it executes for, as host:host-osl-1', parseResource)
+      .option('--tool <name>', 'allow this tool alone; again for more', collectValues, [])
+      .option('--capability <name>', 'name this capability in the manifest alone; again for more', collectValues, [])
       .option(
         '--program <name>',
         'of commands that only read, let this program alone run unasked; again for more',
-        more,
+        collectValues,
         [],
       )
       .option(
         '--root-read <command>',
         'let root look with exactly this command unasked: words between spaces, or a JSON list; again for more',
-        rootReads,
+        collectRootRead,
         [],
       )
       .option('--no-root-reads', 'let root look with nothing unasked')
-      .option('--git-host <host>', 'host that may be cloned from and pushed to; again for more', more, [])
+      .option('--git-host <host>', 'host that may be cloned from and pushed to; again for more', collectValues, [])
       .option(
         '--check <path=command>',
         'tried in a copy before a file there is written; {path} is the copy',
-        checks,
+        collectCheck,
         [],
       )
-      .option('--guests <how>', `reach guests without an agent by: ${guests.options.join(', ')}`, oneOf(guests.options))
-      .option('--timeout-seconds <n>', 'how long one call may take (60)', whole)
-      .option('--days <n>', 'how long a manifest is good (90)', whole)
+      .option(
+        '--guests <how>',
+        `reach guests without an agent by: ${guests.options.join(', ')}`,
+        parseOneOf(guests.options),
+      )
+      .option('--timeout-seconds <n>', 'how long one call may take (60)', parseWholeNumber)
+      .option('--days <n>', 'how long a manifest is good (90)', parseWholeNumber)
       .option('--reason <text>', 'why, for the audit'),
   )
     .addHelpText(
       'after',
       '\nExample:\n  nightshift mesh enroll node-osl-1 --address http://10.42.0.10:7474 --mode user --root /srv:rw --root /var/log',
     )
-    .action(async (name: string, options: Options) => {
-      const { api, where } = connected(options)
+    .action(async (name: string, options: EnrollOptions) => {
+      const { api, where } = connect(options)
       const path = `/api/v1/devices/${encodeURIComponent(name)}`
-      const before = await known(api, path)
-      await api.put(path, settings(name, before, options))
+      const before = await findDevice(api, path)
+      await api.put(path, buildSettings(name, before, options))
       const minted = z
         .looseObject({ token: z.string(), expiresAt: z.string() })
         .parse(await api.post(`${path}/enrolment`))
       const command = `nightshift mesh agent enroll --api ${where.url} --token ${minted.token}`
-      if (options.json) return json({ device: name, ...minted, command })
-      data(command)
-      note(`Run it on ${inert(name)} before ${moment(minted.expiresAt)}. It works once and is not shown again.`)
+      if (options.json) return printJson({ device: name, ...minted, command })
+      print(command)
+      printNote(
+        `Run it on ${inert(name)} before ${formatMoment(minted.expiresAt)}. It works once and is not shown again.`,
+      )
     })
 }
 
-async function known(api: Core, path: string): Promise<ADevice | null> {
-  return await api.get(path).then(aDevice.parse, (error: unknown) => {
+async function findDevice(api: ApiClient, path: string): Promise<ApiDevice | null> {
+  return await api.get(path).then(apiDevice.parse, (error: unknown) => {
     if (error instanceof ApiProblem && error.problem.status === 404) return null
     throw error
   })
 }
 
 /** What is not named stays as it is. */
-function settings(name: string, before: ADevice | null, options: Options): Record<string, unknown> {
+function buildSettings(name: string, before: ApiDevice | null, options: EnrollOptions): Record<string, unknown> {
   const url = options.address ?? before?.url
   const mode = options.mode ?? before?.mode
   if (!url || !mode) throw new CommandFailed('usage', `There is no device ${name} yet: say --address and --mode.`)
@@ -126,21 +137,21 @@ function settings(name: string, before: ADevice | null, options: Options): Recor
   }
 }
 
-function roots(text: string, before: Root[]): Root[] {
+function collectRoot(text: string, before: Root[]): Root[] {
   const [, path, way] = /^(\/.*?)(?::(rw|ro))?$/.exec(text) ?? []
   if (!path) throw new InvalidArgumentError('It takes an absolute path, with :rw where it may be written to.')
   return [...before, { path, writable: way === 'rw' }]
 }
 
 /** `/etc/nginx/nginx.conf=nginx -t -c {path}`: words between spaces; no shell reads them. */
-function checks(text: string, before: Options['check']): Options['check'] {
+function collectCheck(text: string, before: EnrollOptions['check']): EnrollOptions['check'] {
   const [, path, command] = /^(\/[^=]*)=(.+)$/.exec(text) ?? []
   if (!path || !command) throw new InvalidArgumentError('It takes <path>=<command>.')
   return [...before, { path, argv: command.split(/ +/).filter(Boolean) }]
 }
 
 /** `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` where a word holds a space; no shell reads them. */
-function rootReads(text: string, before: string[][]): string[][] {
+function collectRootRead(text: string, before: string[][]): string[][] {
   try {
     const words: unknown = text.startsWith('[') ? JSON.parse(text) : text.split(/ +/).filter(Boolean)
     const parsed = deviceTerms.shape.root_reads.unwrap().safeParse([words])
@@ -149,13 +160,13 @@ function rootReads(text: string, before: string[][]): string[][] {
   throw new InvalidArgumentError('It takes a program with its words, or a JSON list of them.')
 }
 
-function resource(text: string): { kind: string; id: string } {
+function parseResource(text: string): { kind: string; id: string } {
   const [kind, id] = text.split(':')
   const parsed = executable.safeParse({ kind, id })
   if (!parsed.success) throw new InvalidArgumentError('It takes node:<id>, host:<id> or vm:<id>.')
   return parsed.data
 }
 
-function more(value: string, before: string[]): string[] {
+function collectValues(value: string, before: string[]): string[] {
   return [...before, value]
 }

@@ -1,7 +1,7 @@
 import { clockSkewSeconds, type JournalEntry } from '../../domain/mesh.ts'
 
 /** What rows tell of a call. */
-export type Call = {
+export type JournalledCall = {
   key: string
   requestId: string
   begunAt: string
@@ -11,7 +11,7 @@ export type Call = {
 }
 
 /** Where a chain of entries does not hold, in words; null when it does. The first may have any number: older ones are pruned. */
-export function brokenAt(entries: readonly JournalEntry[]): string | null {
+export function findChainBreak(entries: readonly JournalEntry[]): string | null {
   for (const [index, { n, prev }] of entries.entries()) {
     const before = entries[index - 1]
     if (before && n !== before.n + 1) return `entry ${n} follows ${before.n}`
@@ -21,7 +21,7 @@ export function brokenAt(entries: readonly JournalEntry[]): string | null {
   return null
 }
 
-export type Held = {
+export type JournalComparison = {
   problems: string[]
   /** Entries of requests that no call stands behind. */
   strangers: JournalEntry[]
@@ -30,7 +30,7 @@ export type Held = {
 }
 
 /** Holds calls against the chain of the journal, both ways. */
-export function heldAgainst(entries: readonly JournalEntry[], calls: readonly Call[]): Held {
+export function compareJournal(entries: readonly JournalEntry[], calls: readonly JournalledCall[]): JournalComparison {
   const hashes = new Map<string, Set<string>>()
   for (const { request_id, hash } of entries) {
     if (request_id === null) continue
@@ -41,7 +41,7 @@ export function heldAgainst(entries: readonly JournalEntry[], calls: readonly Ca
   const [oldest] = entries
   const problems: string[] = []
   if (oldest?.kind === 'lost') problems.push(`the journal before ${oldest.at} was lost`)
-  const knownFromMs = oldest ? reachesTo(oldest) : Number.NEGATIVE_INFINITY
+  const knownFromMs = oldest ? getKnownSince(oldest) : Number.NEGATIVE_INFINITY
   let older = 0
   for (const { key, requestId, begunAt, finishedAt, auditHash, incidentHash } of calls) {
     if (finishedAt === null) problems.push(`${key}: it is not known what became of it`)
@@ -56,15 +56,15 @@ export function heldAgainst(entries: readonly JournalEntry[], calls: readonly Ca
     else problems.push(`${key}: the journal of the device does not know it`)
   }
   const asked = new Set(calls.map(({ requestId }) => requestId))
-  const strangers = entries.filter(({ kind, request_id }) => isAsked(kind) && !asked.has(request_id ?? ''))
+  const strangers = entries.filter(({ kind, request_id }) => isRequest(kind) && !asked.has(request_id ?? ''))
   return { problems, strangers, older }
 }
 
 /** Since when a journal with this oldest entry must know every call, by clocks that may differ. */
-function reachesTo({ n, kind, at }: JournalEntry): number {
+function getKnownSince({ n, kind, at }: JournalEntry): number {
   const isWhole = n === 1 && kind !== 'lost'
   return isWhole ? Number.NEGATIVE_INFINITY : Date.parse(at) + clockSkewSeconds * 1000
 }
 
 /** One entry for each request that somebody with a key made. */
-const isAsked = (kind: JournalEntry['kind']) => kind === 'accepted' || kind === 'refused'
+const isRequest = (kind: JournalEntry['kind']) => kind === 'accepted' || kind === 'refused'

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { type JournalEntry, journalEntry } from '../../domain/mesh.ts'
 import { ApiProblem } from '../problem.ts'
-import { brokenAt, type Call, heldAgainst } from './held-against.ts'
+import { compareJournal, findChainBreak, type JournalledCall } from './held-against.ts'
 
 /** Asks the core API for a path below `/api/v1`; throws ApiProblem for whatever is no success. */
-export type Ask = (path: string) => Promise<unknown>
+export type GetPath = (path: string) => Promise<unknown>
 
-export type Audited = {
+export type DeviceAudit = {
   device: string
   /** What the device tells of its journal; null when it does not answer, or has none. */
   journal: { entries: number; first: number; head: string } | null
@@ -42,10 +42,10 @@ const entryPage = z.looseObject({
  * does not answer, by `files`, the entries of a copy. `onProgress` is told how much was read so far.
  */
 export async function auditDevice(
-  ask: Ask,
+  ask: GetPath,
   device: string,
   { files = null, onProgress = () => {} }: { files?: JournalEntry[] | null; onProgress?(so: string): void } = {},
-): Promise<Audited> {
+): Promise<DeviceAudit> {
   const path = `/devices/${encodeURIComponent(device)}`
   // Calls first: what is called meanwhile is in the journal that is read afterwards.
   const calls = await allCalls()
@@ -54,10 +54,10 @@ export async function auditDevice(
   const entries = told ?? files ?? []
   const last = entries.at(-1)
   if (told && !last) problems.push(`${device} has no journal`)
-  const broken = brokenAt(entries)
+  const broken = findChainBreak(entries)
   if (broken !== null) problems.push(`the journal does not hold: ${broken}`)
-  if (told && files) problems.push(...differing(told, files))
-  const held = last ? heldAgainst(entries, calls) : { problems: [], strangers: [], older: 0 }
+  if (told && files) problems.push(...compareCopies(told, files))
+  const held = last ? compareJournal(entries, calls) : { problems: [], strangers: [], older: 0 }
   problems.push(...held.problems)
   if (held.strangers.length > 0) {
     // Some were called while the journal was read.
@@ -77,8 +77,8 @@ export async function auditDevice(
     problems,
   }
 
-  async function allCalls(): Promise<Call[]> {
-    const all: Call[] = []
+  async function allCalls(): Promise<JournalledCall[]> {
+    const all: JournalledCall[] = []
     for (let next: string | null = null; ; ) {
       const page = callPage.parse(
         await ask(`${path}/audit${next === null ? '' : `?cursor=${encodeURIComponent(next)}`}`),
@@ -109,7 +109,7 @@ export async function auditDevice(
 }
 
 /** Where the files have something else than the device tells. */
-function differing(told: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
+function compareCopies(told: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
   const hashes = new Map(told.map(({ n, hash }) => [n, hash]))
   const other = files.find(({ n, hash }) => hashes.has(n) && hashes.get(n) !== hash)
   return other ? [`the device tells of another entry ${other.n} than this journal has`] : []

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 // Loose, so that what a newer API adds still reaches --json.
-export const anOperator = z.looseObject({
+export const apiOperator = z.looseObject({
   name: z.string(),
   role: z.string(),
   maxRisk: z.string(),

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
-import { listOperators } from './list.ts'
-import { setOperator } from './set.ts'
+import { addListCommand } from './list.ts'
+import { addSetCommand } from './set.ts'
 
-export function operatorsCommand(program: Command): void {
+export function addOperatorsCommand(program: Command): void {
   const parent = program
     .command('operators')
     .description('people, and what each may decide')
     .addHelpText('after', '\nExample:\n  nightshift operators list\n  nightshift operators set anna --role approver')
-  listOperators(parent)
-  setOperator(parent)
+  addListCommand(parent)
+  addSetCommand(parent)
 }

@@ -1,15 +1,15 @@
 import type { Command } from 'commander'
 import { personRoles } from '../../domain/operator.ts'
 import { risks } from '../../domain/tool.ts'
-import { type Asking, asking, connected } from '../connection.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { oneOf } from '../one-of.ts'
+import { parseOneOf } from '../one-of.ts'
 import { ApiProblem } from '../problem.ts'
-import { json, note } from '../terminal.ts'
-import { anOperator } from './an-operator.ts'
+import { printJson, printNote } from '../terminal.ts'
+import { apiOperator } from './an-operator.ts'
 
-type Options = Asking & {
+type SetOptions = ConnectionOptions & {
   role?: string
   maxRisk?: string
   type: string[]
@@ -21,15 +21,15 @@ type Options = Asking & {
   slack?: string | false
 }
 
-export function setOperator(parent: Command): void {
-  asking(
+export function addSetCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('set')
       .description('make a person, or change what they may; what is not named stays as it is')
       .argument('<name>', 'one word, as rows will show it')
-      .option('--role <role>', `one of ${personRoles.join(', ')}`, oneOf(personRoles))
-      .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, oneOf(risks))
-      .option('--type <type>', 'decides about incidents of this type alone; again for more', more, [])
+      .option('--role <role>', `one of ${personRoles.join(', ')}`, parseOneOf(personRoles))
+      .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
+      .option('--type <type>', 'decides about incidents of this type alone; again for more', collectValues, [])
       .option('--all-types', 'decides about incidents of all types')
       .option('--disable', 'comes in nowhere from now on')
       .option('--enable', 'may come in again')
@@ -41,10 +41,10 @@ export function setOperator(parent: Command): void {
       'after',
       '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',
     )
-    .action(async (name: string, options: Options) => {
-      const { api } = connected(options)
+    .action(async (name: string, options: SetOptions) => {
+      const { api } = connect(options)
       const path = `/api/v1/operators/${encodeURIComponent(name)}`
-      const before = await api.get(path).then(anOperator.parse, (error: unknown) => {
+      const before = await api.get(path).then(apiOperator.parse, (error: unknown) => {
         if (error instanceof ApiProblem && error.problem.status === 404) return null
         throw error
       })
@@ -62,8 +62,8 @@ export function setOperator(parent: Command): void {
         reason: options.reason ?? null,
         ...(options.slack !== undefined && { slackUserId: options.slack || null }),
       })
-      if (options.json) return json(answer)
-      note(
+      if (options.json) return printJson(answer)
+      printNote(
         before
           ? `${inert(name)} is changed.`
           : `${inert(name)} is known. Next: nightshift tokens create … --operator ${inert(name)}`,
@@ -71,6 +71,6 @@ export function setOperator(parent: Command): void {
     })
 }
 
-function more(value: string, before: string[]): string[] {
+function collectValues(value: string, before: string[]): string[] {
   return [...before, value]
 }

@@ -13,24 +13,24 @@ type Kind = 'runs' | 'comes' | 'leaves' | 'down'
 type Load = Record<Kind, PlacementVm[]>
 
 /** Every host that something happens to as two bars of its memory, before and after all steps, in 80 columns. */
-export function overview(problem: PlacementProblem, steps: readonly PlanStep[]): string[] {
-  const touched = touchedBy(problem, steps)
+export function drawOverview(problem: PlacementProblem, steps: readonly PlanStep[]): string[] {
+  const touched = listTouchedHosts(problem, steps)
   const head = ['', 'before', 'after']
   const lines = touched.flatMap((host) => {
-    const before = loadOf(problem, host, [], [])
-    const after = loadOf(problem, host, steps, [])
+    const before = computeLoad(problem, host, [], [])
+    const after = computeLoad(problem, host, steps, [])
     const came = after.runs.filter(({ vm }) => !before.runs.some((each) => each.vm === vm))
     const left = before.runs.filter(({ vm }) => !after.runs.some((each) => each.vm === vm))
     const stays = before.runs.filter((vm) => !left.includes(vm))
     const bars = [
-      barOf(host, { ...before, runs: stays, leaves: left }),
-      barOf(host, { ...after, runs: stays, comes: came }),
+      drawBar(host, { ...before, runs: stays, leaves: left }),
+      drawBar(host, { ...after, runs: stays, comes: came }),
     ]
     const numbers =
       host.state === 'dead'
         ? `${before.down.length} → ${after.down.length} VMs down`
-        : `${gib(usedOf(before))} → ${gib(usedOf(after))} of ${gib(host.ramMib)} GiB`
-    return [`${nameOf(host)}${bars.join('  ')}  ${numbers}`, ...changeLine(came, left)]
+        : `${formatGib(sumUsed(before))} → ${formatGib(sumUsed(after))} of ${formatGib(host.ramMib)} GiB`
+    return [`${formatHostName(host)}${bars.join('  ')}  ${numbers}`, ...formatChanges(came, left)]
   })
   const rest = problem.hosts.length - touched.length
   return [
@@ -41,21 +41,23 @@ export function overview(problem: PlacementProblem, steps: readonly PlanStep[]):
 }
 
 /** The hosts of one wave while it runs, when whatever migrates takes room on both. */
-export function wavePicture(problem: PlacementProblem, done: readonly PlanStep[], wave: readonly PlanStep[]): string[] {
-  return touchedBy({ ...problem, hostIds: [] }, wave).flatMap((host) => {
-    const load = loadOf(problem, host, done, wave)
+export function drawWave(problem: PlacementProblem, done: readonly PlanStep[], wave: readonly PlanStep[]): string[] {
+  return listTouchedHosts({ ...problem, hostIds: [] }, wave).flatMap((host) => {
+    const load = computeLoad(problem, host, done, wave)
     const numbers =
-      host.state === 'dead' ? `${many(load.down.length, 'VM')} down` : `${gib(usedOf(load))} of ${gib(host.ramMib)} GiB`
-    return [`${nameOf(host)}${barOf(host, load)}  ${numbers}`, ...changeLine(load.comes, load.leaves)]
+      host.state === 'dead'
+        ? `${many(load.down.length, 'VM')} down`
+        : `${formatGib(sumUsed(load))} of ${formatGib(host.ramMib)} GiB`
+    return [`${formatHostName(host)}${drawBar(host, load)}  ${numbers}`, ...formatChanges(load.comes, load.leaves)]
   })
 }
 
-function touchedBy({ hosts, hostIds }: PlacementProblem, steps: readonly PlanStep[]): PlacementHost[] {
+function listTouchedHosts({ hosts, hostIds }: PlacementProblem, steps: readonly PlanStep[]): PlacementHost[] {
   const names = new Set([...hostIds, ...steps.flatMap(({ from, to }) => [from, to])])
   return hosts.filter(({ name }) => names.has(name))
 }
 
-function loadOf(
+function computeLoad(
   { vms, hosts, hostIds }: PlacementProblem,
   host: PlacementHost,
   done: readonly PlanStep[],
@@ -76,7 +78,7 @@ function loadOf(
   return load
 }
 
-function barOf({ ramMib }: PlacementHost, load: Load): string {
+function drawBar({ ramMib }: PlacementHost, load: Load): string {
   const marks = [
     { sign: '█', style: 'reset', vms: load.runs },
     { sign: '▒', style: 'yellow', vms: load.leaves },
@@ -86,7 +88,7 @@ function barOf({ ramMib }: PlacementHost, load: Load): string {
   let used = 0
   let at = 0
   const parts = marks.map(({ sign, style, vms }) => {
-    used += sum(vms)
+    used += sumMemory(vms)
     // What is there can be seen, however little it is.
     const least = vms.length > 0 ? at + 1 : at
     const end = Math.min(barColumns, Math.max(least, Math.round((used / ramMib) * barColumns)))
@@ -97,7 +99,7 @@ function barOf({ ramMib }: PlacementHost, load: Load): string {
   return `${parts.join('')}${'·'.repeat(barColumns - at)}`
 }
 
-function changeLine(came: PlacementVm[], left: PlacementVm[]): string[] {
+function formatChanges(came: PlacementVm[], left: PlacementVm[]): string[] {
   if (came.length + left.length === 0) return []
   const named = [...came.map(({ vm }) => `+${vm}`), ...left.map(({ vm }) => `−${vm}`)]
     .map((each) => inert(each))
@@ -107,22 +109,22 @@ function changeLine(came: PlacementVm[], left: PlacementVm[]): string[] {
   return [`${' '.repeat(nameColumns)}${named.length <= room ? named : counted.filter(Boolean).join(' ')}`]
 }
 
-function nameOf({ name, state }: PlacementHost): string {
+function formatHostName({ name, state }: PlacementHost): string {
   const text = inert(name)
   const room = nameColumns - 1 - (state === 'live' ? 0 : state.length + 1)
   const cut = text.length > room ? `${text.slice(0, room - 1)}…` : text
   return `${cut}${state === 'live' ? '' : ` ${state}`}`.padEnd(nameColumns)
 }
 
-function usedOf({ runs, comes, leaves }: Load): number {
-  return sum(runs) + sum(comes) + sum(leaves)
+function sumUsed({ runs, comes, leaves }: Load): number {
+  return sumMemory(runs) + sumMemory(comes) + sumMemory(leaves)
 }
 
-function sum(vms: readonly PlacementVm[]): number {
+function sumMemory(vms: readonly PlacementVm[]): number {
   return vms.reduce((total, { ramMib }) => total + ramMib, 0)
 }
 
 /** GiB with one decimal where it is needed. */
-function gib(mib: number): string {
+function formatGib(mib: number): string {
   return String(Math.round((mib / 1_024) * 10) / 10)
 }

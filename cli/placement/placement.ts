@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
-import { explainCommand } from './explain.ts'
-import { planCommand } from './plan.ts'
-import { simulateCommand } from './simulate.ts'
-import { verifyCommand } from './verify.ts'
+import { addExplainCommand } from './explain.ts'
+import { addPlanCommand } from './plan.ts'
+import { addSimulateCommand } from './simulate.ts'
+import { addVerifyCommand } from './verify.ts'
 
-export function placementCommand(program: Command): void {
+export function addPlacementCommand(program: Command): void {
   const parent = program
     .command('placement')
     .description('where the VMs of a file could go: plan, check, explain and play; needs nothing running')
@@ -12,8 +12,8 @@ export function placementCommand(program: Command): void {
       'after',
       '\nExample:\n  nightshift placement plan examples/placement.yaml --picture\n  nightshift placement simulate examples/placement.yaml --kill host-3',
     )
-  planCommand(parent)
-  verifyCommand(parent)
-  explainCommand(parent)
-  simulateCommand(parent)
+  addPlanCommand(parent)
+  addVerifyCommand(parent)
+  addExplainCommand(parent)
+  addSimulateCommand(parent)
 }

@@ -1,15 +1,22 @@
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { CommandFailed } from '../exit-code.ts'
-import { data, json } from '../terminal.ts'
-import { legend, overview } from './picture.ts'
-import { planText } from './plan-text.ts'
-import { endBy, problemInTime, type Solving, solved, solving, withGap } from './solving.ts'
+import { print, printJson } from '../terminal.ts'
+import { drawOverview, legend } from './picture.ts'
+import { formatPlan } from './plan-text.ts'
+import {
+  exitByState,
+  readProblemInTime,
+  type SolveOptions,
+  solveWithProgress,
+  withGap,
+  withSolveOptions,
+} from './solving.ts'
 
-type Options = Solving & { out?: string; picture?: boolean }
+type PlanOptions = SolveOptions & { out?: string; picture?: boolean }
 
-export function planCommand(parent: Command): void {
-  solving(
+export function addPlanCommand(parent: Command): void {
+  withSolveOptions(
     parent
       .command('plan')
       .description('a verified plan with the fewest live migrations, what shows that, and who stays down')
@@ -21,20 +28,20 @@ export function planCommand(parent: Command): void {
       'after',
       '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some stay down, 9 when it is proved that there is no plan, 10 when none was found in time.',
     )
-    .action(async (file: string, options: Options) => {
-      const [problem, left] = await problemInTime(file, options)
-      const plan = await solved(problem, left)
-      if (options.out) write(options.out, withGap(plan))
-      if (options.json) json(withGap(plan))
+    .action(async (file: string, options: PlanOptions) => {
+      const [problem, left] = await readProblemInTime(file, options)
+      const plan = await solveWithProgress(problem, left)
+      if (options.out) writePlan(options.out, withGap(plan))
+      if (options.json) printJson(withGap(plan))
       else {
-        data(planText(problem, plan))
-        if (options.picture) data(['', ...overview(problem, plan.steps), legend].join('\n'))
+        print(formatPlan(problem, plan))
+        if (options.picture) print(['', ...drawOverview(problem, plan.steps), legend].join('\n'))
       }
-      endBy(plan)
+      exitByState(plan)
     })
 }
 
-function write(file: string, value: unknown): void {
+function writePlan(file: string, value: unknown): void {
   try {
     writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`)
   } catch (error) {

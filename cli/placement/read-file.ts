@@ -14,46 +14,46 @@ import { CommandFailed } from '../exit-code.ts'
  * file is not there after so many seconds: a pipe may never end.
  */
 export async function readProblem(file: string, timeoutSeconds?: number): Promise<PlacementProblem> {
-  return refused(file, 'is no placement problem', problemOfFile, await parsed(file, timeoutSeconds))
+  return withFlaws(file, 'is no placement problem', problemOfFile, await parseFile(file, timeoutSeconds))
 }
 
 /** A plan as `placement plan` writes it with --out or --json. */
 export async function readPlan(file: string): Promise<Plan> {
-  const found = plan.safeParse(await parsed(file))
+  const found = plan.safeParse(await parseFile(file))
   if (found.success) return found.data
   const flaws = found.error.issues.map(({ path, message }) => ({ path: path.join('.') || 'the plan', message }))
-  throw wrong(file, 'is no plan', flaws)
+  throw invalidFile(file, 'is no plan', flaws)
 }
 
-function refused<G, T>(file: string, what: string, read: (given: G) => T, given: G): T {
+function withFlaws<G, T>(file: string, what: string, read: (given: G) => T, given: G): T {
   try {
     return read(given)
   } catch (error) {
-    if (error instanceof InvalidProblemError) throw wrong(file, what, error.flaws)
+    if (error instanceof InvalidProblemError) throw invalidFile(file, what, error.flaws)
     throw error
   }
 }
 
-function wrong(file: string, what: string, flaws: Flaw[]): CommandFailed {
+function invalidFile(file: string, what: string, flaws: Flaw[]): CommandFailed {
   const lines = flaws.map(({ path, message }) => `${path}: ${message}`)
   return new CommandFailed('usage', [`${file} ${what}:`, ...lines].join('\n'))
 }
 
-async function parsed(file: string, timeoutSeconds?: number): Promise<unknown> {
-  const text = refused(file, 'cannot be read', textOf, await bytesOf(file, timeoutSeconds))
+async function parseFile(file: string, timeoutSeconds?: number): Promise<unknown> {
+  const text = withFlaws(file, 'cannot be read', textOf, await readBytes(file, timeoutSeconds))
   // YAML holds JSON as well, but takes its time over a large one.
   if (/^\s*\{/.test(text)) {
     try {
-      return refused(file, 'cannot be read', jsonOf, text)
+      return withFlaws(file, 'cannot be read', jsonOf, text)
     } catch (error) {
       // YAML knows the line.
       if (!(error instanceof SyntaxError)) throw error
     }
   }
-  return yamlOf(file, text)
+  return parseYaml(file, text)
 }
 
-function yamlOf(file: string, text: string): unknown {
+function parseYaml(file: string, text: string): unknown {
   // 1 and "1" are one key of what becomes of it.
   const nameOf = (key: unknown) => (isScalar(key) ? String(key.value) : key)
   const document = parseDocument(text, { prettyErrors: true, uniqueKeys: (a, b) => nameOf(a) === nameOf(b) })
@@ -70,10 +70,10 @@ function yamlOf(file: string, text: string): unknown {
   }
 }
 
-async function bytesOf(file: string, timeoutSeconds: number | undefined): Promise<Uint8Array> {
+async function readBytes(file: string, timeoutSeconds: number | undefined): Promise<Uint8Array> {
   const signal = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1_000)
   try {
-    return await (file === '-' ? streamed(process.stdin, signal) : fileBytes(file, signal))
+    return await (file === '-' ? readStream(process.stdin, signal) : readFileBytes(file, signal))
   } catch (error) {
     if (signal?.aborted) {
       const what = file === '-' ? 'stdin' : file
@@ -84,14 +84,14 @@ async function bytesOf(file: string, timeoutSeconds: number | undefined): Promis
   }
 }
 
-async function fileBytes(file: string, signal: AbortSignal | undefined): Promise<Uint8Array> {
+async function readFileBytes(file: string, signal: AbortSignal | undefined): Promise<Uint8Array> {
   if (!statSync(file).isFIFO()) return await readFile(file, { signal })
   // Opened without waiting: a pipe that nothing writes to would hold the command until it does.
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
-  return await streamed(new Socket({ fd, readable: true, writable: false }), signal)
+  return await readStream(new Socket({ fd, readable: true, writable: false }), signal)
 }
 
-async function streamed(stream: NodeJS.ReadableStream & { destroy(): unknown }, signal: AbortSignal | undefined) {
+async function readStream(stream: NodeJS.ReadableStream & { destroy(): unknown }, signal: AbortSignal | undefined) {
   const chunks: Uint8Array[] = []
   const stop = () => stream.destroy()
   signal?.addEventListener('abort', stop, { once: true })

@@ -4,50 +4,57 @@ import { many, names } from '../../domain/told-plan.ts'
 import { domainNames } from '../../placement/rules.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { table } from '../table.ts'
-import { data, json, note, paint } from '../terminal.ts'
-import { legend, wavePicture } from './picture.ts'
-import { planText } from './plan-text.ts'
-import { endBy, problemInTime, type Solving, solved, solving, withGap } from './solving.ts'
-import { type Changes, withChanges } from './with-changes.ts'
+import { formatTable } from '../table.ts'
+import { paint, print, printJson, printNote } from '../terminal.ts'
+import { drawWave, legend } from './picture.ts'
+import { formatPlan } from './plan-text.ts'
+import {
+  exitByState,
+  readProblemInTime,
+  type SolveOptions,
+  solveWithProgress,
+  withGap,
+  withSolveOptions,
+} from './solving.ts'
+import { applyChanges, type Changes } from './with-changes.ts'
 
-type Options = Solving & Changes
+type SimulateOptions = SolveOptions & Changes
 
-export function simulateCommand(parent: Command): void {
-  solving(
+export function addSimulateCommand(parent: Command): void {
+  withSolveOptions(
     parent
       .command('simulate')
       .description('kill or drain hosts of a file, plan, and play the plan wave by wave; without them: try every death')
       .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
-      .option('--kill <host>', 'this host is dead; repeatable', collect, [])
-      .option('--drain <host>', 'this host is to be emptied; repeatable', collect, []),
+      .option('--kill <host>', 'this host is dead; repeatable', collectValues, [])
+      .option('--drain <host>', 'this host is to be emptied; repeatable', collectValues, []),
   )
     .addHelpText(
       'after',
       '\nExample:\n  nightshift placement simulate cluster.yaml\n  nightshift placement simulate cluster.yaml --kill host-3 --drain host-4\n\nExits as "placement plan" does; with 8 when a death would leave VMs without a place.',
     )
-    .action(async (file: string, options: Options) => {
-      const [problem, left] = await problemInTime(file, options)
-      if (options.kill.length + options.drain.length === 0) return await everyDeath(problem, left)
-      const changed = withChanges(problem, options)
-      const plan = await solved(changed, left)
-      if (options.json) json(withGap(plan))
-      else data([planText(changed, plan), ...played(changed, plan)].join('\n\n'))
-      endBy(plan)
+    .action(async (file: string, options: SimulateOptions) => {
+      const [problem, left] = await readProblemInTime(file, options)
+      if (options.kill.length + options.drain.length === 0) return await simulateEachDeath(problem, left)
+      const changed = applyChanges(problem, options)
+      const plan = await solveWithProgress(changed, left)
+      if (options.json) printJson(withGap(plan))
+      else print([formatPlan(changed, plan), ...formatWaves(changed, plan)].join('\n\n'))
+      exitByState(plan)
     })
 }
 
-function collect(value: string, before: string[]): string[] {
+function collectValues(value: string, before: string[]): string[] {
   return [...before, value]
 }
 
-function played(problem: PlacementProblem, { steps }: Plan): string[] {
+function formatWaves(problem: PlacementProblem, { steps }: Plan): string[] {
   const waves = [...new Set(steps.map(({ wave }) => wave))].sort((a, b) => a - b)
   const pictures = waves.map((wave) => {
     const now = steps.filter((step) => step.wave === wave)
     const done = steps.filter((step) => step.wave < wave)
     const title = `Wave ${wave} of ${waves.length}, while ${now.length === 1 ? 'its step runs' : `its ${now.length} steps run`}`
-    return [paint('bold', title), ...wavePicture(problem, done, now)].join('\n')
+    return [paint('bold', title), ...drawWave(problem, done, now)].join('\n')
   })
   return pictures.length > 0 ? [...pictures, legend] : []
 }
@@ -55,49 +62,50 @@ function played(problem: PlacementProblem, { steps }: Plan): string[] {
 type Death = { name: string; hosts: string[]; vms: number; outcome: string; plan: Plan | null }
 
 /** What one death more would mean, for each host that lives or, with rack constraints, for each rack of them. */
-async function everyDeath(problem: PlacementProblem, options: Options): Promise<void> {
+async function simulateEachDeath(problem: PlacementProblem, options: SimulateOptions): Promise<void> {
   // A look at the cluster as it is tells at once whose VMs simply restart; only the others need a plan of their own.
-  const asIs = await solved({ ...problem, intent: 'rebalance', hostIds: [], vmIds: null }, options)
+  const asIs = await solveWithProgress({ ...problem, intent: 'rebalance', hostIds: [], vmIds: null }, options)
   const known = new Map(asIs.standing?.before.map(({ name, outcome }) => [name, outcome]))
   const deaths: Death[] = []
-  for (const [name, hosts] of domainsOf(problem)) {
+  for (const [name, hosts] of listFailureDomains(problem)) {
     const vms = problem.vms.filter(({ host, running }) => running && host !== null && hosts.includes(host)).length
     if (known.get(name) === 'restarted') {
       deaths.push({ name, hosts, vms, outcome: 'restarted', plan: null })
       continue
     }
-    const changed = withChanges({ ...problem, vmIds: null, hostIds: [] }, { kill: hosts, drain: [] })
-    const plan = await solved({ ...changed, hostIds: hosts }, options, `${inert(name)}: `)
-    deaths.push({ name, hosts, vms, outcome: outcomeOf(plan), plan })
+    const changed = applyChanges({ ...problem, vmIds: null, hostIds: [] }, { kill: hosts, drain: [] })
+    const plan = await solveWithProgress({ ...changed, hostIds: hosts }, options, `${inert(name)}: `)
+    deaths.push({ name, hosts, vms, outcome: toDeathOutcome(plan), plan })
   }
-  if (options.json) json({ deaths: deaths.map(({ plan, ...death }) => ({ ...death, plan: plan && withGap(plan) })) })
-  else print(deaths, problem)
+  if (options.json)
+    printJson({ deaths: deaths.map(({ plan, ...death }) => ({ ...death, plan: plan && withGap(plan) })) })
+  else printDeaths(deaths, problem)
   if (deaths.some(({ outcome }) => outcome === 'left down' || outcome === 'not found'))
     throw new CommandFailed('partial', '')
 }
 
-function outcomeOf({ state, migrations }: Plan): string {
+function toDeathOutcome({ state, migrations }: Plan): string {
   if (state === 'not_found') return 'not found'
   if (state === 'partial' || state === 'infeasible') return 'left down'
   return migrations === 0 ? 'restarted' : 'moved'
 }
 
-function print(deaths: Death[], { useRackConstraints, hosts }: PlacementProblem): void {
+function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementProblem): void {
   const colour = { restarted: 'green', moved: 'yellow' } as Record<string, 'green' | 'yellow'>
   const rows = deaths.map(({ name, vms, outcome, plan }) => [
     inert(name),
     String(vms),
     paint(colour[outcome] ?? 'red', outcome),
-    inert(detailOf(outcome, plan)),
+    inert(describeDeath(outcome, plan)),
   ])
-  data(table([useRackConstraints ? 'RACK' : 'HOST', 'VMS', 'THEN', ''], rows, 3))
+  print(formatTable([useRackConstraints ? 'RACK' : 'HOST', 'VMS', 'THEN', ''], rows, 3))
   const bad = deaths.filter(({ outcome }) => outcome !== 'restarted' && outcome !== 'moved').length
-  note(bad === 0 ? 'Any one of them may die.' : `${bad} of ${deaths.length} may not die: --kill HOST tells why.`)
+  printNote(bad === 0 ? 'Any one of them may die.' : `${bad} of ${deaths.length} may not die: --kill HOST tells why.`)
   const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
-  if (dead.length > 0) note(`Dead in the file already, their VMs left out: ${inert(names(dead))}.`)
+  if (dead.length > 0) printNote(`Dead in the file already, their VMs left out: ${inert(names(dead))}.`)
 }
 
-function detailOf(outcome: string, plan: Plan | null): string {
+function describeDeath(outcome: string, plan: Plan | null): string {
   if (outcome === 'restarted') return 'all restart in the room there is'
   if (plan === null) return ''
   if (outcome === 'moved') return `all restart after ${many(plan.migrations, 'migration')}`
@@ -105,7 +113,7 @@ function detailOf(outcome: string, plan: Plan | null): string {
 }
 
 /** Live hosts by the rack or host that dies, in the order of their names. */
-function domainsOf(problem: PlacementProblem): [name: string, hosts: string[]][] {
+function listFailureDomains(problem: PlacementProblem): [name: string, hosts: string[]][] {
   const live = problem.hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
   return domainNames(problem, live).map(({ name, hosts }) => [name, hosts.map((host) => host.name)])
 }

@@ -4,39 +4,47 @@ import { many } from '../../domain/told-plan.ts'
 import { type EngineName, engineNames } from '../../placement/bound/engine.ts'
 import { type Progress, solve } from '../../placement/solve.ts'
 import { CommandFailed, type Outcome } from '../exit-code.ts'
-import { oneOf, whole } from '../one-of.ts'
-import { seconds } from '../seconds.ts'
+import { parseOneOf, parseWholeNumber } from '../one-of.ts'
+import { parseSeconds } from '../seconds.ts'
 import { readProblem } from './read-file.ts'
 
-export type Solving = { engine: EngineName; timeout: number; seed: number; json?: boolean }
+export type SolveOptions = { engine: EngineName; timeout: number; seed: number; json?: boolean }
 
 /** The options of every command that plans. */
-export function solving(command: Command): Command {
+export function withSolveOptions(command: Command): Command {
   return command
-    .option('--engine <name>', `who solves the programs: ${engineNames.join(', ')}`, oneOf(engineNames), 'glpk')
-    .option('--timeout <seconds>', 'answer within this time, reading included, with the best there is', seconds, 10)
+    .option('--engine <name>', `who solves the programs: ${engineNames.join(', ')}`, parseOneOf(engineNames), 'glpk')
+    .option(
+      '--timeout <seconds>',
+      'answer within this time, reading included, with the best there is',
+      parseSeconds,
+      10,
+    )
     .option(
       '--seed <n>',
       'of the chances the search takes; one seed gives one plan unless time ends the search',
-      whole,
+      parseWholeNumber,
       1,
     )
     .option('--json', 'the whole plan as JSON')
 }
 
 /** The problem in a file, and the options with the time that reading it has left. */
-export async function problemInTime<O extends Solving>(file: string, options: O): Promise<[PlacementProblem, O]> {
+export async function readProblemInTime<O extends SolveOptions>(
+  file: string,
+  options: O,
+): Promise<[PlacementProblem, O]> {
   const began = performance.now()
   const problem = await readProblem(file, options.timeout)
   return [problem, { ...options, timeout: Math.max(0.05, options.timeout - (performance.now() - began) / 1_000) }]
 }
 
 /** A plan. On a terminal one line of stderr tells what is known meanwhile, and is gone afterwards. */
-export async function solved(problem: PlacementProblem, options: Solving, what = ''): Promise<Plan> {
+export async function solveWithProgress(problem: PlacementProblem, options: SolveOptions, what = ''): Promise<Plan> {
   const { engine, timeout, seed } = options
   const began = Date.now()
   let known: Progress | null = null
-  const show = () => process.stderr.write(`\r\x1b[K${what}${told(known, (Date.now() - began) / 1_000)}`)
+  const show = () => process.stderr.write(`\r\x1b[K${what}${formatProgress(known, (Date.now() - began) / 1_000)}`)
   const timer = process.stderr.isTTY ? setInterval(show, 100) : null
   try {
     const onProgress = (now: Progress) => {
@@ -51,7 +59,7 @@ export async function solved(problem: PlacementProblem, options: Solving, what =
   }
 }
 
-function told(known: Progress | null, secondsGone: number): string {
+function formatProgress(known: Progress | null, secondsGone: number): string {
   const best = known?.migrations == null ? 'no plan yet' : `best plan: ${many(known.migrations, 'migration')}`
   const bound = known ? `≥ ${known.lowerBound}` : ''
   const left = known && known.unplaced > 0 ? `${known.unplaced} without a place` : ''
@@ -63,7 +71,7 @@ const outcomes: Record<Plan['state'], Outcome> = {
 }
 
 /** Ends the command by what the plan says; it has been printed already. */
-export function endBy({ state }: Plan): void {
+export function exitByState({ state }: Plan): void {
   if (outcomes[state] !== 'ok') throw new CommandFailed(outcomes[state], '')
 }
 

@@ -5,10 +5,10 @@ import { boundOf, holds, overfullIn } from '../../placement/certificate.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
-import { data, json, paint } from '../terminal.ts'
+import { paint, print, printJson } from '../terminal.ts'
 import { readPlan, readProblem } from './read-file.ts'
 
-export function verifyCommand(parent: Command): void {
+export function addVerifyCommand(parent: Command): void {
   parent
     .command('verify')
     .description('replay a plan step by step against a problem, and check its certificate, without a solver')
@@ -27,16 +27,16 @@ export function verifyCommand(parent: Command): void {
       const { proof } = plan
       const certificate =
         proof.kind !== 'certificate' ? null : boundOf(problem, proof) >= plan.lowerBound && holds(problem, proof)
-      if (options.json) json({ ...replayed, certificate })
+      if (options.json) printJson({ ...replayed, certificate })
       else {
-        data(planLine(plan, replayed))
-        data(certificateLine(problem, plan, certificate))
+        print(describeReplay(plan, replayed))
+        print(describeCertificate(problem, plan, certificate))
       }
       if (!replayed.ok || certificate === false) throw new CommandFailed('broken', '')
     })
 }
 
-function planLine({ state, steps }: Plan, replayed: ReturnType<typeof verifyPlan>): string {
+function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof verifyPlan>): string {
   if (!replayed.ok) {
     const where = replayed.step === 0 ? '' : `step ${replayed.step}: `
     return `${paint('red', 'NO')}  the plan: ${where}${inert(replayed.reason)}`
@@ -47,7 +47,11 @@ function planLine({ state, steps }: Plan, replayed: ReturnType<typeof verifyPlan
   return `${paint('green', 'OK')}  the plan: ${many(steps.length, 'step')}, each can begin when its turn comes`
 }
 
-function certificateLine(problem: PlacementProblem, { lowerBound, proof }: Plan, certificate: boolean | null): string {
+function describeCertificate(
+  problem: PlacementProblem,
+  { lowerBound, proof }: Plan,
+  certificate: boolean | null,
+): string {
   if (certificate === true)
     return `${paint('green', 'OK')}  the certificate: no plan for all needs fewer than ${many(lowerBound, 'migration')}`
   const full = certificate === false ? overfullIn(problem) : []

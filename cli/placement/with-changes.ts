@@ -7,7 +7,7 @@ export type Changes = { kill: string[]; drain: string[] }
  * The same cluster after these hosts have died or are to be emptied, with the plan asked for that this takes. What somebody had
  * switched off on a host that dies stays off. Ends the command for a name that is no host of it.
  */
-export function withChanges(problem: PlacementProblem, { kill, drain }: Changes): PlacementProblem {
+export function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): PlacementProblem {
   const known = new Set(problem.hosts.map(({ name }) => name))
   for (const name of [...kill, ...drain])
     if (!known.has(name)) throw new CommandFailed('usage', `There is no host ${name} in the file.`)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 // Loose, so that what a newer API adds still reaches --json.
-export const aToken = z.looseObject({
+export const apiToken = z.looseObject({
   id: z.string(),
   name: z.string(),
   prefix: z.string(),

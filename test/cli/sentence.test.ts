@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals'
-import { sentence } from '../../cli/sentence.ts'
+import { describeEvent } from '../../cli/sentence.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 
 const started = (tool: string, args: Record<string, unknown>) =>
-  sentence({ kind: 'tool_started', metadata: { tool, arguments: args } } as unknown as IncidentEvent)
+  describeEvent({ kind: 'tool_started', metadata: { tool, arguments: args } } as unknown as IncidentEvent)
 const finished = (data: unknown) =>
-  sentence({
+  describeEvent({
     kind: 'tool_finished',
     metadata: { tool: 'exec', arguments: {}, outcome: 'done', result: { ok: true, data }, durationMs: 7 },
   } as unknown as IncidentEvent)
