@@ -4,20 +4,23 @@ import type { Command } from 'commander'
 import { troubleWith } from '../clients/temporal/trouble.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import type { Run } from '../start/run-file.ts'
-import { type ConnectionOptions, withConnectionOptions } from './connection.ts'
-import { createApiClient } from './core.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { ApiProblem } from './problem.ts'
-import { probeHttp, probePostgres, probeWorkers } from './reach.ts'
-import { lastLoginUrl } from './signed-in.ts'
-import { readTemporalSettings } from './temporal-here.ts'
-import { paint, print, printJson, terminalWidth } from './terminal.ts'
-import { logFile, readLocalRun, resolveTarget, rootDir } from './where.ts'
-import { wrap } from './wrap.ts'
+import { createApiClient } from './api.ts'
+import {
+  type ConnectionOptions,
+  logFile,
+  readLocalRun,
+  resolveTarget,
+  rootDir,
+  withConnectionOptions,
+} from './connection.ts'
+import { lastLoginUrl } from './credentials.ts'
+import { ApiProblem, CommandFailed } from './errors.ts'
+import { probeHttp, probePostgres, probeWorkers, readTemporalSettings } from './probes.ts'
+import { paint, print, printJson, terminalWidth } from './ui/terminal.ts'
+import { inert, wrap } from './ui/text.ts'
 
 /** `needed`: without it Nightshift does not work, so that the command fails. */
-export type Finding = { name: string; ok: boolean; needed: boolean; detail: string; remedy: string | null }
+type Finding = { name: string; ok: boolean; needed: boolean; detail: string; remedy: string | null }
 
 export function addDoctorCommand(program: Command): void {
   withConnectionOptions(program.command('doctor').description('what is reachable and what to do about the rest'))

@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
-import { exitCodes } from './exit-code.ts'
-import { print } from './terminal.ts'
-import { wrap } from './wrap.ts'
+import { exitCodes } from './errors.ts'
+import { parseOneOf } from './ui/options.ts'
+import { print } from './ui/terminal.ts'
+import { wrap } from './ui/text.ts'
 
 export function addHelpCommand(program: Command): void {
   const help = program
@@ -23,4 +24,78 @@ function formatExitCodes(): string {
     ({ code, meaning }) => `  ${String(code).padStart(3)}  ${wrap(meaning, 72, '       ')}`,
   )
   return ['Exit codes:', ...rows].join('\n')
+}
+
+/** Words that a shell may offer, by the words before them: read from the commands themselves, so that none is forgotten. */
+export function addCompletionCommand(program: Command): void {
+  program
+    .command('completion')
+    .description('a script that completes commands and options in your shell')
+    .argument('<shell>', 'bash, zsh or fish', parseOneOf(['bash', 'zsh', 'fish']))
+    .addHelpText(
+      'after',
+      '\nExample:\n  source <(nightshift completion bash)\n  nightshift completion fish > ~/.config/fish/completions/nightshift.fish',
+    )
+    .action(async (shell: string) => {
+      // All commands are loaded here: a command that is asked for by name knows only itself.
+      const { buildProgram: whole } = await import('./program.ts')
+      const words = collectWords(await whole())
+      if (shell === 'fish') return print(fishScript(words))
+      print(shell === 'bash' ? bashScript(words) : `autoload -U +X bashcompinit && bashcompinit\n${bashScript(words)}`)
+    })
+}
+
+type Words = Map<string, string[]>
+
+function collectWords(command: Command, path: string[] = [], words: Words = new Map()): Words {
+  const visible = command.commands.filter((each) => each.name() !== 'help' || path.length === 0)
+  const options = command.options.map((option) => option.long ?? option.short ?? '').filter(Boolean)
+  words.set(path.join(' '), [...visible.map((each) => each.name()), ...options, '--help'])
+  for (const each of visible) collectWords(each, [...path, each.name()], words)
+  return words
+}
+
+function bashScript(words: Words): string {
+  const cases = [...words].map(([path, offered]) => `    '${path}') words='${offered.join(' ')}' ;;`).join('\n')
+  return `_nightshift() {
+  local path='' word words=''
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$word" in -*) ;; *) path="\${path:+$path }$word" ;; esac
+  done
+  while :; do
+    case "$path" in
+${cases}
+    esac
+    [ -n "$words" ] && break
+    [ -z "$path" ] && break
+    case "$path" in *' '*) path="\${path% *}" ;; *) path='' ;; esac
+  done
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -F _nightshift nightshift`
+}
+
+/** The longest command that is on the line offers its words, as in bash; what is typed for an option is not looked at. */
+function fishScript(words: Words): string {
+  const cases = [...words].map(
+    ([path, offered]) => `            case '${path}'\n                set words ${offered.join(' ')}`,
+  )
+  return `function __nightshift_words
+    set -l path
+    for word in (commandline --tokenize --cut-at-cursor --current-process)[2..]
+        string match --quiet -- '-*' $word; or set --append path $word
+    end
+    while true
+        set -l words
+        switch "$path"
+${cases.join('\n')}
+        end
+        if set --query words[1]; or not set --query path[1]
+            string join \\n -- $words
+            return
+        end
+        set --erase path[-1]
+    end
+end
+complete --command nightshift --no-files --arguments '(__nightshift_words)'`
 }

@@ -4,12 +4,12 @@ import { z } from 'zod'
 import { type Alert, ingestOutcome } from '../domain/alert.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { parseOneOf } from './one-of.ts'
-import { formatTable } from './table.ts'
-import { print, printJson, printNote } from './terminal.ts'
-import { paintState } from './word.ts'
+import { CommandFailed } from './errors.ts'
+import { paintState } from './ui/format.ts'
+import { parseOneOf } from './ui/options.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 type Options = ConnectionOptions & { dialect: string; dryRun?: boolean }
 

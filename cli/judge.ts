@@ -3,9 +3,10 @@ import type { Command } from 'commander'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { type Supposed, type Supposition, suppose, supposition } from '../safety/suppose.ts'
 import { toolFacts } from '../tools/registry.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { paint, print, printJsonLine } from './terminal.ts'
+import { CommandFailed } from './errors.ts'
+import { collectValues } from './ui/options.ts'
+import { paint, print, printJsonLine } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 type Options = { json?: boolean; host: string[]; directory?: string; rootRead: string[] }
 
@@ -46,10 +47,6 @@ Example:
         if (text.trim() !== '') printRuling(suppose(parseLine(text, line, options), toolFacts, Date.now()), options)
       }
     })
-}
-
-function collectValues(value: string, before: string[]): string[] {
-  return [...before, value]
 }
 
 /** A line that begins as JSON must be one of the known shapes: guessing would judge something else than was meant. */

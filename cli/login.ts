@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { askHidden } from './ask-hidden.ts'
-import { readProblem, unreachableProblem } from './core.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { lastLoginUrl, parseOrigin, removeToken, savedTokensFile, saveToken } from './signed-in.ts'
-import { printJson, printNote } from './terminal.ts'
-import { readLocalRun } from './where.ts'
+import { readProblem, unreachableProblem } from './api.ts'
+import { readLocalRun } from './connection.ts'
+import { lastLoginUrl, parseOrigin, removeToken, savedTokensFile, saveToken } from './credentials.ts'
+import { CommandFailed } from './errors.ts'
+import { askHidden, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 type Options = { url?: string; tokenFile?: string; json?: boolean }
 

@@ -3,13 +3,12 @@ import type { IncidentEvent } from '../domain/event.ts'
 import { bodiesToReplay, type Difference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
+import { type ApiClient, type ApiIncident, apiIncident, listAll, parseEvent } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { type ApiClient, type ApiIncident, apiIncident, listAll, parseEvent } from './core.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { ApiProblem } from './problem.ts'
-import { formatTable } from './table.ts'
-import { print, printJson, printNote } from './terminal.ts'
+import { ApiProblem, CommandFailed } from './errors.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 type Options = ConnectionOptions & { incident?: string; since?: string }
 

@@ -1,5 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
+import { ZodError } from 'zod'
+import { ApiProblem, CommandFailed, exitCodes, type Outcome } from './errors.ts'
+import { paint, printNote } from './ui/terminal.ts'
+import { inert, inertJsonText } from './ui/text.ts'
 
 /** Each command by its first word, in the order of the help, with the file to load when it is asked for. */
 const commands: Record<string, () => Promise<(root: Command) => void>> = {
@@ -10,22 +14,22 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   doctor: async () => (await import('./doctor.ts')).addDoctorCommand,
   setup: async () => (await import('./setup.ts')).addSetupCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).addIncidentsCommand,
-  expectations: async () => (await import('./expectations/expectations.ts')).addExpectationsCommand,
+  expectations: async () => (await import('./expectations.ts')).addExpectationsCommand,
   approvals: async () => (await import('./approvals/approvals.ts')).addApprovalsCommand,
-  ask: async () => (await import('./ask.ts')).addAskCommand,
+  ask: async () => (await import('./incidents/follow.ts')).addAskCommand,
   config: async () => (await import('./config/config.ts')).addConfigCommand,
-  inventory: async () => (await import('./inventory/inventory.ts')).addInventoryCommand,
-  operators: async () => (await import('./operators/operators.ts')).addOperatorsCommand,
-  audit: async () => (await import('./audit/audit.ts')).addAuditCommand,
+  inventory: async () => (await import('./inventory.ts')).addInventoryCommand,
+  operators: async () => (await import('./operators.ts')).addOperatorsCommand,
+  audit: async () => (await import('./audit.ts')).addAuditCommand,
   verify: async () => (await import('./verify.ts')).addVerifyCommand,
-  tokens: async () => (await import('./tokens/tokens.ts')).addTokensCommand,
+  tokens: async () => (await import('./tokens.ts')).addTokensCommand,
   ingest: async () => (await import('./ingest.ts')).addIngestCommand,
   judge: async () => (await import('./judge.ts')).addJudgeCommand,
   policy: async () => (await import('./policy.ts')).addPolicyCommand,
   placement: async () => (await import('./placement/placement.ts')).addPlacementCommand,
   mesh: async () => (await import('./mesh/mesh.ts')).addMeshCommand,
   lab: async () => (await import('./lab/lab.ts')).addLabCommand,
-  completion: async () => (await import('./completion.ts')).addCompletionCommand,
+  completion: async () => (await import('./help.ts')).addCompletionCommand,
   help: async () => (await import('./help.ts')).addHelpCommand,
 }
 
@@ -40,7 +44,7 @@ export async function buildProgram(firstWord?: string): Promise<Command> {
     .description('Investigates infrastructure incidents while people sleep.')
     .version(readVersion(), '--version', 'which version this is')
     .exitOverride()
-    .hook('preAction', async (_, action) => (await import('./full-id.ts')).completeIds(action))
+    .hook('preAction', async (_, action) => (await import('./connection.ts')).completeIds(action))
     .showHelpAfterError('(add --help for what it takes)')
     .addHelpText(
       'after',
@@ -49,4 +53,52 @@ export async function buildProgram(firstWord?: string): Promise<Command> {
   const one = firstWord && firstWord !== 'help' && Object.hasOwn(commands, firstWord) ? commands[firstWord] : null
   for (const load of one ? [one] : Object.values(commands)) (await load())(root)
   return root
+}
+
+/** Runs what the arguments ask for and sets the exit code; every error ends here, told once and on stderr. */
+export async function runCommand(program: Command, argv: string[]): Promise<void> {
+  // Whoever reads our output may have seen enough, as `head` has.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+    throw error
+  })
+  try {
+    await program.parseAsync(argv)
+  } catch (error) {
+    const outcome = toOutcome(error)
+    process.exitCode = exitCodes[outcome].code
+    if (argv.includes('--json')) printForProgram(error, outcome)
+    else printForPerson(error)
+  }
+}
+
+function toOutcome(error: unknown): Outcome {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 'ok' : 'usage'
+  if (error instanceof CommandFailed || error instanceof ApiProblem) return error.outcome
+  return 'error'
+}
+
+function printForPerson(error: unknown): void {
+  // Commander has already said what is wrong with the line.
+  if (error instanceof CommanderError) return
+  const message = toMessage(error)
+  if (message !== '') printNote(`${paint('red', '✖')} ${inert(message, { lines: true })}`)
+  if (error instanceof ApiProblem && error.remedy) printNote(`  ${error.remedy}`)
+}
+
+function printForProgram(error: unknown, outcome: Outcome): void {
+  if (error instanceof CommanderError) return
+  const problem =
+    error instanceof ApiProblem
+      ? { ...error.problem, ...(error.remedy && { remedy: error.remedy }) }
+      : { title: toMessage(error), status: 0, detail: '', code: outcome }
+  if (problem.title !== '') printNote(inertJsonText(problem))
+}
+
+function toMessage(error: unknown): string {
+  if (error instanceof ZodError) {
+    const first = error.issues[0]
+    return `The API answered something this version does not understand: ${first?.path.join('.')} ${first?.message}`
+  }
+  return error instanceof Error ? error.message : String(error)
 }

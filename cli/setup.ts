@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 import { TemporalError } from '../clients/temporal/trouble.ts'
 import { readConfig, temporalSettings } from '../config.ts'
 import { type SetupRow, setUpTemporal } from '../start/setup.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { print, printJson, printNote } from './terminal.ts'
+import { CommandFailed } from './errors.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 type SetupFlags = { dryRun?: boolean; json?: boolean }
 

@@ -1,10 +1,10 @@
 import { join, relative } from 'node:path'
 import type { Command } from 'commander'
 import type { Running } from '../start/everything.ts'
+import { commandLine, rootDir, stateDir } from './connection.ts'
 import { playDemo } from './demo/demo.ts'
-import { formatModelName } from './sentence.ts'
-import { paint, print, printNote } from './terminal.ts'
-import { commandLine, rootDir, stateDir } from './where.ts'
+import { formatModelName } from './incidents/describe-event.ts'
+import { paint, print, printNote } from './ui/terminal.ts'
 
 export function addStartCommand(program: Command): void {
   program

@@ -1,12 +1,10 @@
 import type { Command } from 'commander'
 import { closedStatuses, incidentStatus } from '../domain/incident.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { apiApproval, apiIncident, listAll } from './core.ts'
-import { inert } from './inert.ts'
-import { paint, print, printJson } from './terminal.ts'
-import { formatSpan } from './time.ts'
-import { commandLine } from './where.ts'
-import { paintState } from './word.ts'
+import { apiApproval, apiIncident, listAll } from './api.ts'
+import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from './connection.ts'
+import { formatSpan, paintState } from './ui/format.ts'
+import { paint, print, printJson } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 /** Beyond this a count is not what a person wants to know. */
 const countUpTo = 500

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { IncidentEvent } from '../domain/event.ts'
 import { closedStatuses } from '../domain/incident.ts'
-import { type ApiClient, type ApiIncident, listEventsAfter, parseEvent, readIncident } from './core.ts'
-import { ApiProblem } from './problem.ts'
+import { type ApiClient, type ApiIncident, listEventsAfter, parseEvent, readIncident } from './api.ts'
+import { ApiProblem } from './errors.ts'
 
 /** Between a lost stream and the next try. */
 const reconnectMs = 500

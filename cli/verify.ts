@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import type { ApiClient } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import type { ApiClient } from './core.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { paint, print, printJson, printNote } from './terminal.ts'
+import { CommandFailed } from './errors.ts'
+import { paint, print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 const difference = z.looseObject({ subject: z.string(), what: z.string() })
 const page = z.looseObject({

@@ -1,17 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type Decision, denialCategory } from '../../domain/approval.ts'
-import { formatApproval } from '../approval-card.ts'
-import { confirm, isAskable } from '../confirm.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
-import { type ApiClient, readApproval } from '../core.ts'
-import { editText } from '../edit-text.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { inertJsonText } from '../inert.ts'
-import { parseOneOf } from '../one-of.ts'
-import { paint, printJson, printNote } from '../terminal.ts'
-import { commandLine } from '../where.ts'
-import { mintToken, runDecisionStep } from './decision-token.ts'
+import { type ApiClient, readApproval } from '../api.ts'
+import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { ApiProblem, CommandFailed } from '../errors.ts'
+import { parseOneOf } from '../ui/options.ts'
+import { confirm, editText, isAskable, paint, printJson, printNote } from '../ui/terminal.ts'
+import { inert, inertJsonText } from '../ui/text.ts'
+import { formatApproval } from './card.ts'
 
 type DecideOptions = ConnectionOptions & {
   reason?: string
@@ -146,4 +142,38 @@ async function printDecision(api: ApiClient, id: string, decision: Decision, sta
   printNote(
     `${paint('green', '✔')} ${id} is ${status}. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
   )
+}
+
+const decisionToken = z.looseObject({
+  token: z.string(),
+  approvalId: z.string(),
+  incidentId: z.string(),
+  expiresAt: z.string(),
+})
+type DecisionToken = z.infer<typeof decisionToken>
+
+/** A token with which its holder gives this verdict on this one approval, once. */
+export async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<DecisionToken> {
+  return runDecisionStep(api, id, async () =>
+    decisionToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
+  )
+}
+
+/** Runs one step of a decision. What comes too late is told by what became of the approval: decided (5) or ended (6). */
+export async function runDecisionStep<T>(api: ApiClient, id: string, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || ![409, 410].includes(error.problem.status)) throw error
+    const { status, decisions } = await readApproval(api, id)
+    const last = decisions.at(-1)
+    const by = last ? ` (${last.decision} by ${last.operator})` : ''
+    if (status === 'approved' || status === 'consumed' || status === 'denied') {
+      throw new CommandFailed('conflict', inert(`${id} is already ${status}${by}.`))
+    }
+    if (status === 'expired' || status === 'withdrawn') {
+      throw new CommandFailed('denied', `${id} is ${status} and cannot be decided any more.`)
+    }
+    throw error
+  }
 }

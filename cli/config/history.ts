@@ -1,14 +1,13 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import { type ApiClient, listAll } from '../api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
-import type { ApiClient } from '../core.ts'
-import { listAll } from '../core.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { inert } from '../inert.ts'
-import { formatTable } from '../table.ts'
-import { print, printJson, printNote } from '../terminal.ts'
-import { formatMoment } from '../time.ts'
-import { getStoredSetting, settingPath } from './stored.ts'
+import { CommandFailed } from '../errors.ts'
+import { formatMoment } from '../ui/format.ts'
+import { formatTable } from '../ui/table.ts'
+import { print, printJson, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+import { getStoredSetting, settingPath } from './settings.ts'
 
 const revision = z.looseObject({
   version: z.number().int(),

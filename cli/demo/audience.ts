@@ -1,15 +1,14 @@
 import type { Run } from '../../start/run-file.ts'
-import { formatApproval } from '../approval-card.ts'
-import { type ApiClient, readApproval } from '../core.ts'
-import { inert } from '../inert.ts'
-import { paint, print, terminalWidth } from '../terminal.ts'
-import { formatMoment } from '../time.ts'
-import { formatWaysToDecide } from '../ways-to-decide.ts'
-import { paintState } from '../word.ts'
-import { findTemporalProgram } from '../workflow-update.ts'
+import { type ApiApproval, type ApiClient, readApproval } from '../api.ts'
+import { formatApproval } from '../approvals/card.ts'
+import { findTemporalProgram, formatUpdateCommand } from '../approvals/temporal.ts'
+import { commandLine } from '../connection.ts'
+import { formatLiveRow } from '../incidents/timeline.ts'
+import { defaultTemporal, readTemporalSettings } from '../probes.ts'
+import { formatMoment, paintState } from '../ui/format.ts'
+import { paint, print, terminalWidth } from '../ui/terminal.ts'
+import { inert, wrap } from '../ui/text.ts'
 import type { Audience } from './play.ts'
-import { printRemark } from './say.ts'
-import { formatLiveRow } from './tell.ts'
 
 /** Tells a play to the person at the terminal; at an approval also how to decide it. */
 export function createAudience(api: ApiClient, run: Run): Audience {
@@ -44,4 +43,33 @@ export function createAudience(api: ApiClient, run: Run): Audience {
 
 function drawRule(): string {
   return paint('dim', '─'.repeat(Math.min(terminalWidth(), 80)))
+}
+
+/** A remark between the rows. */
+export function printRemark(text: string): void {
+  print(`  ${wrap(text, terminalWidth() - 2, '  ')}`)
+}
+
+/** The doors through which a person can decide this approval, each ready to be used. */
+function formatWaysToDecide(approval: ApiApproval, run: Run, program: string): string {
+  const id = approval.id
+  const token = `$(${commandLine(`approvals token ${id} approve`)} 2>/dev/null)`
+  const input = `"{\\"decision\\":\\"approve\\",\\"token\\":\\"${token}\\"}"`
+  const temporal = readTemporalSettings(run) ?? defaultTemporal
+  return [
+    paint('bold', 'Four ways to decide, all of them judged by the same code:'),
+    '',
+    '  1. In the browser, signed in by the link above:',
+    `     ${run.url}/approvals/${id}`,
+    '',
+    '  2. In another terminal:',
+    `     ${commandLine(`approvals approve ${id}`)}`,
+    `     ${commandLine(`approvals deny ${id} --reason "why not"`)}`,
+    '',
+    '  3. Over the API:',
+    `     POST ${run.url}/api/v1/approvals/${id}/token { "decision": … }, then …/decision`,
+    '',
+    '  4. Through Temporal:',
+    formatUpdateCommand(program, temporal, approval, input).replace(/^/gm, '     '),
+  ].join('\n')
 }

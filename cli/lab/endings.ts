@@ -1,7 +1,7 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
-import type { ApiIncident } from '../core.ts'
-import { getEndingCode, withSpaces } from '../told-ending.ts'
+import type { ApiIncident } from '../api.ts'
+import { getEndingCode, withSpaces } from '../incidents/card.ts'
 
 /** A fault that is followed to its end, or a course of several. */
 export type ScenarioName = FaultName | 'after_escalated'

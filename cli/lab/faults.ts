@@ -1,11 +1,4 @@
-import type { Command } from 'commander'
-import { type FaultName, faultName } from '../../lab/state.ts'
-import { inert } from '../inert.ts'
-import { formatTable } from '../table.ts'
-import { print, printJson, printNote } from '../terminal.ts'
-import { formatSpan } from '../time.ts'
-import { connectLab } from './client.ts'
-import { parseLabName } from './named.ts'
+import type { FaultName } from '../../lab/state.ts'
 
 /** What each fault does and to what, with a target that exists. */
 export const faultGuide: Record<FaultName, { target: string; example: string; does: string }> = {
@@ -48,66 +41,27 @@ export const faultGuide: Record<FaultName, { target: string; example: string; do
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 
-export function addFaultsCommand(parent: Command): void {
-  parent
-    .command('faults')
-    .description('what can be broken, and where')
-    .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab faults')
-    .action((options: { json?: boolean }) => {
-      if (options.json) return printJson(Object.entries(faultGuide).map(([fault, rest]) => ({ fault, ...rest })))
-      const rows = Object.entries(faultGuide).map(([fault, { does, example }]) => [fault, example, does])
-      print(formatTable(['FAULT', 'TARGET, AS', 'DOES'], rows, 2))
-    })
-}
-
-export function addBreakCommand(parent: Command): void {
-  parent
-    .command('break')
-    .description('break something for real')
-    .argument('<fault>', 'see "lab faults"', parseLabName(faultName.options))
-    .argument('<target>', 'a node, shard, host, rack or link')
-    .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab break replication_lag db-osl-1')
-    .action(async (fault: FaultName, target: string, options: { json?: boolean }) => {
-      const broken = await connectLab().break(fault, target)
-      if (options.json) return printJson(broken)
-      printNote(`Broke ${broken.fault} on ${inert(broken.on)}.`)
-    })
-}
-
-export function addHealCommand(parent: Command): void {
-  parent
-    .command('heal')
-    .description('take every fault back and start what is down; or only one fault')
-    .argument('[fault]', 'only this one: see "lab faults"', parseLabName(faultName.options))
-    .argument('[target]', 'only there')
-    .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab heal\n  nightshift lab heal disk_pressure_tenant web-osl-1')
-    .action(async (fault: FaultName | undefined, target: string | undefined, options: { json?: boolean }) => {
-      const healed = await connectLab().heal(fault, target)
-      if (options.json) return printJson({ healed })
-      printNote(healed === 0 ? 'Nothing was broken.' : `Healed ${healed} ${healed === 1 ? 'fault' : 'faults'}.`)
-    })
-}
-
-export function addStatusCommand(parent: Command): void {
-  parent
-    .command('status')
-    .description('what is broken now, and which writes truly ran')
-    .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab status --json')
-    .action(async (options: { json?: boolean }) => {
-      const lab = connectLab()
-      const [broken, effects] = await Promise.all([lab.faults(), lab.effects()])
-      if (options.json) return printJson({ faults: broken, effects })
-      if (broken.length === 0) print('Nothing was broken since the last heal.')
-      else {
-        const rows = broken.map((each) => [each.fault, inert(each.on), formatSpan(Date.now() - Date.parse(each.at))])
-        print(formatTable(['FAULT', 'ON', 'AGO'], rows, 1))
-      }
-      if (effects.length === 0) return
-      const rows = effects.map((each) => [String(each.runs), each.status, inert(`${each.request}: ${each.detail}`)])
-      print(`\n${formatTable(['RUNS', 'STATUS', 'WRITE'], rows, 2)}`)
-    })
+/** The alert that a fault raises; null where nothing does. */
+export const alertTypes: Record<FaultName, string | null> = {
+  replication_lag: 'replication_lag',
+  disk_pressure: 'disk_pressure',
+  disk_pressure_tenant: 'disk_pressure',
+  full_log: 'disk_pressure',
+  service_down: 'service_down',
+  log_orders: 'service_down',
+  port_squatter: 'service_down',
+  relapse: 'service_down',
+  unended_alert: 'service_down',
+  config_drift: 'config_drift',
+  runaway_process: 'runaway_process',
+  bad_deploy: 'bad_deploy',
+  missing_package: 'missing_package',
+  backup_notice: 'backup_running',
+  host_down: 'host_down',
+  host_lost: 'host_down',
+  rack_down: 'host_down',
+  no_room: 'host_down',
+  step_fails: 'host_down',
+  drain: 'host_draining',
+  link_down: null,
 }

@@ -1,10 +1,28 @@
 import type { Command } from 'commander'
-import { type Scenario, scenarioName } from '../../lab/oracle.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { formatVerdict } from '../oracle-verdict.ts'
-import { print, printJson } from '../terminal.ts'
-import { connectLab } from './client.ts'
-import { parseLabName } from './named.ts'
+import { type LabClient, labClient } from '../../lab/client.ts'
+import { type Scenario, scenarioName, type Verdict } from '../../lab/oracle.ts'
+import { readLocalRun } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { parseLabName } from '../ui/options.ts'
+import { paint, print, printJson } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+
+/** The lab of the start that runs here; what it answers badly becomes an error of the command. */
+export function connectLab(): LabClient {
+  const run = readLocalRun()
+  if (!run)
+    throw new CommandFailed(
+      'error',
+      'Nightshift does not run here, and the lab is part of it. Start it with "npm start".',
+    )
+  if (!run.labUrl || !run.labControlToken) {
+    throw new CommandFailed(
+      'error',
+      'This start has no lab, because the environment names another platform or core API.',
+    )
+  }
+  return labClient(run.labUrl, run.labControlToken)
+}
 
 export function addOracleCommand(parent: Command): void {
   parent
@@ -21,4 +39,16 @@ export function addOracleCommand(parent: Command): void {
       else print(formatVerdict(verdict, options))
       if (!verdict.healthy) throw new CommandFailed('unresolved', '')
     })
+}
+
+/** What the oracle says: the sum, and each check that does not hold; with `all` each check. */
+export function formatVerdict({ healthy, checks }: Verdict, options: { all?: boolean } = {}): string {
+  const wrong = checks.filter(({ ok }) => !ok)
+  const sum = healthy
+    ? paint('green', `✔ The oracle looked at the processes themselves: all ${checks.length} checks hold.`)
+    : paint('red', `✖ The oracle says no: ${wrong.length} of ${checks.length} checks do not hold.`)
+  const shown = options.all ? checks : wrong
+  return [sum, ...shown.map(({ ok, name, detail }) => `  ${ok ? '✔' : '✖'} ${inert(name)}: ${inert(detail)}`)].join(
+    '\n',
+  )
 }

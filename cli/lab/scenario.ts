@@ -1,23 +1,20 @@
+import type { LabClient } from '../../lab/client.ts'
 import type { Verdict } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/enrol-lab.ts'
-import { type ApiIncident, createApiClient, listEventsAfter } from '../core.ts'
+import { type ApiClient, type ApiIncident, apiIncident, createApiClient, listAll, listEventsAfter } from '../api.ts'
+import { readLocalRun } from '../connection.ts'
 import { createAudience } from '../demo/audience.ts'
-import { alertTypes } from '../demo/find-incident.ts'
 import { type Audience, askOracle, type World } from '../demo/play.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { inert } from '../inert.ts'
-import { formatVerdict } from '../oracle-verdict.ts'
-import { withTimeout } from '../seconds.ts'
-import { paint, print, printJson, printNote } from '../terminal.ts'
-import { describeEnding } from '../told-ending.ts'
-import { readLocalRun } from '../where.ts'
-import { getScript, type Script } from './acts.ts'
-import { connectLab } from './client.ts'
+import { CommandFailed } from '../errors.ts'
+import { describeEnding } from '../incidents/card.ts'
+import { withTimeout } from '../ui/options.ts'
+import { paint, print, printJson, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
 import { checkEnding, type ScenarioName } from './endings.ts'
-import { faultGuide } from './faults.ts'
-import { findFreshTarget } from './fresh-target.ts'
-import { withShortTimes } from './short-times.ts'
+import { alertTypes, faultGuide } from './faults.ts'
+import { connectLab, formatVerdict } from './oracle.ts'
+import { getScript, type Script, withShortTimes } from './scripts.ts'
 
 /** Scenarios that need an agent on each node. */
 const deviceScenarios = new Set<ScenarioName>([
@@ -25,7 +22,7 @@ const deviceScenarios = new Set<ScenarioName>([
   ...(['full_log', 'missing_package', 'port_squatter'] as const),
 ])
 
-export type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: number; json?: boolean }
+type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
 /**
  * Breaks it, follows its own incident to the end, asks the oracle about the state, and looks how the incident ended. Both decide the exit
@@ -112,3 +109,24 @@ function formatResult(incident: ApiIncident, verdict: Verdict, wrongs: string[])
 }
 
 const silentAudience: Audience = { broken() {}, found() {}, unclaimed() {}, event() {}, remark() {} }
+
+const dayMs = 24 * 3_600_000
+
+/**
+ * The first of these places that nothing is broken on, and that had no incident of this type today: an alert has three attempts a day, and
+ * two plays on one place would repair each other's fault. Null when no place is left.
+ */
+async function findFreshTarget(
+  api: ApiClient,
+  lab: LabClient,
+  type: string,
+  targets: string[],
+): Promise<string | null> {
+  const [incidents, faults] = await Promise.all([
+    listAll(api, `/api/v1/incidents?type=${type}&limit=200`, apiIncident, 1_000),
+    lab.faults(),
+  ])
+  const recent = incidents.filter(({ updatedAt }) => Date.parse(updatedAt) > Date.now() - dayMs)
+  const taken = new Set([...recent.map(({ resource }) => resource?.id), ...faults.map(({ on }) => on)])
+  return targets.find((target) => !taken.has(target)) ?? null
+}

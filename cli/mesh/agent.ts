@@ -3,9 +3,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
 import { readAddress } from '../../mesh/agent/address.ts'
+import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
+import { holderOf } from '../../mesh/agent/lock.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { addEnrolmentCommands } from './agent-enroll.ts'
+import { CommandFailed } from '../errors.ts'
+import { printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
 
 type AgentFlags = {
   manifest?: string
@@ -86,4 +89,52 @@ function replaceProcess(options: AgentOptions): void {
 function readVersion(): string {
   return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string })
     .version
+}
+
+/** On the device: pins the control plane's root key and keeps the first manifest. */
+function addEnrolmentCommands(agent: Command): void {
+  agent
+    .command('enroll')
+    .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
+    .requiredOption('--api <url>', 'where the control plane is')
+    .requiredOption('--token <token>', 'good once, for 15 minutes')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh agent enroll --api https://nightshift.example.com --token nst_…',
+    )
+    .action(async (_: unknown, command: Command) => {
+      const { api, token, ...places } = command.optsWithGlobals<Places & { api: string; token: string }>()
+      mkdirSync(places.state, { recursive: true, mode: 0o700 })
+      const { device, manifest } = await withEnrolmentErrors(enrol(places, api, token))
+      printNote(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
+    })
+
+  agent
+    .command('refresh')
+    .description('fetch the manifest as it is now, and tell the running agent, which else does so every few hours')
+    .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
+    .action(async (_: unknown, command: Command) => {
+      const places = command.optsWithGlobals<Places>()
+      const id = await withEnrolmentErrors(renew(places))
+      const agentPid = holderOf(places.state)
+      if (agentPid !== null) process.kill(agentPid, 'SIGHUP')
+      printNote(`Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was told'}.`)
+    })
+}
+
+const outcomeByReason = {
+  refused: 'auth',
+  unreachable: 'error',
+  unbelievable: 'error',
+  'not enrolled': 'notFound',
+  'bad address': 'usage',
+} as const
+
+async function withEnrolmentErrors<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof NotEnrolled)) throw error
+    throw new CommandFailed(outcomeByReason[error.why], inert(error.message))
+  }
 }

@@ -1,10 +1,13 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
+import { specNamed } from '../../mesh/registry.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { print, printJson, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
 import { addAgentCommand } from './agent.ts'
 import { addAuditCommand } from './audit.ts'
-import { addCallCommand } from './call.ts'
-import { addDevicesCommand } from './devices.ts'
-import { addEnrollCommand } from './enroll.ts'
-import { addRevokeCommand } from './revoke.ts'
+import { addDevicesCommand, addEnrollCommand } from './devices.ts'
 
 export function addMeshCommand(program: Command): void {
   const parent = program
@@ -17,4 +20,64 @@ export function addMeshCommand(program: Command): void {
   addCallCommand(parent)
   addAuditCommand(parent)
   addAgentCommand(parent)
+}
+
+function addCallCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('call')
+      .description('ask a device for one thing; what changes something it does for an approved run alone')
+      .argument('<on>', 'the node, host, VM or device')
+      .argument('<tool>', 'as fs_read, fs.read, exec')
+      .argument('[args]', 'JSON of its arguments', parseObject, {}),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh call node-osl-1 fs.read \'{"path":"/var/log/app.log"}\'\n  nightshift mesh call node-osl-1 exec \'{"argv":["uptime"]}\'',
+    )
+    .action(async (on: string, tool: string, args: Record<string, unknown>, options: ConnectionOptions) => {
+      const spec = specNamed(tool)
+      if (!spec) throw new CommandFailed('usage', `There is no device tool ${inert(tool)}.`)
+      const { api } = connect(options)
+      const path = `/api/v1/devices/${encodeURIComponent(on)}/calls`
+      const answer = (await api.post(path, { capability: spec.capability, args })) as Record<string, unknown>
+      if (options.json) return printJson(answer)
+      const { stdout, stderr, content, ...rest } = answer
+      for (const text of [stdout, stderr, content]) {
+        if (typeof text === 'string' && text !== '') print(inert(text, { lines: true }).trimEnd())
+      }
+      printJson(rest)
+    })
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch {
+    // Said below.
+  }
+  throw new InvalidArgumentError('It takes a JSON object.')
+}
+
+function addRevokeCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('revoke')
+      .description('end a device for good: it is asked nothing more, and its name never comes back')
+      .argument('<name>', 'of the device')
+      .option('--reason <text>', 'why, for the audit'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift mesh revoke node-osl-1 --reason stolen')
+    .action(async (name: string, options: ConnectionOptions & { reason?: string }) => {
+      const { api } = connect(options)
+      const path = `/api/v1/devices/${encodeURIComponent(name)}/revoke`
+      const answer = await api.post(path, { reason: options.reason ?? null })
+      const { revoked } = z.looseObject({ revoked: z.boolean() }).parse(answer)
+      if (options.json) return printJson(answer)
+      if (!revoked) throw new CommandFailed('conflict', `${inert(name)} was revoked before.`)
+      printNote(
+        `${inert(name)} is asked nothing more. Stop its agent there: what it was told before, it may still know.`,
+      )
+    })
 }

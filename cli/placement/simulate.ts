@@ -2,12 +2,12 @@ import type { Command } from 'commander'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { many, names } from '../../domain/told-plan.ts'
 import { domainNames } from '../../placement/rules.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { inert } from '../inert.ts'
-import { formatTable } from '../table.ts'
-import { paint, print, printJson, printNote } from '../terminal.ts'
-import { drawWave, legend } from './picture.ts'
-import { formatPlan } from './plan-text.ts'
+import { CommandFailed } from '../errors.ts'
+import { collectValues } from '../ui/options.ts'
+import { formatTable } from '../ui/table.ts'
+import { paint, print, printJson, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+import { drawWave, formatPlan, legend } from './render.ts'
 import {
   exitByState,
   readProblemInTime,
@@ -15,8 +15,7 @@ import {
   solveWithProgress,
   withGap,
   withSolveOptions,
-} from './solving.ts'
-import { applyChanges, type Changes } from './with-changes.ts'
+} from './solve.ts'
 
 type SimulateOptions = SolveOptions & Changes
 
@@ -42,10 +41,6 @@ export function addSimulateCommand(parent: Command): void {
       else print([formatPlan(changed, plan), ...formatWaves(changed, plan)].join('\n\n'))
       exitByState(plan)
     })
-}
-
-function collectValues(value: string, before: string[]): string[] {
-  return [...before, value]
 }
 
 function formatWaves(problem: PlacementProblem, { steps }: Plan): string[] {
@@ -116,4 +111,35 @@ function describeDeath(outcome: string, plan: Plan | null): string {
 function listFailureDomains(problem: PlacementProblem): [name: string, hosts: string[]][] {
   const live = problem.hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
   return domainNames(problem, live).map(({ name, hosts }) => [name, hosts.map((host) => host.name)])
+}
+
+type Changes = { kill: string[]; drain: string[] }
+
+/**
+ * The same cluster after these hosts have died or are to be emptied, with the plan asked for that this takes. What somebody had
+ * switched off on a host that dies stays off. Ends the command for a name that is no host of it.
+ */
+function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): PlacementProblem {
+  const known = new Set(problem.hosts.map(({ name }) => name))
+  for (const name of [...kill, ...drain])
+    if (!known.has(name)) throw new CommandFailed('usage', `There is no host ${name} in the file.`)
+  const killed = new Set(kill)
+  const drained = new Set(drain.filter((name) => !killed.has(name)))
+  return {
+    ...problem,
+    intent: drained.size > 0 || (problem.intent === 'drain' && problem.hostIds.length > 0) ? 'drain' : 'recover',
+    hostIds: [...new Set([...(problem.intent === 'rebalance' ? [] : problem.hostIds), ...killed, ...drained])],
+    hosts: problem.hosts.map((host) =>
+      killed.has(host.name)
+        ? { ...host, state: 'dead' }
+        : drained.has(host.name)
+          ? { ...host, state: 'draining' }
+          : host,
+    ),
+    vms: problem.vms.map((vm) => {
+      if (vm.host === null || !killed.has(vm.host)) return vm
+      // Never placed is what nobody starts unasked.
+      return vm.running || problem.vmIds !== null ? { ...vm, running: false } : { ...vm, host: null }
+    }),
+  }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { incidentExample } from '../../api/examples.ts'
-import type { ApiClient, ApiIncident } from '../../cli/core.ts'
-import { describeHolder, printFiringAlerts } from '../../cli/demo/still-firing.ts'
+import type { ApiClient, ApiIncident } from '../../cli/api.ts'
+import { describeHolder, printFiringAlerts } from '../../cli/demo/demo.ts'
 import { checkEnding, scenarioNames } from '../../cli/lab/endings.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
 import { incidentExample } from '../../api/examples.ts'
-import type { ApiClient } from '../../cli/core.ts'
-import { findIncident } from '../../cli/demo/find-incident.ts'
-import { withShortTimes } from '../../cli/lab/short-times.ts'
+import type { ApiClient } from '../../cli/api.ts'
+import { findIncident } from '../../cli/demo/play.ts'
+import { withShortTimes } from '../../cli/lab/scripts.ts'
 import type { Fault } from '../../lab/state.ts'
 
 const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 3, 0, second)).toISOString()

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { compareJournal, findChainBreak, type JournalledCall } from '../../cli/mesh/held-against.ts'
+import { compareJournal, findChainBreak, type JournalledCall } from '../../cli/mesh/journal.ts'
 import type { JournalEntry } from '../../domain/mesh.ts'
 
 const id = (n: number) => `req_${String(n).padStart(24, '0')}`

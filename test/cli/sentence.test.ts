@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { describeEvent } from '../../cli/sentence.ts'
+import { describeEvent } from '../../cli/incidents/describe-event.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 
 const started = (tool: string, args: Record<string, unknown>) =>

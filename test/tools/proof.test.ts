@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { plainApproval } from '../../api/approval-plain-html.ts'
-import { formatApproval } from '../../cli/approval-card.ts'
+import { formatApproval } from '../../cli/approvals/card.ts'
 import { type Approval, approval as schema } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { tellOutcome } from '../../domain/told-verification.ts'

@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { settingOf } from '../../domain/setting.ts'
+import { type ApiClient, listAll } from '../api.ts'
+import { ApiProblem, CommandFailed } from '../errors.ts'
+import { inertJsonText } from '../ui/text.ts'
+
+const stored = z.looseObject({
+  key: z.string(),
+  value: z.string().nullable(),
+  version: z.number().int(),
+  locked: z.boolean(),
+  problem: z.string().nullable(),
+})
+export type StoredSetting = z.infer<typeof stored>
+
+/** What the database holds under a key; null when nothing was set. A key that cannot exist is not found. */
+export async function getStoredSetting(api: ApiClient, key: string): Promise<StoredSetting | null> {
+  if (!settingOf(key)) {
+    throw new CommandFailed('notFound', `There is no setting ${key}; "nightshift config list" tells which there are.`)
+  }
+  try {
+    return stored.parse(await api.get(settingPath(key)))
+  } catch (error) {
+    if (error instanceof ApiProblem && error.problem.status === 404) return null
+    throw error
+  }
+}
+
+/** Everything that was set. */
+export function listStoredSettings(api: ApiClient): Promise<StoredSetting[]> {
+  return listAll(api, '/api/v1/config', stored)
+}
+
+export function settingPath(key: string): string {
+  return `/api/v1/config/${encodeURIComponent(key)}`
+}
+
+const effective = z.looseObject({
+  name: z.string(),
+  key: z.string(),
+  value: z.unknown(),
+  source: z.string(),
+  problem: z.string().nullish(),
+})
+type EffectiveSetting = z.infer<typeof effective>
+
+/** Every setting as it is in force, where a type is given as an investigation of that type reads it. */
+export async function listEffectiveSettings(api: ApiClient, type?: string): Promise<EffectiveSetting[]> {
+  const query = type ? `?${new URLSearchParams({ type })}` : ''
+  return z.looseObject({ items: z.array(effective) }).parse(await api.get(`/api/v1/config/effective${query}`)).items
+}
+
+/** What is in force for one key: `agent.max_turns.disk_pressure` is `agent.max_turns` as that type reads it. */
+export async function getEffectiveSetting(api: ApiClient, key: string): Promise<EffectiveSetting | null> {
+  const setting = settingOf(key)
+  const name = setting?.family ? setting.key.slice(0, -2) : key
+  const type = setting?.family && name.startsWith('agent.') ? key.slice(name.length + 1) : undefined
+  if (setting?.family && !type) return { name: key, key, value: setting.fallback, source: 'default' }
+  return (await listEffectiveSettings(api, type)).find((each) => each.name === name) ?? null
+}
+
+/** Where a value comes from, as an operator says it. */
+export function describeSource({ key, source }: EffectiveSetting): string {
+  return source === 'environment' ? `environment variable ${key}` : source
+}
+
+export function formatValue(value: unknown): string {
+  if (value === null || value === undefined) return '(not set)'
+  return typeof value === 'string' ? value : inertJsonText(value)
+}
