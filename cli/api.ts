@@ -13,19 +13,22 @@ const problem = z.looseObject({
   code: z.string().optional(),
 })
 
-/** The core API as the commands use it. Every call throws ApiProblem when the answer is not a success. */
+/**
+ * The core API as the commands use it. Every call throws ApiProblem when the answer is not a
+ * success.
+ */
 export type ApiClient = {
   url: string
   get(path: string): Promise<unknown>
   post(path: string, body?: unknown): Promise<unknown>
-  /** JSON that is already bytes, sent as it is. */
+  /** Sends bytes of JSON as they are. */
   postBytes(path: string, body: Uint8Array<ArrayBuffer>): Promise<unknown>
   put(path: string, body: unknown, headers?: Record<string, string>): Promise<unknown>
-  /** A response whose body the caller reads, for streams and exports. */
+  /** The response, for streams and exports: the caller reads its body. */
   open(path: string, options?: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<Response>
 }
 
-/** A mistyped address or a stuck server should say so before a person gives up. */
+/** Long enough for every answer, and short enough that a wrong address is reported soon. */
 const answerTimeoutMs = 30_000
 
 export function createApiClient({ url, token }: ApiTarget): ApiClient {
@@ -46,7 +49,7 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
       })
     } catch (error) {
       if (init.signal?.aborted && init.signal.reason?.name !== 'TimeoutError') throw error
-      throw unreachableProblem(url, error)
+      throw toUnreachableProblem(url, error)
     }
     if (!response.ok) throw await readProblem(response)
     return response
@@ -73,46 +76,46 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
   }
 }
 
-/** What came in between, for whoever asked an address. */
-export function unreachableProblem(url: string, error: unknown): ApiProblem {
+/** The problem of an address that did not answer. */
+export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const reason =
     cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name : String(cause)
   return new ApiProblem(
     { title: 'The core API was not reached', status: 0, detail: `${url}: ${reason}`, code: 'UNREACHABLE' },
-    'Is it running? "npm start" starts it here; "nightshift doctor" tells what is reachable.',
+    'Is it running? "npm start" starts it here; "nightshift doctor" checks what is reachable.',
   )
 }
 
-/** What a refusal says, with what to do about it. */
+/** The problem in a refused response, with a remedy for its status. */
 export async function readProblem(response: Response): Promise<ApiProblem> {
   const text = await response.text()
-  let said: Problem
+  let answered: Problem
   try {
-    said = problem.parse(JSON.parse(text))
+    answered = problem.parse(JSON.parse(text))
   } catch {
-    said = {
+    answered = {
       title: `${response.status} ${response.statusText}`.trim(),
       status: response.status,
       detail: text.slice(0, 500),
     }
   }
-  return new ApiProblem({ ...said, status: response.status }, remedyByStatus[response.status] ?? null)
+  return new ApiProblem({ ...answered, status: response.status }, remedyByStatus[response.status] ?? null)
 }
 
 const remedyByStatus: Record<number, string> = {
   401: 'The token is unknown or has expired. Sign in with "nightshift login", name another with --token-file, or let the run file of a running start supply it.',
-  403: 'Use a token of a role that may do this: --as approver or --as admin where start runs here, --token-file elsewhere.',
-  404: 'See what there is with "nightshift incidents list" and "nightshift approvals list".',
-  429: 'Wait as long as it says; "nightshift audit list --what security" tells who tried.',
-  503: 'Try again in a moment; "nightshift doctor" tells what is down.',
+  403: 'Use a token whose role may do this: --as approver or --as admin where start runs here, --token-file elsewhere.',
+  404: '"nightshift incidents list" and "nightshift approvals list" show what exists.',
+  429: 'Wait as long as the answer says; "nightshift audit list --what security" shows who tried.',
+  503: 'Try again in a moment; "nightshift doctor" shows what is down.',
 }
 
-// Loose, so that what a newer API adds still reaches --json.
-// `queue`: of one that is read by itself; an older API does not tell it.
+// Loose, so that fields of a newer API still reach --json.
+// Only a single incident has `queue`, and an older API leaves it out.
 export const apiIncident = z.looseObject({ ...incident.shape, queue: queuePlace.nullish() })
 export type ApiIncident = z.infer<typeof apiIncident>
-/** A list leaves the evidence out. */
+/** Lists leave out the evidence. */
 export const apiApproval = z.looseObject({ ...approval.shape, evidence: z.array(evidence).optional() })
 export type ApiApproval = z.infer<typeof apiApproval>
 
@@ -129,7 +132,7 @@ const apiEvent = z.looseObject({
   at: z.string(),
 })
 
-/** Kinds that this version does not know pass as well: whoever prints them falls back on `detail`. */
+/** Accepts kinds that this version does not know: they are printed by their `detail`. */
 export function parseEvent(value: unknown): IncidentEvent {
   return apiEvent.parse(value) as unknown as IncidentEvent
 }
@@ -155,7 +158,7 @@ export async function listAll<T>(
   return items.slice(0, limit)
 }
 
-/** The rows of an incident after a number, oldest first. */
+/** The rows of an incident after number `seq`, oldest first. */
 export async function listEventsAfter(api: ApiClient, incidentId: string, seq = 0): Promise<IncidentEvent[]> {
   const events: IncidentEvent[] = []
   for (let after = seq; ; ) {

@@ -16,7 +16,7 @@ export function addAuditCommand(program: Command): void {
   addListCommand(parent)
 }
 
-// Loose, so that what a newer API adds still reaches --json.
+// Loose, so that fields of a newer API still reach --json.
 const auditEntry = z.looseObject({
   at: z.string(),
   who: z.string(),
@@ -32,12 +32,12 @@ function addListCommand(parent: Command): void {
     parent
       .command('list')
       .description('decisions, settings, tokens, people, sign-ins and what looked like an attack, newest first')
-      .option('--who <name>', 'of this person alone')
+      .option('--who <name>', 'of this person only')
       .option(
         '--what <word>',
         'as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
       )
-      .option('--since <time>', 'from then on, as 2026-11-21 or 2026-11-21T01:00:00Z', parseTime)
+      .option('--since <time>', 'since this time, as 2026-11-21 or 2026-11-21T01:00:00Z', parseTime)
       .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
   )
     .addHelpText(

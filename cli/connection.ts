@@ -5,14 +5,17 @@ import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { type Run, readRunFile, stateDirOf } from '../start/run-file.ts'
 import { type ApiClient, createApiClient } from './api.ts'
-import { findSavedToken, lastLoginUrl } from './credentials.ts'
+import { findSavedToken, getLastLoginUrl } from './credentials.ts'
 import { CommandFailed } from './errors.ts'
 import { useUtc } from './ui/format.ts'
 import { inert } from './ui/text.ts'
 
 export type ConnectionOptions = TargetOptions & { json?: boolean }
 
-/** The flags of every command that asks the API: where, as whom, and for whom the output is. */
+/**
+ * Adds the flags of every command that calls the API: its address, the token, and the output
+ * format.
+ */
 export function withConnectionOptions(command: Command): Command {
   return command
     .option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
@@ -30,45 +33,53 @@ export function withConnectionOptions(command: Command): Command {
     .option('--json', 'JSON for programs; errors are problem+json on stderr')
 }
 
+/**
+ * The API client for these flags, and the address and token that it uses. Throws as `resolveTarget`
+ * does.
+ */
 export function connect(
   options: ConnectionOptions,
   wanted?: Parameters<typeof resolveTarget>[1],
-): { api: ApiClient; where: ApiTarget } {
-  const where = resolveTarget(options, wanted)
-  return { api: createApiClient(where), where }
+): { api: ApiClient; target: ApiTarget } {
+  const target = resolveTarget(options, wanted)
+  return { api: createApiClient(target), target }
 }
 
 /** The root of this checkout. */
 export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Where `start` keeps its state and everything else looks for it. */
-export function stateDir(): string {
+/** The directory where `start` keeps its state and other commands look for it. */
+export function getStateDir(): string {
   return process.env.NIGHTSHIFT_STATE_DIR ? resolve(process.env.NIGHTSHIFT_STATE_DIR) : stateDirOf(rootDir)
 }
 
 type TargetOptions = { url?: string; tokenFile?: string; as?: string }
 type TokenName = keyof Run['tokens']
 
-/** Which API to ask, and with what in the hand. `run` is there when it is the one that `start` runs here. */
+/**
+ * The API to call, and the token for it. `run` is set when `start` runs this API from this
+ * checkout.
+ */
 export type ApiTarget = { url: string; token: string; run: Run | null }
 
 /**
- * Where: flags, then NIGHTSHIFT_URL, then the running start of this checkout, then the last `login`. As whom: flags, then
- * NIGHTSHIFT_TOKEN, then the `login` at that address, then the tokens of the running start. Throws when nothing says where, or
- * there is no token for it.
+ * Finds the address: flags, then NIGHTSHIFT_URL, then the running start of this checkout, then the
+ * last `login`. Finds the token: flags, then NIGHTSHIFT_TOKEN or NIGHTSHIFT_TOKEN_FILE, then the
+ * `login` at that address, then the running start. Throws CommandFailed when no address or no token
+ * is found.
  */
 export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin'): ApiTarget {
   const run = readLocalRun()
-  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? run?.url ?? lastLoginUrl()
+  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? run?.url ?? getLastLoginUrl()
   if (!url) {
     throw new CommandFailed(
       'error',
       'Nightshift does not run here. Start it with "npm start", sign in where it runs with "nightshift login --url …", or ' +
-        'say so with --url and --token-file (or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
+        'name it with --url and --token-file (or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
     )
   }
   const name = parseTokenName(options.as) ?? wanted
-  // A token of the run file goes to no other address.
+  // A token of the run file is sent to its own API only.
   const own = run && url === run.url ? run : null
   const token = (options.as ? undefined : (readGivenToken(options) ?? findSavedToken(url))) ?? own?.tokens[name]
   if (!token) {
@@ -82,9 +93,9 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
   return { url, token, run: own }
 }
 
-/** The start that runs from this checkout; null when none does. */
+/** The `start` that runs from this checkout; null when it does not run. */
 export function readLocalRun(): Run | null {
-  const run = readRunFile(stateDir())
+  const run = readRunFile(getStateDir())
   if (!run?.pid) return null
   try {
     process.kill(run.pid, 0)
@@ -112,24 +123,27 @@ function parseTokenName(name: string | undefined): TokenName | undefined {
   return found
 }
 
-/** How a person types a command of ours. */
+/** The line that runs a nightshift command in this checkout. */
 export function commandLine(text: string): string {
   return `npm run -s nightshift -- ${text}`
 }
 
-export function logFile(part: string): string {
-  return join(stateDir(), 'logs', `${part}.log`)
+export function getLogFile(part: string): string {
+  return join(getStateDir(), 'logs', `${part}.log`)
 }
 
-/** By how an argument is described (`as inc_…`), where the ids of its kind are listed. */
+/**
+ * Where ids are listed, by their prefix. An argument described as `as inc_…` takes an id with the
+ * prefix `inc`.
+ */
 const listPaths: Record<string, string> = { inc: '/api/v1/incidents', apr: '/api/v1/approvals' }
 
-/** How many candidates are named. */
+/** How many matching ids an error names. */
 const maxNamed = 5
 
 const completeId = /^[a-z]+_[0-9a-z]{26}$/
 
-/** Before a command runs: the beginning of an id is as good as the id, as long as only one begins so. */
+/** Completes shortened ids before a command runs. Throws CommandFailed when several ids match. */
 export async function completeIds(action: Command): Promise<void> {
   for (const [index, argument] of action.registeredArguments.entries()) {
     const [, kind = ''] = /^as ([a-z]+)_/.exec(argument.description) ?? []
@@ -140,7 +154,10 @@ export async function completeIds(action: Command): Promise<void> {
   }
 }
 
-/** The one id that begins so, with or without its kind in front. What begins no id is left to the API to refuse. */
+/**
+ * The only id with this beginning, with or without its prefix. Without a match the API gets the
+ * text as it is.
+ */
 async function findFullId(api: ApiClient, kind: string, given: string): Promise<string> {
   const prefix = given.startsWith(`${kind}_`) ? given : `${kind}_${given}`
   if (!/^[a-z]+_[0-9a-z]+$/.test(prefix)) return given
@@ -148,14 +165,14 @@ async function findFullId(api: ApiClient, kind: string, given: string): Promise<
   const { items } = z
     .looseObject({ items: z.array(z.looseObject({ id: z.string() })) })
     .parse(await api.get(`${listPaths[kind]}?${query}`))
-  // An older API knows no such filter and answers what is newest.
+  // An older API ignores this filter and answers the newest ids.
   const ids = items.map(({ id }) => id).filter((id) => id.startsWith(prefix))
   const [only, ...others] = ids
   if (others.length > 0) {
     const more = ids.length > maxNamed ? ', and more' : ''
     throw new CommandFailed(
       'usage',
-      `"${given}" begins several ids: ${ids
+      `"${given}" matches several ids: ${ids
         .slice(0, maxNamed)
         .map((id) => inert(id))
         .join(', ')}${more}. Give more of it.`,

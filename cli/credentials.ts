@@ -5,26 +5,26 @@ import { z } from 'zod'
 import { CommandFailed } from './errors.ts'
 
 const savedTokens = z.object({
-  /** The address that was signed in to last: where commands go when nothing else says where. */
+  /** The address of the last login. Commands use it when nothing else names one. */
   last: z.string().nullable(),
   tokens: z.record(z.string(), z.string()),
 })
 type SavedTokens = z.infer<typeof savedTokens>
 
-/** Where `login` keeps tokens: one file per user, which nobody else may read. */
-export function savedTokensFile(): string {
+/** The file where `login` keeps tokens: one per user, readable by that user only. */
+export function getTokensFile(): string {
   const configured = process.env.XDG_CONFIG_HOME
   return join(configured?.startsWith('/') ? configured : join(homedir(), '.config'), 'nightshift', 'tokens.json')
 }
 
-/** The token for exactly this address (scheme, host and port), or undefined. */
+/** The token for exactly this scheme, host and port, or undefined. */
 export function findSavedToken(url: string): string | undefined {
   const origin = toOrigin(url)
   const { tokens } = readSavedTokens()
   return origin !== null && Object.hasOwn(tokens, origin) ? tokens[origin] : undefined
 }
 
-export function lastLoginUrl(): string | undefined {
+export function getLastLoginUrl(): string | undefined {
   return readSavedTokens().last ?? undefined
 }
 
@@ -34,7 +34,7 @@ export function saveToken(url: string, token: string): void {
   writeSavedTokens({ last: origin, tokens: { ...tokens, [origin]: token } })
 }
 
-/** Forgets an address; false when it was not known. */
+/** Removes the token for an address. False when there was none. */
 export function removeToken(url: string): boolean {
   const { last, tokens } = readSavedTokens()
   const { [parseOrigin(url)]: dropped, ...others } = tokens
@@ -43,7 +43,10 @@ export function removeToken(url: string): boolean {
   return true
 }
 
-/** The address as it is kept. Throws where there is none to keep. */
+/**
+ * The scheme, host and port of an address. Throws CommandFailed when it is not an http or https
+ * address.
+ */
 export function parseOrigin(url: string): string {
   const origin = toOrigin(url)
   if (origin === null) throw new CommandFailed('usage', `${url} is not an http or https address.`)
@@ -57,14 +60,14 @@ function toOrigin(url: string): string | null {
 }
 
 function readSavedTokens(): SavedTokens {
-  const file = savedTokensFile()
+  const file = getTokensFile()
   let text: string
   try {
-    // Somebody else may have read it by now: it is told rather than used on.
+    // Another user may have read the tokens, so they are not used.
     if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
       throw new CommandFailed(
         'auth',
-        `Others can read ${file}. Revoke the tokens in it, remove it, and sign in anew with "nightshift login".`,
+        `Other users can read ${file}. Revoke the tokens in it, remove it, and sign in again with "nightshift login".`,
       )
     }
     text = readFileSync(file, 'utf8')
@@ -75,15 +78,12 @@ function readSavedTokens(): SavedTokens {
   try {
     return savedTokens.parse(JSON.parse(text))
   } catch {
-    throw new CommandFailed(
-      'error',
-      `${file} cannot be understood. Remove it, and sign in anew with "nightshift login".`,
-    )
+    throw new CommandFailed('error', `${file} is not valid. Remove it, and sign in again with "nightshift login".`)
   }
 }
 
 function writeSavedTokens(signedIn: SavedTokens): void {
-  const file = savedTokensFile()
+  const file = getTokensFile()
   if (Object.keys(signedIn.tokens).length === 0) {
     rmSync(file, { force: true })
     return
@@ -91,7 +91,7 @@ function writeSavedTokens(signedIn: SavedTokens): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const draft = `${file}.${process.pid}`
   writeFileSync(draft, `${JSON.stringify(signedIn, null, 2)}\n`, { mode: 0o600 })
-  // What a file of that name was before decides nothing.
+  // A file that already existed keeps its old mode, so the mode is set again.
   chmodSync(draft, 0o600)
   renameSync(draft, file)
 }

@@ -7,24 +7,24 @@ import type { Run } from '../start/run-file.ts'
 import { createApiClient } from './api.ts'
 import {
   type ConnectionOptions,
-  logFile,
+  getLogFile,
   readLocalRun,
   resolveTarget,
   rootDir,
   withConnectionOptions,
 } from './connection.ts'
-import { lastLoginUrl } from './credentials.ts'
+import { getLastLoginUrl } from './credentials.ts'
 import { ApiProblem, CommandFailed } from './errors.ts'
 import { probeHttp, probePostgres, probeWorkers, readTemporalSettings } from './probes.ts'
-import { paint, print, printJson, terminalWidth } from './ui/terminal.ts'
+import { getTerminalWidth, paint, print, printJson } from './ui/terminal.ts'
 import { inert, wrap } from './ui/text.ts'
 
-/** `needed`: without it Nightshift does not work, so that the command fails. */
+/** The result of one check. The command fails when a `needed` one is not ok. */
 type Finding = { name: string; ok: boolean; needed: boolean; detail: string; remedy: string | null }
 
 export function addDoctorCommand(program: Command): void {
-  withConnectionOptions(program.command('doctor').description('what is reachable and what to do about the rest'))
-    .addHelpText('after', '\nExample:\n  nightshift doctor || echo "call somebody"')
+  withConnectionOptions(program.command('doctor').description('check what is reachable, and say how to fix the rest'))
+    .addHelpText('after', '\nExample:\n  nightshift doctor || echo "something is down"')
     .action(async (options: ConnectionOptions) => {
       const findings = await examine(options)
       if (options.json) printJson(findings)
@@ -36,10 +36,11 @@ export function addDoctorCommand(program: Command): void {
 async function examine(options: ConnectionOptions): Promise<Finding[]> {
   const run = readLocalRun()
   const env = process.env
-  const named = options.url ?? env.NIGHTSHIFT_URL ?? (run ? undefined : lastLoginUrl())
+  const named = options.url ?? env.NIGHTSHIFT_URL ?? (run ? undefined : getLastLoginUrl())
   const own = named && named !== run?.url ? null : run
   const url = own?.url ?? named
-  // Of a Nightshift elsewhere its own API knows more than can be seen from this machine.
+  // The API of a Nightshift on another machine knows more about its parts than this machine can
+  // see.
   const isElsewhere = own === null && url !== undefined
   const found = await Promise.all([
     checkConfiguration(run),
@@ -55,13 +56,16 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
 
 type RemotePart = { name: string; status: 'ok' | 'failed' | 'unknown' | 'off'; detail: string }
 
-/** What the API says of its own parts; nothing where it cannot be asked, which is a finding already. */
+/** The parts that the API reports. Empty when the API is not reached: that is a finding already. */
 async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as { parts: RemotePart[] }
     return parts.map(({ name, status, detail }) => ({
-      ...{ name: name.charAt(0).toUpperCase() + name.slice(1), ok: status !== 'failed', needed: status === 'failed' },
-      ...{ detail: status === 'ok' ? detail : `${status}: ${detail}`, remedy: null },
+      name: name.charAt(0).toUpperCase() + name.slice(1),
+      ok: status !== 'failed',
+      needed: status === 'failed',
+      detail: status === 'ok' ? detail : `${status}: ${detail}`,
+      remedy: null,
     }))
   } catch {
     return []
@@ -74,7 +78,7 @@ function toFinding(name: string, ok: boolean, detail: string, remedy: string | n
 
 async function checkConfiguration(run: Run | null): Promise<Finding> {
   try {
-    // Start fills in what is embedded, so only what was set can be wrong.
+    // `start` sets these for embedded parts, so they must not count as missing.
     const embedded = { LLM_BASE_URL: 'http://127.0.0.1:1', AGENT_API_KEY: 'filled in at the start' }
     readConfig({ ...(run || process.env.CORE_API_URL === undefined ? embedded : {}), ...process.env })
     return toFinding('Configuration', true, 'nothing in the environment contradicts itself')
@@ -90,7 +94,7 @@ function checkStart(run: Run | null): Finding {
 }
 
 async function checkPostgres(url: string | undefined): Promise<Finding[]> {
-  if (!url) return [unknownAddress('PostgreSQL', 'DATABASE_URL')]
+  if (!url) return [toUnknownAddress('PostgreSQL', 'DATABASE_URL')]
   const { host } = new URL(url)
   const files = readdirSync(join(rootDir, 'migrations')).filter((name) => /^\d+-.*\.ts$/.test(name))
   const answer = await probePostgres(
@@ -103,7 +107,7 @@ async function checkPostgres(url: string | undefined): Promise<Finding[]> {
         'PostgreSQL',
         false,
         `${host}: ${answer.detail}`,
-        `See ${logFile('postgres')}, or correct DATABASE_URL.`,
+        `See ${getLogFile('postgres')}, or correct DATABASE_URL.`,
       ),
     ]
   }
@@ -115,8 +119,8 @@ async function checkPostgres(url: string | undefined): Promise<Finding[]> {
   ]
 }
 
-function unknownAddress(name: string, setting: string): Finding {
-  return toFinding(name, false, 'its address is not known here', `Set ${setting} to have it looked at.`, false)
+function toUnknownAddress(name: string, setting: string): Finding {
+  return toFinding(name, false, 'its address is not known here', `Set ${setting} to have it checked.`, false)
 }
 
 async function checkTemporal(run: Run | null): Promise<Finding[]> {
@@ -124,13 +128,13 @@ async function checkTemporal(run: Run | null): Promise<Finding[]> {
   try {
     settings = readTemporalSettings(run)
   } catch {
-    // What the environment contradicts itself in is a line of its own already.
+    // The finding 'Configuration' reports the contradiction.
     return []
   }
-  if (!settings) return [unknownAddress('Temporal', 'TEMPORAL_ADDRESS')]
+  if (!settings) return [toUnknownAddress('Temporal', 'TEMPORAL_ADDRESS')]
   const trouble = await troubleWith(settings, 3_000)
-  // Without Temporal nothing can be said about workers.
-  if (trouble) return [toFinding('Temporal', false, trouble.what, `${trouble.remedy} See ${logFile('temporal')}.`)]
+  // Without Temporal the workers cannot be checked.
+  if (trouble) return [toFinding('Temporal', false, trouble.what, `${trouble.remedy} See ${getLogFile('temporal')}.`)]
   const workers = await probeWorkers(settings, 'nightshift')
   return [
     toFinding('Temporal', true, `${settings.address} answers for the namespace ${settings.namespace}`),
@@ -138,48 +142,51 @@ async function checkTemporal(run: Run | null): Promise<Finding[]> {
       'Worker',
       workers.ok,
       workers.detail,
-      `See ${logFile('worker')}. Without a worker nothing is investigated.`,
+      `See ${getLogFile('worker')}. Without a worker nothing is investigated.`,
     ),
   ]
 }
 
 async function checkApi(options: ConnectionOptions): Promise<Finding> {
   try {
-    const where = resolveTarget(options)
-    await createApiClient(where).get('/api/v1/incidents?limit=1')
-    return toFinding('API', true, `${where.url} answers, and knows the token`)
+    const target = resolveTarget(options)
+    await createApiClient(target).get('/api/v1/incidents?limit=1')
+    return toFinding('API', true, `${target.url} answers, and knows the token`)
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     return toFinding('API', false, message, error instanceof ApiProblem ? error.remedy : null)
   }
 }
 
-/** The API is ready when its database has every migration and whatever else it cannot do without. */
+/** Whether the API is ready: its database has every migration, and its dependencies answer. */
 async function checkReadiness(url: string | undefined): Promise<Finding[]> {
   if (!url) return [toFinding('Readiness', false, 'no API to ask', 'Start it with "npm start".')]
   const answer = await probeHttp(new URL('/readyz', url))
   const detail = answer.ok ? 'the API has its migrations and its dependencies' : answer.detail
   return [
-    toFinding('Readiness', answer.ok, detail, `See ${logFile('api')}; "nightshift start" applies migrations.`),
+    toFinding('Readiness', answer.ok, detail, `See ${getLogFile('api')}; "nightshift start" applies migrations.`),
     ...checkQueue(answer.detail),
   ]
 }
 
 type Ready = { checks?: { queue?: { status?: string; detail?: string } } }
 
-/** What `/readyz` says of the queue's Schedule and search attributes in Temporal; nothing where it says nothing. */
+/**
+ * The state of the queue's Schedule and search attributes in Temporal, from `/readyz`, if it
+ * reports it.
+ */
 function checkQueue(body: string): Finding[] {
   try {
     const { status, detail = '' } = (JSON.parse(body) as Ready).checks?.queue ?? {}
     if (status === undefined) return []
-    const remedy = `Without it nothing is investigated. A worker makes it again within a minute: see ${logFile('worker')}.`
+    const remedy = `Without it nothing is investigated. A worker restores it within a minute: see ${getLogFile('worker')}.`
     return [toFinding('Queue', status === 'ok', detail || 'its Schedule and search attributes are there', remedy)]
   } catch {
     return []
   }
 }
 
-/** The model of the run that is spoken of, which may have been started in another environment. */
+/** The model of this run. A running start may have another environment than this command. */
 async function checkModel(run: Run | null, env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Finding> {
   const baseUrl = run?.model ? run.model.baseUrl : env.LLM_BASE_URL
   const key = env.LLM_API_KEY
@@ -187,7 +194,7 @@ async function checkModel(run: Run | null, env: NodeJS.ProcessEnv, options: Conn
     return toFinding(
       'Model',
       false,
-      'none: incidents open, and wait for people',
+      'none: incidents open and wait for people',
       'Set LLM_BASE_URL and LLM_MODEL.',
       false,
     )
@@ -209,7 +216,10 @@ async function checkModel(run: Run | null, env: NodeJS.ProcessEnv, options: Conn
 
 type ModelState = { windowTokens: number | null; windowSource: string | null; learned: string[]; waiting: number }
 
-/** What the workers know of the model's server; nothing where the API cannot say, which is a finding already. */
+/**
+ * What the workers know about the model's server. Empty when the API is not reached: that is a
+ * finding already.
+ */
 async function describeModelState(options: ConnectionOptions): Promise<string> {
   try {
     const status = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as { model: ModelState }
@@ -219,7 +229,7 @@ async function describeModelState(options: ConnectionOptions): Promise<string> {
       ? `${set} by LLM_CONTEXT_TOKENS`
       : windowTokens
         ? `${windowTokens} by ${windowSource}`
-        : '32768, for it tells none'
+        : '32768, because the server does not report one'
     const asked = learned.length > 0 ? `; asked with ${learned.join(', ')}` : ''
     return `; window ${window}${asked}${waiting > 0 ? `; ${waiting} runs wait for it` : ''}`
   } catch {
@@ -239,13 +249,13 @@ async function checkLab(run: Run | null): Promise<Finding> {
     'Lab',
     answer.ok,
     detail,
-    'Perhaps something is broken on purpose: "nightshift lab status", "nightshift lab heal".',
+    'Something may be broken on purpose: "nightshift lab status", "nightshift lab heal".',
     false,
   )
 }
 
 function formatFinding({ name, ok, needed, detail, remedy }: Finding): string {
   const mark = ok ? paint('green', '✔') : paint(needed ? 'red' : 'yellow', '✖')
-  const text = wrap(inert(detail), terminalWidth() - 18, ' '.repeat(18))
-  return `${mark} ${name.padEnd(15)} ${text}${remedy ? `\n${' '.repeat(18)}${wrap(remedy, terminalWidth() - 18, ' '.repeat(18))}` : ''}`
+  const text = wrap(inert(detail), getTerminalWidth() - 18, ' '.repeat(18))
+  return `${mark} ${name.padEnd(15)} ${text}${remedy ? `\n${' '.repeat(18)}${wrap(remedy, getTerminalWidth() - 18, ' '.repeat(18))}` : ''}`
 }

@@ -7,7 +7,7 @@ import { formatTable } from './ui/table.ts'
 import { print, printJson, printNote } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 
-/** A mark as the API answers it. Loose, so that what a newer API adds still reaches --json. */
+/** A mark as the API answers it. Loose, so that fields of a newer API still reach --json. */
 const apiExpectation = z.looseObject({
   id: z.string(),
   subject: z.enum(['alert', 'resource', 'type']),
@@ -24,7 +24,7 @@ const expectationsAnswer = z.looseObject({ items: z.array(apiExpectation) })
 export function addExpectationsCommand(program: Command): void {
   const parent = program
     .command('expectations')
-    .description('what is marked as expected, and taking it back')
+    .description('list and end marks of what is expected')
     .addHelpText('after', '\nExample:\n  nightshift expectations list\n  nightshift expectations end exp_01k…')
   addListCommand(parent)
   addEndCommand(parent)
@@ -34,8 +34,8 @@ function addListCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('list')
-      .description('marks in force; with --all those that are over too')
-      .option('--all', 'those that are over too'),
+      .description('marks in force; with --all also those that have ended')
+      .option('--all', 'also those that have ended'),
   )
     .addHelpText('after', '\nExample:\n  nightshift expectations list --json')
     .action(async (options: ConnectionOptions & { all?: boolean }) => {
@@ -48,7 +48,7 @@ function addListCommand(parent: Command): void {
       const rows = shown.map((each) => [
         inert(each.id),
         each.subject,
-        each.inForce ? formatMoment(each.until) : each.endedAt ? 'taken back' : 'over',
+        each.inForce ? formatMoment(each.until) : each.endedAt ? 'ended early' : 'over',
         inert(`${each.about}, by ${each.createdBy}: ${each.reason}`),
       ])
       print(formatTable(['MARK', 'ON', 'UNTIL', 'WHAT AND WHY'], rows, 3))
@@ -59,7 +59,7 @@ function addEndCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('end')
-      .description('take a mark back: what fires from now on goes the normal way')
+      .description('end a mark: alerts are handled normally from now on')
       .argument('<id>', 'as exp_…'),
   )
     .addHelpText('after', '\nExample:\n  nightshift expectations end exp_01k…')
@@ -67,7 +67,7 @@ function addEndCommand(parent: Command): void {
       const { api } = connect(options)
       const ended = await api.post(`/api/v1/expectations/${encodeURIComponent(id)}/end`)
       if (options.json) return printJson(ended)
-      printNote(`${inert(id)} is over: people are notified of what fires, and it is investigated.`)
+      printNote(`${inert(id)} has ended: people are notified of alerts again, and alerts are investigated.`)
     })
 }
 
@@ -78,7 +78,7 @@ export function addExpectCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('expect')
-      .description('mark what fires as expected until a time, and end the incident so')
+      .description('mark the alert as expected until a time, and close the incident as expected')
       .argument('<id>', 'as inc_…')
       .requiredOption('--until <time>', 'a span as 8h or 3d, or a time as 2026-12-01T06:00Z', parseFutureTime)
       .requiredOption('--reason <text>', 'why it is expected')
@@ -91,7 +91,7 @@ export function addExpectCommand(parent: Command): void {
   )
     .addHelpText(
       'after',
-      '\nWhen it fires again, code looks: the same as now ends as expected and nobody is\nnotified; anything else goes the normal way. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
+      '\nWhen it fires again in the same way, it closes as expected and no one is notified.\nAnything else is handled normally. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
     )
     .action(async (id: string, { until, reason, subject, ...options }: ExpectOptions) => {
       const { api } = connect(options)

@@ -26,7 +26,9 @@ function formatExitCodes(): string {
   return ['Exit codes:', ...rows].join('\n')
 }
 
-/** Words that a shell may offer, by the words before them: read from the commands themselves, so that none is forgotten. */
+/**
+ * Adds `completion`. The words are read from the commands themselves, so the script is complete.
+ */
 export function addCompletionCommand(program: Command): void {
   program
     .command('completion')
@@ -37,11 +39,15 @@ export function addCompletionCommand(program: Command): void {
       '\nExample:\n  source <(nightshift completion bash)\n  nightshift completion fish > ~/.config/fish/completions/nightshift.fish',
     )
     .action(async (shell: string) => {
-      // All commands are loaded here: a command that is asked for by name knows only itself.
-      const { buildProgram: whole } = await import('./program.ts')
-      const words = collectWords(await whole())
-      if (shell === 'fish') return print(fishScript(words))
-      print(shell === 'bash' ? bashScript(words) : `autoload -U +X bashcompinit && bashcompinit\n${bashScript(words)}`)
+      // Loads all commands: `nightshift completion` alone loads only itself.
+      const { buildProgram } = await import('./program.ts')
+      const words = collectWords(await buildProgram())
+      if (shell === 'fish') return print(buildFishScript(words))
+      print(
+        shell === 'bash'
+          ? buildBashScript(words)
+          : `autoload -U +X bashcompinit && bashcompinit\n${buildBashScript(words)}`,
+      )
     })
 }
 
@@ -55,7 +61,7 @@ function collectWords(command: Command, path: string[] = [], words: Words = new 
   return words
 }
 
-function bashScript(words: Words): string {
+function buildBashScript(words: Words): string {
   const cases = [...words].map(([path, offered]) => `    '${path}') words='${offered.join(' ')}' ;;`).join('\n')
   return `_nightshift() {
   local path='' word words=''
@@ -75,8 +81,8 @@ ${cases}
 complete -F _nightshift nightshift`
 }
 
-/** The longest command that is on the line offers its words, as in bash; what is typed for an option is not looked at. */
-function fishScript(words: Words): string {
+/** Offers the words of the longest command on the line, as in bash. Ignores values of options. */
+function buildFishScript(words: Words): string {
   const cases = [...words].map(
     ([path, offered]) => `            case '${path}'\n                set words ${offered.join(' ')}`,
   )

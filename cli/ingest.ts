@@ -22,20 +22,20 @@ const accepted = z.looseObject({
 export function addIngestCommand(program: Command): void {
   const parent = program
     .command('ingest')
-    .description('alerts as they come in')
+    .description('incoming alerts')
     .addHelpText('after', '\nExample:\n  nightshift ingest test alert.json --dry-run')
   withConnectionOptions(
     parent
       .command('test')
-      .description('post a file as an alert source would, or see what would be made of it')
+      .description('post a file as an alert source would, or show how it is read')
       .argument('<file>', 'the body; - for stdin')
       .option(
         '--dialect <name>',
-        `who speaks: ${Object.keys(dialects).join(', ')}`,
+        `format of the body: ${Object.keys(dialects).join(', ')}`,
         parseOneOf(Object.keys(dialects)),
         'alertmanager',
       )
-      .option('-n, --dry-run', 'read it here and post nothing; needs nothing running'),
+      .option('-n, --dry-run', 'parse it here and post nothing; needs nothing running'),
   )
     .addHelpText(
       'after',
@@ -58,16 +58,15 @@ function readBody(file: string): Uint8Array<ArrayBuffer> {
 
 function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   const parsed = dialectOf(options.dialect)?.parse(bytes, new Date().toISOString())
-  if (!parsed?.ok) throw new CommandFailed('error', `These bytes are no ${options.dialect} alerts: ${parsed?.reason}`)
+  if (!parsed?.ok)
+    throw new CommandFailed('error', `This is not a body of ${options.dialect} alerts: ${parsed?.reason}`)
   if (options.json) {
     printJson(parsed.alerts)
     return
   }
   print(formatAlerts(parsed.alerts))
   const notes = parsed.alerts.flatMap((alert) => [
-    ...(alert.severitySource === 'default'
-      ? [`${alert.name}: no severity that is known, so it is a ${alert.severity}`]
-      : []),
+    ...(alert.severitySource === 'default' ? [`${alert.name}: no known severity, so it is a ${alert.severity}`] : []),
     ...(alert.cappedFields.length > 0 ? [`${alert.name}: shortened ${alert.cappedFields.join(', ')}`] : []),
     ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),
   ])
@@ -86,7 +85,7 @@ function formatAlerts(alerts: Alert[]): string {
 }
 
 async function postAlerts(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
-  const { api, where } = connect(options, 'ingest')
+  const { api, target } = connect(options, 'ingest')
   const answer = accepted.parse(await api.postBytes(`/api/v1/ingest/${options.dialect}`, bytes))
   if (options.json) return printJson(answer)
   const rows = answer.alerts.map((each) => [
@@ -95,7 +94,7 @@ async function postAlerts(bytes: Uint8Array<ArrayBuffer>, options: Options): Pro
     inert(each.incidentId ?? ''),
   ])
   print(formatTable(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
-  printNote(`${formatAlertCount(answer.alerts)} accepted by ${where.url}.`)
+  printNote(`${formatAlertCount(answer.alerts)} accepted by ${target.url}.`)
 }
 
 function formatAlertCount({ length }: unknown[]): string {

@@ -18,7 +18,7 @@ export function addInventoryCommand(program: Command): void {
 }
 
 function addExportCommand(parent: Command): void {
-  withConnectionOptions(parent.command('export').description('what there is, as JSON that "inventory import" reads'))
+  withConnectionOptions(parent.command('export').description('the inventory as JSON that "inventory import" reads'))
     .addHelpText('after', '\nExample:\n  nightshift inventory export > site.json')
     .action(async (options: ConnectionOptions) => {
       const { api } = connect(options)
@@ -32,7 +32,7 @@ function addImportCommand(parent: Command): void {
       .command('import')
       .description('add and change hosts, nodes and groups from a file')
       .argument('<file>', 'YAML or JSON, as from "inventory export"; - for stdin')
-      .option('--dry-run', 'only say what would change')
+      .option('--dry-run', 'print what would change, and store nothing')
       .option('--prune', 'remove what is not in the file, unless it has a device'),
   )
     .addHelpText(
@@ -56,7 +56,10 @@ function addImportCommand(parent: Command): void {
     })
 }
 
-/** Says every problem of the file with its place, and sends nothing of a file that has one. */
+/**
+ * Reads and checks the file. Throws CommandFailed with every problem and its place, before anything
+ * is sent.
+ */
 function readSiteFile(file: string): Site {
   let text: string
   try {
@@ -66,9 +69,12 @@ function readSiteFile(file: string): Site {
   }
   const document = parseDocument(text)
   const [broken] = document.errors
-  if (broken) throw new CommandFailed('usage', `${inert(file)} is no YAML or JSON: ${inert(broken.message)}`)
+  if (broken) throw new CommandFailed('usage', `${inert(file)} is not YAML or JSON: ${inert(broken.message)}`)
   const parsed = site.safeParse(document.toJS() ?? {})
   if (parsed.success) return parsed.data
   const problems = parsed.error.issues.map(({ path, message }) => `  ${path.join('.') || 'file'}: ${message}`)
-  throw new CommandFailed('usage', `${inert(file)} is no inventory:\n${problems.map((line) => inert(line)).join('\n')}`)
+  throw new CommandFailed(
+    'usage',
+    `${inert(file)} is not an inventory:\n${problems.map((line) => inert(line)).join('\n')}`,
+  )
 }

@@ -13,13 +13,13 @@ type Options = { json?: boolean; host: string[]; directory?: string; rootRead: s
 export function addJudgeCommand(program: Command): void {
   program
     .command('judge')
-    .description('what would become of commands and calls: run, ask or refuse; nothing is run')
+    .description('judge commands and calls: run, ask or refuse; runs nothing')
     .argument('[command...]', 'one command; without it, lines of stdin')
-    .option('--host <name>', 'a host that was looked up, so that a command may name it; repeatable', collectValues, [])
-    .option('--directory <path>', 'where the commands would run, as on a device; otherwise nobody knows')
+    .option('--host <name>', 'a known host that a command may name; repeatable', collectValues, [])
+    .option('--directory <path>', 'where the commands would run, as on a device; else unknown')
     .option(
       '--root-read <command>',
-      'a command that the manifest of a device lets root look with, words between spaces; repeatable',
+      'a command that a device manifest lets root run to read, words between spaces; repeatable',
       collectValues,
       [],
     )
@@ -38,7 +38,7 @@ Example:
       if (words.length > 0)
         return printRuling(suppose(toSupposition(words.join(' '), options), toolFacts, Date.now()), options)
       let line = 0
-      // A file stream would fail with EAGAIN where a pipe or terminal has nothing to read just now.
+      // Lines of a stream: reading the descriptor fails with EAGAIN when a pipe has no data yet.
       for await (const text of createInterface({
         input: process.stdin,
         crlfDelay: Number.POSITIVE_INFINITY,
@@ -49,14 +49,17 @@ Example:
     })
 }
 
-/** A line that begins as JSON must be one of the known shapes: guessing would judge something else than was meant. */
+/**
+ * Parses one line. A line that begins as JSON must have a known shape, so that nothing else is
+ * judged by mistake.
+ */
 function parseLine(text: string, line: number, options: Options): Supposition {
   if (!text.startsWith('{"')) return toSupposition(text, options)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw new CommandFailed('usage', `Line ${line} begins as JSON and is none.`)
+    throw new CommandFailed('usage', `Line ${line} begins as JSON but is not valid JSON.`)
   }
   const parsed = supposition.safeParse(value)
   if (!parsed.success) {
@@ -66,7 +69,7 @@ function parseLine(text: string, line: number, options: Options): Supposition {
 }
 
 function toSupposition(command: string, { host, directory, rootRead }: Options): Supposition {
-  if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory is a path from the root.')
+  if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory takes an absolute path.')
   const rootReads = rootRead.map((text) => text.split(/ +/).filter(Boolean))
   return { command, hosts: host, ...(directory && { directory }), ...(rootReads.length > 0 && { rootReads }) }
 }
@@ -84,9 +87,9 @@ function printRuling(supposed: Supposed, { json }: Options): void {
   if ('rewrite' in supposed && supposed.rewrite) print(`       instead: ${inert(supposed.rewrite)}`)
   if ('conditions' in supposed && supposed.verdict === 'run' && supposed.conditions.length > 0) {
     const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
-    print(`       unless ${programs.join(' or ')} obeys more there: the device looks first`)
+    print(`       unless ${programs.join(' or ')} obeys other settings there: the device checks first`)
   }
   if ('rootRead' in supposed && supposed.rootRead)
-    print('       as root, outside of the sandbox: the device looks first whether root alone decides what that is')
+    print('       as root, outside the sandbox: the device first checks that only root can change the program')
   if ('hint' in supposed && supposed.hint) print(`       hint: ${inert(supposed.hint)}`)
 }

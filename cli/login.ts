@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { readProblem, unreachableProblem } from './api.ts'
+import { readProblem, toUnreachableProblem } from './api.ts'
 import { readLocalRun } from './connection.ts'
-import { lastLoginUrl, parseOrigin, removeToken, savedTokensFile, saveToken } from './credentials.ts'
+import { getLastLoginUrl, getTokensFile, parseOrigin, removeToken, saveToken } from './credentials.ts'
 import { CommandFailed } from './errors.ts'
 import { askHidden, printJson, printNote } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
@@ -16,13 +16,13 @@ const answerTimeoutMs = 30_000
 export function addLoginCommand(program: Command): void {
   program
     .command('login')
-    .description('keep a token for an API, so that commands on this account use it')
+    .description('save a token for an API; the commands of this account use it')
     .option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
-    .option('--token-file <file>', 'file with the token (else stdin; a terminal is asked, and shows nothing)')
+    .option('--token-file <file>', 'file with the token (else stdin; a terminal asks for it and does not show it)')
     .option('--json', 'JSON for programs; errors are problem+json on stderr')
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift login --url https://nightshift.example.org\n  nightshift login --url https://nightshift.example.org --token-file ./token\n\nAn admin makes tokens at /tokens of the page or with "nightshift tokens create"; with OpenID Connect too:\na browser that is signed in there signs no terminal in.',
+      '\nExample:\n  nightshift login --url https://nightshift.example.org\n  nightshift login --url https://nightshift.example.org --token-file ./token\n\nAn admin creates tokens on the page /tokens or with "nightshift tokens create". That holds with OpenID Connect\ntoo: signing in with a browser does not sign in a terminal.',
     )
     .action(async (options: Options) => {
       const url = resolveUrl(options)
@@ -30,7 +30,7 @@ export function addLoginCommand(program: Command): void {
       const { name, role } = await verifyToken(url, token)
       saveToken(url, token)
       if (options.json) return printJson({ url, name, role })
-      printNote(`Signed in to ${url} as ${inert(name)} (${inert(role)}). The token is in ${savedTokensFile()}.`)
+      printNote(`Signed in to ${url} as ${inert(name)} (${inert(role)}). The token is in ${getTokensFile()}.`)
       if (url.startsWith('http:') && !isLoopback(url))
         printNote('It travels unencrypted: use https where others can listen.')
     })
@@ -39,16 +39,16 @@ export function addLoginCommand(program: Command): void {
 export function addLogoutCommand(program: Command): void {
   program
     .command('logout')
-    .description('forget the token for an API; it stays good until it is revoked')
+    .description('remove the saved token for an API; it stays valid until it is revoked')
     .option('--url <url>', 'which API (else NIGHTSHIFT_URL, else the last one signed in to)')
     .addHelpText('after', '\nExample:\n  nightshift logout --url https://nightshift.example.org')
     .action((options: Options) => {
-      const given = options.url ?? process.env.NIGHTSHIFT_URL ?? lastLoginUrl()
-      if (!given) return printNote('Nobody is signed in here.')
+      const given = options.url ?? process.env.NIGHTSHIFT_URL ?? getLastLoginUrl()
+      if (!given) return printNote('No API is signed in to here.')
       const url = parseOrigin(given)
       printNote(
         removeToken(url)
-          ? `Forgot the token for ${url}. "nightshift tokens revoke" ends it for everybody.`
+          ? `Removed the token for ${url}. "nightshift tokens revoke" makes it invalid.`
           : `There was no token for ${url}.`,
       )
     })
@@ -56,15 +56,18 @@ export function addLogoutCommand(program: Command): void {
 
 function resolveUrl(options: Options): string {
   const url = options.url ?? process.env.NIGHTSHIFT_URL ?? readLocalRun()?.url
-  if (!url) throw new CommandFailed('usage', 'Say where: nightshift login --url https://nightshift.example.org')
+  if (!url) throw new CommandFailed('usage', 'Name the API: nightshift login --url https://nightshift.example.org')
   return parseOrigin(url)
 }
 
-/** What is on stdin, in the file, or typed. Never an argument: arguments are seen by all, and kept by the shell. */
+/**
+ * The token from the file, stdin or the terminal. Never an argument: other users and the shell
+ * history see those.
+ */
 async function readToken(url: string, { tokenFile }: Options): Promise<string> {
   const text = tokenFile ? readTokenFile(tokenFile) : await readTypedToken(url)
   const token = text.trim()
-  if (!/^\S{1,512}$/.test(token)) throw new CommandFailed('usage', 'That is no token: it is one word.')
+  if (!/^\S{1,512}$/.test(token)) throw new CommandFailed('usage', 'That is not a token: a token is one word.')
   return token
 }
 
@@ -81,14 +84,15 @@ async function readTypedToken(url: string): Promise<string> {
 }
 
 /**
- * Signs in the way a browser does and out again: the server refuses machines, counts wrong tries, and writes down who came. The
- * token itself is what is kept, so the session is of no further use.
+ * Signs in as a browser does, and out again: so the server refuses tokens of machines, counts
+ * failed attempts and logs the sign-in. Only the token is saved, so the session is not needed
+ * afterwards.
  */
 async function verifyToken(url: string, token: string): Promise<z.infer<typeof person>> {
   const session = new URL('/auth/session', url)
   const ask = async (method: string, headers: Record<string, string>, body?: string) => {
     try {
-      // A redirect would carry the token to whoever it names.
+      // A redirect would send the token to another server.
       return await fetch(session, {
         method,
         headers,
@@ -97,7 +101,7 @@ async function verifyToken(url: string, token: string): Promise<z.infer<typeof p
         signal: AbortSignal.timeout(answerTimeoutMs),
       })
     } catch (error) {
-      throw unreachableProblem(url, error)
+      throw toUnreachableProblem(url, error)
     }
   }
   const entered = await ask('POST', { 'content-type': 'application/json' }, JSON.stringify({ token }))

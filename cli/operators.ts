@@ -10,7 +10,7 @@ import { formatTable } from './ui/table.ts'
 import { print, printJson, printNote } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 
-// Loose, so that what a newer API adds still reaches --json.
+// Loose, so that fields of a newer API still reach --json.
 const apiOperator = z.looseObject({
   name: z.string(),
   role: z.string(),
@@ -53,7 +53,7 @@ type SetOptions = ConnectionOptions & {
   disable?: boolean
   enable?: boolean
   reason?: string
-  /** False: `--no-slack`. */
+  /** False with `--no-slack`. */
   slack?: string | false
 }
 
@@ -61,16 +61,16 @@ function addSetCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('set')
-      .description('make a person, or change what they may; what is not named stays as it is')
+      .description('add a person, or change what they may do; what is not named stays as it is')
       .argument('<name>', 'one word, as rows will show it')
       .option('--role <role>', `one of ${personRoles.join(', ')}`, parseOneOf(personRoles))
       .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
-      .option('--type <type>', 'decides about incidents of this type alone; again for more', collectValues, [])
+      .option('--type <type>', 'decides about incidents of this type only; repeatable', collectValues, [])
       .option('--all-types', 'decides about incidents of all types')
-      .option('--disable', 'comes in nowhere from now on')
-      .option('--enable', 'may come in again')
+      .option('--disable', 'may not sign in any more')
+      .option('--enable', 'may sign in again')
       .option('--slack <member>', 'decides by buttons in Slack as this member')
-      .option('--no-slack', 'is nobody there any more')
+      .option('--no-slack', 'has no Slack member any more')
       .option('--reason <text>', 'why, for the audit'),
   )
     .addHelpText(

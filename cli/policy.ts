@@ -20,7 +20,7 @@ export function addPolicyCommand(program: Command): void {
   withConnectionOptions(
     parent
       .command('replay')
-      .description('judge stored calls again with the rules of this version: what would be decided otherwise now?')
+      .description('judge stored calls again with the rules of this version, and show what differs')
       .option('--incident <id>', 'only this one, as inc_…')
       .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z'),
   )
@@ -52,11 +52,12 @@ async function selectIncidents(api: ApiClient, { incident, since }: Options): Pr
   const all = await listAll(api, '/api/v1/incidents?limit=200', apiIncident)
   if (!since) return all
   const sinceMs = Date.parse(since)
-  if (Number.isNaN(sinceMs)) throw new CommandFailed('usage', `--since ${inert(since)} is no time: write 2026-11-21.`)
+  if (Number.isNaN(sinceMs))
+    throw new CommandFailed('usage', `--since ${inert(since)} is not a time: write 2026-11-21.`)
   return all.filter((each) => Date.parse(each.createdAt) >= sinceMs)
 }
 
-/** The whole log, page by page: half a log folds to another state. */
+/** The whole log, page by page: a part of it would give another state. */
 async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[]> {
   const events: IncidentEvent[] = []
   for (;;) {
@@ -67,7 +68,7 @@ async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[
   }
 }
 
-/** The stored bodies that endings are held against; one that is gone is left out. */
+/** The stored bodies that the replay needs, by digest. Leaves out deleted ones. */
 async function readBodies(api: ApiClient, id: string, events: readonly IncidentEvent[]): Promise<Map<string, string>> {
   const bodies = new Map<string, string>()
   for (const digest of bodiesToReplay(events, toolFacts)) {
@@ -97,6 +98,6 @@ function printReport(
   }
   printNote(
     `${total.judged} rulings of ${total.incidents} incidents judged again: ${differences.length} differ now.` +
-      (total.unrepeatable > 0 ? ` ${total.unrepeatable} are rest on what is not kept, and cannot be repeated.` : ''),
+      (total.unrepeatable > 0 ? ` ${total.unrepeatable} rest on data that is not kept, and cannot be repeated.` : ''),
   )
 }

@@ -4,12 +4,12 @@ import { temporalSettingsIn } from '../config.ts'
 import { isTemporalGiven } from '../start/environment.ts'
 import type { Run } from '../start/run-file.ts'
 
-/** Who does not answer by then is not well. */
+/** A service that does not answer in this time counts as down. */
 const probeTimeoutMs = 3_000
 
 type ProbeResult = { ok: boolean; detail: string }
 
-/** Does somebody answer this with a success? */
+/** Whether an HTTP request succeeds. `detail` is the start of the answer, or the failure. */
 export async function probeHttp(url: URL, headers: Record<string, string> = {}): Promise<ProbeResult> {
   try {
     const response = await fetch(url, { headers, signal: AbortSignal.timeout(probeTimeoutMs) })
@@ -20,11 +20,14 @@ export async function probeHttp(url: URL, headers: Record<string, string> = {}):
   }
 }
 
-/** Does PostgreSQL let us in, which is it, and which of these migrations does it lack? */
+/**
+ * Whether PostgreSQL accepts the connection, its version, and which of these migrations are
+ * missing.
+ */
 export async function probePostgres(url: string, migrations: string[]): Promise<ProbeResult & { lacks: string[] }> {
   const { default: pg } = await import('pg')
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: probeTimeoutMs })
-  // A connection that breaks after the answer is no news.
+  // A connection that breaks after the answer does not matter.
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -45,7 +48,7 @@ export async function probePostgres(url: string, migrations: string[]): Promise<
   }
 }
 
-/** Workers that asked for work on a task queue within the last minute and a half: a long poll takes one. */
+/** Whether workers polled a task queue in the last 90 s. A long poll lasts 60 s. */
 export async function probeWorkers(settings: TemporalSettings, taskQueue: string): Promise<ProbeResult> {
   let connection: Connection | undefined
   try {
@@ -69,16 +72,16 @@ function describeError(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   if (!(cause instanceof Error)) return String(cause)
   return cause.name === 'TimeoutError'
-    ? 'nobody answers'
+    ? 'no answer'
     : cause.message || (cause as NodeJS.ErrnoException).code || cause.name
 }
 
-/** Where Temporal listens if nobody says anything else. */
+/** The address and namespace of Temporal when nothing else is configured. */
 export const defaultTemporal = { address: '127.0.0.1:7233', namespace: 'default' }
 
 /**
- * The Temporal of the start that runs here, else the one that the environment names; null where neither does. Throws ConfigError
- * where the environment contradicts itself.
+ * The Temporal of the start that runs here, else the one that the environment names, else null.
+ * Throws ConfigError when the environment contradicts itself.
  */
 export function readTemporalSettings(run: Run | null): TemporalSettings | null {
   const given = isTemporalGiven(process.env) ? temporalSettingsIn() : null

@@ -5,7 +5,7 @@ import { ApiProblem, CommandFailed, exitCodes, type Outcome } from './errors.ts'
 import { paint, printNote } from './ui/terminal.ts'
 import { inert, inertJsonText } from './ui/text.ts'
 
-/** Each command by its first word, in the order of the help, with the file to load when it is asked for. */
+/** Each command by its first word, in the order of the help, with the file that defines it. */
 const commands: Record<string, () => Promise<(root: Command) => void>> = {
   start: async () => (await import('./start.ts')).addStartCommand,
   status: async () => (await import('./status.ts')).addStatusCommand,
@@ -33,12 +33,15 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   help: async () => (await import('./help.ts')).addHelpCommand,
 }
 
-/** As the package says: the command, the image and the changelog have one. */
+/** The version of the package, which the command, the image and the changelog share. */
 function readVersion(): string {
   return (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
 }
 
-/** The command line that starts with this word; all of it when the word names no command. Nothing runs until it is parsed. */
+/**
+ * Builds the command that starts with this word, or all commands when no command does. Runs
+ * nothing.
+ */
 export async function buildProgram(firstWord?: string): Promise<Command> {
   const root = new Command('nightshift')
     .description('Investigates infrastructure incidents while people sleep.')
@@ -55,9 +58,9 @@ export async function buildProgram(firstWord?: string): Promise<Command> {
   return root
 }
 
-/** Runs what the arguments ask for and sets the exit code; every error ends here, told once and on stderr. */
+/** Runs the command of the arguments and sets the exit code. Prints every error once, on stderr. */
 export async function runCommand(program: Command, argv: string[]): Promise<void> {
-  // Whoever reads our output may have seen enough, as `head` has.
+  // The reader of our output may stop early, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
     throw error
@@ -79,7 +82,7 @@ function toOutcome(error: unknown): Outcome {
 }
 
 function printForPerson(error: unknown): void {
-  // Commander has already said what is wrong with the line.
+  // Commander has already printed what is wrong with the command line.
   if (error instanceof CommanderError) return
   const message = toMessage(error)
   if (message !== '') printNote(`${paint('red', '✖')} ${inert(message, { lines: true })}`)
@@ -98,7 +101,7 @@ function printForProgram(error: unknown, outcome: Outcome): void {
 function toMessage(error: unknown): string {
   if (error instanceof ZodError) {
     const first = error.issues[0]
-    return `The API answered something this version does not understand: ${first?.path.join('.')} ${first?.message}`
+    return `This version does not understand an answer of the API: ${first?.path.join('.')} ${first?.message}`
   }
   return error instanceof Error ? error.message : String(error)
 }

@@ -11,8 +11,8 @@ type SetupFlags = { dryRun?: boolean; json?: boolean }
 export function addSetupCommand(program: Command): void {
   program
     .command('setup')
-    .description('make in Temporal what Nightshift needs there: search attributes and the queue’s Schedule')
-    .option('--dry-run', 'look, say what would be done, and change nothing')
+    .description('create what Nightshift needs in Temporal: search attributes and the queue’s Schedule')
+    .option('--dry-run', 'print what would be done, and change nothing')
     .option('--json', 'JSON for programs')
     .addHelpText(
       'after',
@@ -20,7 +20,7 @@ export function addSetupCommand(program: Command): void {
         'Example:\n  TEMPORAL_ADDRESS=temporal.example.com:7233 TEMPORAL_TLS=true nightshift setup --dry-run',
     )
     .action(async ({ dryRun = false, json: isJson }: SetupFlags) => {
-      const rows = await setUp(dryRun)
+      const rows = await runSetup(dryRun)
       if (isJson) printJson({ dryRun, rows })
       else for (const { what, state, detail } of rows) print(`${what.padEnd(18)} ${state.padEnd(18)} ${inert(detail)}`)
       const isFailed = rows.some(({ state }) => state === 'failed')
@@ -29,9 +29,10 @@ export function addSetupCommand(program: Command): void {
     })
 }
 
-async function setUp(isDryRun: boolean): Promise<SetupRow[]> {
+async function runSetup(isDryRun: boolean): Promise<SetupRow[]> {
   const config = readConfig()
-  // Made running unless the agent is off here: a worker whose agent is on would otherwise find a queue that somebody seems to have paused.
+  // Created running unless the agent is off here: a worker would take a paused Schedule for one
+  // that a person paused.
   const enabled = !process.env.AGENT_ENABLED || config.AGENT_ENABLED
   const schedule = { taskQueue: 'nightshift', intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled }
   try {

@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path'
 import type { Command } from 'commander'
 import type { Running } from '../start/everything.ts'
-import { commandLine, rootDir, stateDir } from './connection.ts'
+import { commandLine, getStateDir, rootDir } from './connection.ts'
 import { playDemo } from './demo/demo.ts'
 import { formatModelName } from './incidents/describe-event.ts'
 import { paint, print, printNote } from './ui/terminal.ts'
@@ -15,16 +15,16 @@ export function addStartCommand(program: Command): void {
     .option('--demo', 'break things even while approvals are pending')
     .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo')
     .action(async (options: { demo?: boolean; lab: boolean }, self: Command) => {
-      // Absent, --demo means: unless something is pending.
+      // Without --demo or --no-demo, the demo runs unless approvals are pending.
       const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
       const env = process.env
-      // Heavy, and of no use to the help.
+      // Loaded here, because it is slow to load and the help does not need it.
       const [{ runInForeground }, { terminalReport }] = await Promise.all([
         import('../start/foreground.ts'),
         import('../start/terminal.ts'),
       ])
       process.exitCode = await runInForeground(
-        { rootDir, env, stateDir: stateDir(), lab: options.lab },
+        { rootDir, env, stateDir: getStateDir(), lab: options.lab },
         terminalReport(process.stdout),
         async (running, signal) => {
           print(formatPlaces(running))
@@ -40,13 +40,13 @@ type Line = [name: string, text: string]
 const formatPage = (page: string | null): Line[] =>
   page === null ? [] : [['Page', `${page}${page.includes('#code=') ? '  (signs in once, within 10 minutes)' : ''}`]]
 
-/** The rule table plays the lab's own faults, and would be of no use to anybody's own incidents. */
+/** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
 function formatModel({ model, labUrl }: Running['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start${labUrl ? '' : ' -- --no-lab'}`
   if (labUrl === null) {
     return [
-      ['Model', 'none: incidents open, and wait for people. Connect one:'],
+      ['Model', 'none: incidents open and wait for people. Connect one:'],
       ['', own],
     ]
   }
@@ -57,10 +57,10 @@ function formatModel({ model, labUrl }: Running['run']): Line[] {
   ]
 }
 
-/** A show that fails must not take the system down with it. */
+/** Plays the demo. Its failure must not stop the system. */
 async function runDemo({ run }: Running, env: NodeJS.ProcessEnv, again: boolean, signal: AbortSignal): Promise<void> {
   if (env.AGENT_ENABLED && !['true', '1'].includes(env.AGENT_ENABLED)) {
-    print('\n  The agent is off (AGENT_ENABLED), so nothing is broken for show: nobody would investigate.')
+    print('\n  The agent is off (AGENT_ENABLED), so the demo breaks nothing: no one would investigate it.')
     return
   }
   try {
@@ -69,13 +69,13 @@ async function runDemo({ run }: Running, env: NodeJS.ProcessEnv, again: boolean,
     if (signal.aborted) return
     printNote(`\nThe demo ended early: ${error instanceof Error ? error.message : String(error)}`)
     printNote(
-      `Everything still runs. "${commandLine('doctor')}" tells what is reachable; "start --demo" plays it again.`,
+      `Everything still runs. "${commandLine('doctor')}" checks what is reachable; "start --demo" plays it again.`,
     )
   }
 }
 
 function formatPlaces({ run, page }: Running): string {
-  const state = relative(process.cwd(), stateDir()) || '.'
+  const state = relative(process.cwd(), getStateDir()) || '.'
   const lines: Line[] = [
     ...formatPage(page),
     ['API', `${run.url}/docs`],

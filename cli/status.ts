@@ -6,14 +6,14 @@ import { formatSpan, paintState } from './ui/format.ts'
 import { paint, print, printJson } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 
-/** Beyond this a count is not what a person wants to know. */
+/** Larger numbers are shown as `500+`. */
 const countUpTo = 500
 
 export function addStatusCommand(program: Command): void {
   withConnectionOptions(program.command('status').description('what is open, what waits for a person, where it runs'))
     .addHelpText('after', '\nExample:\n  nightshift status')
     .action(async (options: ConnectionOptions) => {
-      const { api, where } = connect(options)
+      const { api, target } = connect(options)
       const open = incidentStatus.options.filter((status) => !closedStatuses.includes(status))
       const lists = await Promise.all(
         [...open, 'escalated' as const].map(async (status) => {
@@ -24,12 +24,12 @@ export function addStatusCommand(program: Command): void {
       const pending = await listAll(api, '/api/v1/approvals?status=pending', apiApproval, countUpTo)
       if (options.json) {
         return printJson({
-          url: where.url,
+          url: target.url,
           incidents: Object.fromEntries(lists),
           pendingApprovals: pending.map(({ id }) => id),
         })
       }
-      print(`${paint('bold', 'Nightshift')} at ${where.url}`)
+      print(`${paint('bold', 'Nightshift')} at ${target.url}`)
       for (const [status, count] of lists) {
         print(`  ${String(count).padStart(5)}${count === countUpTo ? '+' : ' '} ${paintState(status)}`)
       }

@@ -5,12 +5,12 @@ import { closedStatuses } from '../domain/incident.ts'
 import { type ApiClient, type ApiIncident, listEventsAfter, parseEvent, readIncident } from './api.ts'
 import { ApiProblem } from './errors.ts'
 
-/** Between a lost stream and the next try. */
+/** How long to wait before reconnecting to a lost stream. */
 const reconnectMs = 500
 
 type StreamOptions = {
   incidentId?: string
-  /** Of this incident the rows up to this number are known. */
+  /** Skips the rows of the incident up to this number. */
   afterSeq?: number
   signal?: AbortSignal
   onLost?: (why: string) => void
@@ -18,15 +18,16 @@ type StreamOptions = {
 }
 
 /**
- * The live rows, for ever, over lost connections: each is resumed by its last id, and the numbers of an incident, which are
- * dense, show whether something is still missing; that is then fetched. No row comes twice. A refusal (4xx) is thrown.
+ * Yields live rows until the signal aborts. Reconnects with the last id when a connection is lost.
+ * Row numbers of an incident have no gaps, so missing rows are noticed and fetched. Yields no row
+ * twice. Throws ApiProblem for a refusal (4xx).
  */
 export async function* streamEvents(api: ApiClient, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
   const { incidentId, afterSeq } = options
   const seen = new Map(incidentId && afterSeq ? [[incidentId, afterSeq] as const] : [])
   let lastId: string | undefined
   while (!options.signal?.aborted) {
-    // Ends with this round, however it ends: a reader that has seen enough must not leave a connection that keeps the process.
+    // Closes the connection of this round in any case: an open one would keep the process alive.
     const round = new AbortController()
     const signal = options.signal ? AbortSignal.any([options.signal, round.signal]) : round.signal
     try {
@@ -35,7 +36,7 @@ export async function* streamEvents(api: ApiClient, options: StreamOptions = {})
         headers: { accept: 'text/event-stream', ...(lastId && { 'last-event-id': lastId }) },
         signal,
       })
-      // What happened while nobody listened, and everything before the first connection.
+      // Rows from before this connection.
       options.onOpen?.()
       if (options.incidentId) {
         yield* takeNew(await listEventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
@@ -66,11 +67,11 @@ export async function* streamEvents(api: ApiClient, options: StreamOptions = {})
 }
 
 type FollowOptions = Omit<StreamOptions, 'incidentId'> & {
-  /** Which end is the last one: an incident that was closed may be opened again. Any, unless told otherwise. */
+  /** Whether a closed incident is really over: it may open again. Default: always. */
   isOver?: (incident: ApiIncident) => boolean
 }
 
-/** Every row of one incident after a number, those before and those to come, until it is closed. */
+/** Yields the past and future rows of one incident until it is closed. */
 export async function* followIncident(
   api: ApiClient,
   incidentId: string,
@@ -79,7 +80,7 @@ export async function* followIncident(
   const { isOver = () => true, ...rest } = options
   const isClosed = (incident: ApiIncident) => closedStatuses.includes(incident.status) && isOver(incident)
   const before = await readIncident(api, incidentId)
-  // A closed incident may have no further row to wake up to.
+  // A closed incident may never get another row.
   const last = isClosed(before) ? before.events : null
   if (last !== null && last <= (options.afterSeq ?? 0)) return
   for await (const event of streamEvents(api, { ...rest, incidentId })) {
@@ -87,14 +88,14 @@ export async function* followIncident(
     if (last !== null && event.seq >= last) return
     if (last !== null || !closingKinds.has(event.kind)) continue
     const now = await readIncident(api, incidentId)
-    // An earlier attempt may have ended the same way.
+    // The row may belong to an earlier attempt that ended the same way.
     if (isClosed(now) && now.attempt === event.attempt) return
   }
 }
 
 const closingKinds = new Set<string>(['resolved', 'escalated', 'cancelled'])
 
-/** Null for a message that is no row, such as a sign of life. */
+/** Null for a message that is not a row, such as a keep-alive. */
 function parseMessage(text: string): IncidentEvent | null {
   try {
     return parseEvent(JSON.parse(text))

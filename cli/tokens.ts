@@ -9,7 +9,7 @@ import { formatTable } from './ui/table.ts'
 import { print, printJson, printNote } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 
-// Loose, so that what a newer API adds still reaches --json.
+// Loose, so that fields of a newer API still reach --json.
 const apiToken = z.looseObject({
   id: z.string(),
   name: z.string(),
@@ -37,8 +37,8 @@ function addListCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('list')
-      .description('tokens, newest first, never what they are')
-      .option('--all', 'also those that have ended'),
+      .description('tokens, newest first, without their secrets')
+      .option('--all', 'also expired and revoked ones'),
   )
     .addHelpText('after', '\nExample:\n  nightshift tokens list\n  nightshift tokens list --all --json')
     .action(async (options: ConnectionOptions & { all?: boolean }) => {
@@ -83,13 +83,16 @@ function addCreateCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('create')
-      .description('mint a token; prints it once, and nobody can print it again')
+      .description('create a token; prints it once, and it cannot be printed again')
       .argument('<name>', 'what it is for, as "alertmanager in Oslo"')
       .requiredOption('--role <role>', `one of ${role.options.join(', ')}`, parseOneOf(role.options))
-      .option('--operator <name>', 'whose it will be (else yours); agents and senders of alerts are nobody')
-      .option('--scope <scope>', 'narrow it: a permission, or type:<incident type>; again for more', collectValues, [])
-      .option('--expires-in-days <n>', 'how long it is good (else 90)', parseWholeNumber)
-      .option('--for-ever', 'agents and senders of alerts alone'),
+      .option(
+        '--operator <name>',
+        'who it belongs to (else you); tokens of agents and alert senders belong to no person',
+      )
+      .option('--scope <scope>', 'narrow it: a permission, or type:<incident type>; repeatable', collectValues, [])
+      .option('--expires-in-days <n>', 'how long it is valid (else 90)', parseWholeNumber)
+      .option('--for-ever', 'for agents and alert senders only'),
   )
     .addHelpText(
       'after',
@@ -109,7 +112,7 @@ function addCreateCommand(parent: Command): void {
       const minted = apiToken.extend({ token: z.string() }).parse(answer)
       if (options.json) return printJson(minted)
       print(minted.token)
-      const until = minted.expiresAt ? `Good until ${formatMoment(minted.expiresAt)}` : 'Good until somebody revokes it'
+      const until = minted.expiresAt ? `Valid until ${formatMoment(minted.expiresAt)}` : 'Valid until it is revoked'
       printNote(`${until}. It is not shown again; "nightshift tokens revoke ${minted.id}" ends it.`)
     })
 }
@@ -118,8 +121,8 @@ function addRevokeCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('revoke')
-      .description('end a token, and the browsers that are signed in with it')
-      .argument('<id>', 'as tok_…; "tokens list" has it'),
+      .description('revoke a token, and sign out the browsers that use it')
+      .argument('<id>', 'as tok_…; see "tokens list"'),
   )
     .addHelpText('after', '\nExample:\n  nightshift tokens revoke tok_01k…')
     .action(async (id: string, options: ConnectionOptions) => {

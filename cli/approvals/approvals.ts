@@ -18,7 +18,7 @@ import { addTokenCommand } from './temporal.ts'
 export function addApprovalsCommand(program: Command): void {
   const parent = program
     .command('approvals')
-    .description('what the agent asks of a person: see it, decide it')
+    .description('actions that the agent asks a person to approve')
     .addHelpText('after', '\nExample:\n  nightshift approvals list\n  nightshift approvals approve apr_01k…')
   addListCommand(parent)
   addShowCommand(parent)
@@ -39,7 +39,7 @@ function addListCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('list')
-      .description('actions that wait for a person, or that one decided')
+      .description('actions that wait for a decision, or are decided')
       .option('--status <status>', `one of ${statuses.join(', ')}`, parseOneOf(statuses), 'pending')
       .option('--limit <n>', 'how many at most', parseWholeNumber, 25),
   )
@@ -50,7 +50,7 @@ function addListCommand(parent: Command): void {
       const approvals = await listAll(api, `/api/v1/approvals${query}`, apiApproval, options.limit)
       if (options.json) return printJson(approvals)
       if (approvals.length === 0)
-        return printNote(options.status === 'pending' ? 'Nothing waits for a person.' : 'None.')
+        return printNote(options.status === 'pending' ? 'Nothing waits for a decision.' : 'None.')
       const rows = approvals.map((each) => [
         inert(each.id),
         paintState(each.status),
@@ -64,10 +64,7 @@ function addListCommand(parent: Command): void {
 
 function addShowCommand(parent: Command): void {
   withConnectionOptions(
-    parent
-      .command('show')
-      .description('what exactly is asked, why, and what would happen')
-      .argument('<id>', 'as apr_…'),
+    parent.command('show').description('what the agent asks, why, and what would happen').argument('<id>', 'as apr_…'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals show apr_01k…')
     .action(async (id: string, options: ConnectionOptions) => {
@@ -89,7 +86,7 @@ function addExtendCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('extend')
-      .description('give a question 15 more minutes, at most until four hours after it was asked')
+      .description('give an approval 15 more minutes, at most until four hours after it was asked')
       .argument('<id>', 'as apr_…'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals extend apr_01k…')
@@ -109,7 +106,7 @@ function addWatchCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('watch')
-      .description('approvals as they are asked and decided; with an ID until that one is decided')
+      .description('approvals as they are asked and decided; with an ID, until that one is decided')
       .argument('[id]', 'as apr_…; all approvals when absent')
       .option('--timeout <seconds>', 'give up after this long', parseSeconds),
   )
@@ -129,7 +126,7 @@ function addWaitCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('wait')
-      .description('wait until an approval is decided: exits with 0 when it was approved, with 6 when not')
+      .description('wait until an approval is decided: exits with 0 when it was approved, else with 6')
       .argument('<id>', 'as apr_…')
       .option('--timeout <seconds>', 'give up after this long', parseSeconds),
   )
@@ -159,7 +156,7 @@ async function waitUntilDecided(
 async function watchAll(api: ApiClient, options: WatchOptions, signal?: AbortSignal): Promise<void> {
   const show = (approval: ApiApproval) =>
     options.json ? printJsonLine(approval) : print(`${formatApproval(approval)}\n`)
-  // What is pending already is shown when the stream is open, so that nothing falls between the two.
+  // Lists what is pending again whenever the stream opens, so that none is missed in between.
   const shown = new Set<string>()
   const showPending = async () => {
     for (const approval of await listAll(api, '/api/v1/approvals?status=pending', apiApproval)) {
@@ -183,7 +180,9 @@ const grantsAnswer = z.looseObject({ items: z.array(z.looseObject(standingGrant.
 
 function addGrantsCommand(parent: Command): void {
   withConnectionOptions(
-    parent.command('grants').description('standing grants: what may run again without asking, how often, until when'),
+    parent
+      .command('grants')
+      .description('standing grants: what may run again without asking, how often, and until when'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals grants\n  nightshift approvals revoke grt_01k…')
     .action(async (options: ConnectionOptions) => {
@@ -204,13 +203,13 @@ function addGrantsCommand(parent: Command): void {
 
 function addRevokeCommand(parent: Command): void {
   withConnectionOptions(
-    parent.command('revoke').description('end a standing grant at once').argument('<id>', 'as grt_…'),
+    parent.command('revoke').description('revoke a standing grant at once').argument('<id>', 'as grt_…'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals revoke grt_01k…')
     .action(async (id: string, options: ConnectionOptions) => {
       const { api } = connect(options)
       const ended = await api.post(`/api/v1/grants/${encodeURIComponent(id)}/revoke`)
       if (options.json) return printJson(ended)
-      printNote(`${inert(id)} is over: the action is asked about again.`)
+      printNote(`${inert(id)} is revoked: the action needs an approval again.`)
     })
 }

@@ -8,21 +8,21 @@ import { tellProofOfWrite } from '../../domain/told-verification.ts'
 import type { ApiApproval } from '../api.ts'
 import { formatMoment, formatSpan, paintState } from '../ui/format.ts'
 import { formatSteps } from '../ui/table.ts'
-import { paint, terminalWidth } from '../ui/terminal.ts'
+import { getTerminalWidth, paint } from '../ui/terminal.ts'
 import { inert, inertJsonText, wrap } from '../ui/text.ts'
 
-/** VMs without a place that a card names. */
+/** How many VMs without a place the card names. */
 const maxUnplacedShown = 20
 
-/** Everything a person needs in order to decide, in the order they ask for it. */
+/** All that a person needs to decide, in the order of their questions. */
 export function formatApproval(approval: ApiApproval, now = Date.now()): string {
   const line = (name: string, text: string) =>
-    `  ${paint('dim', name.padEnd(10))} ${wrap(text, terminalWidth() - 14, '             ')}`
+    `  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`
   const plan = planOfDryRun(approval.dryRun.details)
   const shown = approval.targets.slice(0, 6).map(resourceKey)
   const targets = [...shown, ...(approval.targets.length > 6 ? [`and ${approval.targets.length - 6} more`] : [])]
   return [
-    paint('bold', wrap(`${inert(approval.tool)}: ${inert(approval.dryRun.summary)}`, terminalWidth() - 2, '  ')),
+    paint('bold', wrap(`${inert(approval.tool)}: ${inert(approval.dryRun.summary)}`, getTerminalWidth() - 2, '  ')),
     ...(plan && plan.unplaced.length > 0 ? ['', formatUnplaced(plan)] : []),
     '',
     line('approval', `${inert(approval.id)}`),
@@ -35,7 +35,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(tellEvidence(row)))),
     line('arguments', inertJsonText(approval.arguments)),
     line('proof', inert(tellProofOfWrite(approval.dryRun.proof))),
-    line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'there is none for this action'),
+    line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'not available for this action'),
     ...(plan ? formatPlan(plan, line) : []),
     ...formatRehearsal(approval.dryRun.details, line),
     ...(plan || toldRehearsal(approval.dryRun.details) || Object.keys(approval.dryRun.details).length === 0
@@ -70,21 +70,21 @@ function describeExpiry({ status, expiresAt, useBy }: ApiApproval, now: number):
   return `${formatMoment(expiresAt)}${useBy ? `; to be used by ${formatMoment(useBy)}` : ''}`
 }
 
-/** Who has no place, before anything else: somebody may have to tell their owners. */
+/** The VMs without a place. They come first, because their owners may have to be informed. */
 function formatUnplaced({ unplaced, obstacle }: DryRunPlan): string {
-  const told = unplaced.slice(0, maxUnplacedShown).map(({ vm, reason }) => {
-    return `    ${wrap(`${inert(vm)}: ${inert(reason)}`, terminalWidth() - 6, '      ')}`
+  const shown = unplaced.slice(0, maxUnplacedShown).map(({ vm, reason }) => {
+    return `    ${wrap(`${inert(vm)}: ${inert(reason)}`, getTerminalWidth() - 6, '      ')}`
   })
-  const rest = unplaced.length - told.length
+  const rest = unplaced.length - shown.length
   return [
     `  ${paint(['bold', 'red'], tellDown(unplaced.length))}`,
-    ...told,
+    ...shown,
     ...(rest > 0 ? [`    and ${rest} more, all of them with --json`] : []),
-    `  ${wrap(inert(tellWhyDown(obstacle)), terminalWidth() - 4, '  ')}`,
+    `  ${wrap(inert(tellWhyDown(obstacle)), getTerminalWidth() - 4, '  ')}`,
   ].join('\n')
 }
 
-/** Which VM goes where and when, what is proved of it, and what a further death would mean then. */
+/** Which VM moves where and when, what is proved, and what the loss of another host would mean. */
 function formatPlan(plan: DryRunPlan, line: (name: string, text: string) => string): string[] {
   const proof = tellProof(plan, plan.proof)
   return [
@@ -96,13 +96,13 @@ function formatPlan(plan: DryRunPlan, line: (name: string, text: string) => stri
   ]
 }
 
-/** What was found out beforehand, and what was not tried; all of it with --json. */
+/** What the rehearsal found, and what it did not try. --json has all of it. */
 function formatRehearsal(details: Record<string, unknown>, line: (name: string, text: string) => string): string[] {
-  const told = toldRehearsal(details)
-  if (!told) return []
+  const rehearsal = toldRehearsal(details)
+  if (!rehearsal) return []
   return [
-    ...told.lines.map((each) => line('', inert(each))),
-    ...told.untried.map((each) => line('not tried', inert(each))),
+    ...rehearsal.lines.map((each) => line('', inert(each))),
+    ...rehearsal.untried.map((each) => line('not tried', inert(each))),
   ]
 }
 

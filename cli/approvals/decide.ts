@@ -23,21 +23,21 @@ export function addApproveCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('approve')
-      .description('let the action run, exactly as shown and once; in a terminal it is shown, and you are asked')
+      .description('let the action run once, exactly as shown; a terminal shows it and asks')
       .argument('<id>', 'as apr_…')
       .option('--reason <text>', 'why, for the timeline')
       .option(
         '--edit',
-        'change the arguments in $EDITOR first: the changed call is judged and asked anew with your vote',
+        'change the arguments in $EDITOR first: the changed call is judged and asked again, with your vote',
       )
-      .option('--args <json>', 'the same with arguments that are ready')
+      .option('--args <json>', 'the same with these arguments')
       .option(
         '--uses <n>',
-        'let the very same action run so many times more without asking; low and medium risk',
+        'let the same action run this many more times without asking; low and medium risk only',
         parseNumber,
       )
       .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
-      .option('--yes', 'do not ask; without a terminal nobody is asked'),
+      .option('--yes', 'do not ask for confirmation; without a terminal it is never asked'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals approve apr_01k…')
     .action((id: string, options: DecideOptions) => decide(id, 'approve', options))
@@ -47,12 +47,12 @@ export function addDenyCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('deny')
-      .description('forbid the action; the agent reads why and goes on')
+      .description('deny the action; the agent reads why and continues')
       .argument('<id>', 'as apr_…')
       .requiredOption('--reason <text>', 'why; the agent reads it')
       .option(
         '--category <word>',
-        `what kind of no: ${denialCategory.options.join(', ')}`,
+        `kind of denial: ${denialCategory.options.join(', ')}`,
         parseOneOf(denialCategory.options),
         'other',
       ),
@@ -90,7 +90,10 @@ async function decide(id: string, decision: Decision, options: DecideOptions): P
   await printDecision(api, id, decision, status)
 }
 
-/** In a terminal a person sees what would run, and says yes; a no decides nothing. */
+/**
+ * Shows the action at a terminal and asks for confirmation. Throws CommandFailed when it is
+ * refused.
+ */
 async function confirmApproval(
   api: ApiClient,
   id: string,
@@ -99,14 +102,17 @@ async function confirmApproval(
 ): Promise<void> {
   if (options.yes || options.json || !isAskable()) return
   const approval = await readApproval(api, id)
-  // What is decided already is answered by the API, in its words.
+  // The API itself reports that an approval is already decided.
   if (approval.status !== 'pending') return
   printNote(formatApproval(approval))
   if (args) printNote(`\n  with your arguments instead: ${inertJsonText(args)}`)
   if (!(await confirm(`\nApprove ${approval.id}?`))) throw new CommandFailed('error', 'Nothing was decided.')
 }
 
-/** Arguments to run instead: from the line, or from an editor that shows the present ones. Null when nothing was changed. */
+/**
+ * The changed arguments: from --args, or from an editor with the present ones. Null when neither
+ * was asked for.
+ */
 async function readEditedArguments(
   api: ApiClient,
   id: string,
@@ -115,7 +121,7 @@ async function readEditedArguments(
   if (!args && !edit) return null
   const text = args ?? editText(JSON.stringify((await readApproval(api, id)).arguments, null, 2))
   const parsed = z.record(z.string(), z.unknown()).safeParse(parseJson(text))
-  if (!parsed.success) throw new CommandFailed('usage', 'The arguments are no JSON object. Nothing was decided.')
+  if (!parsed.success) throw new CommandFailed('usage', 'The arguments are not a JSON object. Nothing was decided.')
   return parsed.data
 }
 
@@ -136,7 +142,7 @@ async function printDecision(api: ApiClient, id: string, decision: Decision, sta
   }
   if (decision === 'approve' && status === 'withdrawn') {
     return printNote(
-      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is judged and asked anew, with your vote. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
+      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is judged and asked again, with your vote. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
     )
   }
   printNote(
@@ -152,14 +158,17 @@ const decisionToken = z.looseObject({
 })
 type DecisionToken = z.infer<typeof decisionToken>
 
-/** A token with which its holder gives this verdict on this one approval, once. */
+/** Creates a token that gives this verdict on this approval, once. */
 export async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<DecisionToken> {
   return runDecisionStep(api, id, async () =>
     decisionToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
   )
 }
 
-/** Runs one step of a decision. What comes too late is told by what became of the approval: decided (5) or ended (6). */
+/**
+ * Runs one step of a decision. When the step comes too late, throws CommandFailed with the state of
+ * the approval: already decided (exit code 5) or ended (exit code 6).
+ */
 export async function runDecisionStep<T>(api: ApiClient, id: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()

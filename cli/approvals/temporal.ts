@@ -17,33 +17,34 @@ export function addTokenCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('token')
-      .description('a token to approve or deny through Temporal; prints it, and how to use it on stderr')
+      .description('create a token to decide through Temporal; prints it, and how to use it on stderr')
       .argument('<id>', 'as apr_…')
-      .argument('<verdict>', 'approve or deny: the token does this one, and nothing else', parseOneOf(verdicts)),
+      .argument('<verdict>', 'approve or deny: the token is valid for this verdict only', parseOneOf(verdicts)),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals token apr_01k… approve')
     .action(async (id: string, verdict: Decision, options: ConnectionOptions) => {
-      const { api, where } = connect(options)
+      const { api, target } = connect(options)
       const approval = await readApproval(api, id)
       const minted = await mintToken(api, id, verdict)
       if (options.json) return printJson(minted)
       print(minted.token)
-      const temporal = readTemporalSettings(where.run) ?? defaultTemporal
-      const program = await findTemporalProgram(where.run)
+      const temporal = readTemporalSettings(target.run) ?? defaultTemporal
+      const program = await findTemporalProgram(target.run)
       const input = {
         decision: verdict,
         token: minted.token,
         ...(verdict === 'deny' && { reason: 'why not; the agent reads it' }),
       }
-      printNote(`Good once, until ${formatMoment(minted.expiresAt)}. To ${verdict} ${id}:\n`)
+      printNote(`Valid once, until ${formatMoment(minted.expiresAt)}. To ${verdict} ${id}:\n`)
       printNote(formatUpdateCommand(program, temporal, approval, `'${JSON.stringify(input)}'`))
-      printNote('\nIt answers what came of it; so does "nightshift approvals show".')
+      printNote('\nIt prints the result; so does "nightshift approvals show".')
     })
 }
 
-/** The `temporal` that start uses here; elsewhere the one on the PATH of whoever pastes the command. */
+/** The `temporal` program of the start that runs here, else `temporal`, to be found on the PATH. */
 export async function findTemporalProgram(run: Run | null): Promise<string> {
-  // Only an embedded server has certainly fetched its program already, and looking must not begin a download.
+  // Only an embedded server has its program for certain. Looking for another would start a
+  // download.
   if (!run?.temporalUiUrl) return 'temporal'
   try {
     return (await findTemporalCli({ rootDir, env: process.env })).path
@@ -53,8 +54,9 @@ export async function findTemporalProgram(run: Run | null): Promise<string> {
 }
 
 /**
- * The command that decides through Temporal, broken into lines that a shell takes as one: an Update, which is answered, as a Signal is
- * not. `input` is JSON in quotes. What else it takes to get in (TLS, a key), `temporal` reads from the same variables as we.
+ * The shell command that decides through Temporal, on several lines. It is an Update, because that
+ * returns an answer and a Signal does not. `input` is quoted JSON. `temporal` reads TLS and keys
+ * from the same variables as Nightshift.
  */
 export function formatUpdateCommand(
   program: string,

@@ -14,14 +14,14 @@ import {
   getStoredSetting,
   listEffectiveSettings,
   listStoredSettings,
-  settingPath,
+  toSettingPath,
 } from './settings.ts'
 import { addDiffCommand, addExportCommand, addImportCommand } from './transfer.ts'
 
 export function addConfigCommand(program: Command): void {
   const parent = program
     .command('config')
-    .description('settings that are read while Nightshift runs')
+    .description('settings that can change while Nightshift runs')
     .addHelpText('after', '\nExample:\n  nightshift config list\n  nightshift config set agent.paused true')
   addGetCommand(parent)
   addSetCommand(parent)
@@ -37,7 +37,7 @@ function addGetCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('get')
-      .description('the value that is in force, and what was set')
+      .description('the value in force, and the value that was set')
       .argument('<key>', 'as agent.max_turns'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config get agent.max_turns')
@@ -58,8 +58,8 @@ function addSetCommand(parent: Command): void {
       .command('set')
       .description('change a setting; running investigations read it at their next cycle')
       .argument('<key>', 'as agent.max_turns.replication_lag')
-      .argument('<value>', 'its new value; - reads it from stdin, which keeps secrets out of the history of your shell')
-      .option('--reason <text>', 'why, for those who ask later'),
+      .argument('<value>', 'the new value; - reads it from stdin, which keeps secrets out of the shell history')
+      .option('--reason <text>', 'why, for the history'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config set agent.paused true --reason "maintenance until six"')
     .action(async (key: string, given: string, options: ConnectionOptions & { reason?: string }) => {
@@ -70,9 +70,9 @@ function addSetCommand(parent: Command): void {
       }
       const { api } = connect(options)
       const before = await getStoredSetting(api, key)
-      // Whoever changed it since we looked must not be overwritten unseen.
+      // Fails when the setting changed since it was read, so that no change is overwritten unseen.
       const headers = { 'if-match': `"${before?.version ?? 0}"` }
-      const answer = await api.put(settingPath(key), { value, reason: options.reason ?? null }, headers)
+      const answer = await api.put(toSettingPath(key), { value, reason: options.reason ?? null }, headers)
       if (options.json) return printJson(answer)
       printNote(`${key} is set.`)
     })
@@ -99,7 +99,7 @@ function addListCommand(parent: Command): void {
       const stored = await listStoredSettings(api)
       const rows = [
         ...settings.map(({ name, source, value, problem }) => {
-          // Some exist per type or per tool only, and have no value that holds for all.
+          // Some settings exist per type or per tool only, and have no general value.
           const family = settingOf(name) || options.type ? null : settingOf(`${name}.any`)
           return family ? row(family.key, 'default', family.fallback) : row(name, source, value, problem)
         }),

@@ -7,7 +7,7 @@ import { formatMoment } from '../ui/format.ts'
 import { formatTable } from '../ui/table.ts'
 import { print, printJson, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
-import { getStoredSetting, settingPath } from './settings.ts'
+import { getStoredSetting, toSettingPath } from './settings.ts'
 
 const revision = z.looseObject({
   version: z.number().int(),
@@ -20,7 +20,7 @@ const revision = z.looseObject({
 type Revision = z.infer<typeof revision>
 
 function listRevisions(api: ApiClient, key: string): Promise<Revision[]> {
-  return listAll(api, `${settingPath(key)}/revisions?limit=200`, revision)
+  return listAll(api, `${toSettingPath(key)}/revisions?limit=200`, revision)
 }
 
 export function addHistoryCommand(parent: Command): void {
@@ -40,7 +40,7 @@ export function addHistoryCommand(parent: Command): void {
       const rows = all.map(({ version, oldValue, newValue, actor, reason, at }) => [
         String(version),
         formatMoment(at),
-        inert(actor ?? 'somebody with SQL'),
+        inert(actor ?? 'unknown (by SQL)'),
         inert(`${oldValue ?? '(not set)'} → ${newValue ?? '(not set)'}${reason ? `  (${reason})` : ''}`),
       ])
       print(formatTable(['VERSION', 'WHEN', 'WHO', 'CHANGE'], rows, 3))
@@ -51,10 +51,10 @@ export function addRollbackCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('rollback')
-      .description('set a setting to what it was at an earlier version; that is a change like any other')
+      .description('set a setting to its value at an earlier version, as a new change')
       .argument('<key>', 'as agent.max_turns')
       .argument('<version>', 'as "config history" numbers them')
-      .option('--reason <text>', 'why, for those who ask later'),
+      .option('--reason <text>', 'why, for the history'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config rollback agent.max_turns 3 --reason "12 were too few"')
     .action(async (key: string, version: string, options: ConnectionOptions & { reason?: string }) => {
@@ -64,11 +64,11 @@ export function addRollbackCommand(parent: Command): void {
       if (!wanted) throw new CommandFailed('notFound', `${key} has no version ${inert(version)}.`)
       if (wanted.newValue === null) throw new CommandFailed('usage', `At version ${version} ${key} was not set.`)
       if (key.endsWith('.secret')) {
-        throw new CommandFailed('usage', `${key} is a secret: its old values are shown to nobody. Set it anew.`)
+        throw new CommandFailed('usage', `${key} is a secret: its old values cannot be read. Set it again.`)
       }
       const reason = options.reason ?? `back to version ${version}`
       const headers = { 'if-match': `"${before?.version ?? 0}"` }
-      const answer = await api.put(settingPath(key), { value: wanted.newValue, reason }, headers)
+      const answer = await api.put(toSettingPath(key), { value: wanted.newValue, reason }, headers)
       if (options.json) return printJson(answer)
       printNote(`${key} is ${inert(wanted.newValue)} again, as at version ${version}.`)
     })

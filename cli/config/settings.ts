@@ -13,25 +13,28 @@ const stored = z.looseObject({
 })
 export type StoredSetting = z.infer<typeof stored>
 
-/** What the database holds under a key; null when nothing was set. A key that cannot exist is not found. */
+/**
+ * The stored value of a key; null when it was not set. Throws CommandFailed 'notFound' for an
+ * unknown key.
+ */
 export async function getStoredSetting(api: ApiClient, key: string): Promise<StoredSetting | null> {
   if (!settingOf(key)) {
-    throw new CommandFailed('notFound', `There is no setting ${key}; "nightshift config list" tells which there are.`)
+    throw new CommandFailed('notFound', `There is no setting ${key}; "nightshift config list" shows all settings.`)
   }
   try {
-    return stored.parse(await api.get(settingPath(key)))
+    return stored.parse(await api.get(toSettingPath(key)))
   } catch (error) {
     if (error instanceof ApiProblem && error.problem.status === 404) return null
     throw error
   }
 }
 
-/** Everything that was set. */
+/** All settings that were set. */
 export function listStoredSettings(api: ApiClient): Promise<StoredSetting[]> {
   return listAll(api, '/api/v1/config', stored)
 }
 
-export function settingPath(key: string): string {
+export function toSettingPath(key: string): string {
   return `/api/v1/config/${encodeURIComponent(key)}`
 }
 
@@ -44,13 +47,18 @@ const effective = z.looseObject({
 })
 type EffectiveSetting = z.infer<typeof effective>
 
-/** Every setting as it is in force, where a type is given as an investigation of that type reads it. */
+/**
+ * Every setting with its value in force; with a type, as an investigation of that type reads it.
+ */
 export async function listEffectiveSettings(api: ApiClient, type?: string): Promise<EffectiveSetting[]> {
   const query = type ? `?${new URLSearchParams({ type })}` : ''
   return z.looseObject({ items: z.array(effective) }).parse(await api.get(`/api/v1/config/effective${query}`)).items
 }
 
-/** What is in force for one key: `agent.max_turns.disk_pressure` is `agent.max_turns` as that type reads it. */
+/**
+ * The value in force for one key. `agent.max_turns.disk_pressure` is `agent.max_turns` for that
+ * type.
+ */
 export async function getEffectiveSetting(api: ApiClient, key: string): Promise<EffectiveSetting | null> {
   const setting = settingOf(key)
   const name = setting?.family ? setting.key.slice(0, -2) : key
@@ -59,7 +67,7 @@ export async function getEffectiveSetting(api: ApiClient, key: string): Promise<
   return (await listEffectiveSettings(api, type)).find((each) => each.name === name) ?? null
 }
 
-/** Where a value comes from, as an operator says it. */
+/** Where a value comes from, in words. */
 export function describeSource({ key, source }: EffectiveSetting): string {
   return source === 'environment' ? `environment variable ${key}` : source
 }

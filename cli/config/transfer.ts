@@ -8,7 +8,7 @@ import { CommandFailed } from '../errors.ts'
 import { formatTable } from '../ui/table.ts'
 import { print, printJson, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
-import { listStoredSettings, type StoredSetting, settingPath } from './settings.ts'
+import { listStoredSettings, type StoredSetting, toSettingPath } from './settings.ts'
 
 const exported = z.record(z.string(), z.string())
 type Change = { key: string; from: string | null; to: string; version: number }
@@ -17,7 +17,9 @@ const isSecret = (key: string) => key.endsWith('.secret')
 
 export function addExportCommand(parent: Command): void {
   withConnectionOptions(
-    parent.command('export').description('what was set, as JSON that "config import" reads; without secrets'),
+    parent
+      .command('export')
+      .description('the settings that were set, as JSON that "config import" reads; without secrets'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config export > settings.json')
     .action(async (options: ConnectionOptions) => {
@@ -47,23 +49,26 @@ export function addImportCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('import')
-      .description('set what an exported file says and is not so yet; what the file does not name stays')
+      .description('set the values of an exported file that differ; other settings stay')
       .argument('<file>', 'from "config export"; - for stdin')
-      .option('--reason <text>', 'why, for those who ask later'),
+      .option('--reason <text>', 'why, for the history'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config import settings.json --reason "as in staging"')
     .action(async (file: string, options: ConnectionOptions & { reason?: string }) => {
       const { api } = connect(options)
       const changes = await listChanges(api, readExport(file))
       for (const { key, to, version } of changes) {
-        await api.put(settingPath(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })
+        await api.put(toSettingPath(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })
       }
       printChanges(changes, options)
       if (!options.json) printNote(`${changes.length} of them set.`)
     })
 }
 
-/** Every entry is checked before the first is set: half an import is worse than none. */
+/**
+ * Reads the file and checks every entry before the first is set, so that an import is never
+ * partial.
+ */
 function readExport(file: string): Record<string, string> {
   let text: string
   try {
@@ -73,7 +78,7 @@ function readExport(file: string): Record<string, string> {
   }
   const parsed = exported.safeParse(parseJson(text))
   if (!parsed.success)
-    throw new CommandFailed('usage', `${file} is no JSON object of texts, as "config export" writes it.`)
+    throw new CommandFailed('usage', `${file} is not a JSON object of strings, as "config export" writes it.`)
   const wrong = Object.entries(parsed.data).flatMap(([key, value]) => {
     const checked = parseSetting(key, value)
     return checked.ok ? [] : [`${inert(key)}: ${checked.reason}`]

@@ -6,11 +6,11 @@ import { commandLine } from '../connection.ts'
 import { formatLiveRow } from '../incidents/timeline.ts'
 import { defaultTemporal, readTemporalSettings } from '../probes.ts'
 import { formatMoment, paintState } from '../ui/format.ts'
-import { paint, print, terminalWidth } from '../ui/terminal.ts'
+import { getTerminalWidth, paint, print } from '../ui/terminal.ts'
 import { inert, wrap } from '../ui/text.ts'
 import type { Audience } from './play.ts'
 
-/** Tells a play to the person at the terminal; at an approval also how to decide it. */
+/** An audience that prints a play to the terminal, and at an approval how to decide it. */
 export function createAudience(api: ApiClient, run: Run): Audience {
   return {
     broken: ({ fault, on }) =>
@@ -27,8 +27,8 @@ export function createAudience(api: ApiClient, run: Run): Audience {
       ),
     remark: printRemark,
     async event(event, sinceIso) {
-      const told = formatLiveRow(event, sinceIso)
-      if (told) print(told)
+      const row = formatLiveRow(event, sinceIso)
+      if (row) print(row)
       if (event.kind !== 'approval_requested') return
       const approval = await readApproval(api, event.metadata.approvalId)
       if (approval.status !== 'pending') return
@@ -42,15 +42,15 @@ export function createAudience(api: ApiClient, run: Run): Audience {
 }
 
 function drawRule(): string {
-  return paint('dim', '─'.repeat(Math.min(terminalWidth(), 80)))
+  return paint('dim', '─'.repeat(Math.min(getTerminalWidth(), 80)))
 }
 
-/** A remark between the rows. */
+/** Prints a remark between the rows. */
 export function printRemark(text: string): void {
-  print(`  ${wrap(text, terminalWidth() - 2, '  ')}`)
+  print(`  ${wrap(text, getTerminalWidth() - 2, '  ')}`)
 }
 
-/** The doors through which a person can decide this approval, each ready to be used. */
+/** The four ways to decide this approval, each ready to use. */
 function formatWaysToDecide(approval: ApiApproval, run: Run, program: string): string {
   const id = approval.id
   const token = `$(${commandLine(`approvals token ${id} approve`)} 2>/dev/null)`

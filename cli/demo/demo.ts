@@ -21,32 +21,32 @@ import { inert } from '../ui/text.ts'
 import { createAudience, printRemark } from './audience.ts'
 import { play, type World } from './play.ts'
 
-/** What is broken, in the order of the show, with what the audience is about to see. */
+/** The faults of the demo in their order, with an introduction to each. */
 const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
   {
     fault: 'replication_lag',
     target: 'db-osl-1',
     title: 'A replica falls behind',
-    text: 'Its process is stopped (SIGSTOP), so that it copies nothing any more. The repair is reversible and close to the incident: it runs unasked.',
+    text: 'Its process is stopped (SIGSTOP), so it replicates nothing. The repair is reversible and concerns only this replica, so it runs without approval.',
   },
   {
     fault: 'host_down',
     target: 'host-osl-1',
     title: 'A host dies',
-    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write: a person is asked, and nothing happens before. The host itself stays dead: its alert fires on, and people have it.',
+    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write, so it waits for the approval of a person. The host itself stays dead: its alert keeps firing, and a person has to repair it.',
   },
 ]
 
 /**
- * Breaks things in the lab and tells what Nightshift does about it, up to its end. Stops quietly when the signal is aborted.
- * With approvals pending it states those instead, unless `again`.
+ * Breaks things in the lab and prints what Nightshift does about them. Stops quietly when the
+ * signal aborts. When approvals are pending, prints those instead, unless `again` is set.
  */
 export async function playDemo(run: Run, options: { again: boolean; signal: AbortSignal }): Promise<void> {
   const { signal } = options
   const api = createApiClient({ url: run.url, token: run.tokens.admin ?? '', run })
   if (!run.labUrl || !run.labControlToken || !run.tokens.admin) {
     printRemark(
-      'There is no lab here, because the environment names another platform or core API: nothing is broken for show.',
+      'There is no lab here, because the environment names another platform or core API: the demo breaks nothing.',
     )
     return
   }
@@ -71,7 +71,7 @@ export async function playDemo(run: Run, options: { again: boolean; signal: Abor
 
 function printPending(pending: ApiApproval[], api: ApiClient): void {
   printRemark(
-    `${pending.length} approval(s) wait for a person, so nothing new is broken ("start --demo" does it all the same):`,
+    `${pending.length} approval(s) wait for a person, so the demo breaks nothing new ("start --demo" plays it all the same):`,
   )
   for (const each of pending) {
     print(`\n  ${inert(each.id)}  ${inert(each.dryRun.summary)}`)
@@ -82,14 +82,14 @@ function printPending(pending: ApiApproval[], api: ApiClient): void {
 }
 
 /**
- * Says of every alert that still fires who has it, at the end of a show. Throws when one fires on a closed incident that no person has
- * and nothing watches: that is a wrong end of every show.
+ * Prints every alert that still fires, and who handles it. Throws CommandFailed when an alert fires
+ * on a closed incident that no person owns and nothing watches.
  */
 export async function printFiringAlerts(api: ApiClient): Promise<void> {
   const incidents = await listAll(api, '/api/v1/incidents?limit=100', apiIncident, 100)
   const firing = incidents.filter(({ alerts }) => alerts.firing > 0)
   if (firing.length === 0) return print(`\n  ${paint('green', 'No alert fires.')}`)
-  print(`\n  ${paint('bold', 'What still fires, and who has it')}`)
+  print(`\n  ${paint('bold', 'What still fires, and who handles it')}`)
   for (const incident of firing) printRemark(describeFiring(incident))
   if (firing.some(({ category, type }) => category === 'mitigated' && type === 'host_down')) {
     printRemark(`Mark the host as repaired:  ${commandLine('lab heal')}`)
@@ -105,7 +105,7 @@ function describeFiring(incident: ApiIncident): string {
   return `${inert(type)} on ${inert(resource?.id ?? id)} fires on: ${describeHolder(incident) ?? 'no person has it'}.`
 }
 
-/** Who answers for an incident whose alert fires; null where no one does. */
+/** Who handles an incident whose alert fires; null for no one. */
 export function describeHolder(incident: ApiIncident): string | null {
   const { status, outcome, category, closedBy, watchUntil, cancelledUntil, owner, keptReason } = incident
   if (owner) return `${inert(owner.name)} has it`

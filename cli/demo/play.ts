@@ -12,11 +12,11 @@ import { followIncident } from '../stream.ts'
 
 export type World = { api: ApiClient; lab: LabClient; signal?: AbortSignal }
 
-/** What a play lets its audience know, in this order. */
+/** Receives what happens in a play, in this order. */
 export type Audience = {
   broken(fault: Fault): void
   found(incident: ApiIncident): void
-  /** Nothing was claimed after `claimPatienceMs`. */
+  /** The incident was not claimed after `claimPatienceMs`. */
   unclaimed(): void
   event(event: IncidentEvent, sinceIso: string): void | Promise<void>
   remark(text: string): void
@@ -24,7 +24,7 @@ export type Audience = {
 
 const claimPatienceMs = 5_000
 
-/** Breaks something, follows the incident that comes of it to its end, and asks the oracle. Nothing is healed. */
+/** Breaks something, follows its incident to the end, and asks the oracle. Heals nothing. */
 export async function play(
   world: World,
   fault: FaultName,
@@ -36,7 +36,7 @@ export async function play(
   return { incident, verdict: await askOracle(world, fault, target) }
 }
 
-/** What was broken, and the incident of it with the rows that it had before. */
+/** What was broken, its incident, and the number of the last row from before. */
 type BrokenFault = { fault: Fault; incidentId: string; afterSeq: number }
 
 export async function breakAndFind(
@@ -53,7 +53,10 @@ export async function breakAndFind(
   return { fault, incidentId: incident.id, afterSeq: earlier.at(-1)?.seq ?? 0 }
 }
 
-/** Tells every row of it until it is over; `isOver` says which end is meant, where it may be opened again. */
+/**
+ * Passes every row to the audience until the incident is over. `isOver` tells whether a closed
+ * incident may open again.
+ */
 export async function follow(
   { api, signal }: World,
   { fault, incidentId, afterSeq }: BrokenFault,
@@ -73,7 +76,7 @@ export async function follow(
   return await readIncident(api, incidentId)
 }
 
-/** A repaired replica may still be reading its backlog when the incident closes: one second look. */
+/** Asks the oracle, and once more after 3 s: a repaired replica may still be catching up. */
 export async function askOracle({ lab }: World, scenario: Scenario, target: string): Promise<Verdict> {
   const verdict = await lab.oracle(scenario, target)
   if (verdict.healthy) return verdict
@@ -81,9 +84,9 @@ export async function askOracle({ lab }: World, scenario: Scenario, target: stri
   return lab.oracle(scenario, target)
 }
 
-/** The prober looks every second and wants to see a fault twice; a replica must first fall behind. */
+/** Long enough for the lab's prober, which probes every second and needs to see a fault twice. */
 const alertTimeoutMs = 60_000
-/** An alert that fired before does not begin again: then the incident that has it is taken. */
+/** After this time an incident whose alert already fired counts as the one of the fault. */
 const newAlertTimeoutMs = 10_000
 
 const surroundings = z.looseObject({
@@ -91,8 +94,9 @@ const surroundings = z.looseObject({
 })
 
 /**
- * The incident that this fault's alert opened, opened again, or joined: known by the alert's name, what it is about, and that it began
- * after the fault. Other incidents of the same place, and newer ones, are not meant.
+ * Waits for the incident that this fault's alert opened, reopened or joined. It is recognised by
+ * the alert's type, its resource, and an alert that began after the fault. Throws CommandFailed
+ * after 60 s.
  */
 export async function findIncident(api: ApiClient, fault: Fault, signal?: AbortSignal): Promise<ApiIncident> {
   const type = alertTypes[fault.fault]
@@ -100,7 +104,7 @@ export async function findIncident(api: ApiClient, fault: Fault, signal?: AbortS
   const begun = Date.now()
   while (Date.now() < begun + alertTimeoutMs) {
     const about = (await listIncidentsOfType(api, type)).filter((incident) => isAbout(incident, fault))
-    // The oldest first: of several that one rack opened the others follow it.
+    // The oldest first: when one rack opens several incidents, the others follow it.
     for (const incident of about.reverse()) {
       if (await hasNewAlert(api, incident, fault)) return await requireInvestigated(incident, fault)
     }
@@ -110,11 +114,11 @@ export async function findIncident(api: ApiClient, fault: Fault, signal?: AbortS
   }
   throw new CommandFailed(
     'timeout',
-    `No incident about ${fault.on} after ${alertTimeoutMs / 1000} s. The log of the lab (.nightshift/logs/lab.log) tells whether its alert was refused.`,
+    `No incident about ${fault.on} after ${alertTimeoutMs / 1000} s. The log of the lab (.nightshift/logs/lab.log) shows whether its alert was refused.`,
   )
 }
 
-/** An open one whose alert still fires: a fault that only repeats it begins no other. One that is open without an alert is not meant. */
+/** An open incident whose alert already fires: a fault that repeats the alert opens no new one. */
 async function findFiringIncident(api: ApiClient, about: readonly ApiIncident[]): Promise<ApiIncident | null> {
   for (const incident of about.filter(({ status }) => !closedStatuses.includes(status))) {
     if ((await listAlerts(api, incident)).some(({ status }) => status === 'firing')) return incident
@@ -128,7 +132,7 @@ function listIncidentsOfType(api: ApiClient, type: string): Promise<ApiIncident[
 
 function isAbout({ resource, title }: ApiIncident, { on, target, hosts }: Fault): boolean {
   const names = [on, target, ...hosts]
-  // Whole names: node-1 is not meant where node-11 is named.
+  // Whole names, so that node-11 does not match node-1.
   const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
   return resource ? names.includes(resource.id) : names.some((name) => words.includes(name))
 }
@@ -139,11 +143,14 @@ async function listAlerts(api: ApiClient, { id }: ApiIncident) {
 
 async function hasNewAlert(api: ApiClient, incident: ApiIncident, { at }: Fault): Promise<boolean> {
   const alerts = await listAlerts(api, incident)
-  // Both are times of the lab's clock.
+  // Both times come from the lab's clock.
   return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
 }
 
-/** An alert whose attempts of the day are used up is only counted: the wait for an incident would never end. */
+/**
+ * Throws CommandFailed when the alert has no attempts left today: it is then only counted, and
+ * nothing would follow.
+ */
 async function requireInvestigated(incident: ApiIncident, { at, on }: Fault): Promise<ApiIncident> {
   const wasClosed = incident.closedAt !== null && Date.parse(incident.closedAt) < Date.parse(at)
   if (!wasClosed) return incident

@@ -4,20 +4,20 @@ import { resourceKey } from '../../domain/resource.ts'
 import { categoryWords, outcomeWords, remarks } from '../../domain/status-words.ts'
 import type { ApiIncident } from '../api.ts'
 import { formatMoment, formatSpan, paintState } from '../ui/format.ts'
-import { paint, terminalWidth } from '../ui/terminal.ts'
+import { getTerminalWidth, paint } from '../ui/terminal.ts'
 import { inert, wrap } from '../ui/text.ts'
 
-/** What an incident is and where it stands. */
+/** What an incident is, and its state. */
 export function formatIncident(incident: ApiIncident, now = Date.now()): string {
   const line = (name: string, text: string | null) =>
-    text === null ? [] : [`  ${paint('dim', name.padEnd(10))} ${wrap(text, terminalWidth() - 14, '             ')}`]
+    text === null ? [] : [`  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`]
   const { createdAt, closedAt, owner } = incident
   const took = formatSpan((closedAt ? Date.parse(closedAt) : now) - Date.parse(createdAt))
   const by = { alert: '', default: ' (no severity in the alert)', person: ' (set by a person)' }[
     incident.severitySource
   ]
   return [
-    paint('bold', wrap(inert(incident.title), terminalWidth() - 2, '  ')),
+    paint('bold', wrap(inert(incident.title), getTerminalWidth() - 2, '  ')),
     '',
     ...line('incident', inert(incident.id)),
     ...line('severity', paintState(incident.severity) + by),
@@ -38,27 +38,27 @@ export function formatIncident(incident: ApiIncident, now = Date.now()): string 
   ].join('\n')
 }
 
-/** How it ended, in a word, and by whom. */
+/** How it ended, and by whom. Null while it is open. */
 function describeClosure({ outcome, category, closedBy }: ApiIncident): string | null {
   const ending = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
   const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
   return [ending, by].filter(Boolean).join(', ') || null
 }
 
-/** What the person reads who is handed an incident; null where its rows have none. */
+/** The report of the last escalation; null when the rows have none. */
 export function formatEscalation(events: readonly IncidentEvent[]): string | null {
-  const handed = events.findLast(({ kind }) => kind === 'escalated')
-  const report = handed?.kind === 'escalated' ? handed.metadata.report : undefined
+  const escalation = events.findLast(({ kind }) => kind === 'escalated')
+  const report = escalation?.kind === 'escalated' ? escalation.metadata.report : undefined
   if (!report) return null
   const lines = reportText({ ...report, name: inert(report.name) })
     .split('\n')
     .slice(1)
   return lines
-    .map((line) => `  ${wrap(inert(line), terminalWidth() - 4, line.startsWith('- ') ? '    ' : '  ')}`)
+    .map((line) => `  ${wrap(inert(line), getTerminalWidth() - 4, line.startsWith('- ') ? '    ' : '  ')}`)
     .join('\n')
 }
 
-/** The outcome of a resolution, or the category of an escalation; `none` where there is neither. */
+/** The outcome of a resolution, the category of an escalation, or `none`. */
 export function getEndingCode({
   status,
   outcome,
@@ -67,7 +67,7 @@ export function getEndingCode({
   return (status === 'resolved' ? outcome : status === 'escalated' ? category : null) ?? 'none'
 }
 
-/** How an incident stands, in words: its status, and what it was closed as. */
+/** The status of an incident, and how it was closed. */
 export function describeEnding(incident: ApiIncident): string {
   const ending = getEndingCode(incident)
   return ending === 'none' ? paintState(incident.status) : `${paintState(incident.status)}: ${withSpaces(ending)}`
@@ -77,7 +77,7 @@ export function withSpaces(name: string): string {
   return name.replaceAll('_', ' ')
 }
 
-/** Where an incident stands: its status, and what is to be known about it besides. */
+/** The status of an incident, with the remarks on it. */
 export function describeStanding(incident: ApiIncident): string {
   return [paintState(incident.status), ...remarks(incident).map((each) => inert(each))].join(', ')
 }

@@ -6,7 +6,9 @@ import { parseFutureTime, parseOneOf } from '../ui/options.ts'
 import { printJson, printNote } from '../ui/terminal.ts'
 import { describeStanding } from './card.ts'
 
-/** Ends an incident by one of the API's verbs and says where it stands then: a run ends by itself, a moment later. */
+/**
+ * Closes an incident with one of the API's verbs and prints its state. A run ends a moment later.
+ */
 async function endIncident(
   id: string,
   verb: string,
@@ -18,7 +20,7 @@ async function endIncident(
   const incident = await readIncident(api, id)
   if (options.json) return printJson(incident)
   if (closedStatuses.includes(incident.status)) return printNote(`${id} is ${describeStanding(incident)}.`)
-  printNote(`Asked for; the run ends it in a moment. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
+  printNote(`Requested; its run ends in a moment. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
 }
 
 const outcomes = resolveOutcome.exclude(['expected']).options
@@ -27,14 +29,14 @@ export function addResolveCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('resolve')
-      .description('close an incident as resolved; you say what it was')
+      .description('close an incident as resolved, with what it was')
       .argument('<id>', 'as inc_…')
       .requiredOption('--outcome <outcome>', `what it was: ${outcomes.join(', ')}`, parseOneOf(outcomes))
       .requiredOption('--resolution <text>', 'what was wrong, and what was done'),
   )
     .addHelpText(
       'after',
-      '\nWhile its alert fires you are reminded once; then it is in the digest.\nWhat is expected is marked with "incidents expect".\n\nExample:\n  nightshift incidents resolve inc_01k… --outcome repaired --resolution "restarted"',
+      '\nWhile its alert fires, you get one reminder; afterwards the digest lists it.\nMark expected alerts with "incidents expect".\n\nExample:\n  nightshift incidents resolve inc_01k… --outcome repaired --resolution "restarted"',
     )
     .action((id: string, options: ConnectionOptions & { outcome: string; resolution: string }) =>
       endIncident(id, 'resolve', { outcome: options.outcome, resolution: options.resolution }, options),
@@ -50,7 +52,7 @@ export function addCancelCommand(parent: Command): void {
       .requiredOption('--reason <text>', 'why; it is part of the timeline')
       .option(
         '--until <time>',
-        'what fires then is investigated: 8h, 3d, 2026-12-01T06:00Z (else a day)',
+        'alerts after this time are investigated: 8h, 3d, 2026-12-01T06:00Z (else a day)',
         parseFutureTime,
       ),
   )
@@ -74,10 +76,10 @@ export function addEscalateCommand(parent: Command): void {
       .requiredOption('--reason <text>', 'why; it is part of the timeline')
       .option(
         '--category <word>',
-        `what kind: ${escalationCategory.options.join(', ')}; nobody is woken for mitigated`,
+        `what kind: ${escalationCategory.options.join(', ')}; mitigated pages no one`,
         parseOneOf(escalationCategory.options),
       )
-      .option('--next-step <text>', 'what is to be done first'),
+      .option('--next-step <text>', 'what to do first'),
   )
     .addHelpText(
       'after',

@@ -3,12 +3,12 @@ import { outcomeWords } from '../../domain/status-words.ts'
 import { tellOutcome } from '../../domain/told-verification.ts'
 import { inert } from '../ui/text.ts'
 
-/** What happened, in one line without control characters. Its length is the reader's to cut. */
+/** What happened, in one line without control characters. The caller truncates it. */
 export function describeEvent(event: IncidentEvent): string {
   return inert(describeByKind(event)).replace(/ {2,}/g, ' ').trim()
 }
 
-/** Who did it, short enough for a column: `agent`, `nightshift`, a person's name. */
+/** The actor, short enough for a column: `agent`, `nightshift`, or a person's name. */
 export function formatActor(actor: string): string {
   const name = actor.replace(/^(user|operator|source|system):/, '').replace(/^agent:.*/, 'agent')
   return inert(name)
@@ -59,12 +59,12 @@ function describeByKind(event: IncidentEvent): string {
   }
 }
 
-/** The rule table is no language model, and whoever reads its name is told so. */
+/** The name of a model. Says of the embedded rule table that it is not a language model. */
 export function formatModelName(name: string): string {
   return /^runbook(-rules)?\b/.test(name) ? 'runbook-rules, a rule table, not a language model' : name
 }
 
-/** A call as one writes it: the tool and what its arguments name, then the words of a list, as far as a line has room. */
+/** A call in short: the tool, up to three short arguments, then the words of its lists. */
 function formatCall({ tool, arguments: given }: { tool: string; arguments: Record<string, unknown> | null }): string {
   const named = Object.entries(given ?? {})
     .filter(([key, value]) => key !== 'reason' && ['string', 'number', 'boolean'].includes(typeof value))
@@ -82,7 +82,7 @@ function formatCall({ tool, arguments: given }: { tool: string; arguments: Recor
 
 const maxListLength = 70
 
-/** What an answer comes down to, from the fields that answers of all tools share. */
+/** The main facts of an answer, from the fields that the answers of all tools share. */
 function summarizeResult(data: unknown): string {
   if (data === null || typeof data !== 'object') return ''
   const { items, status, health, state, reason, steps, proposal_id, detail, title } = data as Record<string, unknown>
@@ -98,11 +98,11 @@ function summarizeResult(data: unknown): string {
   const more = [reason, detail, facts.length === 0 ? title : null].filter((each) => typeof each === 'string')
   const planned = Array.isArray(steps) && more.length === 0 ? [`${steps.length} steps`] : []
   const named = typeof proposal_id === 'string' ? [proposal_id] : []
-  const said = [...facts, ...more, ...planned, ...named]
-  return (said.length > 0 ? said : listPlainFacts(data)).join(', ')
+  const found = [...facts, ...more, ...planned, ...named]
+  return (found.length > 0 ? found : listPlainFacts(data)).join(', ')
 }
 
-/** The first few plain values of an answer that has none of the usual fields. */
+/** The first three short values of an answer without the usual fields. */
 function listPlainFacts(data: object): string[] {
   return Object.entries(data)
     .filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value))

@@ -19,7 +19,7 @@ export function addWatchCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('watch')
-      .description('what happens, as it happens; with an ID until that incident is closed')
+      .description('rows as they are written; with an ID, until that incident is closed')
       .argument('[id]', 'as inc_…; all incidents when absent')
       .option('--timeout <seconds>', 'give up after this long', parseSeconds),
   )
@@ -28,7 +28,7 @@ export function addWatchCommand(parent: Command): void {
       const { api } = connect(options)
       await withTimeout(options.timeout, async (signal) => {
         if (id === undefined) {
-          const lost = (why: string) => printNote(`The stream was lost (${inert(why)}) and is taken up again.`)
+          const lost = (why: string) => printNote(`The stream was lost (${inert(why)}). Reconnecting.`)
           for await (const event of streamEvents(api, { signal, onLost: lost })) {
             if (options.json) printJsonLine(event)
             else print(formatAmongMany(event))
@@ -36,17 +36,17 @@ export function addWatchCommand(parent: Command): void {
           return
         }
         const { createdAt } = await readIncident(api, id)
-        const told = (event: IncidentEvent) => {
+        const printRow = (event: IncidentEvent) => {
           const text = options.json ? null : formatLiveRow(event, createdAt)
           if (options.json) printJsonLine(event)
           else if (text) print(text)
         }
-        await followToEnd(api, id, told, signal)
+        await followToEnd(api, id, printRow, signal)
       })
     })
 }
 
-/** A row among those of other incidents: the end of an id is what tells two apart. */
+/** One row among those of several incidents. The end of an id tells incidents apart. */
 function formatAmongMany(event: IncidentEvent): string {
   const time = formatMoment(event.at).slice(11)
   return `${time} …${inert(event.incidentId).slice(-6)} ${event.kind} ${formatActor(event.actor)}: ${describeEvent(event).slice(0, 300)}`
@@ -58,7 +58,7 @@ export function addInvestigateCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('investigate')
-      .description('put an incident before the agent, again if it was closed')
+      .description('let the agent investigate an incident, again if it was closed')
       .argument('<id>', 'as inc_…')
       .option('--wait', 'follow it to its end; exit 7 unless it is resolved')
       .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds),
@@ -98,10 +98,10 @@ export function addAskCommand(program: Command): void {
   withConnectionOptions(
     program
       .command('ask')
-      .description('put a question to the agent; it looks, and answers')
+      .description('ask the agent a question; it investigates and answers')
       .argument('<question>', 'in plain words')
       .option('--resource <kind:id>', 'what it is about, as shard:db-osl-1')
-      .option('--no-wait', 'do not follow it; print the incident that holds the question')
+      .option('--no-wait', 'do not wait for the answer; print the id of the incident with the question')
       .option('--timeout <seconds>', 'give up after this long', parseSeconds),
   )
     .addHelpText('after', '\nExample:\n  nightshift ask "Is db-osl-1 well?" --resource shard:db-osl-1')
@@ -119,7 +119,7 @@ export function addAskCommand(program: Command): void {
       const { createdAt } = await readIncident(api, incidentId)
       await withTimeout(options.timeout, async (signal) => {
         for await (const event of followIncident(api, incidentId, { signal })) {
-          // The way there is no part of the answer, and the answer itself is told below.
+          // Progress goes to stderr. The answer itself is printed below.
           const text =
             options.json || ['commented', 'resolved'].includes(event.kind) ? null : formatLiveRow(event, createdAt)
           if (text) printNote(text)
@@ -131,13 +131,16 @@ export function addAskCommand(program: Command): void {
       if (closedStatuses.includes(incident.status) && incident.status !== 'resolved') {
         throw new CommandFailed(
           'unresolved',
-          `Nobody could answer; see "${commandLine(`incidents show ${incidentId}`)}".`,
+          `There is no answer; see "${commandLine(`incidents show ${incidentId}`)}".`,
         )
       }
     })
 }
 
-/** Follows an incident to its end. The command then ends with the exit code of that end: only a resolution is a success. */
+/**
+ * Follows an incident to its end, with a call of `each` per row. Throws CommandFailed unless it
+ * ends resolved.
+ */
 async function followToEnd(
   api: ApiClient,
   id: string,

@@ -12,7 +12,7 @@ import { addExpectCommand } from '../expectations.ts'
 import { formatSpan, paintState } from '../ui/format.ts'
 import { parseOneOf, parseWholeNumber } from '../ui/options.ts'
 import { formatTable } from '../ui/table.ts'
-import { paint, print, printJson, printNote, terminalWidth } from '../ui/terminal.ts'
+import { getTerminalWidth, paint, print, printJson, printNote } from '../ui/terminal.ts'
 import { inert, truncate } from '../ui/text.ts'
 import { describeStanding, formatEscalation, formatIncident } from './card.ts'
 import { addCancelCommand, addEscalateCommand, addResolveCommand } from './close.ts'
@@ -79,12 +79,14 @@ function addListCommand(parent: Command): void {
     })
 }
 
-/** A title with what is to be known about its incident, which no long title pushes out of sight. */
-function formatTitle(title: string, said: string): string {
-  if (said === '') return title
-  if (!process.stdout.isTTY) return `${title} (${said})`
-  const room = Math.max(20, terminalWidth() - said.length - 6)
-  return `${truncate(title, room)} (${said})`
+/**
+ * A title with the remarks on its incident. Truncates the title, so that the remarks stay visible.
+ */
+function formatTitle(title: string, notes: string): string {
+  if (notes === '') return title
+  if (!process.stdout.isTTY) return `${title} (${notes})`
+  const room = Math.max(20, getTerminalWidth() - notes.length - 6)
+  return `${truncate(title, room)} (${notes})`
 }
 
 function addShowCommand(parent: Command): void {
@@ -115,13 +117,13 @@ const verifyAnswer = z.looseObject({
   problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
 })
 
-export function addVerifyCommand(parent: Command): void {
+function addVerifyCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('verify')
-      .description('recompute the hash chain of the timeline: has anybody altered it?')
+      .description('recompute the hash chain of the timeline, to see that it was not altered')
       .argument('<id>', 'as inc_…')
-      .option('--head <hash>', 'a hash that was handed out (by a webhook, say): it must still be in the chain'),
+      .option('--head <hash>', 'an earlier hash (from a webhook, say), which must still be in the chain'),
   )
     .addHelpText('after', '\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
     .action(async (id: string, options: ConnectionOptions & { head?: string }) => {
@@ -134,7 +136,7 @@ export function addVerifyCommand(parent: Command): void {
           `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, each hashed over the one before it.`,
         )
         print(`  head ${inert(answer.headHash)}`)
-        if (options.head) print('  The hash you named is in it, so nothing up to there was cut off.')
+        if (options.head) print('  The hash you named is in it, so nothing up to there was removed.')
       }
       if (answer.ok) return
       const where = answer.problem
@@ -165,7 +167,7 @@ function addExportCommand(parent: Command): void {
         return printNote(`Written to ${options.output}.`)
       }
       const text = await response.text()
-      // A file gets the bytes as they are; a terminal must not act on them.
+      // A file gets the bytes unchanged; on a terminal they must be harmless.
       process.stdout.write(process.stdout.isTTY ? inert(text, { lines: true }) : text)
     })
 }
@@ -174,7 +176,7 @@ function addNoteCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('note')
-      .description('write a finding or a step into the log of an incident, under your name')
+      .description('add a finding or a step to the log of an incident, under your name')
       .argument('<id>', 'as inc_…')
       .argument('<text>', 'what you saw or did'),
   )
@@ -195,12 +197,12 @@ function addTakeCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('take')
-      .description('take an incident: no reminder and no attempt of the agent while you have it')
+      .description('take an incident: while you own it, there are no reminders and no attempts of the agent')
       .argument('<id>', 'as inc_…'),
   )
     .addHelpText(
       'after',
-      '\nA run is ended first, and a write under way is looked at. It is given back by\nitself when you do nothing on it for half a day (owner.lapse).\n\nExample:\n  nightshift incidents take inc_01k…',
+      '\nThis first ends a run, and checks a write under way. After half a day without an\naction of yours (owner.lapse) it is given back automatically.\n\nExample:\n  nightshift incidents take inc_01k…',
     )
     .action(async (id: string, options: ConnectionOptions) => {
       const { api } = connect(options)
@@ -208,7 +210,7 @@ function addTakeCommand(parent: Command): void {
       const incident = await readIncident(api, id)
       if (options.json) return printJson(incident)
       if (incident.owner) return printNote(`${id} is ${describeStanding(incident)}.`)
-      printNote(`Asked for; it is yours when its run has ended. See it with "${commandLine(`incidents show ${id}`)}".`)
+      printNote(`Requested; it is yours when its run has ended. See it with "${commandLine(`incidents show ${id}`)}".`)
     })
 }
 
@@ -216,7 +218,7 @@ function addGiveBackCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('give-back')
-      .description('give an incident back: reminders and attempts begin again')
+      .description('give an incident back: reminders and attempts start again')
       .argument('<id>', 'as inc_…'),
   )
     .addHelpText('after', '\nExample:\n  nightshift incidents give-back inc_01k…')

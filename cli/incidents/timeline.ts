@@ -1,10 +1,10 @@
 import type { EventKind, IncidentEvent, Verdict } from '../../domain/event.ts'
 import { formatElapsed } from '../ui/format.ts'
-import { paint, terminalWidth } from '../ui/terminal.ts'
+import { getTerminalWidth, paint } from '../ui/terminal.ts'
 import { inertJsonText, truncate, wrap } from '../ui/text.ts'
 import { describeEvent, formatActor } from './describe-event.ts'
 
-/** Kinds that tell of the incident itself; what an attempt does is set in below its turns. */
+/** Kinds about the incident itself. The rows of an attempt are indented below its turns. */
 const incidentKinds = new Set<string>([
   'alert_received',
   'looked',
@@ -17,7 +17,10 @@ const incidentKinds = new Set<string>([
   'notified',
 ] satisfies EventKind[])
 
-/** The log to be read from top to bottom, each row by its number. That a look begins is left out: its end says more. */
+/**
+ * The log from top to bottom, each row with its number. Leaves out the start of a read, which its
+ * end repeats.
+ */
 export function formatTimeline(events: IncidentEvent[]): string {
   const began = events[0]?.at ?? ''
   const shown = events.filter((event) => event.kind !== 'tool_started' || event.metadata.effect === 'write')
@@ -25,9 +28,9 @@ export function formatTimeline(events: IncidentEvent[]): string {
   const lines = shown.map((event) => {
     const place = `  ${String(event.seq).padStart(digits)}  ${formatElapsed(began, event.at).padStart(8)}  `
     const indent = ' '.repeat(place.length + getDepth(event))
-    const room = terminalWidth() - indent.length
-    const told = process.stdout.isTTY ? truncate(describeRow(event), 4 * room) : describeRow(event)
-    const text = wrap(told, room - 2, `${indent}  `)
+    const room = getTerminalWidth() - indent.length
+    const line = process.stdout.isTTY ? truncate(describeRow(event), 4 * room) : describeRow(event)
+    const text = wrap(line, room - 2, `${indent}  `)
     return `${paint('dim', place)}${' '.repeat(getDepth(event))}${text}`
   })
   return [
@@ -48,14 +51,14 @@ function describeRow(event: IncidentEvent): string {
   return person && !text.includes(person) ? `${person}: ${text}` : text
 }
 
-/** Every row with nothing cut, its kind and actor, and its metadata below it. */
+/** Every row in full: kind, actor, and the metadata below it. */
 export function formatFullTimeline(events: IncidentEvent[]): string {
   const began = events[0]?.at ?? ''
   return events
     .map((event) =>
       [
         paint('bold', `${event.seq}  ${formatElapsed(began, event.at)}  ${event.kind}  ${formatActor(event.actor)}`),
-        `    ${wrap(describeEvent(event), terminalWidth() - 4, '    ')}`,
+        `    ${wrap(describeEvent(event), getTerminalWidth() - 4, '    ')}`,
         inertJsonText(event.metadata, 2).replace(/^/gm, '    '),
       ].join('\n'),
     )
@@ -64,7 +67,7 @@ export function formatFullTimeline(events: IncidentEvent[]): string {
 
 type Style = Parameters<typeof paint>[0]
 
-/** How far a row is set in: the incident, its turns, what a turn does. */
+/** How far a row is indented: 0 for the incident, 1 for turns, 2 for what a turn does. */
 const liveDepths: Partial<Record<IncidentEvent['kind'], number>> = {
   alert_received: 0,
   looked: 0,
@@ -92,9 +95,9 @@ const liveStyles: Partial<Record<IncidentEvent['kind'], Style>> = {
   cancelled: 'yellow',
 }
 
-/** A row for whoever watches live, with the time since `sinceIso`; null for one that says nothing new to a person. */
+/** A row of a live view, with the time since `sinceIso`. Null for rows that say nothing new. */
 export function formatLiveRow(event: IncidentEvent, sinceIso: string): string | null {
-  // That a look begins is told when it has ended; that the world is changed is told before.
+  // The start of a read is not shown, because its end follows. The start of a write is.
   if (event.kind === 'tool_started' && event.metadata.effect !== 'write') return null
   if (event.kind === 'tool_started' && event.metadata.effect === 'write') return formatRow(event, sinceIso, 2, 'bold')
   if (event.kind === 'call_judged') return formatRow(event, sinceIso, 2, verdictStyles[event.metadata.verdict])
@@ -113,9 +116,9 @@ function formatRow(event: IncidentEvent, sinceIso: string, depth: number, style:
   const time = formatElapsed(sinceIso, event.at).padStart(9)
   const indent = '  '.repeat(depth)
   const turn = event.kind === 'model_answered' && event.turn !== null ? `Turn ${event.turn}: ` : ''
-  const room = terminalWidth() - time.length - 2 - indent.length
-  const said = truncate(turn + describeEvent(event), room * 3)
-  const text = wrap(said, room - 2, '  ')
+  const room = getTerminalWidth() - time.length - 2 - indent.length
+  const line = truncate(turn + describeEvent(event), room * 3)
+  const text = wrap(line, room - 2, '  ')
     .split('\n')
     .map((each) => paint(style, each))
     .join(`\n${' '.repeat(time.length + 2)}${indent}`)

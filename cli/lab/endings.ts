@@ -3,7 +3,7 @@ import { type FaultName, faultName } from '../../lab/state.ts'
 import type { ApiIncident } from '../api.ts'
 import { getEndingCode, withSpaces } from '../incidents/card.ts'
 
-/** A fault that is followed to its end, or a course of several. */
+/** A single fault, or a sequence of several. */
 export type ScenarioName = FaultName | 'after_escalated'
 
 export const scenarioNames: ScenarioName[] = [...faultName.options, 'after_escalated']
@@ -12,12 +12,12 @@ type Ending = {
   status: 'resolved' | 'escalated'
   /** Outcomes of a resolution, categories of an escalation. */
   words: string[]
-  /** What else the log has to show, as sentences of what is missing. */
+  /** What the log must show in addition, as a list of what is missing. */
   missing?: (incident: ApiIncident, events: IncidentEvent[]) => string[]
 }
 
 const repaired: Ending = { status: 'resolved', words: ['repaired'] }
-/** People have what no tool of ours may do, or what did not work. Nobody has to name a category for that. */
+/** A person must continue: no tool may do it, or it did not work. The category is optional. */
 const handedOver: Ending = { status: 'escalated', words: ['no_tool', 'needs_approval', 'unknown', 'none'] }
 const mitigated: Ending = {
   status: 'escalated',
@@ -25,7 +25,7 @@ const mitigated: Ending = {
   missing: ({ alerts }) => (alerts.firing > 0 ? [] : ['the alert of what is still broken fires']),
 }
 
-/** How a good investigation ends, by scenario: what is still broken is not repaired, and what still fires is not over. */
+/** How a good investigation ends, by scenario. What is still broken must not count as repaired. */
 const endings: Record<ScenarioName, Ending> = {
   replication_lag: repaired,
   disk_pressure: repaired,
@@ -60,7 +60,7 @@ const endings: Record<ScenarioName, Ending> = {
     missing: (_, events) =>
       listUnmet({
         'one attempt was made': countClaims(events) === 1,
-        'people were told once that the repair held': countNotes(events, 'repair_confirmed') === 1,
+        'people were notified once that the repair held': countNotes(events, 'repair_confirmed') === 1,
       }),
   },
   backup_notice: {
@@ -82,7 +82,10 @@ const endings: Record<ScenarioName, Ending> = {
   },
 }
 
-/** What is wrong with how an incident ended, as sentences; none where it ended as a good investigation of this scenario does. */
+/**
+ * What is wrong with the end of an incident, as sentences. Empty when it ended as this scenario
+ * should.
+ */
 export function checkEnding(scenario: ScenarioName, incident: ApiIncident, events: IncidentEvent[]): string[] {
   const { status, words, missing } = endings[scenario]
   const wanted = `it should have been ${status}: ${words.map(withSpaces).join(', ')}`

@@ -1,6 +1,6 @@
 import type { FaultName } from '../../lab/state.ts'
 
-/** What each fault does and to what, with a target that exists. */
+/** What each fault does, what it can target, and an existing target. */
 export const faultGuide: Record<FaultName, { target: string; example: string; does: string }> = {
   replication_lag: { target: 'replica or database shard', example: 'db-osl-1', does: 'stops the replica (SIGSTOP)' },
   disk_pressure: { target: 'web node or shard', example: 'web-osl-1', does: 'fills tmp/ to 130 % of the quota' },
@@ -37,11 +37,11 @@ export const faultGuide: Record<FaultName, { target: string; example: string; do
   relapse: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service, which ends again soon' },
   unended_alert: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service; its alert never ends' },
   backup_notice: { target: 'web node or shard', example: 'web-osl-1', does: 'runs backups that are announced' },
-  host_lost: { target: 'host', example: 'host-osl-1', does: 'kills a host that nobody can start' },
+  host_lost: { target: 'host', example: 'host-osl-1', does: 'kills a host that cannot be started' },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 
-/** The alert that a fault raises; null where nothing does. */
+/** The type of the alert that each fault raises; null for none. */
 export const alertTypes: Record<FaultName, string | null> = {
   replication_lag: 'replication_lag',
   disk_pressure: 'disk_pressure',

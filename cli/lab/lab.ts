@@ -71,7 +71,7 @@ function addBreakCommand(parent: Command): void {
 function addHealCommand(parent: Command): void {
   parent
     .command('heal')
-    .description('take every fault back and start what is down; or only one fault')
+    .description('undo all faults and start what is down; or only one fault')
     .argument('[fault]', 'only this one: see "lab faults"', parseLabName(faultName.options))
     .argument('[target]', 'only there')
     .option('--json', 'JSON for programs')
@@ -86,7 +86,7 @@ function addHealCommand(parent: Command): void {
 function addStatusCommand(parent: Command): void {
   parent
     .command('status')
-    .description('what is broken now, and which writes truly ran')
+    .description('what is broken now, and which writes really ran')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab status --json')
     .action(async (options: { json?: boolean }) => {

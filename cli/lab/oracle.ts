@@ -7,7 +7,7 @@ import { parseLabName } from '../ui/options.ts'
 import { paint, print, printJson } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
 
-/** The lab of the start that runs here; what it answers badly becomes an error of the command. */
+/** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */
 export function connectLab(): LabClient {
   const run = readLocalRun()
   if (!run)
@@ -27,7 +27,7 @@ export function connectLab(): LabClient {
 export function addOracleCommand(parent: Command): void {
   parent
     .command('oracle')
-    .description('is the state what a good end of this scenario looks like? exit 7 when not')
+    .description('check whether the state is a good end of this scenario; exit 7 when not')
     .argument('<scenario>', scenarioName.options.join(', '), parseLabName(scenarioName.options))
     .argument('[target]', 'what was broken')
     .option('--all', 'every check, not only those that fail')
@@ -41,12 +41,12 @@ export function addOracleCommand(parent: Command): void {
     })
 }
 
-/** What the oracle says: the sum, and each check that does not hold; with `all` each check. */
+/** The verdict of the oracle: a summary, and the failed checks, or with `all` every check. */
 export function formatVerdict({ healthy, checks }: Verdict, options: { all?: boolean } = {}): string {
   const wrong = checks.filter(({ ok }) => !ok)
   const sum = healthy
-    ? paint('green', `✔ The oracle looked at the processes themselves: all ${checks.length} checks hold.`)
-    : paint('red', `✖ The oracle says no: ${wrong.length} of ${checks.length} checks do not hold.`)
+    ? paint('green', `✔ The oracle checked the processes themselves: all ${checks.length} checks hold.`)
+    : paint('red', `✖ The oracle disagrees: ${wrong.length} of ${checks.length} checks do not hold.`)
   const shown = options.all ? checks : wrong
   return [sum, ...shown.map(({ ok, name, detail }) => `  ${ok ? '✔' : '✖'} ${inert(name)}: ${inert(detail)}`)].join(
     '\n',

@@ -18,15 +18,20 @@ import { getScript, type Script, withShortTimes } from './scripts.ts'
 
 /** Scenarios that need an agent on each node. */
 const deviceScenarios = new Set<ScenarioName>([
-  ...(['runaway_process', 'bad_deploy', 'log_orders'] as const),
-  ...(['full_log', 'missing_package', 'port_squatter'] as const),
+  'runaway_process',
+  'bad_deploy',
+  'log_orders',
+  'full_log',
+  'missing_package',
+  'port_squatter',
 ])
 
 type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
 /**
- * Breaks it, follows its own incident to the end, asks the oracle about the state, and looks how the incident ended. Both decide the exit
- * code: a full disk of a tenant ends well with a person, and wrongly as repaired.
+ * Plays a scenario: breaks something, follows its incident to the end, asks the oracle about the
+ * state and checks how the incident ended. Throws CommandFailed when either is wrong: a full disk
+ * of a tenant, for example, must end with a person and not as repaired.
  */
 export async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options
@@ -35,7 +40,7 @@ export async function playScenario(options: ScenarioOptions): Promise<void> {
   if (!run?.tokens.admin) throw new CommandFailed('auth', 'The run file has no admin token.')
   const api = createApiClient({ url: run.url, token: run.tokens.admin, run })
   if (deviceScenarios.has(scenario)) {
-    printNote('The nodes of the lab enrol as devices of the mesh; the first time this takes some seconds.')
+    printNote('The nodes of the lab enrol as devices of the mesh. This takes some seconds the first time.')
     const enrolled = await enrolLab(run.url, run.tokens.admin, lab)
     printNote(enrolled === 0 ? 'All were enrolled before.' : `Enrolled ${enrolled} nodes.`)
   }
@@ -55,7 +60,7 @@ export async function playScenario(options: ScenarioOptions): Promise<void> {
   const verdict = await askOracle({ api, lab }, course.oracle, target)
   if (course.isHealed) {
     for (const fault of course.faults) await lab.heal(fault, target)
-    listener.remark(`Healed ${target}: it would go on for ever.`)
+    listener.remark(`Healed ${target}: the fault would not end.`)
   }
   const wrongs = checkEnding(scenario, incident, await listEventsAfter(api, incident.id))
   if (options.json) printJson({ scenario, target, incident, verdict, wrongs })
@@ -70,11 +75,11 @@ async function playScript(world: World, course: Script, target: string, listener
   )
 }
 
-/** Ctrl-C ends the play, and what it changed for itself is put back first. */
+/** Aborts the work on Ctrl-C, so that it can restore what it changed. */
 async function withInterrupt<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupted = new AbortController()
   const interrupt = () =>
-    interrupted.abort(new CommandFailed('error', 'Stopped. What was broken stays so: nightshift lab heal'))
+    interrupted.abort(new CommandFailed('error', 'Stopped. The faults remain; undo them with "nightshift lab heal".'))
   process.once('SIGINT', interrupt)
   try {
     return await work(interrupted.signal)
@@ -93,7 +98,7 @@ async function chooseTarget(
   const fresh = await findFreshTarget(api, lab, alertTypes[course.faults[0] as FaultName] ?? '', course.targets)
   if (fresh === null) {
     printNote(
-      'Every place of this scenario had an incident today, and an alert has three attempts a day: name one with --target.',
+      'Every target of this scenario had an incident today, and an alert has three attempts a day: name one with --target.',
     )
   }
   return fresh ?? (course.targets[0] as string)
@@ -113,8 +118,9 @@ const silentAudience: Audience = { broken() {}, found() {}, unclaimed() {}, even
 const dayMs = 24 * 3_600_000
 
 /**
- * The first of these places that nothing is broken on, and that had no incident of this type today: an alert has three attempts a day, and
- * two plays on one place would repair each other's fault. Null when no place is left.
+ * The first target without a fault and without an incident of this type today; null when there is
+ * none. An alert has three attempts a day, and two plays on one target would repair each other's
+ * fault.
  */
 async function findFreshTarget(
   api: ApiClient,

@@ -3,24 +3,27 @@ import { z } from 'zod'
 import type { Scenario } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { type ApiClient, type ApiIncident, readIncident } from '../api.ts'
-import { getStoredSetting, settingPath } from '../config/settings.ts'
+import { getStoredSetting, toSettingPath } from '../config/settings.ts'
 import { type Audience, breakAndFind, follow, type World } from '../demo/play.ts'
 import { CommandFailed } from '../errors.ts'
 import type { ScenarioName } from './endings.ts'
 
-/** How a scenario goes: what is broken, and what a person does meanwhile. */
+/** How to play a scenario: what is broken, and what a person does meanwhile. */
 export type Script = {
-  /** What to take back of an earlier play. */
+  /** The faults of this scenario. They are healed first, in case an earlier play left them. */
   faults: FaultName[]
-  /** Which of the oracle's questions is asked at the end. */
+  /** What the oracle checks at the end. */
   oracle: Scenario
-  /** Short forms of times that are minutes and hours at a real site, by setting. */
+  /**
+   * Settings, in seconds, that are shortened for the play; at a real site they are minutes or
+   * hours.
+   */
   times?: Record<string, number>
-  /** Places to take in turn, since an alert has three attempts a day. */
+  /** Targets to take in turn, because an alert has three attempts a day. */
   targets?: string[]
-  /** The fault lasts beyond the scenario, so the scenario heals it at its end. */
+  /** Whether the scenario heals the fault at its end, because it would go on. */
   isHealed?: true
-  /** Where nobody has to decide anything it is over by then, or never. */
+  /** The time limit of a scenario that needs no person. */
   limitSeconds?: number
   play(world: World, target: string, audience: Audience): Promise<ApiIncident>
 }
@@ -78,7 +81,10 @@ function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => bool
 
 const tenMinutesMs = 600_000
 
-/** A notice about nothing wrong is for a person; one that the person marks as expected ends by code when it comes again. */
+/**
+ * The agent hands a notice without a fault to a person. Once marked as expected, the next one
+ * closes without a run.
+ */
 async function playBackupNotice(world: World, target: string, audience: Audience): Promise<ApiIncident> {
   const { api } = world
   const broken = await breakAndFind(world, 'backup_notice', target, audience)
@@ -89,7 +95,7 @@ async function playBackupNotice(world: World, target: string, audience: Audience
     until: new Date(Date.now() + tenMinutesMs).toISOString(),
     reason: 'the nightly backup of the lab',
   })
-  audience.remark('Marked as expected for ten minutes, as a person does. The next backup is to end without a run.')
+  audience.remark('Marked as expected for ten minutes, as a person would. The next backup should end without a run.')
   const marked = await readIncident(api, first.id)
   return await follow(
     world,
@@ -99,13 +105,16 @@ async function playBackupNotice(world: World, target: string, audience: Audience
   )
 }
 
-/** The same alert once more, after one that only a person could end: it is looked at again, and now it can be repaired. */
+/**
+ * An alert that only a person can fix, then the same alert with a repairable fault: it must be
+ * investigated again.
+ */
 async function playAfterEscalated(world: World, target: string, audience: Audience): Promise<ApiIncident> {
   const { api, lab, signal } = world
   const first = await follow(world, await breakAndFind(world, 'disk_pressure_tenant', target, audience), audience)
   if (first.status !== 'escalated') return first
   await lab.heal('disk_pressure_tenant', target)
-  audience.remark('The tenant has made room, as a person asked. The alert ends.')
+  audience.remark('The tenant has freed space, as a person asked. The alert ends.')
   while ((await readIncident(api, first.id)).alerts.firing > 0) await delay(300, undefined, { signal })
   const broken = await breakAndFind(world, 'disk_pressure', target, audience)
   if (broken.incidentId !== first.id) {
@@ -120,26 +129,26 @@ async function playAfterEscalated(world: World, target: string, audience: Audien
 const effectiveValues = z.looseObject({ items: z.array(z.looseObject({ name: z.string(), value: z.unknown() })) })
 
 /**
- * Does some work while settings of one incident type have other values, and puts back what was in force before, also when the work
- * fails. `tell` hears both.
+ * Runs `work` with other settings for one incident type, and restores the old values afterwards,
+ * also when the work fails. `remark` gets a sentence about both.
  */
 export async function withShortTimes<T>(
   api: ApiClient,
   type: string,
   times: Record<string, number>,
-  tell: (text: string) => void,
+  remark: (text: string) => void,
   work: () => Promise<T>,
 ): Promise<T> {
   const names = Object.keys(times)
   if (names.length === 0) return await work()
   const before = await readValuesInForce(api, type, names)
   await writeValues(api, type, times, 'a scenario of the lab')
-  tell(`For this scenario: ${describeValues(type, times)}.`)
+  remark(`For this scenario: ${describeValues(type, times)}.`)
   try {
     return await work()
   } finally {
     await writeValues(api, type, before, 'the scenario of the lab is over')
-    tell(`As before: ${describeValues(type, before)}.`)
+    remark(`As before: ${describeValues(type, before)}.`)
   }
 }
 
@@ -152,7 +161,7 @@ async function writeValues(api: ApiClient, type: string, times: Record<string, n
   for (const [name, value] of Object.entries(times)) {
     const key = `${name}.${type}`
     const version = (await getStoredSetting(api, key))?.version ?? 0
-    await api.put(settingPath(key), { value: String(value), reason }, { 'if-match': `"${version}"` })
+    await api.put(toSettingPath(key), { value: String(value), reason }, { 'if-match': `"${version}"` })
   }
 }
 

@@ -24,10 +24,10 @@ type AgentFlags = {
 export function addAgentCommand(parent: Command): void {
   const agent = parent
     .command('agent')
-    .description('be the agent of this device: answer signed requests, and do what the manifest and the guard allow')
+    .description('run the agent of this device: it answers signed requests, within its manifest and guard')
     .option(
       '--manifest <file>',
-      'what this device may be asked, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
+      'what this device may do, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
     )
     .addOption(
       new Option('--listen <address>', 'loopback or an address of WireGuard; anything else needs TLS')
@@ -39,7 +39,7 @@ export function addAgentCommand(parent: Command): void {
     .option('--tls-cert <file>', 'certificate, as PEM')
     .option('--tls-key <file>', 'its key, as PEM')
     .option('--docker-host <address>', 'where the container engine listens (default: unix:///var/run/docker.sock)')
-    .option('--accept-lost-journal', 'write again after the journal was lost: somebody has looked at what was done')
+    .option('--accept-lost-journal', 'allow writes after the journal was lost: a person has checked what was done')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift mesh agent --manifest /etc/nightshift/manifest.json --listen 127.0.0.1:7474',
@@ -64,7 +64,10 @@ export function addAgentCommand(parent: Command): void {
 }
 
 const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))
-/** An agent is idle nearly always, on a machine that has better use for its memory: few threads, little room, no compilers at work. */
+/**
+ * An agent is idle most of the time, so these save memory: few threads, a small heap, no optimizing
+ * compilers.
+ */
 const flags = [
   '--disable-warning=ExperimentalWarning',
   '--max-semi-space-size=1',
@@ -73,7 +76,7 @@ const flags = [
   '--no-maglev',
 ]
 
-/** The agent takes the place of this process: nothing of the command line stays in memory, and its pid is the one that was started. */
+/** Replaces this process with the agent: it keeps the pid, and no memory of the command line. */
 function replaceProcess(options: AgentOptions): void {
   if (!process.execve) throw new CommandFailed('error', 'This Node cannot replace a process (process.execve).')
   mkdirSync(options.state, { recursive: true, mode: 0o700 })
@@ -91,13 +94,16 @@ function readVersion(): string {
     .version
 }
 
-/** On the device: pins the control plane's root key and keeps the first manifest. */
+/**
+ * Adds the commands that run on the device: `enroll` pins the root key, `refresh` fetches the
+ * manifest.
+ */
 function addEnrolmentCommands(agent: Command): void {
   agent
     .command('enroll')
     .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
     .requiredOption('--api <url>', 'where the control plane is')
-    .requiredOption('--token <token>', 'good once, for 15 minutes')
+    .requiredOption('--token <token>', 'valid once, for 15 minutes')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift mesh agent enroll --api https://nightshift.example.com --token nst_…',
@@ -111,14 +117,16 @@ function addEnrolmentCommands(agent: Command): void {
 
   agent
     .command('refresh')
-    .description('fetch the manifest as it is now, and tell the running agent, which else does so every few hours')
+    .description('fetch the current manifest and notify the running agent, which else fetches it every few hours')
     .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
     .action(async (_: unknown, command: Command) => {
       const places = command.optsWithGlobals<Places>()
       const id = await withEnrolmentErrors(renew(places))
       const agentPid = holderOf(places.state)
       if (agentPid !== null) process.kill(agentPid, 'SIGHUP')
-      printNote(`Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was told'}.`)
+      printNote(
+        `Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was notified'}.`,
+      )
     })
 }
 

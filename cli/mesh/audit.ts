@@ -15,14 +15,14 @@ import { auditDevice, type DeviceAudit } from './journal.ts'
 export function addAuditCommand(parent: Command): void {
   const audit = parent
     .command('audit')
-    .description('what devices journalled, against what rows say')
+    .description('compare the journals of devices with the database')
     .addHelpText('after', '\nExample:\n  nightshift mesh audit verify')
   withConnectionOptions(
     audit
       .command('verify')
-      .description("hold the devices' whole journals, all calls and the incidents' rows against each other")
-      .argument('[device]', 'one of them alone')
-      .option('--journal <dir>', 'state directory of that device, or a copy: verifies what its entries say, too'),
+      .description("compare the devices' whole journals, all calls and the incidents' rows")
+      .argument('[device]', 'only this device')
+      .option('--journal <dir>', 'state directory of that device, or a copy: also verifies the content of its entries'),
   )
     .addHelpText(
       'after',
@@ -30,11 +30,12 @@ export function addAuditCommand(parent: Command): void {
     )
     .action(async (device: string | undefined, options: ConnectionOptions & { journal?: string }) => {
       const { api } = connect(options)
-      if (options.journal && !device) throw new CommandFailed('usage', '--journal is of one device: name it.')
+      if (options.journal && !device)
+        throw new CommandFailed('usage', '--journal belongs to one device: name the device.')
       const reports: DeviceAudit[] = []
-      const progress = progressOnTerminal()
+      const progress = createProgress()
       try {
-        for (const name of device ? [device] : await enrolledDevices(api)) {
+        for (const name of device ? [device] : await listEnrolledDevices(api)) {
           const files = options.journal ? readJournalCopy(options.journal) : null
           const report = await auditDevice((path) => api.get(`/api/v1${path}`), name, {
             files: files?.entries ?? null,
@@ -54,12 +55,12 @@ export function addAuditCommand(parent: Command): void {
     })
 }
 
-async function enrolledDevices(api: ApiClient): Promise<string[]> {
+async function listEnrolledDevices(api: ApiClient): Promise<string[]> {
   const devices = await listAll(api, '/api/v1/devices', apiDevice)
   return devices.filter(({ enrolledAt, revokedAt }) => enrolledAt && !revokedAt).map(({ id }) => id)
 }
 
-/** The entries of a copy, whose lines are hashed here; none and why where its chain does not hold. */
+/** The entries of a copy, hashed here. Null, with a problem, when its chain does not hold. */
 function readJournalCopy(state: string): { entries: JournalEntry[] | null; problem: string | null } {
   const directory = existsSync(join(state, 'journal')) ? join(state, 'journal') : state
   if (segmentsOf(directory).length === 0) return { entries: null, problem: `there is no journal in ${state}` }
@@ -72,8 +73,8 @@ function readJournalCopy(state: string): { entries: JournalEntry[] | null; probl
 
 const quietMs = 1_000
 
-/** One line of stderr on a terminal, once it takes longer than a second; gone afterwards. */
-function progressOnTerminal(): { show(so: string): void; end(): void } {
+/** Shows progress in one line of the terminal after a second, and clears it at the end. */
+function createProgress(): { show(so: string): void; end(): void } {
   const began = Date.now()
   let shown = false
   return {

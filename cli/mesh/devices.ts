@@ -12,12 +12,12 @@ import { formatTable } from '../ui/table.ts'
 import { print, printJson, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
 
-// Loose, so that what a newer API adds still reaches --json.
+// Loose, so that fields of a newer API still reach --json.
 export const apiDevice = z.looseObject({ ...device.shape, tools: z.array(z.string()) })
 type ApiDevice = z.infer<typeof apiDevice>
 
 export function addDevicesCommand(parent: Command): void {
-  withConnectionOptions(parent.command('devices').description('devices, what each executes for, and how it is'))
+  withConnectionOptions(parent.command('devices').description('devices, what each executes for, and their state'))
     .addHelpText('after', '\nExample:\n  nightshift mesh devices')
     .action(async (options: ConnectionOptions) => {
       const { api } = connect(options)
@@ -33,7 +33,7 @@ export function addDevicesCommand(parent: Command): void {
       print(formatTable(['NAME', 'FOR', 'MODE', 'TOOLS', 'STATE'], rows, 4))
       for (const { id, terms } of devices)
         for (const words of terms.root_reads ?? [])
-          print(inert(`root looks on ${id} with: sudo -n ${words.map(quote).join(' ')}`))
+          print(inert(`root reads on ${id} with: sudo -n ${words.map(quote).join(' ')}`))
     })
 }
 
@@ -72,37 +72,32 @@ export function addEnrollCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('enroll')
-      .description('make a device known, or change it; prints the command that enrols it, good once and for 15 minutes')
+      .description('add or change a device; prints the command that enrols it, valid once, for 15 minutes')
       .argument('<name>', 'of the node, host or VM; another with --for')
       .option('--address <url>', 'where its agent listens: https, or http on a private network')
-      .option('--address-variable <name>', 'variable of the API that wins over it: <NAME>_DEVICE_MESH_URL')
+      .option('--address-variable <name>', 'variable of the API that overrides the address: <NAME>_DEVICE_MESH_URL')
       .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, parseOneOf(meshMode.options))
-      .option(
-        '--root <path>',
-        'directory that files are read in, with :rw also written in; again for more',
-        collectRoot,
-        [],
-      )
+      .option('--root <path>', 'directory with readable files; with :rw also writable; repeatable', collectRoot, [])
       .option('--for <resource>', 'what it executes for, as host:host-osl-1', parseResource)
-      .option('--tool <name>', 'allow this tool alone; again for more', collectValues, [])
-      .option('--capability <name>', 'name this capability in the manifest alone; again for more', collectValues, [])
+      .option('--tool <name>', 'allow only this tool; repeatable', collectValues, [])
+      .option('--capability <name>', 'list only this capability in the manifest; repeatable', collectValues, [])
       .option(
         '--program <name>',
-        'of commands that only read, let this program alone run unasked; again for more',
+        'of commands that only read, let only this program run without approval; repeatable',
         collectValues,
         [],
       )
       .option(
         '--root-read <command>',
-        'let root look with exactly this command unasked: words between spaces, or a JSON list; again for more',
+        'let root run exactly this command without approval: words between spaces, or a JSON list; repeatable',
         collectRootRead,
         [],
       )
-      .option('--no-root-reads', 'let root look with nothing unasked')
-      .option('--git-host <host>', 'host that may be cloned from and pushed to; again for more', collectValues, [])
+      .option('--no-root-reads', 'let root run no command without approval')
+      .option('--git-host <host>', 'host that may be cloned from and pushed to; repeatable', collectValues, [])
       .option(
         '--check <path=command>',
-        'tried in a copy before a file there is written; {path} is the copy',
+        'checks a copy before the file at this path is written; {path} is the copy',
         collectCheck,
         [],
       )
@@ -112,7 +107,7 @@ export function addEnrollCommand(parent: Command): void {
         parseOneOf(guests.options),
       )
       .option('--timeout-seconds <n>', 'how long one call may take (60)', parseWholeNumber)
-      .option('--days <n>', 'how long a manifest is good (90)', parseWholeNumber)
+      .option('--days <n>', 'how long a manifest is valid (90)', parseWholeNumber)
       .option('--reason <text>', 'why, for the audit'),
   )
     .addHelpText(
@@ -120,14 +115,14 @@ export function addEnrollCommand(parent: Command): void {
       '\nExample:\n  nightshift mesh enroll node-osl-1 --address http://10.42.0.10:7474 --mode user --root /srv:rw --root /var/log',
     )
     .action(async (name: string, options: EnrollOptions) => {
-      const { api, where } = connect(options)
+      const { api, target } = connect(options)
       const path = `/api/v1/devices/${encodeURIComponent(name)}`
       const before = await findDevice(api, path)
       await api.put(path, buildSettings(name, before, options))
       const minted = z
         .looseObject({ token: z.string(), expiresAt: z.string() })
         .parse(await api.post(`${path}/enrolment`))
-      const command = `nightshift mesh agent enroll --api ${where.url} --token ${minted.token}`
+      const command = `nightshift mesh agent enroll --api ${target.url} --token ${minted.token}`
       if (options.json) return printJson({ device: name, ...minted, command })
       print(command)
       printNote(
@@ -143,31 +138,33 @@ async function findDevice(api: ApiClient, path: string): Promise<ApiDevice | nul
   })
 }
 
-/** What is not named stays as it is. */
+/** The settings of the device with these options. Options that are not given keep their values. */
 function buildSettings(name: string, before: ApiDevice | null, options: EnrollOptions): Record<string, unknown> {
   const url = options.address ?? before?.url
   const mode = options.mode ?? before?.mode
-  if (!url || !mode) throw new CommandFailed('usage', `There is no device ${name} yet: say --address and --mode.`)
-  const named = <T>(list: T[], old: T[] | undefined) => (list.length > 0 ? list : (old ?? []))
+  if (!url || !mode) throw new CommandFailed('usage', `There is no device ${name} yet: give --address and --mode.`)
+  const orOld = <T>(list: T[], old: T[] | undefined) => (list.length > 0 ? list : (old ?? []))
   const terms = before?.terms
-  const rootReads = options.rootReads ? named(options.rootRead, terms?.root_reads) : []
+  const rootReads = options.rootReads ? orOld(options.rootRead, terms?.root_reads) : []
   return {
     ...(!before && options.for && { resource: options.for }),
-    ...{ url, mode, urlEnv: options.addressVariable ?? before?.urlEnv ?? null },
+    url,
+    mode,
+    urlEnv: options.addressVariable ?? before?.urlEnv ?? null,
     guests: options.guests ?? before?.guests ?? null,
     timeoutSeconds: options.timeoutSeconds ?? before?.timeoutSeconds ?? 60,
     manifestDays: options.days ?? before?.manifestDays ?? 90,
-    toolsAllowed: named(options.tool, before?.toolsAllowed),
+    toolsAllowed: orOld(options.tool, before?.toolsAllowed),
     enabled: before?.enabled ?? true,
     terms: deviceTerms.parse({
       ...terms,
-      capabilities: named(options.capability, terms?.capabilities),
-      roots: named(options.root, terms?.roots),
-      auto_approve: named(options.program, terms?.auto_approve),
-      // An API of an older version knows nothing of it.
+      capabilities: orOld(options.capability, terms?.capabilities),
+      roots: orOld(options.root, terms?.roots),
+      auto_approve: orOld(options.program, terms?.auto_approve),
+      // Left out when empty, because an older API does not accept it.
       root_reads: rootReads.length > 0 ? rootReads : undefined,
-      git_hosts: named(options.gitHost, terms?.git_hosts),
-      checks: named(options.check, terms?.checks),
+      git_hosts: orOld(options.gitHost, terms?.git_hosts),
+      checks: orOld(options.check, terms?.checks),
     }),
     reason: options.reason ?? null,
   }
@@ -179,14 +176,19 @@ function collectRoot(text: string, before: Root[]): Root[] {
   return [...before, { path, writable: way === 'rw' }]
 }
 
-/** `/etc/nginx/nginx.conf=nginx -t -c {path}`: words between spaces; no shell reads them. */
+/**
+ * Collects `/etc/nginx/nginx.conf=nginx -t -c {path}`: words between spaces, run without a shell.
+ */
 function collectCheck(text: string, before: EnrollOptions['check']): EnrollOptions['check'] {
   const [, path, command] = /^(\/[^=]*)=(.+)$/.exec(text) ?? []
   if (!path || !command) throw new InvalidArgumentError('It takes <path>=<command>.')
   return [...before, { path, argv: command.split(/ +/).filter(Boolean) }]
 }
 
-/** `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` where a word holds a space; no shell reads them. */
+/**
+ * Collects `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` for words with spaces.
+ * Runs without a shell.
+ */
 function collectRootRead(text: string, before: string[][]): string[][] {
   try {
     const words: unknown = text.startsWith('[') ? JSON.parse(text) : text.split(/ +/).filter(Boolean)

@@ -2,15 +2,15 @@ import { z } from 'zod'
 import { clockSkewSeconds, type JournalEntry, journalEntry } from '../../domain/mesh.ts'
 import { ApiProblem } from '../errors.ts'
 
-/** Asks the core API for a path below `/api/v1`; throws ApiProblem for whatever is no success. */
+/** Reads a path below `/api/v1` of the core API. Throws ApiProblem when that fails. */
 type GetPath = (path: string) => Promise<unknown>
 
 export type DeviceAudit = {
   device: string
-  /** What the device tells of its journal; null when it does not answer, or has none. */
+  /** What the device reports about its journal; null when it does not answer or has no journal. */
   journal: { entries: number; first: number; head: string } | null
   calls: { key: string; requestId: string; auditHash: string }[]
-  /** Calls from before the oldest entry that the journal still has. */
+  /** How many calls are older than the oldest entry of the journal. */
   older: number
   problems: string[]
 }
@@ -37,8 +37,9 @@ const entryPage = z.looseObject({
 })
 
 /**
- * Holds everything that the journal of a device still has against all calls that rows know of: by what the device tells, or, where it
- * does not answer, by `files`, the entries of a copy. `onProgress` is told how much was read so far.
+ * Compares the journal of a device with all calls in the database. Takes the journal from the
+ * device, or from `files`, the entries of a copy, when the device does not answer. Never throws for
+ * a difference: `problems` lists them. `onProgress` gets what was read so far.
  */
 export async function auditDevice(
   ask: GetPath,
@@ -46,37 +47,37 @@ export async function auditDevice(
   { files = null, onProgress = () => {} }: { files?: JournalEntry[] | null; onProgress?(so: string): void } = {},
 ): Promise<DeviceAudit> {
   const path = `/devices/${encodeURIComponent(device)}`
-  // Calls first: what is called meanwhile is in the journal that is read afterwards.
-  const calls = await allCalls()
+  // Calls first: calls made in the meantime are then in the journal, which is read afterwards.
+  const calls = await readCalls()
   const problems: string[] = []
-  const told = await allEntries()
-  const entries = told ?? files ?? []
+  const reported = await readEntries()
+  const entries = reported ?? files ?? []
   const last = entries.at(-1)
-  if (told && !last) problems.push(`${device} has no journal`)
+  if (reported && !last) problems.push(`${device} has no journal`)
   const broken = findChainBreak(entries)
   if (broken !== null) problems.push(`the journal does not hold: ${broken}`)
-  if (told && files) problems.push(...compareCopies(told, files))
-  const held = last ? compareJournal(entries, calls) : { problems: [], strangers: [], older: 0 }
-  problems.push(...held.problems)
-  if (held.strangers.length > 0) {
-    // Some were called while the journal was read.
-    const known = new Set((await allCalls()).map(({ requestId }) => requestId))
-    for (const { n, at, request_id } of held.strangers) {
+  if (reported && files) problems.push(...compareCopies(reported, files))
+  const comparison = last ? compareJournal(entries, calls) : { problems: [], unknownEntries: [], older: 0 }
+  problems.push(...comparison.problems)
+  if (comparison.unknownEntries.length > 0) {
+    // Calls that were made while the journal was read are known by now.
+    const known = new Set((await readCalls()).map(({ requestId }) => requestId))
+    for (const { n, at, request_id } of comparison.unknownEntries) {
       if (!known.has(request_id ?? ''))
         problems.push(`entry ${n} of ${at}: no call of the control plane stands behind ${request_id}`)
     }
   }
   return {
     device,
-    journal: told && last ? { entries: last.n, first: told[0]?.n ?? 0, head: last.hash } : null,
+    journal: reported && last ? { entries: last.n, first: reported[0]?.n ?? 0, head: last.hash } : null,
     calls: calls
       .reverse()
       .flatMap(({ key, requestId, auditHash }) => (auditHash ? [{ key, requestId, auditHash }] : [])),
-    older: held.older,
+    older: comparison.older,
     problems,
   }
 
-  async function allCalls(): Promise<JournalledCall[]> {
+  async function readCalls(): Promise<JournalledCall[]> {
     const all: JournalledCall[] = []
     for (let next: string | null = null; ; ) {
       const page = callPage.parse(
@@ -89,8 +90,8 @@ export async function auditDevice(
     }
   }
 
-  /** Null when the device gives no answer, which is a problem of its own. */
-  async function allEntries(): Promise<JournalEntry[] | null> {
+  /** All entries of the journal. Null, with a problem, when the device does not answer. */
+  async function readEntries(): Promise<JournalEntry[] | null> {
     const all: JournalEntry[] = []
     try {
       for (;;) {
@@ -107,14 +108,14 @@ export async function auditDevice(
   }
 }
 
-/** Where the files have something else than the device tells. */
-function compareCopies(told: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
-  const hashes = new Map(told.map(({ n, hash }) => [n, hash]))
+/** The first entry of the files that differs from the one that the device reports. */
+function compareCopies(reported: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
+  const hashes = new Map(reported.map(({ n, hash }) => [n, hash]))
   const other = files.find(({ n, hash }) => hashes.has(n) && hashes.get(n) !== hash)
-  return other ? [`the device tells of another entry ${other.n} than this journal has`] : []
+  return other ? [`the device reports another entry ${other.n} than this journal has`] : []
 }
 
-/** What rows tell of a call. */
+/** A call as the database has it. */
 export type JournalledCall = {
   key: string
   requestId: string
@@ -124,7 +125,10 @@ export type JournalledCall = {
   incidentHash: string | null
 }
 
-/** Where a chain of entries does not hold, in words; null when it does. The first may have any number: older ones are pruned. */
+/**
+ * Where the hash chain of the entries breaks, in words; null when it holds. It may start at any
+ * number, for old entries are pruned.
+ */
 export function findChainBreak(entries: readonly JournalEntry[]): string | null {
   for (const [index, { n, prev }] of entries.entries()) {
     const before = entries[index - 1]
@@ -137,13 +141,13 @@ export function findChainBreak(entries: readonly JournalEntry[]): string | null 
 
 type JournalComparison = {
   problems: string[]
-  /** Entries of requests that no call stands behind. */
-  strangers: JournalEntry[]
-  /** Calls from before the oldest entry that is left: nothing can be said of them. */
+  /** Entries of requests without a call in the database. */
+  unknownEntries: JournalEntry[]
+  /** How many calls are older than the oldest entry, so that they cannot be checked. */
   older: number
 }
 
-/** Holds calls against the chain of the journal, both ways. */
+/** Compares calls with the entries of the journal, in both directions. */
 export function compareJournal(entries: readonly JournalEntry[], calls: readonly JournalledCall[]): JournalComparison {
   const hashes = new Map<string, Set<string>>()
   for (const { request_id, hash } of entries) {
@@ -170,15 +174,18 @@ export function compareJournal(entries: readonly JournalEntry[], calls: readonly
     else problems.push(`${key}: the journal of the device does not know it`)
   }
   const asked = new Set(calls.map(({ requestId }) => requestId))
-  const strangers = entries.filter(({ kind, request_id }) => isRequest(kind) && !asked.has(request_id ?? ''))
-  return { problems, strangers, older }
+  const unknownEntries = entries.filter(({ kind, request_id }) => isRequest(kind) && !asked.has(request_id ?? ''))
+  return { problems, unknownEntries, older }
 }
 
-/** Since when a journal with this oldest entry must know every call, by clocks that may differ. */
+/**
+ * The time in ms from which a journal with this oldest entry must have every call, with the allowed
+ * clock skew.
+ */
 function getKnownSince({ n, kind, at }: JournalEntry): number {
   const isWhole = n === 1 && kind !== 'lost'
   return isWhole ? Number.NEGATIVE_INFINITY : Date.parse(at) + clockSkewSeconds * 1000
 }
 
-/** One entry for each request that somebody with a key made. */
+/** Whether the entry stands for a request. Each signed request has exactly one such entry. */
 const isRequest = (kind: JournalEntry['kind']) => kind === 'accepted' || kind === 'refused'

@@ -26,7 +26,7 @@ function addCallCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('call')
-      .description('ask a device for one thing; what changes something it does for an approved run alone')
+      .description('call one tool of a device; only approved runs may change something')
       .argument('<on>', 'the node, host, VM or device')
       .argument('<tool>', 'as fs_read, fs.read, exec')
       .argument('[args]', 'JSON of its arguments', parseObject, {}),
@@ -55,7 +55,7 @@ function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // Said below.
+    // The error below covers it.
   }
   throw new InvalidArgumentError('It takes a JSON object.')
 }
@@ -64,7 +64,7 @@ function addRevokeCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('revoke')
-      .description('end a device for good: it is asked nothing more, and its name never comes back')
+      .description('revoke a device for good: it gets no more calls, and its name cannot be used again')
       .argument('<name>', 'of the device')
       .option('--reason <text>', 'why, for the audit'),
   )
@@ -75,9 +75,7 @@ function addRevokeCommand(parent: Command): void {
       const answer = await api.post(path, { reason: options.reason ?? null })
       const { revoked } = z.looseObject({ revoked: z.boolean() }).parse(answer)
       if (options.json) return printJson(answer)
-      if (!revoked) throw new CommandFailed('conflict', `${inert(name)} was revoked before.`)
-      printNote(
-        `${inert(name)} is asked nothing more. Stop its agent there: what it was told before, it may still know.`,
-      )
+      if (!revoked) throw new CommandFailed('conflict', `${inert(name)} is already revoked.`)
+      printNote(`${inert(name)} gets no more calls. Stop its agent: it may still know what it was sent before.`)
     })
 }

@@ -6,7 +6,7 @@ import { boundOf, holds, overfullIn } from '../../placement/certificate.ts'
 import { reasonsFor, tellReason } from '../../placement/reasons.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { CommandFailed } from '../errors.ts'
-import { paint, print, printJson, terminalWidth } from '../ui/terminal.ts'
+import { getTerminalWidth, paint, print, printJson } from '../ui/terminal.ts'
 import { inert, wrap } from '../ui/text.ts'
 import { readPlan, readProblem } from './problem-file.ts'
 import { drawOverview, formatPlan, legend } from './render.ts'
@@ -23,7 +23,7 @@ import {
 export function addPlacementCommand(program: Command): void {
   const parent = program
     .command('placement')
-    .description('where the VMs of a file could go: plan, check, explain and play; needs nothing running')
+    .description('where the VMs of a file could go: plan, verify, explain, simulate; needs nothing running')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift placement plan examples/placement.yaml --picture\n  nightshift placement simulate examples/placement.yaml --kill host-3',
@@ -40,14 +40,14 @@ function addPlanCommand(parent: Command): void {
   withSolveOptions(
     parent
       .command('plan')
-      .description('a verified plan with the fewest live migrations, what shows that, and who stays down')
+      .description('a verified plan with the fewest live migrations, its proof, and the VMs that stay down')
       .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
       .option('--picture', 'draw the hosts before and after')
       .option('--out <file>', 'write the plan as JSON there, for "placement verify"'),
   )
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some stay down, 9 when it is proved that there is no plan, 10 when none was found in time.',
+      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some VMs stay down, 9 when it is proved that there is no plan, 10 when none was found in time.',
     )
     .action(async (file: string, options: PlanOptions) => {
       const [problem, left] = await readProblemInTime(file, options)
@@ -70,7 +70,7 @@ function writePlan(file: string, value: unknown): void {
   }
 }
 
-export function addVerifyCommand(parent: Command): void {
+function addVerifyCommand(parent: Command): void {
   parent
     .command('verify')
     .description('replay a plan step by step against a problem, and check its certificate, without a solver')
@@ -82,7 +82,7 @@ export function addVerifyCommand(parent: Command): void {
       '\nExample:\n  nightshift placement plan cluster.yaml --out plan.json\n  nightshift placement verify cluster.yaml plan.json\n\nExits with 11 when the plan or its certificate does not hold.',
     )
     .action(async (file: string, planFile: string, options: { json?: boolean }) => {
-      if (file === '-' && planFile === '-') throw new CommandFailed('usage', 'Only one of the two can be stdin.')
+      if (file === '-' && planFile === '-') throw new CommandFailed('usage', 'Only one of the two files can be stdin.')
       const problem = await readProblem(file)
       const plan = await readPlan(planFile)
       const replayed = verifyPlan(problem, plan)
@@ -105,7 +105,7 @@ function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof veri
   }
   if (state === 'infeasible')
     return `${paint('dim', '--')}  it claims that there is no plan, which cannot be checked here`
-  if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is none to replay`
+  if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is nothing to replay`
   return `${paint('green', 'OK')}  the plan: ${many(steps.length, 'step')}, each can begin when its turn comes`
 }
 
@@ -128,14 +128,14 @@ function describeCertificate(
 
 type ExplainOptions = SolveOptions & { all?: boolean }
 
-/** Hosts told of per VM: those with the least in the way. */
+/** How many hosts are explained per VM: those that lack least. */
 const maxHosts = 8
 
 function addExplainCommand(parent: Command): void {
   withSolveOptions(
     parent
       .command('explain')
-      .description('why not all can be placed: what contradicts what, what would help, what each host lacks')
+      .description('why some VMs cannot be placed: conflicting rules, what would help, what each host lacks')
       .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
       .option('--all', `every host for every VM, not only the ${maxHosts} that lack least`),
   )
@@ -164,23 +164,23 @@ function formatExplanation(
     return `All have a place${intent === 'rebalance' ? ' that breaks no rule' : ''}: nothing to explain.`
   const more = obstacle?.repairs.slice(4) ?? []
   const blocks = [
-    wrap(`${inert(obstacle?.text ?? reason ?? 'nothing was found')}.`, terminalWidth()),
+    wrap(`${inert(obstacle?.text ?? reason ?? 'nothing was found')}.`, getTerminalWidth()),
     ...(more.length > 0 ? [['Each of these as well:', ...more.map((each) => `  ${inert(each.text)}`)].join('\n')] : []),
     ...lacking.map((vm) => formatVm(vm, most)),
   ]
   const when = steps.length > 0 ? `after the ${many(steps.length, 'step')} of the plan` : 'as things are'
-  return [...blocks, paint('dim', `What each host lacks is told ${when}, nothing else moved.`)].join('\n\n')
+  return [...blocks, paint('dim', `What each host lacks holds ${when}, with nothing else moved.`)].join('\n\n')
 }
 
 function formatVm({ vm, reason, hosts }: ExplainedVm, most: number): string {
   const columns = Math.min(24, Math.max(4, ...hosts.slice(0, most).map(({ host }) => inert(host).length)))
   const rows = hosts.slice(0, most).map(({ host, reasons }) => {
-    const told = reasons.length > 0 ? reasons.map(tellReason).join('; ') : 'it could start there'
-    return `  ${inert(host).padEnd(columns)}  ${wrap(inert(told), terminalWidth() - columns - 4, ' '.repeat(columns + 4))}`
+    const text = reasons.length > 0 ? reasons.map(tellReason).join('; ') : 'it could start there'
+    return `  ${inert(host).padEnd(columns)}  ${wrap(inert(text), getTerminalWidth() - columns - 4, ' '.repeat(columns + 4))}`
   })
   const rest = hosts.length - rows.length
   return [
-    paint(['bold', 'red'], wrap(`${inert(vm)}: ${inert(reason)}`, terminalWidth())),
+    paint(['bold', 'red'], wrap(`${inert(vm)}: ${inert(reason)}`, getTerminalWidth())),
     ...rows,
     ...(rest > 0 ? [paint('dim', `  and ${rest} more that lack more: --all`)] : []),
   ].join('\n')

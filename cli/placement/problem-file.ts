@@ -10,43 +10,43 @@ import { problemOfFile } from '../../placement/file.ts'
 import { CommandFailed } from '../errors.ts'
 
 /**
- * The problem in a file of YAML or JSON (docs/placement.md), `-` for stdin. Ends the command with every field that is wrong, and when the
- * file is not there after so many seconds: a pipe may never end.
+ * Reads a problem from a file of YAML or JSON (docs/placement.md), `-` for stdin. Throws
+ * CommandFailed with every wrong field, or after `timeoutSeconds`, because a pipe may never end.
  */
 export async function readProblem(file: string, timeoutSeconds?: number): Promise<PlacementProblem> {
-  return withFlaws(file, 'is no placement problem', problemOfFile, await parseFile(file, timeoutSeconds))
+  return withFlaws(file, 'is not a placement problem', problemOfFile, await parseFile(file, timeoutSeconds))
 }
 
-/** A plan as `placement plan` writes it with --out or --json. */
+/** Reads a plan as `placement plan` writes it with --out or --json. */
 export async function readPlan(file: string): Promise<Plan> {
   const found = plan.safeParse(await parseFile(file))
   if (found.success) return found.data
   const flaws = found.error.issues.map(({ path, message }) => ({ path: path.join('.') || 'the plan', message }))
-  throw invalidFile(file, 'is no plan', flaws)
+  throw toInvalidFileError(file, 'is not a plan', flaws)
 }
 
 function withFlaws<G, T>(file: string, what: string, read: (given: G) => T, given: G): T {
   try {
     return read(given)
   } catch (error) {
-    if (error instanceof InvalidProblemError) throw invalidFile(file, what, error.flaws)
+    if (error instanceof InvalidProblemError) throw toInvalidFileError(file, what, error.flaws)
     throw error
   }
 }
 
-function invalidFile(file: string, what: string, flaws: Flaw[]): CommandFailed {
+function toInvalidFileError(file: string, what: string, flaws: Flaw[]): CommandFailed {
   const lines = flaws.map(({ path, message }) => `${path}: ${message}`)
   return new CommandFailed('usage', [`${file} ${what}:`, ...lines].join('\n'))
 }
 
 async function parseFile(file: string, timeoutSeconds?: number): Promise<unknown> {
   const text = withFlaws(file, 'cannot be read', textOf, await readBytes(file, timeoutSeconds))
-  // YAML holds JSON as well, but takes its time over a large one.
+  // The YAML parser also reads JSON, but is slow with large files.
   if (/^\s*\{/.test(text)) {
     try {
       return withFlaws(file, 'cannot be read', jsonOf, text)
     } catch (error) {
-      // YAML knows the line.
+      // The YAML parser reports the line of the error.
       if (!(error instanceof SyntaxError)) throw error
     }
   }
@@ -54,7 +54,7 @@ async function parseFile(file: string, timeoutSeconds?: number): Promise<unknown
 }
 
 function parseYaml(file: string, text: string): unknown {
-  // 1 and "1" are one key of what becomes of it.
+  // 1 and "1" become the same key of an object.
   const nameOf = (key: unknown) => (isScalar(key) ? String(key.value) : key)
   const document = parseDocument(text, { prettyErrors: true, uniqueKeys: (a, b) => nameOf(a) === nameOf(b) })
   const first = document.errors[0]
@@ -86,7 +86,7 @@ async function readBytes(file: string, timeoutSeconds: number | undefined): Prom
 
 async function readFileBytes(file: string, signal: AbortSignal | undefined): Promise<Uint8Array> {
   if (!statSync(file).isFIFO()) return await readFile(file, { signal })
-  // Opened without waiting: a pipe that nothing writes to would hold the command until it does.
+  // Opened without blocking: opening a pipe without a writer would wait for one.
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   return await readStream(new Socket({ fd, readable: true, writable: false }), signal)
 }

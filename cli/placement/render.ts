@@ -1,7 +1,7 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../../domain/placement.ts'
 import { many, names, tellDown, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
 import { formatSteps } from '../ui/table.ts'
-import { paint, terminalWidth } from '../ui/terminal.ts'
+import { getTerminalWidth, paint } from '../ui/terminal.ts'
 import { inert, wrap } from '../ui/text.ts'
 
 const endingByState: Record<Plan['state'], string> = {
@@ -9,10 +9,13 @@ const endingByState: Record<Plan['state'], string> = {
   planned: 'All have a place.',
   partial: 'Not all have a place.',
   infeasible: 'There is no plan: that is proved.',
-  not_found: 'No plan was found in the time there was. That does not prove that there is none.',
+  not_found: 'No plan was found in time. One may still exist.',
 }
 
-/** Steps by wave, what is proved of their number, who stays down and why, and what still stands afterwards. */
+/**
+ * A plan as text: steps by wave, the proof, the VMs that stay down and why, and the state
+ * afterwards.
+ */
 export function formatPlan(problem: PlacementProblem, plan: Plan): string {
   const starts = plan.steps.length - plan.migrations
   const blocks = [
@@ -40,13 +43,13 @@ function formatHeadline({ intent, hostIds }: PlacementProblem): string {
 
 function formatUnplaced({ unplaced }: Plan): string {
   const rows = unplaced.map(
-    ({ vm, reason }) => `  ${wrap(`${inert(vm)}: ${inert(reason)}`, terminalWidth() - 4, '    ')}`,
+    ({ vm, reason }) => `  ${wrap(`${inert(vm)}: ${inert(reason)}`, getTerminalWidth() - 4, '    ')}`,
   )
   return [paint(['bold', 'red'], `${tellDown(unplaced.length)}:`), ...rows].join('\n')
 }
 
 function wrapLine(text: string): string {
-  return wrap(text, terminalWidth())
+  return wrap(text, getTerminalWidth())
 }
 
 function capitalize(text: string): string {
@@ -62,7 +65,7 @@ type Kind = 'runs' | 'comes' | 'leaves' | 'down'
 /** What takes memory on a host at one time. */
 type Load = Record<Kind, PlacementVm[]>
 
-/** Every host that something happens to as two bars of its memory, before and after all steps, in 80 columns. */
+/** Draws the memory of every affected host, before and after all steps, in 80 columns. */
 export function drawOverview(problem: PlacementProblem, steps: readonly PlanStep[]): string[] {
   const touched = listTouchedHosts(problem, steps)
   const head = ['', 'before', 'after']
@@ -86,11 +89,11 @@ export function drawOverview(problem: PlacementProblem, steps: readonly PlanStep
   return [
     paint('dim', `${head[0]!.padEnd(nameColumns)}${head[1]!.padEnd(barColumns + 2)}${head[2]}`),
     ...lines,
-    ...(rest > 0 ? [paint('dim', `and ${rest} more, which nothing happens to`)] : []),
+    ...(rest > 0 ? [paint('dim', `and ${rest} more, which do not change`)] : []),
   ]
 }
 
-/** The hosts of one wave while it runs, when whatever migrates takes room on both. */
+/** Draws the hosts of one wave while it runs: a migrating VM takes memory on both hosts. */
 export function drawWave(problem: PlacementProblem, done: readonly PlanStep[], wave: readonly PlanStep[]): string[] {
   return listTouchedHosts({ ...problem, hostIds: [] }, wave).flatMap((host) => {
     const load = computeLoad(problem, host, done, wave)
@@ -139,7 +142,7 @@ function drawBar({ ramMib }: PlacementHost, load: Load): string {
   let at = 0
   const parts = marks.map(({ sign, style, vms }) => {
     used += sumMemory(vms)
-    // What is there can be seen, however little it is.
+    // Every part is at least one cell wide, however small.
     const least = vms.length > 0 ? at + 1 : at
     const end = Math.min(barColumns, Math.max(least, Math.round((used / ramMib) * barColumns)))
     const cells = sign.repeat(Math.max(0, end - at))
@@ -174,7 +177,7 @@ function sumMemory(vms: readonly PlacementVm[]): number {
   return vms.reduce((total, { ramMib }) => total + ramMib, 0)
 }
 
-/** GiB with one decimal where it is needed. */
+/** GiB, with one decimal where needed. */
 function formatGib(mib: number): string {
   return String(Math.round((mib / 1_024) * 10) / 10)
 }

@@ -23,10 +23,12 @@ export function addSimulateCommand(parent: Command): void {
   withSolveOptions(
     parent
       .command('simulate')
-      .description('kill or drain hosts of a file, plan, and play the plan wave by wave; without them: try every death')
+      .description(
+        'kill or drain hosts of a file, then show the plan wave by wave; without these: try the loss of each host',
+      )
       .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
       .option('--kill <host>', 'this host is dead; repeatable', collectValues, [])
-      .option('--drain <host>', 'this host is to be emptied; repeatable', collectValues, []),
+      .option('--drain <host>', 'this host must be emptied; repeatable', collectValues, []),
   )
     .addHelpText(
       'after',
@@ -56,9 +58,10 @@ function formatWaves(problem: PlacementProblem, { steps }: Plan): string[] {
 
 type Death = { name: string; hosts: string[]; vms: number; outcome: string; plan: Plan | null }
 
-/** What one death more would mean, for each host that lives or, with rack constraints, for each rack of them. */
+/** Simulates the loss of each live host, or with rack constraints of each rack, one at a time. */
 async function simulateEachDeath(problem: PlacementProblem, options: SimulateOptions): Promise<void> {
-  // A look at the cluster as it is tells at once whose VMs simply restart; only the others need a plan of their own.
+  // A plan for the present cluster already shows which hosts' VMs simply restart. Only the others
+  // need a separate plan.
   const asIs = await solveWithProgress({ ...problem, intent: 'rebalance', hostIds: [], vmIds: null }, options)
   const known = new Map(asIs.standing?.before.map(({ name, outcome }) => [name, outcome]))
   const deaths: Death[] = []
@@ -95,7 +98,11 @@ function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementPr
   ])
   print(formatTable([useRackConstraints ? 'RACK' : 'HOST', 'VMS', 'THEN', ''], rows, 3))
   const bad = deaths.filter(({ outcome }) => outcome !== 'restarted' && outcome !== 'moved').length
-  printNote(bad === 0 ? 'Any one of them may die.' : `${bad} of ${deaths.length} may not die: --kill HOST tells why.`)
+  printNote(
+    bad === 0
+      ? 'The cluster survives the loss of any one.'
+      : `The cluster does not survive the loss of ${bad} of ${deaths.length}: see --kill HOST.`,
+  )
   const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
   if (dead.length > 0) printNote(`Dead in the file already, their VMs left out: ${inert(names(dead))}.`)
 }
@@ -107,7 +114,7 @@ function describeDeath(outcome: string, plan: Plan | null): string {
   return outcome === 'left down' ? names(plan.unplaced.map(({ vm }) => vm)) : 'no plan was found in time'
 }
 
-/** Live hosts by the rack or host that dies, in the order of their names. */
+/** The racks or hosts that can fail, each with its live hosts, by name. */
 function listFailureDomains(problem: PlacementProblem): [name: string, hosts: string[]][] {
   const live = problem.hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
   return domainNames(problem, live).map(({ name, hosts }) => [name, hosts.map((host) => host.name)])
@@ -116,8 +123,8 @@ function listFailureDomains(problem: PlacementProblem): [name: string, hosts: st
 type Changes = { kill: string[]; drain: string[] }
 
 /**
- * The same cluster after these hosts have died or are to be emptied, with the plan asked for that this takes. What somebody had
- * switched off on a host that dies stays off. Ends the command for a name that is no host of it.
+ * The cluster with these hosts dead or to be emptied, and the intent that this needs. VMs that were
+ * switched off stay off. Throws CommandFailed for an unknown host.
  */
 function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): PlacementProblem {
   const known = new Set(problem.hosts.map(({ name }) => name))
@@ -138,7 +145,7 @@ function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): Plac
     ),
     vms: problem.vms.map((vm) => {
       if (vm.host === null || !killed.has(vm.host)) return vm
-      // Never placed is what nobody starts unasked.
+      // A VM without a host is not started unless it is asked for.
       return vm.running || problem.vmIds !== null ? { ...vm, running: false } : { ...vm, host: null }
     }),
   }

@@ -9,26 +9,26 @@ import { readProblem } from './problem-file.ts'
 
 export type SolveOptions = { engine: EngineName; timeout: number; seed: number; json?: boolean }
 
-/** The options of every command that plans. */
+/** Adds the options of every command that plans. */
 export function withSolveOptions(command: Command): Command {
   return command
-    .option('--engine <name>', `who solves the programs: ${engineNames.join(', ')}`, parseOneOf(engineNames), 'glpk')
+    .option('--engine <name>', `solver: ${engineNames.join(', ')}`, parseOneOf(engineNames), 'glpk')
     .option(
       '--timeout <seconds>',
-      'answer within this time, reading included, with the best there is',
+      'answer within this time, including reading, with the best plan so far',
       parseSeconds,
       10,
     )
     .option(
       '--seed <n>',
-      'of the chances the search takes; one seed gives one plan unless time ends the search',
+      'seed of the random search; one seed gives one plan, unless time ends the search',
       parseWholeNumber,
       1,
     )
     .option('--json', 'the whole plan as JSON')
 }
 
-/** The problem in a file, and the options with the time that reading it has left. */
+/** The problem in a file, and the options with the time that remains after reading it. */
 export async function readProblemInTime<O extends SolveOptions>(
   file: string,
   options: O,
@@ -38,7 +38,7 @@ export async function readProblemInTime<O extends SolveOptions>(
   return [problem, { ...options, timeout: Math.max(0.05, options.timeout - (performance.now() - began) / 1_000) }]
 }
 
-/** A plan. On a terminal one line of stderr tells what is known meanwhile, and is gone afterwards. */
+/** Solves the problem. Shows progress in one line of the terminal, and clears it at the end. */
 export async function solveWithProgress(problem: PlacementProblem, options: SolveOptions, what = ''): Promise<Plan> {
   const { engine, timeout, seed } = options
   const began = Date.now()
@@ -66,15 +66,25 @@ function formatProgress(known: Progress | null, secondsGone: number): string {
 }
 
 const outcomes: Record<Plan['state'], Outcome> = {
-  ...{ no_action: 'ok', planned: 'ok', partial: 'partial', infeasible: 'infeasible', not_found: 'undecided' },
+  no_action: 'ok',
+  planned: 'ok',
+  partial: 'partial',
+  infeasible: 'infeasible',
+  not_found: 'undecided',
 }
 
-/** Ends the command by what the plan says; it has been printed already. */
+/**
+ * Throws CommandFailed with the exit code for a plan that is not complete. The plan is already
+ * printed.
+ */
 export function exitByState({ state }: Plan): void {
   if (outcomes[state] !== 'ok') throw new CommandFailed(outcomes[state], '')
 }
 
-/** For programs: the plan, and how many migrations may still be saved; null where that is no question. */
+/**
+ * The plan with `gap`: how many migrations a better plan might save. Null unless all VMs are
+ * placed.
+ */
 export function withGap(plan: Plan): Plan & { gap: number | null } {
   return { ...plan, gap: plan.state === 'planned' ? Math.max(0, plan.migrations - plan.lowerBound) : null }
 }

@@ -4,7 +4,7 @@ import { type TimeZone, tellMoment } from '../../domain/told-time.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { paint } from './terminal.ts'
 
-/** How much later, as `+0:07.2` or `+1:02:03`. */
+/** The time between two moments, as `+0:07.2` or `+1:02:03`. */
 export function formatElapsed(fromIso: string, toIso: string): string {
   const tenths = Math.max(0, Math.round((Date.parse(toIso) - Date.parse(fromIso)) / 100))
   const seconds = Math.floor(tenths / 10)
@@ -14,7 +14,7 @@ export function formatElapsed(fromIso: string, toIso: string): string {
   return `+${minutes}:${two(seconds % 60)}.${tenths % 10}`
 }
 
-/** A span in words short enough for a column: `42 s`, `7 min`, `3 h`, `5 d`. */
+/** A duration, short enough for a column: `42 s`, `7 min`, `3 h`, `5 d`. */
 export function formatSpan(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000))
   if (seconds < 120) return `${seconds} s`
@@ -25,12 +25,12 @@ export function formatSpan(milliseconds: number): string {
 
 let zone: TimeZone = 'local'
 
-/** `--utc`: from here on every time is told in UTC. */
+/** Formats all times in UTC from now on, for `--utc`. */
 export function useUtc(): void {
   zone = 'utc'
 }
 
-/** A moment as a person reads it: local with its offset, to the second. */
+/** A time for people, to the second: local with its offset, or UTC after `useUtc`. */
 export function formatMoment(iso: string): string {
   return tellMoment(iso, zone)
 }
@@ -59,7 +59,7 @@ const stateStyles: Record<Severity | IncidentStatus | ApprovalStatus | Risk, Sty
   high: ['bold', 'red'],
 }
 
-/** A state as its own word, in its colour. */
+/** The word of a state, in its colour. */
 export function paintState(state: keyof typeof stateStyles): string {
   return paint(stateStyles[state] ?? 'reset', state)
 }

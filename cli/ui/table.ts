@@ -1,28 +1,28 @@
 import { stripVTControlCharacters } from 'node:util'
 import Table from 'cli-table3'
 import type { DryRunPlan } from '../../domain/dry-run-plan.ts'
-import { paint, terminalWidth } from './terminal.ts'
+import { getTerminalWidth, paint } from './terminal.ts'
 import { inert, truncate } from './text.ts'
 
-/** A last column narrower than this is better read on a line of its own. */
+/** A last column narrower than this moves to a separate line. */
 const minReadableWidth = 40
 
 /**
- * Rows in columns that fit the terminal. The column named by `flexible` gives way and is cut with an ellipsis; where it is the
- * last one and too little is left for it, its text goes below each row. All others are as wide as their widest cell. Cells are
- * already inert. What is no terminal gets every cell whole and a line for each row: a program reads it, or a person by other means.
+ * Rows in columns that fit the terminal. Cells must be inert already. The column number `flexible`
+ * is truncated to fit; where it is the last one and too narrow to read, its text goes below each
+ * row. All other columns are as wide as their widest cell. Without a terminal, no cell is cut.
  */
 export function formatTable(head: string[], rows: string[][], flexible: number): string {
   const wide = head.map((title, index) => Math.max(title.length, ...rows.map((row) => getVisibleLength(row[index]))))
   if (!process.stdout.isTTY) return drawRows([head, ...rows], wide).join('\n')
   const others = wide.reduce((sum, each, index) => sum + (index === flexible ? 0 : each + 2), 0)
-  const room = terminalWidth() - others
+  const room = getTerminalWidth() - others
   const needed = wide[flexible] ?? 0
   if (flexible === head.length - 1 && needed > room && room < minReadableWidth) {
     const [top, ...lines] = drawRows([head.slice(0, -1), ...rows.map((row) => row.slice(0, -1))], wide.slice(0, -1))
     return [
       top,
-      ...lines.flatMap((line, index) => [line, `  ${truncate(rows[index]?.at(-1) ?? '', terminalWidth() - 2)}`]),
+      ...lines.flatMap((line, index) => [line, `  ${truncate(rows[index]?.at(-1) ?? '', getTerminalWidth() - 2)}`]),
     ].join('\n')
   }
   wide[flexible] = Math.max(10, Math.min(needed, room))
@@ -61,7 +61,10 @@ const borders = [
   'bottom-right',
 ].concat(['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'])
 
-/** Which VM goes where, by wave, and which steps have to be over before. Plans of older releases have no waves. */
+/**
+ * A table of plan steps: which VM moves where, in which wave, after which steps. Older plans have
+ * no waves.
+ */
 export function formatSteps(steps: DryRunPlan['steps']): string {
   const hasWaves = steps.some(({ wave }) => wave !== null)
   const rows = [...steps]

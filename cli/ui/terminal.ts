@@ -10,49 +10,54 @@ import { inertJsonText, inertOutput } from './text.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
-/** Colour where stdout shows it and NO_COLOR does not forbid it; the text says the same without. */
+/**
+ * Colours text where stdout supports it and NO_COLOR is not set. The text must be clear without
+ * colour.
+ */
 export function paint(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout })
 }
 
-/** What the command was asked for. */
+/** Prints the result of a command to stdout. */
 export function print(text: string): void {
   process.stdout.write(`${inertOutput(text)}\n`)
 }
 
-/** One JSON document, for programs. */
+/** Prints one JSON document, for programs. */
 export function printJson(value: unknown): void {
   print(inertJsonText(value, 2))
 }
 
-/** One JSON document of many, each on its line. */
+/** Prints one JSON document on one line, for a stream of them. */
 export function printJsonLine(value: unknown): void {
   print(inertJsonText(value))
 }
 
-/** What a person should know beside the data. */
+/** Prints a message for people to stderr. */
 export function printNote(text: string): void {
   process.stderr.write(`${inertOutput(text)}\n`)
 }
 
-/** Columns to fill. Wider than 100 is harder to read; what is no terminal gets 80. */
-export function terminalWidth(): number {
+/** Columns to fill: those of the terminal, at most 100 for legibility. 80 without a terminal. */
+export function getTerminalWidth(): number {
   return Math.min(Math.max(process.stdout.isTTY ? process.stdout.columns || 80 : 80, 40), 100)
 }
 
-/** Is there somebody to ask? In a script or a pipe nobody is. */
+/** Whether a person can answer a question: not in a script or a pipe. */
 export function isAskable(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
 
-/** Asks at the terminal; whatever is not a yes is a no, and so is a line that never comes. */
+/**
+ * Asks a yes-or-no question at the terminal. Any other answer, and the end of input, count as no.
+ */
 export async function confirm(question: string): Promise<boolean> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
     return await new Promise((resolve) => {
       lines.question(`${question} [y/N] `, (line) => resolve(/^y(es)?$/i.test(line.trim())))
       lines.once('close', () => resolve(false))
-      // Ctrl-C ends the command as it does everywhere.
+      // Readline catches Ctrl-C: pass it on, so that it ends the command.
       lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     })
   } finally {
@@ -60,7 +65,7 @@ export async function confirm(question: string): Promise<boolean> {
   }
 }
 
-/** Asks at the terminal without showing what is typed. */
+/** Asks at the terminal without echoing the answer. */
 export async function askHidden(question: string): Promise<string> {
   process.stderr.write(question)
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
@@ -68,7 +73,7 @@ export async function askHidden(question: string): Promise<string> {
   try {
     return await new Promise((resolve) => {
       lines.once('line', resolve)
-      // A line that never comes is an empty one; Ctrl-C ends the command as it does everywhere.
+      // The end of input counts as an empty line. Ctrl-C is passed on, so that it ends the command.
       lines.once('close', () => resolve(''))
       lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     })
@@ -78,16 +83,19 @@ export async function askHidden(question: string): Promise<string> {
   }
 }
 
-/** Opens the text in the person's editor and answers what it was saved as. The file is theirs alone and gone afterwards. */
+/**
+ * Opens text in the person's editor and returns the saved text. The file is private, and removed
+ * afterwards.
+ */
 export function editText(text: string): string {
   const editor = process.env.VISUAL || process.env.EDITOR || 'vi'
   const directory = mkdtempSync(join(tmpdir(), 'nightshift-edit-'))
   const file = join(directory, 'arguments.json')
   try {
     writeFileSync(file, `${text}\n`, { mode: 0o600 })
-    // Through a shell, as git does: an editor may come with options.
+    // Runs in a shell, as in git: $EDITOR may contain options.
     const { status, error } = spawnSync(`${editor} "$1"`, ['sh', file], { shell: '/bin/sh', stdio: 'inherit' })
-    if (error || status !== 0) throw new CommandFailed('error', `${editor} did not end well. Nothing was decided.`)
+    if (error || status !== 0) throw new CommandFailed('error', `${editor} failed. Nothing was decided.`)
     return readFileSync(file, 'utf8')
   } finally {
     rmSync(directory, { recursive: true, force: true })

@@ -1,8 +1,8 @@
 import { hiddenCharacter } from '../../domain/hidden-characters.ts'
 
 /**
- * Text that a stranger wrote, made harmless for a terminal: control characters become their pictures (ESC is ␛), those
- * that reorder, hide or break text become U+FFFD. A line break is kept only where `lines` says that there may be several.
+ * Makes untrusted text harmless for a terminal: control characters become their pictures (ESC is
+ * ␛), those that reorder, hide or break text become U+FFFD. Keeps line breaks only with `lines`.
  */
 export function inert(text: string, options: { lines?: boolean } = {}): string {
   return text.replace(unsafe, (character) => {
@@ -14,7 +14,10 @@ export function inert(text: string, options: { lines?: boolean } = {}): string {
   })
 }
 
-/** A whole output, before it is written: our own colours stay, and of a text that was forgotten nothing acts on the terminal. */
+/**
+ * Makes a whole output harmless before it is written, in case a part was not. Keeps the colours of
+ * `paint`.
+ */
 export function inertOutput(text: string): string {
   return text
     .split(paintSequences)
@@ -22,7 +25,7 @@ export function inertOutput(text: string): string {
     .join('')
 }
 
-/** JSON says the same with escapes, so that printing it on a terminal does nothing either. */
+/** JSON that is harmless for a terminal: it escapes the characters that `inert` replaces. */
 export function inertJsonText(value: unknown, space?: number): string {
   return JSON.stringify(value, null, space).replace(unsafeInJson, (character) =>
     [...Array(character.length).keys()]
@@ -33,13 +36,16 @@ export function inertJsonText(value: unknown, space?: number): string {
 
 const unsafe = new RegExp(hiddenCharacter('\\u0000-\\u001f'), 'gu')
 const unsafeButLayout = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
-/** What `paint` writes: strength and colour of letters, and their ends. None of them hides a letter. */
+/** The sequences that `paint` writes: weight and colour of letters. None hides a letter. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is about such sequences
 const paintSequences = /(\u001b\[(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])m)/
-// Without C0, which JSON.stringify escapes itself and of which its own line breaks are left.
+// Without C0: JSON.stringify escapes it, and its own line breaks must stay.
 const unsafeInJson = new RegExp(hiddenCharacter(''), 'gu')
 
-/** Breaks text at blanks to fit the columns; further lines get an indent besides. Words longer than a line stay whole. */
+/**
+ * Breaks text at spaces to fit the columns, and indents further lines. Words longer than a line
+ * stay whole.
+ */
 export function wrap(text: string, columns: number, indent = ''): string {
   const lines: string[] = []
   let line = ''
@@ -55,7 +61,7 @@ export function wrap(text: string, columns: number, indent = ''): string {
   return [...lines, line].join(`\n${indent}`)
 }
 
-/** Cuts text that is longer than this, and marks the cut with an ellipsis. */
+/** Cuts text to this length, with an ellipsis at the cut. */
 export function truncate(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1).trimEnd()}…`
 }

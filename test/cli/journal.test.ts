@@ -21,7 +21,7 @@ const call = (n: number, changes: Partial<JournalledCall> = {}): JournalledCall 
 const calls = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => call(from + index))
 
 test('calls and journal that tell the same agree', () => {
-  expect(compareJournal(journal(1, 50), calls(1, 50))).toEqual({ problems: [], strangers: [], older: 0 })
+  expect(compareJournal(journal(1, 50), calls(1, 50))).toEqual({ problems: [], unknownEntries: [], older: 0 })
 })
 
 test('a call that the journal does not know, one with another hash, and one that nobody saw end are problems', () => {
@@ -32,28 +32,28 @@ test('a call that the journal does not know, one with another hash, and one that
     call(4, { incidentHash: hash(9) }),
     call(5, { auditHash: null }),
   ]
-  const { problems, strangers } = compareJournal(journal(1, 5), rows)
+  const { problems, unknownEntries } = compareJournal(journal(1, 5), rows)
   expect(problems).toEqual([
     'k1: the journal of the device does not know it',
     'k2: the journal of the device has another hash than the call',
     'k3: it is not known what became of it',
     'k4: the row of the incident has another hash than the call',
   ])
-  expect(strangers.map(({ n }) => n)).toEqual([1])
+  expect(unknownEntries.map(({ n }) => n)).toEqual([1])
 })
 
 test('of what was pruned nothing is said, and of what came later all', () => {
   const rows = calls(1, 60).filter(({ requestId }) => requestId !== id(31))
   const held = compareJournal(journal(30, 60), [...rows, call(40, { requestId: id(99) })])
   expect(held).toMatchObject({ older: 29, problems: ['k40: the journal of the device does not know it'] })
-  expect(held.strangers.map(({ n }) => n)).toEqual([31])
+  expect(held.unknownEntries.map(({ n }) => n)).toEqual([31])
 })
 
 test('a journal that was lost is a problem, once and not for each call before', () => {
   const after = journal(1, 10, { kind: 'lost', request_id: null, at: at(0) })
   const before = Array.from({ length: 20 }, (_, n) => call(100 + n, { begunAt: '2026-11-20T00:00:00.000000Z' }))
   expect(compareJournal(after, [...before, ...calls(2, 10)])).toEqual({
-    ...{ problems: [`the journal before ${at(0)} was lost`], strangers: [], older: 20 },
+    ...{ problems: [`the journal before ${at(0)} was lost`], unknownEntries: [], older: 20 },
   })
 })
 
