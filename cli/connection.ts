@@ -1,12 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
-import { type Core, core } from './core.ts'
-import { tellInUtc } from './time.ts'
-import { type Where, type WhereOptions, whereToAsk } from './where.ts'
+import { z } from 'zod'
+import { type Run, readRunFile, stateDirOf } from '../start/run-file.ts'
+import { type ApiClient, createApiClient } from './api.ts'
+import { findSavedToken, getLastLoginUrl } from './credentials.ts'
+import { CommandFailed } from './errors.ts'
+import { useUtc } from './ui/format.ts'
+import { inert } from './ui/text.ts'
 
-export type Asking = WhereOptions & { json?: boolean }
+export type ConnectionOptions = TargetOptions & { json?: boolean }
 
-/** The flags of every command that asks the API: where, as whom, and for whom the output is. */
-export function asking(command: Command): Command {
+/**
+ * Adds the flags of every command that calls the API: its address, the token, and the output
+ * format.
+ */
+export function withConnectionOptions(command: Command): Command {
   return command
     .option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
     .option('--token-file <file>', 'file with the bearer token (else NIGHTSHIFT_TOKEN_FILE or NIGHTSHIFT_TOKEN)')
@@ -19,11 +29,154 @@ export function asking(command: Command): Command {
       ]),
     )
     .option('--utc', 'times in UTC instead of local time')
-    .on('option:utc', tellInUtc)
+    .on('option:utc', useUtc)
     .option('--json', 'JSON for programs; errors are problem+json on stderr')
 }
 
-export function connected(options: Asking, wanted?: Parameters<typeof whereToAsk>[1]): { api: Core; where: Where } {
-  const where = whereToAsk(options, wanted)
-  return { api: core(where), where }
+/**
+ * The API client for these flags, and the address and token that it uses. Throws as `resolveTarget`
+ * does.
+ */
+export function connect(
+  options: ConnectionOptions,
+  wanted?: Parameters<typeof resolveTarget>[1],
+): { api: ApiClient; target: ApiTarget } {
+  const target = resolveTarget(options, wanted)
+  return { api: createApiClient(target), target }
+}
+
+/** The root of this checkout. */
+export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
+
+/** The directory where `start` keeps its state and other commands look for it. */
+export function getStateDir(): string {
+  return process.env.NIGHTSHIFT_STATE_DIR ? resolve(process.env.NIGHTSHIFT_STATE_DIR) : stateDirOf(rootDir)
+}
+
+type TargetOptions = { url?: string; tokenFile?: string; as?: string }
+type TokenName = keyof Run['tokens']
+
+/**
+ * The API to call, and the token for it. `run` is set when `start` runs this API from this
+ * checkout.
+ */
+export type ApiTarget = { url: string; token: string; run: Run | null }
+
+/**
+ * Finds the address: flags, then NIGHTSHIFT_URL, then the running start of this checkout, then the
+ * last `login`. Finds the token: flags, then NIGHTSHIFT_TOKEN or NIGHTSHIFT_TOKEN_FILE, then the
+ * `login` at that address, then the running start. Throws CommandFailed when no address or no token
+ * is found.
+ */
+export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin'): ApiTarget {
+  const run = readLocalRun()
+  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? run?.url ?? getLastLoginUrl()
+  if (!url) {
+    throw new CommandFailed(
+      'error',
+      'Nightshift does not run here. Start it with "npm start", sign in where it runs with "nightshift login --url …", or ' +
+        'name it with --url and --token-file (or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
+    )
+  }
+  const name = parseTokenName(options.as) ?? wanted
+  // A token of the run file is sent to its own API only.
+  const own = run && url === run.url ? run : null
+  const token = (options.as ? undefined : (readGivenToken(options) ?? findSavedToken(url))) ?? own?.tokens[name]
+  if (!token) {
+    throw new CommandFailed(
+      'auth',
+      own
+        ? `The run file has no token "${name}".`
+        : `No token for ${url}. Sign in with "nightshift login --url ${url}", name a file that holds one with --token-file, or set NIGHTSHIFT_TOKEN or NIGHTSHIFT_TOKEN_FILE.`,
+    )
+  }
+  return { url, token, run: own }
+}
+
+/** The `start` that runs from this checkout; null when it does not run. */
+export function readLocalRun(): Run | null {
+  const run = readRunFile(getStateDir())
+  if (!run?.pid) return null
+  try {
+    process.kill(run.pid, 0)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return null
+  }
+  return run
+}
+
+function readGivenToken({ tokenFile }: TargetOptions): string | undefined {
+  const file = tokenFile ?? process.env.NIGHTSHIFT_TOKEN_FILE
+  if (tokenFile === undefined && process.env.NIGHTSHIFT_TOKEN) return process.env.NIGHTSHIFT_TOKEN
+  if (!file) return undefined
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    throw new CommandFailed('auth', `The token file ${file} cannot be read.`)
+  }
+}
+
+function parseTokenName(name: string | undefined): TokenName | undefined {
+  const names: TokenName[] = ['admin', 'approver', 'ingest', 'agent']
+  const found = names.find((each) => each === name)
+  if (name !== undefined && !found) throw new CommandFailed('usage', `--as takes ${names.join(', ')}.`)
+  return found
+}
+
+/** The line that runs a nightshift command in this checkout. */
+export function commandLine(text: string): string {
+  return `npm run -s nightshift -- ${text}`
+}
+
+export function getLogFile(part: string): string {
+  return join(getStateDir(), 'logs', `${part}.log`)
+}
+
+/**
+ * Where ids are listed, by their prefix. An argument described as `as inc_…` takes an id with the
+ * prefix `inc`.
+ */
+const listPaths: Record<string, string> = { inc: '/api/v1/incidents', apr: '/api/v1/approvals' }
+
+/** How many matching ids an error names. */
+const maxNamed = 5
+
+const completeId = /^[a-z]+_[0-9a-z]{26}$/
+
+/** Completes shortened ids before a command runs. Throws CommandFailed when several ids match. */
+export async function completeIds(action: Command): Promise<void> {
+  for (const [index, argument] of action.registeredArguments.entries()) {
+    const [, kind = ''] = /^as ([a-z]+)_/.exec(argument.description) ?? []
+    const given: unknown = action.processedArgs[index]
+    if (!listPaths[kind] || typeof given !== 'string' || completeId.test(given)) continue
+    const { api } = connect(action.opts<ConnectionOptions>())
+    action.processedArgs[index] = await findFullId(api, kind, given)
+  }
+}
+
+/**
+ * The only id with this beginning, with or without its prefix. Without a match the API gets the
+ * text as it is.
+ */
+async function findFullId(api: ApiClient, kind: string, given: string): Promise<string> {
+  const prefix = given.startsWith(`${kind}_`) ? given : `${kind}_${given}`
+  if (!/^[a-z]+_[0-9a-z]+$/.test(prefix)) return given
+  const query = new URLSearchParams({ idPrefix: prefix, limit: String(maxNamed + 1) })
+  const { items } = z
+    .looseObject({ items: z.array(z.looseObject({ id: z.string() })) })
+    .parse(await api.get(`${listPaths[kind]}?${query}`))
+  // An older API ignores this filter and answers the newest ids.
+  const ids = items.map(({ id }) => id).filter((id) => id.startsWith(prefix))
+  const [only, ...others] = ids
+  if (others.length > 0) {
+    const more = ids.length > maxNamed ? ', and more' : ''
+    throw new CommandFailed(
+      'usage',
+      `"${given}" matches several ids: ${ids
+        .slice(0, maxNamed)
+        .map((id) => inert(id))
+        .join(', ')}${more}. Give more of it.`,
+    )
+  }
+  return only ?? given
 }

@@ -3,15 +3,15 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { type Alert, ingestOutcome } from '../domain/alert.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
-import { type Asking, asking, connected } from './connection.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { oneOf } from './one-of.ts'
-import { table } from './table.ts'
-import { data, json, note } from './terminal.ts'
-import { word } from './word.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { CommandFailed } from './errors.ts'
+import { paintState } from './ui/format.ts'
+import { parseOneOf } from './ui/options.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
-type Options = Asking & { dialect: string; dryRun?: boolean }
+type Options = ConnectionOptions & { dialect: string; dryRun?: boolean }
 
 const accepted = z.looseObject({
   alerts: z.array(
@@ -19,23 +19,23 @@ const accepted = z.looseObject({
   ),
 })
 
-export function ingestCommand(program: Command): void {
+export function addIngestCommand(program: Command): void {
   const parent = program
     .command('ingest')
-    .description('alerts as they come in')
+    .description('incoming alerts')
     .addHelpText('after', '\nExample:\n  nightshift ingest test alert.json --dry-run')
-  asking(
+  withConnectionOptions(
     parent
       .command('test')
-      .description('post a file as an alert source would, or see what would be made of it')
+      .description('post a file as an alert source would, or show how it is read')
       .argument('<file>', 'the body; - for stdin')
       .option(
         '--dialect <name>',
-        `who speaks: ${Object.keys(dialects).join(', ')}`,
-        oneOf(Object.keys(dialects)),
+        `format of the body: ${Object.keys(dialects).join(', ')}`,
+        parseOneOf(Object.keys(dialects)),
         'alertmanager',
       )
-      .option('-n, --dry-run', 'read it here and post nothing; needs nothing running'),
+      .option('-n, --dry-run', 'parse it here and post nothing; needs nothing running'),
   )
     .addHelpText(
       'after',
@@ -43,8 +43,8 @@ export function ingestCommand(program: Command): void {
     )
     .action(async (file: string, options: Options) => {
       const bytes = readBody(file)
-      if (options.dryRun) return dryRun(bytes, options)
-      await post(bytes, options)
+      if (options.dryRun) return printDryRun(bytes, options)
+      await postAlerts(bytes, options)
     })
 }
 
@@ -56,48 +56,47 @@ function readBody(file: string): Uint8Array<ArrayBuffer> {
   }
 }
 
-function dryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
+function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   const parsed = dialectOf(options.dialect)?.parse(bytes, new Date().toISOString())
-  if (!parsed?.ok) throw new CommandFailed('error', `These bytes are no ${options.dialect} alerts: ${parsed?.reason}`)
+  if (!parsed?.ok)
+    throw new CommandFailed('error', `This is not a body of ${options.dialect} alerts: ${parsed?.reason}`)
   if (options.json) {
-    json(parsed.alerts)
+    printJson(parsed.alerts)
     return
   }
-  data(alertTable(parsed.alerts))
+  print(formatAlerts(parsed.alerts))
   const notes = parsed.alerts.flatMap((alert) => [
-    ...(alert.severitySource === 'default'
-      ? [`${alert.name}: no severity that is known, so it is a ${alert.severity}`]
-      : []),
+    ...(alert.severitySource === 'default' ? [`${alert.name}: no known severity, so it is a ${alert.severity}`] : []),
     ...(alert.cappedFields.length > 0 ? [`${alert.name}: shortened ${alert.cappedFields.join(', ')}`] : []),
     ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),
   ])
-  for (const each of new Set(notes)) note(inert(each))
-  note(`${counted(parsed.alerts)}. Nothing was posted.`)
+  for (const each of new Set(notes)) printNote(inert(each))
+  printNote(`${formatAlertCount(parsed.alerts)}. Nothing was posted.`)
 }
 
-function alertTable(alerts: Alert[]): string {
+function formatAlerts(alerts: Alert[]): string {
   const rows = alerts.map((alert) => [
     alert.status,
-    word(alert.severity),
+    paintState(alert.severity),
     inert(alert.fingerprint).slice(0, 16),
     inert(`${alert.name}: ${alert.title}`),
   ])
-  return table(['STATE', 'SEVERITY', 'FINGERPRINT', 'ALERT'], rows, 3)
+  return formatTable(['STATE', 'SEVERITY', 'FINGERPRINT', 'ALERT'], rows, 3)
 }
 
-async function post(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
-  const { api, where } = connected(options, 'ingest')
+async function postAlerts(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
+  const { api, target } = connect(options, 'ingest')
   const answer = accepted.parse(await api.postBytes(`/api/v1/ingest/${options.dialect}`, bytes))
-  if (options.json) return json(answer)
+  if (options.json) return printJson(answer)
   const rows = answer.alerts.map((each) => [
     inert(each.fingerprint).slice(0, 16),
     each.outcome,
     inert(each.incidentId ?? ''),
   ])
-  data(table(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
-  note(`${counted(answer.alerts)} accepted by ${where.url}.`)
+  print(formatTable(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
+  printNote(`${formatAlertCount(answer.alerts)} accepted by ${target.url}.`)
 }
 
-function counted({ length }: unknown[]): string {
+function formatAlertCount({ length }: unknown[]): string {
   return length === 1 ? '1 alert' : `${length} alerts`
 }

@@ -3,23 +3,24 @@ import type { Command } from 'commander'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { type Supposed, type Supposition, suppose, supposition } from '../safety/suppose.ts'
 import { toolFacts } from '../tools/registry.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { data, jsonLine, paint } from './terminal.ts'
+import { CommandFailed } from './errors.ts'
+import { collectValues } from './ui/options.ts'
+import { paint, print, printJsonLine } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 type Options = { json?: boolean; host: string[]; directory?: string; rootRead: string[] }
 
-export function judgeCommand(program: Command): void {
+export function addJudgeCommand(program: Command): void {
   program
     .command('judge')
-    .description('what would become of commands and calls: run, ask or refuse; nothing is run')
+    .description('judge commands and calls: run, ask or refuse; runs nothing')
     .argument('[command...]', 'one command; without it, lines of stdin')
-    .option('--host <name>', 'a host that was looked up, so that a command may name it; repeatable', collect, [])
-    .option('--directory <path>', 'where the commands would run, as on a device; otherwise nobody knows')
+    .option('--host <name>', 'a known host that a command may name; repeatable', collectValues, [])
+    .option('--directory <path>', 'where the commands would run, as on a device; else unknown')
     .option(
       '--root-read <command>',
-      'a command that the manifest of a device lets root look with, words between spaces; repeatable',
-      collect,
+      'a command that a device manifest lets root run to read, words between spaces; repeatable',
+      collectValues,
       [],
     )
     .option('--json', 'one JSON line for each line read, in the same order')
@@ -34,61 +35,61 @@ Example:
     )
     .action(async (words: string[], options: Options) => {
       await loadSql()
-      if (words.length > 0) return print(suppose(aCommand(words.join(' '), options), toolFacts, Date.now()), options)
+      if (words.length > 0)
+        return printRuling(suppose(toSupposition(words.join(' '), options), toolFacts, Date.now()), options)
       let line = 0
-      // A file stream would fail with EAGAIN where a pipe or terminal has nothing to read just now.
+      // Lines of a stream: reading the descriptor fails with EAGAIN when a pipe has no data yet.
       for await (const text of createInterface({
         input: process.stdin,
         crlfDelay: Number.POSITIVE_INFINITY,
       })) {
         line += 1
-        if (text.trim() !== '') print(suppose(read(text, line, options), toolFacts, Date.now()), options)
+        if (text.trim() !== '') printRuling(suppose(parseLine(text, line, options), toolFacts, Date.now()), options)
       }
     })
 }
 
-function collect(value: string, before: string[]): string[] {
-  return [...before, value]
-}
-
-/** A line that begins as JSON must be one of the known shapes: guessing would judge something else than was meant. */
-function read(text: string, line: number, options: Options): Supposition {
-  if (!text.startsWith('{"')) return aCommand(text, options)
+/**
+ * Parses one line. A line that begins as JSON must have a known shape, so that nothing else is
+ * judged by mistake.
+ */
+function parseLine(text: string, line: number, options: Options): Supposition {
+  if (!text.startsWith('{"')) return toSupposition(text, options)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw new CommandFailed('usage', `Line ${line} begins as JSON and is none.`)
+    throw new CommandFailed('usage', `Line ${line} begins as JSON but is not valid JSON.`)
   }
   const parsed = supposition.safeParse(value)
   if (!parsed.success) {
     throw new CommandFailed('usage', `Line ${line} is neither {"command"} nor {"tool", "args", "state"?}.`)
   }
-  return 'command' in parsed.data ? { ...aCommand(parsed.data.command, options), ...parsed.data } : parsed.data
+  return 'command' in parsed.data ? { ...toSupposition(parsed.data.command, options), ...parsed.data } : parsed.data
 }
 
-function aCommand(command: string, { host, directory, rootRead }: Options): Supposition {
-  if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory is a path from the root.')
+function toSupposition(command: string, { host, directory, rootRead }: Options): Supposition {
+  if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory takes an absolute path.')
   const rootReads = rootRead.map((text) => text.split(/ +/).filter(Boolean))
   return { command, hosts: host, ...(directory && { directory }), ...(rootReads.length > 0 && { rootReads }) }
 }
 
-const colours = { run: 'green', ask: 'yellow', refuse: 'red' } as const
+const verdictColours = { run: 'green', ask: 'yellow', refuse: 'red' } as const
 
-function print(supposed: Supposed, { json }: Options): void {
+function printRuling(supposed: Supposed, { json }: Options): void {
   if (json) {
-    jsonLine(supposed)
+    printJsonLine(supposed)
     return
   }
   const what = 'command' in supposed ? supposed.command : `${supposed.tool} ${JSON.stringify(supposed.arguments)}`
-  data(`${paint(colours[supposed.verdict], supposed.verdict.padEnd(6))} ${inert(what)}`)
-  data(`       ${supposed.code}: ${inert(supposed.reason)}`)
-  if ('rewrite' in supposed && supposed.rewrite) data(`       instead: ${inert(supposed.rewrite)}`)
+  print(`${paint(verdictColours[supposed.verdict], supposed.verdict.padEnd(6))} ${inert(what)}`)
+  print(`       ${supposed.code}: ${inert(supposed.reason)}`)
+  if ('rewrite' in supposed && supposed.rewrite) print(`       instead: ${inert(supposed.rewrite)}`)
   if ('conditions' in supposed && supposed.verdict === 'run' && supposed.conditions.length > 0) {
     const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
-    data(`       unless ${programs.join(' or ')} obeys more there: the device looks first`)
+    print(`       unless ${programs.join(' or ')} obeys other settings there: the device checks first`)
   }
   if ('rootRead' in supposed && supposed.rootRead)
-    data('       as root, outside of the sandbox: the device looks first whether root alone decides what that is')
-  if ('hint' in supposed && supposed.hint) data(`       hint: ${inert(supposed.hint)}`)
+    print('       as root, outside the sandbox: the device first checks that only root can change the program')
+  if ('hint' in supposed && supposed.hint) print(`       hint: ${inert(supposed.hint)}`)
 }

@@ -1,75 +1,77 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { askHidden } from './ask-hidden.ts'
-import { problemOf, unreachable } from './core.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { dropToken, keepToken, lastSignedIn, requireOrigin, signedInFile } from './signed-in.ts'
-import { json, note } from './terminal.ts'
-import { runningHere } from './where.ts'
+import { readProblem, toUnreachableProblem } from './api.ts'
+import { readLocalRun } from './connection.ts'
+import { getLastLoginUrl, getTokensFile, parseOrigin, removeToken, saveToken } from './credentials.ts'
+import { CommandFailed } from './errors.ts'
+import { askHidden, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 type Options = { url?: string; tokenFile?: string; json?: boolean }
 
 const person = z.looseObject({ name: z.string(), role: z.string() })
-const answerWithinMs = 30_000
+const answerTimeoutMs = 30_000
 
-export function loginCommand(program: Command): void {
+export function addLoginCommand(program: Command): void {
   program
     .command('login')
-    .description('keep a token for an API, so that commands on this account use it')
+    .description('save a token for an API; the commands of this account use it')
     .option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
-    .option('--token-file <file>', 'file with the token (else stdin; a terminal is asked, and shows nothing)')
+    .option('--token-file <file>', 'file with the token (else stdin; a terminal asks for it and does not show it)')
     .option('--json', 'JSON for programs; errors are problem+json on stderr')
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift login --url https://nightshift.example.org\n  nightshift login --url https://nightshift.example.org --token-file ./token\n\nAn admin makes tokens at /tokens of the page or with "nightshift tokens create"; with OpenID Connect too:\na browser that is signed in there signs no terminal in.',
+      '\nExample:\n  nightshift login --url https://nightshift.example.org\n  nightshift login --url https://nightshift.example.org --token-file ./token\n\nAn admin creates tokens on the page /tokens or with "nightshift tokens create". That holds with OpenID Connect\ntoo: signing in with a browser does not sign in a terminal.',
     )
     .action(async (options: Options) => {
-      const url = addressOf(options)
-      const token = await shownToken(url, options)
-      const { name, role } = await personOf(url, token)
-      keepToken(url, token)
-      if (options.json) return json({ url, name, role })
-      note(`Signed in to ${url} as ${inert(name)} (${inert(role)}). The token is in ${signedInFile()}.`)
+      const url = resolveUrl(options)
+      const token = await readToken(url, options)
+      const { name, role } = await verifyToken(url, token)
+      saveToken(url, token)
+      if (options.json) return printJson({ url, name, role })
+      printNote(`Signed in to ${url} as ${inert(name)} (${inert(role)}). The token is in ${getTokensFile()}.`)
       if (url.startsWith('http:') && !isLoopback(url))
-        note('It travels unencrypted: use https where others can listen.')
+        printNote('It travels unencrypted: use https where others can listen.')
     })
 }
 
-export function logoutCommand(program: Command): void {
+export function addLogoutCommand(program: Command): void {
   program
     .command('logout')
-    .description('forget the token for an API; it stays good until it is revoked')
+    .description('remove the saved token for an API; it stays valid until it is revoked')
     .option('--url <url>', 'which API (else NIGHTSHIFT_URL, else the last one signed in to)')
     .addHelpText('after', '\nExample:\n  nightshift logout --url https://nightshift.example.org')
     .action((options: Options) => {
-      const given = options.url ?? process.env.NIGHTSHIFT_URL ?? lastSignedIn()
-      if (!given) return note('Nobody is signed in here.')
-      const url = requireOrigin(given)
-      note(
-        dropToken(url)
-          ? `Forgot the token for ${url}. "nightshift tokens revoke" ends it for everybody.`
+      const given = options.url ?? process.env.NIGHTSHIFT_URL ?? getLastLoginUrl()
+      if (!given) return printNote('No API is signed in to here.')
+      const url = parseOrigin(given)
+      printNote(
+        removeToken(url)
+          ? `Removed the token for ${url}. "nightshift tokens revoke" makes it invalid.`
           : `There was no token for ${url}.`,
       )
     })
 }
 
-function addressOf(options: Options): string {
-  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? runningHere()?.url
-  if (!url) throw new CommandFailed('usage', 'Say where: nightshift login --url https://nightshift.example.org')
-  return requireOrigin(url)
+function resolveUrl(options: Options): string {
+  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? readLocalRun()?.url
+  if (!url) throw new CommandFailed('usage', 'Name the API: nightshift login --url https://nightshift.example.org')
+  return parseOrigin(url)
 }
 
-/** What is on stdin, in the file, or typed. Never an argument: arguments are seen by all, and kept by the shell. */
-async function shownToken(url: string, { tokenFile }: Options): Promise<string> {
-  const text = tokenFile ? fileText(tokenFile) : await typed(url)
+/**
+ * The token from the file, stdin or the terminal. Never an argument: other users and the shell
+ * history see those.
+ */
+async function readToken(url: string, { tokenFile }: Options): Promise<string> {
+  const text = tokenFile ? readTokenFile(tokenFile) : await readTypedToken(url)
   const token = text.trim()
-  if (!/^\S{1,512}$/.test(token)) throw new CommandFailed('usage', 'That is no token: it is one word.')
+  if (!/^\S{1,512}$/.test(token)) throw new CommandFailed('usage', 'That is not a token: a token is one word.')
   return token
 }
 
-function fileText(file: string): string {
+function readTokenFile(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
@@ -77,32 +79,33 @@ function fileText(file: string): string {
   }
 }
 
-async function typed(url: string): Promise<string> {
+async function readTypedToken(url: string): Promise<string> {
   return process.stdin.isTTY ? await askHidden(`Token for ${url}: `) : readFileSync(0, 'utf8')
 }
 
 /**
- * Signs in the way a browser does and out again: the server refuses machines, counts wrong tries, and writes down who came. The
- * token itself is what is kept, so the session is of no further use.
+ * Signs in as a browser does, and out again: so the server refuses tokens of machines, counts
+ * failed attempts and logs the sign-in. Only the token is saved, so the session is not needed
+ * afterwards.
  */
-async function personOf(url: string, token: string): Promise<z.infer<typeof person>> {
+async function verifyToken(url: string, token: string): Promise<z.infer<typeof person>> {
   const session = new URL('/auth/session', url)
   const ask = async (method: string, headers: Record<string, string>, body?: string) => {
     try {
-      // A redirect would carry the token to whoever it names.
+      // A redirect would send the token to another server.
       return await fetch(session, {
         method,
         headers,
         body,
         redirect: 'error',
-        signal: AbortSignal.timeout(answerWithinMs),
+        signal: AbortSignal.timeout(answerTimeoutMs),
       })
     } catch (error) {
-      throw unreachable(url, error)
+      throw toUnreachableProblem(url, error)
     }
   }
   const entered = await ask('POST', { 'content-type': 'application/json' }, JSON.stringify({ token }))
-  if (!entered.ok) throw await problemOf(entered)
+  if (!entered.ok) throw await readProblem(entered)
   const cookie = entered.headers.getSetCookie().map((each) => each.split(';')[0])
   await ask('DELETE', { cookie: cookie.join('; '), origin: session.origin }).catch(() => undefined)
   return person.parse(await entered.json())

@@ -1,11 +1,12 @@
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { exitCodes } from './exit-code.ts'
+import { exitCodes } from './errors.ts'
 
-// A short command spends most of its time on reading and compiling modules: what was compiled once is kept.
+// A short command spends most of its time compiling modules, so compiled code is cached.
 enableCompileCache(fileURLToPath(new URL('../.cache/compile', import.meta.url)))
-// Before anything is loaded, so that no Ctrl-C comes too early. Start stops its parts first and has its own way to do so.
+// Set before the other modules load, so that Ctrl-C always works. `start` has its own handler: it
+// first stops its parts.
 if (process.argv[2] !== 'start') process.once('SIGINT', () => process.exit(exitCodes.interrupted.code))
 
-const [{ program }, { runCommand }] = await Promise.all([import('./program.ts'), import('./run-command.ts')])
-await runCommand(await program(process.argv[2]), process.argv)
+const { buildProgram, runCommand } = await import('./program.ts')
+await runCommand(await buildProgram(process.argv[2]), process.argv)

@@ -3,25 +3,24 @@ import type { IncidentEvent } from '../domain/event.ts'
 import { bodiesToReplay, type Difference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
-import { type Asking, asking, connected } from './connection.ts'
-import { type AnIncident, anEvent, anIncident, type Core, listAll } from './core.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { ApiProblem } from './problem.ts'
-import { table } from './table.ts'
-import { data, json, note } from './terminal.ts'
+import { type ApiClient, type ApiIncident, apiIncident, listAll, parseEvent } from './api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { ApiProblem, CommandFailed } from './errors.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
-type Options = Asking & { incident?: string; since?: string }
+type Options = ConnectionOptions & { incident?: string; since?: string }
 
-export function policyCommand(program: Command): void {
+export function addPolicyCommand(program: Command): void {
   const parent = program
     .command('policy')
     .description('the rules that decide what a call becomes')
     .addHelpText('after', '\nExample:\n  nightshift policy replay --since 2026-11-01')
-  asking(
+  withConnectionOptions(
     parent
       .command('replay')
-      .description('judge stored calls again with the rules of this version: what would be decided otherwise now?')
+      .description('judge stored calls again with the rules of this version, and show what differs')
       .option('--incident <id>', 'only this one, as inc_…')
       .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z'),
   )
@@ -30,46 +29,47 @@ export function policyCommand(program: Command): void {
       '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs.',
     )
     .action(async (options: Options) => {
-      const { api } = connected(options)
+      const { api } = connect(options)
       await loadSql()
-      const incidents = await chosen(api, options)
+      const incidents = await selectIncidents(api, options)
       const total = { incidents: incidents.length, judged: 0, unrepeatable: 0 }
       const differences: ({ incidentId: string } & Difference)[] = []
       for (const incident of incidents) {
-        const events = await eventsOf(api, incident.id)
-        const report = replay(events, toolFacts, incident.resource, await bodiesOf(api, incident.id, events))
+        const events = await readAllEvents(api, incident.id)
+        const report = replay(events, toolFacts, incident.resource, await readBodies(api, incident.id, events))
         total.judged += report.judged
         total.unrepeatable += report.unrepeatable
         differences.push(...report.differences.map((each) => ({ incidentId: incident.id, ...each })))
       }
-      if (options.json) json({ ...total, differences })
-      else print(total, differences)
+      if (options.json) printJson({ ...total, differences })
+      else printReport(total, differences)
       if (differences.some(({ was, is }) => was.verdict !== is.verdict)) throw new CommandFailed('error', '')
     })
 }
 
-async function chosen(api: Core, { incident, since }: Options): Promise<AnIncident[]> {
-  if (incident) return [anIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incident)}`))]
-  const all = await listAll(api, '/api/v1/incidents?limit=200', anIncident)
+async function selectIncidents(api: ApiClient, { incident, since }: Options): Promise<ApiIncident[]> {
+  if (incident) return [apiIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incident)}`))]
+  const all = await listAll(api, '/api/v1/incidents?limit=200', apiIncident)
   if (!since) return all
   const sinceMs = Date.parse(since)
-  if (Number.isNaN(sinceMs)) throw new CommandFailed('usage', `--since ${inert(since)} is no time: write 2026-11-21.`)
+  if (Number.isNaN(sinceMs))
+    throw new CommandFailed('usage', `--since ${inert(since)} is not a time: write 2026-11-21.`)
   return all.filter((each) => Date.parse(each.createdAt) >= sinceMs)
 }
 
-/** The whole log, page by page: half a log folds to another state. */
-async function eventsOf(api: Core, id: string): Promise<IncidentEvent[]> {
+/** The whole log, page by page: a part of it would give another state. */
+async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[]> {
   const events: IncidentEvent[] = []
   for (;;) {
     const path = `/api/v1/incidents/${encodeURIComponent(id)}/events?limit=200&after=${events.at(-1)?.seq ?? 0}`
     const { items } = (await api.get(path)) as { items: unknown[] }
     if (items.length === 0) return events
-    events.push(...items.map(anEvent))
+    events.push(...items.map(parseEvent))
   }
 }
 
-/** The stored bodies that endings are held against; one that is gone is left out. */
-async function bodiesOf(api: Core, id: string, events: readonly IncidentEvent[]): Promise<Map<string, string>> {
+/** The stored bodies that the replay needs, by digest. Leaves out deleted ones. */
+async function readBodies(api: ApiClient, id: string, events: readonly IncidentEvent[]): Promise<Map<string, string>> {
   const bodies = new Map<string, string>()
   for (const digest of bodiesToReplay(events, toolFacts)) {
     try {
@@ -82,7 +82,7 @@ async function bodiesOf(api: Core, id: string, events: readonly IncidentEvent[])
   return bodies
 }
 
-function print(
+function printReport(
   total: { incidents: number; judged: number; unrepeatable: number },
   differences: ({ incidentId: string } & Difference)[],
 ): void {
@@ -94,10 +94,10 @@ function print(
       `${was.verdict} ${was.code}`,
       `${is.verdict} ${is.code}`,
     ])
-    data(table(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'NOW'], rows, 2))
+    print(formatTable(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'NOW'], rows, 2))
   }
-  note(
+  printNote(
     `${total.judged} rulings of ${total.incidents} incidents judged again: ${differences.length} differ now.` +
-      (total.unrepeatable > 0 ? ` ${total.unrepeatable} are rest on what is not kept, and cannot be repeated.` : ''),
+      (total.unrepeatable > 0 ? ` ${total.unrepeatable} rest on data that is not kept, and cannot be repeated.` : ''),
   )
 }

@@ -2,17 +2,17 @@ import type { Command } from 'commander'
 import { TemporalError } from '../clients/temporal/trouble.ts'
 import { readConfig, temporalSettings } from '../config.ts'
 import { type SetupRow, setUpTemporal } from '../start/setup.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { data, json, note } from './terminal.ts'
+import { CommandFailed } from './errors.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 type SetupFlags = { dryRun?: boolean; json?: boolean }
 
-export function setupCommand(program: Command): void {
+export function addSetupCommand(program: Command): void {
   program
     .command('setup')
-    .description('make in Temporal what Nightshift needs there: search attributes and the queue’s Schedule')
-    .option('--dry-run', 'look, say what would be done, and change nothing')
+    .description('create what Nightshift needs in Temporal: search attributes and the queue’s Schedule')
+    .option('--dry-run', 'print what would be done, and change nothing')
     .option('--json', 'JSON for programs')
     .addHelpText(
       'after',
@@ -20,18 +20,19 @@ export function setupCommand(program: Command): void {
         'Example:\n  TEMPORAL_ADDRESS=temporal.example.com:7233 TEMPORAL_TLS=true nightshift setup --dry-run',
     )
     .action(async ({ dryRun = false, json: isJson }: SetupFlags) => {
-      const rows = await setUp(dryRun)
-      if (isJson) json({ dryRun, rows })
-      else for (const { what, state, detail } of rows) data(`${what.padEnd(18)} ${state.padEnd(18)} ${inert(detail)}`)
+      const rows = await runSetup(dryRun)
+      if (isJson) printJson({ dryRun, rows })
+      else for (const { what, state, detail } of rows) print(`${what.padEnd(18)} ${state.padEnd(18)} ${inert(detail)}`)
       const isFailed = rows.some(({ state }) => state === 'failed')
       if (isFailed) throw new CommandFailed('error', 'Temporal is not ready for Nightshift: see above.')
-      if (!isJson && rows.every(({ state }) => state === 'there')) note('Nothing to do.')
+      if (!isJson && rows.every(({ state }) => state === 'there')) printNote('Nothing to do.')
     })
 }
 
-async function setUp(isDryRun: boolean): Promise<SetupRow[]> {
+async function runSetup(isDryRun: boolean): Promise<SetupRow[]> {
   const config = readConfig()
-  // Made running unless the agent is off here: a worker whose agent is on would otherwise find a queue that somebody seems to have paused.
+  // Created running unless the agent is off here: a worker would take a paused Schedule for one
+  // that a person paused.
   const enabled = !process.env.AGENT_ENABLED || config.AGENT_ENABLED
   const schedule = { taskQueue: 'nightshift', intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled }
   try {

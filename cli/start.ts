@@ -1,12 +1,12 @@
 import { join, relative } from 'node:path'
 import type { Command } from 'commander'
 import type { Running } from '../start/everything.ts'
-import { demo } from './demo/demo.ts'
-import { modelName } from './sentence.ts'
-import { data, note, paint } from './terminal.ts'
-import { command, rootDir, stateDir } from './where.ts'
+import { commandLine, getStateDir, rootDir } from './connection.ts'
+import { playDemo } from './demo/demo.ts'
+import { formatModelName } from './incidents/describe-event.ts'
+import { paint, print, printNote } from './ui/terminal.ts'
 
-export function startCommand(program: Command): void {
+export function addStartCommand(program: Command): void {
   program
     .command('start')
     .description('start everything here, then show it at work on two real faults in the lab')
@@ -15,21 +15,21 @@ export function startCommand(program: Command): void {
     .option('--demo', 'break things even while approvals are pending')
     .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo')
     .action(async (options: { demo?: boolean; lab: boolean }, self: Command) => {
-      // Absent, --demo means: unless something is pending.
+      // Without --demo or --no-demo, the demo runs unless approvals are pending.
       const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
       const env = process.env
-      // Heavy, and of no use to the help.
+      // Loaded here, because it is slow to load and the help does not need it.
       const [{ runInForeground }, { terminalReport }] = await Promise.all([
         import('../start/foreground.ts'),
         import('../start/terminal.ts'),
       ])
       process.exitCode = await runInForeground(
-        { rootDir, env, stateDir: stateDir(), lab: options.lab },
+        { rootDir, env, stateDir: getStateDir(), lab: options.lab },
         terminalReport(process.stdout),
         async (running, signal) => {
-          data(places(running))
-          if (asked !== false) await show(running, env, asked === true, signal)
-          if (!signal.aborted) data(`\n${paint('bold', 'Nightshift keeps running; Ctrl-C stops everything.')}`)
+          print(formatPlaces(running))
+          if (asked !== false) await runDemo(running, env, asked === true, signal)
+          if (!signal.aborted) print(`\n${paint('bold', 'Nightshift keeps running; Ctrl-C stops everything.')}`)
         },
       )
     })
@@ -37,51 +37,53 @@ export function startCommand(program: Command): void {
 
 type Line = [name: string, text: string]
 
-const pageLines = (page: string | null): Line[] =>
+const formatPage = (page: string | null): Line[] =>
   page === null ? [] : [['Page', `${page}${page.includes('#code=') ? '  (signs in once, within 10 minutes)' : ''}`]]
 
-/** The rule table plays the lab's own faults, and would be of no use to anybody's own incidents. */
-function modelLines({ model, labUrl }: Running['run']): Line[] {
+/** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
+function formatModel({ model, labUrl }: Running['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start${labUrl ? '' : ' -- --no-lab'}`
   if (labUrl === null) {
     return [
-      ['Model', 'none: incidents open, and wait for people. Connect one:'],
+      ['Model', 'none: incidents open and wait for people. Connect one:'],
       ['', own],
     ]
   }
   return [
-    ['Model', modelName('runbook-rules')],
+    ['Model', formatModelName('runbook-rules')],
     ['', 'It knows the faults of this lab and nothing else. Your own model:'],
     ['', own],
   ]
 }
 
-/** A show that fails must not take the system down with it. */
-async function show({ run }: Running, env: NodeJS.ProcessEnv, again: boolean, signal: AbortSignal): Promise<void> {
+/** Plays the demo. Its failure must not stop the system. */
+async function runDemo({ run }: Running, env: NodeJS.ProcessEnv, again: boolean, signal: AbortSignal): Promise<void> {
   if (env.AGENT_ENABLED && !['true', '1'].includes(env.AGENT_ENABLED)) {
-    data('\n  The agent is off (AGENT_ENABLED), so nothing is broken for show: nobody would investigate.')
+    print('\n  The agent is off (AGENT_ENABLED), so the demo breaks nothing: no one would investigate it.')
     return
   }
   try {
-    await demo(run, { again, signal })
+    await playDemo(run, { again, signal })
   } catch (error) {
     if (signal.aborted) return
-    note(`\nThe demo ended early: ${error instanceof Error ? error.message : String(error)}`)
-    note(`Everything still runs. "${command('doctor')}" tells what is reachable; "start --demo" plays it again.`)
+    printNote(`\nThe demo ended early: ${error instanceof Error ? error.message : String(error)}`)
+    printNote(
+      `Everything still runs. "${commandLine('doctor')}" checks what is reachable; "start --demo" plays it again.`,
+    )
   }
 }
 
-function places({ run, page }: Running): string {
-  const state = relative(process.cwd(), stateDir()) || '.'
+function formatPlaces({ run, page }: Running): string {
+  const state = relative(process.cwd(), getStateDir()) || '.'
   const lines: Line[] = [
-    ...pageLines(page),
+    ...formatPage(page),
     ['API', `${run.url}/docs`],
     ['Temporal', run.temporalUiUrl ?? run.temporalAddress],
-    ...modelLines(run),
+    ...formatModel(run),
     ['Tokens', join(state, 'run.json')],
     ['Logs', join(state, 'logs')],
-    ['Commands', command('help')],
+    ['Commands', commandLine('help')],
   ]
   return [
     `\n${paint('bold', 'Nightshift is ready.')}`,

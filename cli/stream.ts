@@ -2,15 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { IncidentEvent } from '../domain/event.ts'
 import { closedStatuses } from '../domain/incident.ts'
-import { type AnIncident, anEvent, type Core, eventsAfter, readIncident } from './core.ts'
-import { ApiProblem } from './problem.ts'
+import { type ApiClient, type ApiIncident, listEventsAfter, parseEvent, readIncident } from './api.ts'
+import { ApiProblem } from './errors.ts'
 
-/** Between a lost stream and the next try. */
+/** How long to wait before reconnecting to a lost stream. */
 const reconnectMs = 500
 
 type StreamOptions = {
   incidentId?: string
-  /** Of this incident the rows up to this number are known. */
+  /** Skips the rows of the incident up to this number. */
   afterSeq?: number
   signal?: AbortSignal
   onLost?: (why: string) => void
@@ -18,15 +18,16 @@ type StreamOptions = {
 }
 
 /**
- * The live rows, for ever, over lost connections: each is resumed by its last id, and the numbers of an incident, which are
- * dense, show whether something is still missing; that is then fetched. No row comes twice. A refusal (4xx) is thrown.
+ * Yields live rows until the signal aborts. Reconnects with the last id when a connection is lost.
+ * Row numbers of an incident have no gaps, so missing rows are noticed and fetched. Yields no row
+ * twice. Throws ApiProblem for a refusal (4xx).
  */
-export async function* liveEvents(api: Core, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
+export async function* streamEvents(api: ApiClient, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
   const { incidentId, afterSeq } = options
   const seen = new Map(incidentId && afterSeq ? [[incidentId, afterSeq] as const] : [])
   let lastId: string | undefined
   while (!options.signal?.aborted) {
-    // Ends with this round, however it ends: a reader that has seen enough must not leave a connection that keeps the process.
+    // Closes the connection of this round in any case: an open one would keep the process alive.
     const round = new AbortController()
     const signal = options.signal ? AbortSignal.any([options.signal, round.signal]) : round.signal
     try {
@@ -35,23 +36,23 @@ export async function* liveEvents(api: Core, options: StreamOptions = {}): Async
         headers: { accept: 'text/event-stream', ...(lastId && { 'last-event-id': lastId }) },
         signal,
       })
-      // What happened while nobody listened, and everything before the first connection.
+      // Rows from before this connection.
       options.onOpen?.()
       if (options.incidentId) {
-        yield* fresh(await eventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
+        yield* takeNew(await listEventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
       }
       if (!response.body) throw new Error('it has no body')
       for await (const message of response.body
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream())) {
         if (message.id) lastId = message.id
-        const event = eventIn(message.data)
+        const event = parseMessage(message.data)
         if (!event) continue
         const before = seen.get(event.incidentId)
         if (before !== undefined && event.seq > before + 1) {
-          yield* fresh(await eventsAfter(api, event.incidentId, before), seen)
+          yield* takeNew(await listEventsAfter(api, event.incidentId, before), seen)
         }
-        yield* fresh([event], seen)
+        yield* takeNew([event], seen)
       }
       options.onLost?.('the stream ended')
     } catch (error) {
@@ -66,44 +67,44 @@ export async function* liveEvents(api: Core, options: StreamOptions = {}): Async
 }
 
 type FollowOptions = Omit<StreamOptions, 'incidentId'> & {
-  /** Which end is the last one: an incident that was closed may be opened again. Any, unless told otherwise. */
-  isOver?: (incident: AnIncident) => boolean
+  /** Whether a closed incident is really over: it may open again. Default: always. */
+  isOver?: (incident: ApiIncident) => boolean
 }
 
-/** Every row of one incident after a number, those before and those to come, until it is closed. */
+/** Yields the past and future rows of one incident until it is closed. */
 export async function* followIncident(
-  api: Core,
+  api: ApiClient,
   incidentId: string,
   options: FollowOptions = {},
 ): AsyncGenerator<IncidentEvent> {
   const { isOver = () => true, ...rest } = options
-  const isClosed = (incident: AnIncident) => closedStatuses.includes(incident.status) && isOver(incident)
+  const isClosed = (incident: ApiIncident) => closedStatuses.includes(incident.status) && isOver(incident)
   const before = await readIncident(api, incidentId)
-  // A closed incident may have no further row to wake up to.
+  // A closed incident may never get another row.
   const last = isClosed(before) ? before.events : null
   if (last !== null && last <= (options.afterSeq ?? 0)) return
-  for await (const event of liveEvents(api, { ...rest, incidentId })) {
+  for await (const event of streamEvents(api, { ...rest, incidentId })) {
     yield event
     if (last !== null && event.seq >= last) return
-    if (last !== null || !closing.has(event.kind)) continue
+    if (last !== null || !closingKinds.has(event.kind)) continue
     const now = await readIncident(api, incidentId)
-    // An earlier attempt may have ended the same way.
+    // The row may belong to an earlier attempt that ended the same way.
     if (isClosed(now) && now.attempt === event.attempt) return
   }
 }
 
-const closing = new Set<string>(['resolved', 'escalated', 'cancelled'])
+const closingKinds = new Set<string>(['resolved', 'escalated', 'cancelled'])
 
-/** Null for a message that is no row, such as a sign of life. */
-function eventIn(text: string): IncidentEvent | null {
+/** Null for a message that is not a row, such as a keep-alive. */
+function parseMessage(text: string): IncidentEvent | null {
   try {
-    return anEvent(JSON.parse(text))
+    return parseEvent(JSON.parse(text))
   } catch {
     return null
   }
 }
 
-function* fresh(events: IncidentEvent[], seen: Map<string, number>): Generator<IncidentEvent> {
+function* takeNew(events: IncidentEvent[], seen: Map<string, number>): Generator<IncidentEvent> {
   for (const event of events) {
     if (event.seq <= (seen.get(event.incidentId) ?? 0)) continue
     seen.set(event.incidentId, event.seq)

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { type Asking, asking, connected } from './connection.ts'
-import type { Core } from './core.ts'
-import { CommandFailed } from './exit-code.ts'
-import { inert } from './inert.ts'
-import { data, json, note, paint } from './terminal.ts'
+import type { ApiClient } from './api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { CommandFailed } from './errors.ts'
+import { paint, print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
 
 const difference = z.looseObject({ subject: z.string(), what: z.string() })
 const page = z.looseObject({
@@ -20,7 +20,7 @@ const chain = z.looseObject({
   problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
 })
 
-type Options = Asking & { all?: boolean; head?: string }
+type Options = ConnectionOptions & { all?: boolean; head?: string }
 type Verified = {
   incidents: number
   events: number
@@ -28,37 +28,37 @@ type Verified = {
   audit: z.infer<typeof chain>
 }
 
-/** How often long work says on stderr how far it is. */
+/** How often long work reports its progress on stderr. */
 const progressEveryMs = 2_000
-/** Few incidents a request, so that the answer comes in time even where each has a long log. */
+/** Incidents per request: few, so that the API answers in time even when their logs are long. */
 const pageSize = 20
 
-export function verifyCommand(root: Command): void {
-  asking(
+export function addVerifyCommand(root: Command): void {
+  withConnectionOptions(
     root
       .command('verify')
-      .description('hold what is stored against the log, and the log and the audit against their hash chains')
+      .description('check stored rows against the log, and the log and the audit against their hash chains')
       .option('--all', 'every incident with its approvals and effects, every standing grant, and the audit')
-      .option('--head <hash>', 'a head of the audit that was noted before: it must still be in the chain'),
+      .option('--head <hash>', 'an earlier head of the audit, which must still be in the chain'),
   )
     .addHelpText(
       'after',
       '\nExample:\n  nightshift verify --all\n  nightshift verify --all --head 9f86d081… --json\n\nOne incident alone: nightshift incidents verify ID',
     )
     .action(async ({ all, head, ...options }: Options) => {
-      if (!all) throw new CommandFailed('usage', 'Say --all, or verify one incident: nightshift incidents verify ID')
-      const { api } = connected(options)
+      if (!all) throw new CommandFailed('usage', 'Give --all, or verify one incident: nightshift incidents verify ID')
+      const { api } = connect(options)
       const verified = { ...(await verifyIncidents(api)), audit: await verifyAudit(api, head) }
       const ok = verified.differences.length === 0 && verified.audit.ok
-      if (options.json) json({ ok, ...verified })
-      else data(textOf(verified, head))
+      if (options.json) printJson({ ok, ...verified })
+      else print(formatReport(verified, head))
       if (!ok) throw new CommandFailed('error', '')
     })
 }
 
-async function verifyIncidents(api: Core): Promise<Omit<Verified, 'audit'>> {
+async function verifyIncidents(api: ApiClient): Promise<Omit<Verified, 'audit'>> {
   const verified: Omit<Verified, 'audit'> = { incidents: 0, events: 0, differences: [] }
-  let toldAt = Date.now()
+  let reportedAt = Date.now()
   let cursor: string | null = null
   do {
     const query = new URLSearchParams({ limit: String(pageSize), ...(cursor ? { cursor } : {}) })
@@ -67,26 +67,26 @@ async function verifyIncidents(api: Core): Promise<Omit<Verified, 'audit'>> {
     verified.events += answer.events
     verified.differences.push(...answer.differences)
     cursor = answer.nextCursor
-    if (cursor && Date.now() - toldAt > progressEveryMs) {
-      note(
+    if (cursor && Date.now() - reportedAt > progressEveryMs) {
+      printNote(
         `${verified.incidents} incidents, ${verified.events} rows so far: ${verified.differences.length} differences.`,
       )
-      toldAt = Date.now()
+      reportedAt = Date.now()
     }
   } while (cursor)
   return verified
 }
 
-async function verifyAudit(api: Core, head: string | undefined): Promise<z.infer<typeof chain>> {
+async function verifyAudit(api: ApiClient, head: string | undefined): Promise<z.infer<typeof chain>> {
   const query = head ? `?${new URLSearchParams({ head })}` : ''
   return chain.parse(await api.get(`/api/v1/audit/verify${query}`))
 }
 
-function textOf({ incidents, events, differences, audit }: Verified, head: string | undefined): string {
+function formatReport({ incidents, events, differences, audit }: Verified, head: string | undefined): string {
   const lines =
     differences.length === 0
       ? [
-          `${paint('green', '✔')} ${incidents} incidents hold against their ${events} rows, and so do approvals, effects and grants.`,
+          `${paint('green', '✔')} ${incidents} incidents agree with their ${events} rows, and so do approvals, effects and grants.`,
         ]
       : [
           `${paint('red', '✖')} ${differences.length} differences in ${incidents} incidents with ${events} rows:`,
@@ -101,7 +101,7 @@ function textOf({ incidents, events, differences, audit }: Verified, head: strin
       `${paint('green', '✔')} The chain of the audit holds: ${audit.rows} rows.`,
       `  head ${inert(audit.headHash)}`,
     )
-    if (head) lines.push('  The hash you named is in it, so nothing up to there was cut off or written again.')
+    if (head) lines.push('  The hash you named is in it, so nothing up to there was removed or rewritten.')
   }
   return lines.join('\n')
 }

@@ -1,25 +1,215 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
-import { approveApproval, denyApproval } from './decide.ts'
-import { extendApproval } from './extend.ts'
-import { listGrants, revokeGrant } from './grants.ts'
-import { listApprovals } from './list.ts'
-import { showApproval } from './show.ts'
-import { tokenForApproval } from './token.ts'
-import { waitForApproval, watchApprovals } from './watch.ts'
+import { z } from 'zod'
+import { approvalStatus, standingGrant } from '../../domain/approval.ts'
+import { type ApiApproval, type ApiClient, apiApproval, listAll, readApproval } from '../api.ts'
+import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { streamEvents } from '../stream.ts'
+import { formatMoment, formatSpan, paintState } from '../ui/format.ts'
+import { parseOneOf, parseSeconds, parseWholeNumber, withTimeout } from '../ui/options.ts'
+import { formatTable } from '../ui/table.ts'
+import { print, printJson, printJsonLine, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+import { formatApproval } from './card.ts'
+import { addApproveCommand, addDenyCommand, runDecisionStep } from './decide.ts'
+import { addTokenCommand } from './temporal.ts'
 
-export function approvalsCommand(program: Command): void {
+export function addApprovalsCommand(program: Command): void {
   const parent = program
     .command('approvals')
-    .description('what the agent asks of a person: see it, decide it')
+    .description('actions that the agent asks a person to approve')
     .addHelpText('after', '\nExample:\n  nightshift approvals list\n  nightshift approvals approve apr_01k…')
-  listApprovals(parent)
-  showApproval(parent)
-  approveApproval(parent)
-  denyApproval(parent)
-  extendApproval(parent)
-  tokenForApproval(parent)
-  watchApprovals(parent)
-  waitForApproval(parent)
-  listGrants(parent)
-  revokeGrant(parent)
+  addListCommand(parent)
+  addShowCommand(parent)
+  addApproveCommand(parent)
+  addDenyCommand(parent)
+  addExtendCommand(parent)
+  addTokenCommand(parent)
+  addWatchCommand(parent)
+  addWaitCommand(parent)
+  addGrantsCommand(parent)
+  addRevokeCommand(parent)
+}
+
+type ListOptions = ConnectionOptions & { status: string; limit: number }
+
+function addListCommand(parent: Command): void {
+  const statuses = [...approvalStatus.options, 'all']
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('actions that wait for a decision, or are decided')
+      .option('--status <status>', `one of ${statuses.join(', ')}`, parseOneOf(statuses), 'pending')
+      .option('--limit <n>', 'how many at most', parseWholeNumber, 25),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift approvals list\n  nightshift approvals list --status all --json')
+    .action(async (options: ListOptions) => {
+      const { api } = connect(options)
+      const query = options.status === 'all' ? '' : `?${new URLSearchParams({ status: options.status })}`
+      const approvals = await listAll(api, `/api/v1/approvals${query}`, apiApproval, options.limit)
+      if (options.json) return printJson(approvals)
+      if (approvals.length === 0)
+        return printNote(options.status === 'pending' ? 'Nothing waits for a decision.' : 'None.')
+      const rows = approvals.map((each) => [
+        inert(each.id),
+        paintState(each.status),
+        paintState(each.risk),
+        each.status === 'pending' ? `in ${formatSpan(Date.parse(each.expiresAt) - Date.now())}` : '',
+        inert(`${each.tool}: ${each.dryRun.summary}`),
+      ])
+      print(formatTable(['ID', 'STATUS', 'RISK', 'EXPIRES', 'ACTION'], rows, 4))
+    })
+}
+
+function addShowCommand(parent: Command): void {
+  withConnectionOptions(
+    parent.command('show').description('what the agent asks, why, and what would happen').argument('<id>', 'as apr_…'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift approvals show apr_01k…')
+    .action(async (id: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const approval = await readApproval(api, id)
+      if (options.json) return printJson(approval)
+      print(formatApproval(approval))
+      if (approval.status === 'pending') {
+        printNote(
+          `\nDecide: ${commandLine(`approvals approve ${id}`)}\n        ${commandLine(`approvals deny ${id} --reason "…"`)}`,
+        )
+      }
+    })
+}
+
+const extendAnswer = z.looseObject({ expiresAt: z.string() })
+
+function addExtendCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('extend')
+      .description('give an approval 15 more minutes, at most until four hours after it was asked')
+      .argument('<id>', 'as apr_…'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift approvals extend apr_01k…')
+    .action(async (id: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const answer = await runDecisionStep(api, id, async () =>
+        extendAnswer.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/extend`)),
+      )
+      if (options.json) return printJson(answer)
+      print(`${id} can be decided until ${formatMoment(answer.expiresAt)}.`)
+    })
+}
+
+type WatchOptions = ConnectionOptions & { timeout?: number }
+
+function addWatchCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('watch')
+      .description('approvals as they are asked and decided; with an ID, until that one is decided')
+      .argument('[id]', 'as apr_…; all approvals when absent')
+      .option('--timeout <seconds>', 'give up after this long', parseSeconds),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift approvals watch\n  nightshift approvals watch apr_01k… --timeout 600',
+    )
+    .action(async (id: string | undefined, options: WatchOptions) => {
+      const { api } = connect(options)
+      await withTimeout(options.timeout, (signal) =>
+        id ? waitUntilDecided(api, id, options, signal) : watchAll(api, options, signal),
+      )
+    })
+}
+
+function addWaitCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('wait')
+      .description('wait until an approval is decided: exits with 0 when it was approved, else with 6')
+      .argument('<id>', 'as apr_…')
+      .option('--timeout <seconds>', 'give up after this long', parseSeconds),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift approvals wait apr_01k… --timeout 600 && echo approved')
+    .action(async (id: string, options: WatchOptions) => {
+      const { api } = connect(options)
+      await withTimeout(options.timeout, (signal) => waitUntilDecided(api, id, options, signal))
+    })
+}
+
+async function waitUntilDecided(
+  api: ApiClient,
+  id: string,
+  options: WatchOptions,
+  signal?: AbortSignal,
+): Promise<void> {
+  let approval = await readApproval(api, id)
+  while (approval.status === 'pending' && !signal?.aborted) {
+    await delay(1_000, undefined, { signal })
+    approval = await readApproval(api, id)
+  }
+  if (options.json) printJsonLine(approval)
+  else print(`${inert(id)} is ${approval.status}.`)
+  if (['denied', 'expired', 'withdrawn'].includes(approval.status)) throw new CommandFailed('denied', '')
+}
+
+async function watchAll(api: ApiClient, options: WatchOptions, signal?: AbortSignal): Promise<void> {
+  const show = (approval: ApiApproval) =>
+    options.json ? printJsonLine(approval) : print(`${formatApproval(approval)}\n`)
+  // Lists what is pending again whenever the stream opens, so that none is missed in between.
+  const shown = new Set<string>()
+  const showPending = async () => {
+    for (const approval of await listAll(api, '/api/v1/approvals?status=pending', apiApproval)) {
+      if (!shown.has(approval.id)) show(approval)
+      shown.add(approval.id)
+    }
+  }
+  await showPending()
+  for await (const event of streamEvents(api, { signal, onOpen: () => void showPending().catch(() => undefined) })) {
+    if (!event.kind.startsWith('approval_')) continue
+    const { approvalId } = event.metadata as { approvalId: string }
+    if (event.kind === 'approval_requested' && shown.has(approvalId)) continue
+    shown.add(approvalId)
+    const approval = await readApproval(api, approvalId)
+    if (event.kind === 'approval_requested' || options.json) show(approval)
+    else print(`${formatMoment(event.at)}  ${inert(approvalId)} is ${approval.status}: ${inert(event.detail)}\n`)
+  }
+}
+
+const grantsAnswer = z.looseObject({ items: z.array(z.looseObject(standingGrant.shape)) })
+
+function addGrantsCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('grants')
+      .description('standing grants: what may run again without asking, how often, and until when'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift approvals grants\n  nightshift approvals revoke grt_01k…')
+    .action(async (options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const { items } = grantsAnswer.parse(await api.get('/api/v1/grants'))
+      if (options.json) return printJson(items)
+      if (items.length === 0) return printNote('Nothing was granted.')
+      const rows = items.map((each) => [
+        inert(each.id),
+        inert(each.tool),
+        `${each.usesLeft} of ${each.uses}`,
+        each.revokedAt ? 'revoked' : formatMoment(each.expiresAt),
+        inert(`${each.targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')}, by ${each.grantedBy}`),
+      ])
+      print(formatTable(['GRANT', 'TOOL', 'LEFT', 'UNTIL', 'FOR'], rows, 4))
+    })
+}
+
+function addRevokeCommand(parent: Command): void {
+  withConnectionOptions(
+    parent.command('revoke').description('revoke a standing grant at once').argument('<id>', 'as grt_…'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift approvals revoke grt_01k…')
+    .action(async (id: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const ended = await api.post(`/api/v1/grants/${encodeURIComponent(id)}/revoke`)
+      if (options.json) return printJson(ended)
+      printNote(`${inert(id)} is revoked: the action needs an approval again.`)
+    })
 }

@@ -1,19 +1,15 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type Decision, denialCategory } from '../../domain/approval.ts'
-import { approvalCard } from '../approval-card.ts'
-import { confirm, isAskable } from '../confirm.ts'
-import { type Asking, asking, connected } from '../connection.ts'
-import { type Core, readApproval } from '../core.ts'
-import { editText } from '../edit-text.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { inertJsonText } from '../inert.ts'
-import { oneOf } from '../one-of.ts'
-import { json, note, paint } from '../terminal.ts'
-import { command } from '../where.ts'
-import { mintToken, toldByStatus } from './decision-token.ts'
+import { type ApiClient, readApproval } from '../api.ts'
+import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { ApiProblem, CommandFailed } from '../errors.ts'
+import { parseOneOf } from '../ui/options.ts'
+import { confirm, editText, isAskable, paint, printJson, printNote } from '../ui/terminal.ts'
+import { inert, inertJsonText } from '../ui/text.ts'
+import { formatApproval } from './card.ts'
 
-type Options = Asking & {
+type DecideOptions = ConnectionOptions & {
   reason?: string
   category?: string
   args?: string
@@ -23,63 +19,63 @@ type Options = Asking & {
   yes?: boolean
 }
 
-export function approveApproval(parent: Command): void {
-  asking(
+export function addApproveCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('approve')
-      .description('let the action run, exactly as shown and once; in a terminal it is shown, and you are asked')
+      .description('let the action run once, exactly as shown; a terminal shows it and asks')
       .argument('<id>', 'as apr_…')
       .option('--reason <text>', 'why, for the timeline')
       .option(
         '--edit',
-        'change the arguments in $EDITOR first: the changed call is judged and asked anew with your vote',
+        'change the arguments in $EDITOR first: the changed call is judged and asked again, with your vote',
       )
-      .option('--args <json>', 'the same with arguments that are ready')
+      .option('--args <json>', 'the same with these arguments')
       .option(
         '--uses <n>',
-        'let the very same action run so many times more without asking; low and medium risk',
-        number,
+        'let the same action run this many more times without asking; low and medium risk only',
+        parseNumber,
       )
-      .option('--hours <n>', 'for how long, at most 8', number, 8)
-      .option('--yes', 'do not ask; without a terminal nobody is asked'),
+      .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
+      .option('--yes', 'do not ask for confirmation; without a terminal it is never asked'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals approve apr_01k…')
-    .action((id: string, options: Options) => decide(id, 'approve', options))
+    .action((id: string, options: DecideOptions) => decide(id, 'approve', options))
 }
 
-export function denyApproval(parent: Command): void {
-  asking(
+export function addDenyCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('deny')
-      .description('forbid the action; the agent reads why and goes on')
+      .description('deny the action; the agent reads why and continues')
       .argument('<id>', 'as apr_…')
       .requiredOption('--reason <text>', 'why; the agent reads it')
       .option(
         '--category <word>',
-        `what kind of no: ${denialCategory.options.join(', ')}`,
-        oneOf(denialCategory.options),
+        `kind of denial: ${denialCategory.options.join(', ')}`,
+        parseOneOf(denialCategory.options),
         'other',
       ),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"')
-    .action((id: string, options: Options, self: Command) => {
+    .action((id: string, options: DecideOptions, self: Command) => {
       if (options.reason?.trim() === '') self.error('error: a denial needs a reason: the agent reads it')
       return decide(id, 'deny', options)
     })
 }
 
-function number(text: string): number {
+function parseNumber(text: string): number {
   const value = Number(text)
   if (!Number.isFinite(value)) throw new InvalidArgumentError('Give a number.')
   return value
 }
 
-async function decide(id: string, decision: Decision, options: Options): Promise<void> {
-  const { api } = connected(options)
-  const args = await editedArguments(api, id, options)
-  if (decision === 'approve') await askFirst(api, id, args, options)
+async function decide(id: string, decision: Decision, options: DecideOptions): Promise<void> {
+  const { api } = connect(options)
+  const args = await readEditedArguments(api, id, options)
+  if (decision === 'approve') await confirmApproval(api, id, args, options)
   const { token } = await mintToken(api, id, decision)
-  const answer = await toldByStatus(api, id, () =>
+  const answer = await runDecisionStep(api, id, () =>
     api.post(`/api/v1/approvals/${encodeURIComponent(id)}/decision`, {
       decision,
       token,
@@ -90,31 +86,42 @@ async function decide(id: string, decision: Decision, options: Options): Promise
     }),
   )
   const { status } = z.looseObject({ status: z.string() }).parse(answer)
-  if (options.json) return json(answer)
-  await toldPerson(api, id, decision, status)
+  if (options.json) return printJson(answer)
+  await printDecision(api, id, decision, status)
 }
 
-/** In a terminal a person sees what would run, and says yes; a no decides nothing. */
-async function askFirst(api: Core, id: string, args: Record<string, unknown> | null, options: Options): Promise<void> {
+/**
+ * Shows the action at a terminal and asks for confirmation. Throws CommandFailed when it is
+ * refused.
+ */
+async function confirmApproval(
+  api: ApiClient,
+  id: string,
+  args: Record<string, unknown> | null,
+  options: DecideOptions,
+): Promise<void> {
   if (options.yes || options.json || !isAskable()) return
   const approval = await readApproval(api, id)
-  // What is decided already is answered by the API, in its words.
+  // The API itself reports that an approval is already decided.
   if (approval.status !== 'pending') return
-  note(approvalCard(approval))
-  if (args) note(`\n  with your arguments instead: ${inertJsonText(args)}`)
+  printNote(formatApproval(approval))
+  if (args) printNote(`\n  with your arguments instead: ${inertJsonText(args)}`)
   if (!(await confirm(`\nApprove ${approval.id}?`))) throw new CommandFailed('error', 'Nothing was decided.')
 }
 
-/** Arguments to run instead: from the line, or from an editor that shows the present ones. Null when nothing was changed. */
-async function editedArguments(
-  api: Core,
+/**
+ * The changed arguments: from --args, or from an editor with the present ones. Null when neither
+ * was asked for.
+ */
+async function readEditedArguments(
+  api: ApiClient,
   id: string,
-  { args, edit }: Options,
+  { args, edit }: DecideOptions,
 ): Promise<Record<string, unknown> | null> {
   if (!args && !edit) return null
   const text = args ?? editText(JSON.stringify((await readApproval(api, id)).arguments, null, 2))
   const parsed = z.record(z.string(), z.unknown()).safeParse(parseJson(text))
-  if (!parsed.success) throw new CommandFailed('usage', 'The arguments are no JSON object. Nothing was decided.')
+  if (!parsed.success) throw new CommandFailed('usage', 'The arguments are not a JSON object. Nothing was decided.')
   return parsed.data
 }
 
@@ -126,17 +133,56 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function toldPerson(api: Core, id: string, decision: Decision, status: string): Promise<void> {
+async function printDecision(api: ApiClient, id: string, decision: Decision, status: string): Promise<void> {
   const { required, approvals, incidentId } = await readApproval(api, id)
   if (decision === 'approve' && status === 'pending') {
-    return note(
+    return printNote(
       `${paint('yellow', '…')} Your approval of ${id} counts: ${approvals} of ${required}. Another person must approve too.`,
     )
   }
   if (decision === 'approve' && status === 'withdrawn') {
-    return note(
-      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is judged and asked anew, with your vote. Follow it with "${command(`incidents watch ${incidentId}`)}".`,
+    return printNote(
+      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is judged and asked again, with your vote. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
     )
   }
-  note(`${paint('green', '✔')} ${id} is ${status}. Follow it with "${command(`incidents watch ${incidentId}`)}".`)
+  printNote(
+    `${paint('green', '✔')} ${id} is ${status}. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
+  )
+}
+
+const decisionToken = z.looseObject({
+  token: z.string(),
+  approvalId: z.string(),
+  incidentId: z.string(),
+  expiresAt: z.string(),
+})
+type DecisionToken = z.infer<typeof decisionToken>
+
+/** Creates a token that gives this verdict on this approval, once. */
+export async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<DecisionToken> {
+  return runDecisionStep(api, id, async () =>
+    decisionToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
+  )
+}
+
+/**
+ * Runs one step of a decision. When the step comes too late, throws CommandFailed with the state of
+ * the approval: already decided (exit code 5) or ended (exit code 6).
+ */
+export async function runDecisionStep<T>(api: ApiClient, id: string, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || ![409, 410].includes(error.problem.status)) throw error
+    const { status, decisions } = await readApproval(api, id)
+    const last = decisions.at(-1)
+    const by = last ? ` (${last.decision} by ${last.operator})` : ''
+    if (status === 'approved' || status === 'consumed' || status === 'denied') {
+      throw new CommandFailed('conflict', inert(`${id} is already ${status}${by}.`))
+    }
+    if (status === 'expired' || status === 'withdrawn') {
+      throw new CommandFailed('denied', `${id} is ${status} and cannot be decided any more.`)
+    }
+    throw error
+  }
 }

@@ -1,21 +1,112 @@
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { getConfig } from './get.ts'
-import { configHistory, rollbackConfig } from './history.ts'
-import { listConfig } from './list.ts'
-import { setConfig } from './set.ts'
-import { diffConfig, exportConfig, importConfig } from './transfer.ts'
+import { parseSetting, settingOf } from '../../domain/setting.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { formatTable } from '../ui/table.ts'
+import { print, printJson, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+import { addHistoryCommand, addRollbackCommand } from './history.ts'
+import {
+  describeSource,
+  formatValue,
+  getEffectiveSetting,
+  getStoredSetting,
+  listEffectiveSettings,
+  listStoredSettings,
+  toSettingPath,
+} from './settings.ts'
+import { addDiffCommand, addExportCommand, addImportCommand } from './transfer.ts'
 
-export function configCommand(program: Command): void {
+export function addConfigCommand(program: Command): void {
   const parent = program
     .command('config')
-    .description('settings that are read while Nightshift runs')
+    .description('settings that can change while Nightshift runs')
     .addHelpText('after', '\nExample:\n  nightshift config list\n  nightshift config set agent.paused true')
-  getConfig(parent)
-  setConfig(parent)
-  listConfig(parent)
-  configHistory(parent)
-  rollbackConfig(parent)
-  diffConfig(parent)
-  exportConfig(parent)
-  importConfig(parent)
+  addGetCommand(parent)
+  addSetCommand(parent)
+  addListCommand(parent)
+  addHistoryCommand(parent)
+  addRollbackCommand(parent)
+  addDiffCommand(parent)
+  addExportCommand(parent)
+  addImportCommand(parent)
+}
+
+function addGetCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('get')
+      .description('the value in force, and the value that was set')
+      .argument('<key>', 'as agent.max_turns'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift config get agent.max_turns')
+    .action(async (key: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const [stored, effective] = await Promise.all([getStoredSetting(api, key), getEffectiveSetting(api, key)])
+      if (options.json) return printJson({ key, stored, effective })
+      if (stored?.problem) printNote(`What was set has no effect: ${inert(stored.problem)}.`)
+      if (stored && !stored.problem && !stored.locked) return print(inert(formatValue(stored.value), { lines: true }))
+      print(inert(formatValue(effective?.value), { lines: true }))
+      if (effective) printNote(`From: ${inert(describeSource(effective))}.`)
+    })
+}
+
+function addSetCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('set')
+      .description('change a setting; running investigations read it at their next cycle')
+      .argument('<key>', 'as agent.max_turns.replication_lag')
+      .argument('<value>', 'the new value; - reads it from stdin, which keeps secrets out of the shell history')
+      .option('--reason <text>', 'why, for the history'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift config set agent.paused true --reason "maintenance until six"')
+    .action(async (key: string, given: string, options: ConnectionOptions & { reason?: string }) => {
+      const value = given === '-' ? readFileSync(0, 'utf8').trim() : given
+      const parsed = parseSetting(key, value)
+      if (!parsed.ok) {
+        throw new CommandFailed(settingOf(key) ? 'usage' : 'notFound', `${key} was not changed: ${parsed.reason}.`)
+      }
+      const { api } = connect(options)
+      const before = await getStoredSetting(api, key)
+      // Fails when the setting changed since it was read, so that no change is overwritten unseen.
+      const headers = { 'if-match': `"${before?.version ?? 0}"` }
+      const answer = await api.put(toSettingPath(key), { value, reason: options.reason ?? null }, headers)
+      if (options.json) return printJson(answer)
+      printNote(`${key} is set.`)
+    })
+}
+
+function addListCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('the settings in force, each with where it comes from')
+      .option('--type <type>', 'as they are for this incident type'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift config list --type replication_lag')
+    .action(async (options: ConnectionOptions & { type?: string }) => {
+      const { api } = connect(options)
+      const settings = await listEffectiveSettings(api, options.type)
+      if (options.json) return printJson(settings)
+      const row = (name: string, source: string, value: unknown, problem?: string | null) => [
+        inert(name),
+        inert(source),
+        inert(`${formatValue(value)}${problem ? `  ! ${problem}` : ''}`),
+      ]
+      const names = new Set(settings.map(({ name }) => name))
+      const stored = await listStoredSettings(api)
+      const rows = [
+        ...settings.map(({ name, source, value, problem }) => {
+          // Some settings exist per type or per tool only, and have no general value.
+          const family = settingOf(name) || options.type ? null : settingOf(`${name}.any`)
+          return family ? row(family.key, 'default', family.fallback) : row(name, source, value, problem)
+        }),
+        ...stored
+          .filter(({ key }) => !names.has(key))
+          .map(({ key, value, problem }) => row(key, 'set', value, problem)),
+      ]
+      print(formatTable(['NAME', 'SOURCE', 'VALUE'], rows, 2))
+    })
 }

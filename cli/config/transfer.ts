@@ -2,66 +2,73 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { parseSetting } from '../../domain/setting.ts'
-import { type Asking, asking, connected } from '../connection.ts'
-import type { Core } from '../core.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { inert } from '../inert.ts'
-import { table } from '../table.ts'
-import { data, json, note } from '../terminal.ts'
-import { pathOf, type StoredSetting, storedSettings } from './stored.ts'
+import type { ApiClient } from '../api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { formatTable } from '../ui/table.ts'
+import { print, printJson, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+import { listStoredSettings, type StoredSetting, toSettingPath } from './settings.ts'
 
 const exported = z.record(z.string(), z.string())
 type Change = { key: string; from: string | null; to: string; version: number }
 
 const isSecret = (key: string) => key.endsWith('.secret')
 
-export function exportConfig(parent: Command): void {
-  asking(parent.command('export').description('what was set, as JSON that "config import" reads; without secrets'))
+export function addExportCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('export')
+      .description('the settings that were set, as JSON that "config import" reads; without secrets'),
+  )
     .addHelpText('after', '\nExample:\n  nightshift config export > settings.json')
-    .action(async (options: Asking) => {
-      const { api } = connected(options)
-      const kept = (await storedSettings(api)).filter(({ key, value }) => value !== null && !isSecret(key))
-      json(Object.fromEntries(kept.map(({ key, value }) => [key, value])))
+    .action(async (options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const kept = (await listStoredSettings(api)).filter(({ key, value }) => value !== null && !isSecret(key))
+      printJson(Object.fromEntries(kept.map(({ key, value }) => [key, value])))
     })
 }
 
-export function diffConfig(parent: Command): void {
-  asking(
+export function addDiffCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('diff')
       .description('what an exported file would change here')
       .argument('<file>', 'from "config export"; - for stdin'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config diff settings.json\n\nExits with 1 when something differs.')
-    .action(async (file: string, options: Asking) => {
-      const { api } = connected(options)
-      const changes = await changesOf(api, readExport(file))
-      show(changes, options)
+    .action(async (file: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const changes = await listChanges(api, readExport(file))
+      printChanges(changes, options)
       if (changes.length > 0) throw new CommandFailed('error', '')
     })
 }
 
-export function importConfig(parent: Command): void {
-  asking(
+export function addImportCommand(parent: Command): void {
+  withConnectionOptions(
     parent
       .command('import')
-      .description('set what an exported file says and is not so yet; what the file does not name stays')
+      .description('set the values of an exported file that differ; other settings stay')
       .argument('<file>', 'from "config export"; - for stdin')
-      .option('--reason <text>', 'why, for those who ask later'),
+      .option('--reason <text>', 'why, for the history'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config import settings.json --reason "as in staging"')
-    .action(async (file: string, options: Asking & { reason?: string }) => {
-      const { api } = connected(options)
-      const changes = await changesOf(api, readExport(file))
+    .action(async (file: string, options: ConnectionOptions & { reason?: string }) => {
+      const { api } = connect(options)
+      const changes = await listChanges(api, readExport(file))
       for (const { key, to, version } of changes) {
-        await api.put(pathOf(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })
+        await api.put(toSettingPath(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })
       }
-      show(changes, options)
-      if (!options.json) note(`${changes.length} of them set.`)
+      printChanges(changes, options)
+      if (!options.json) printNote(`${changes.length} of them set.`)
     })
 }
 
-/** Every entry is checked before the first is set: half an import is worse than none. */
+/**
+ * Reads the file and checks every entry before the first is set, so that an import is never
+ * partial.
+ */
 function readExport(file: string): Record<string, string> {
   let text: string
   try {
@@ -71,7 +78,7 @@ function readExport(file: string): Record<string, string> {
   }
   const parsed = exported.safeParse(parseJson(text))
   if (!parsed.success)
-    throw new CommandFailed('usage', `${file} is no JSON object of texts, as "config export" writes it.`)
+    throw new CommandFailed('usage', `${file} is not a JSON object of strings, as "config export" writes it.`)
   const wrong = Object.entries(parsed.data).flatMap(([key, value]) => {
     const checked = parseSetting(key, value)
     return checked.ok ? [] : [`${inert(key)}: ${checked.reason}`]
@@ -88,8 +95,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function changesOf(api: Core, wanted: Record<string, string>): Promise<Change[]> {
-  const stored = new Map<string, StoredSetting>((await storedSettings(api)).map((each) => [each.key, each]))
+async function listChanges(api: ApiClient, wanted: Record<string, string>): Promise<Change[]> {
+  const stored = new Map<string, StoredSetting>((await listStoredSettings(api)).map((each) => [each.key, each]))
   return Object.entries(wanted).flatMap(([key, to]) => {
     const now = stored.get(key)
     if (now?.value === to) return []
@@ -97,15 +104,15 @@ async function changesOf(api: Core, wanted: Record<string, string>): Promise<Cha
   })
 }
 
-function show(changes: Change[], { json: asJson }: Asking): void {
+function printChanges(changes: Change[], { json: asJson }: ConnectionOptions): void {
   if (asJson) {
-    json(changes)
+    printJson(changes)
     return
   }
   if (changes.length === 0) {
-    note('Nothing differs.')
+    printNote('Nothing differs.')
     return
   }
   const rows = changes.map(({ key, from, to }) => [inert(key), inert(`${from ?? '(not set)'} → ${to}`)])
-  data(table(['KEY', 'CHANGE'], rows, 1))
+  print(formatTable(['KEY', 'CHANGE'], rows, 1))
 }

@@ -1,31 +1,232 @@
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
-import { cancelIncident, escalateIncident, resolveIncident } from './end.ts'
-import { expectIncident } from './expect.ts'
-import { exportIncident } from './export.ts'
-import { investigateIncident } from './investigate.ts'
-import { listIncidents } from './list.ts'
-import { noteOnIncident } from './note.ts'
-import { giveBackIncident, takeIncident } from './own.ts'
-import { showIncident } from './show.ts'
-import { verifyIncident } from './verify.ts'
-import { watchIncidents } from './watch.ts'
+import { z } from 'zod'
+import { incidentStatus, severity } from '../../domain/incident.ts'
+import { remarks } from '../../domain/status-words.ts'
+import { apiIncident, listAll, listEventsAfter, parseEvent, readIncident } from '../api.ts'
+import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { addExpectCommand } from '../expectations.ts'
+import { formatSpan, paintState } from '../ui/format.ts'
+import { parseOneOf, parseWholeNumber } from '../ui/options.ts'
+import { formatTable } from '../ui/table.ts'
+import { getTerminalWidth, paint, print, printJson, printNote } from '../ui/terminal.ts'
+import { inert, truncate } from '../ui/text.ts'
+import { describeStanding, formatEscalation, formatIncident } from './card.ts'
+import { addCancelCommand, addEscalateCommand, addResolveCommand } from './close.ts'
+import { addInvestigateCommand, addWatchCommand } from './follow.ts'
+import { formatFullTimeline, formatTimeline } from './timeline.ts'
 
-export function incidentsCommand(program: Command): void {
+export function addIncidentsCommand(program: Command): void {
   const parent = program
     .command('incidents')
     .description('what happened, what was done, and how it ended')
     .addHelpText('after', '\nExample:\n  nightshift incidents list\n  nightshift incidents show inc_01k…')
-  listIncidents(parent)
-  showIncident(parent)
-  watchIncidents(parent)
-  verifyIncident(parent)
-  exportIncident(parent)
-  noteOnIncident(parent)
-  takeIncident(parent)
-  giveBackIncident(parent)
-  resolveIncident(parent)
-  cancelIncident(parent)
-  escalateIncident(parent)
-  expectIncident(parent)
-  investigateIncident(parent)
+  addListCommand(parent)
+  addShowCommand(parent)
+  addWatchCommand(parent)
+  addVerifyCommand(parent)
+  addExportCommand(parent)
+  addNoteCommand(parent)
+  addTakeCommand(parent)
+  addGiveBackCommand(parent)
+  addResolveCommand(parent)
+  addCancelCommand(parent)
+  addEscalateCommand(parent)
+  addExpectCommand(parent)
+  addInvestigateCommand(parent)
+}
+
+type ListOptions = ConnectionOptions & {
+  status?: string
+  type?: string
+  severity?: string
+  search?: string
+  limit: number
+}
+
+function addListCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('incidents, newest first')
+      .option('--status <status>', `one of ${incidentStatus.options.join(', ')}`, parseOneOf(incidentStatus.options))
+      .option('--severity <severity>', `one of ${severity.options.join(', ')}`, parseOneOf(severity.options))
+      .option('--type <type>', 'type of incident, as replication_lag')
+      .option('--search <text>', 'text in the title')
+      .option('--limit <n>', 'how many at most', parseWholeNumber, 25),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift incidents list --status escalated --json')
+    .action(async (options: ListOptions) => {
+      const { api } = connect(options)
+      const query = new URLSearchParams({ limit: String(Math.min(options.limit, 100)) })
+      for (const [name, value] of Object.entries({ ...options, q: options.search })) {
+        if (['status', 'severity', 'type', 'q'].includes(name) && value) query.set(name, String(value))
+      }
+      const incidents = await listAll(api, `/api/v1/incidents?${query}`, apiIncident, options.limit)
+      if (options.json) return printJson(incidents)
+      if (incidents.length === 0) return printNote('No incidents match.')
+      const rows = incidents.map((each) => [
+        inert(each.id),
+        paintState(each.severity),
+        paintState(each.status),
+        formatSpan(Date.now() - Date.parse(each.createdAt)),
+        formatTitle(inert(each.title), inert(remarks(each).join(', '))),
+      ])
+      print(formatTable(['ID', 'SEVERITY', 'STATUS', 'AGE', 'TITLE'], rows, 4))
+    })
+}
+
+/**
+ * A title with the remarks on its incident. Truncates the title, so that the remarks stay visible.
+ */
+function formatTitle(title: string, notes: string): string {
+  if (notes === '') return title
+  if (!process.stdout.isTTY) return `${title} (${notes})`
+  const room = Math.max(20, getTerminalWidth() - notes.length - 6)
+  return `${truncate(title, room)} (${notes})`
+}
+
+function addShowCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('show')
+      .description('an incident and its whole timeline')
+      .argument('<id>', 'as inc_…')
+      .option('--full', 'nothing cut, and each row with its metadata'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift incidents show inc_01k… --full')
+    .action(async (id: string, options: ConnectionOptions & { full?: boolean }) => {
+      const { api } = connect(options)
+      const [incident, events] = await Promise.all([readIncident(api, id), listEventsAfter(api, id)])
+      if (options.json) return printJson({ incident, events })
+      print(formatIncident(incident))
+      const report = incident.status === 'escalated' ? formatEscalation(events) : null
+      if (report) print(`\n${paint('bold', 'Handed to people')}\n${report}`)
+      print('')
+      print(options.full ? formatFullTimeline(events) : formatTimeline(events))
+    })
+}
+
+const verifyAnswer = z.looseObject({
+  ok: z.boolean(),
+  events: z.number().int(),
+  headHash: z.string(),
+  problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
+})
+
+function addVerifyCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('verify')
+      .description('recompute the hash chain of the timeline, to see that it was not altered')
+      .argument('<id>', 'as inc_…')
+      .option('--head <hash>', 'an earlier hash (from a webhook, say), which must still be in the chain'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
+    .action(async (id: string, options: ConnectionOptions & { head?: string }) => {
+      const { api } = connect(options)
+      const query = options.head ? `?${new URLSearchParams({ head: options.head })}` : ''
+      const answer = verifyAnswer.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
+      if (options.json) printJson(answer)
+      else if (answer.ok) {
+        print(
+          `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, each hashed over the one before it.`,
+        )
+        print(`  head ${inert(answer.headHash)}`)
+        if (options.head) print('  The hash you named is in it, so nothing up to there was removed.')
+      }
+      if (answer.ok) return
+      const where = answer.problem
+        ? `row ${answer.problem.seq}: ${inert(answer.problem.what)}`
+        : 'it does not say where'
+      throw new CommandFailed('error', options.json ? '' : `The chain of ${id} does NOT hold at ${where}.`)
+    })
+}
+
+type ExportOptions = ConnectionOptions & { format: string; output?: string }
+
+function addExportCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('export')
+      .description('the incident as a file: json, csv, or md, a postmortem')
+      .argument('<id>', 'as inc_…')
+      .option('--format <format>', 'json, csv or md', parseOneOf(['json', 'csv', 'md']), 'md')
+      .option('-o, --output <file>', 'where to; stdout when absent'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift incidents export inc_01k… --format md -o postmortem.md')
+    .action(async (id: string, options: ExportOptions) => {
+      const { api } = connect(options)
+      const format = options.json ? 'json' : options.format
+      const response = await api.open(`/api/v1/incidents/${encodeURIComponent(id)}/export?format=${format}`)
+      if (options.output && response.body) {
+        await pipeline(Readable.fromWeb(response.body), createWriteStream(options.output))
+        return printNote(`Written to ${options.output}.`)
+      }
+      const text = await response.text()
+      // A file gets the bytes unchanged; on a terminal they must be harmless.
+      process.stdout.write(process.stdout.isTTY ? inert(text, { lines: true }) : text)
+    })
+}
+
+function addNoteCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('note')
+      .description('add a finding or a step to the log of an incident, under your name')
+      .argument('<id>', 'as inc_…')
+      .argument('<text>', 'what you saw or did'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift incidents note inc_01k… "called the supplier; the disk comes at noon"',
+    )
+    .action(async (id: string, text: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const body = { action: 'commented', detail: text }
+      const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/events`, body))
+      if (options.json) return printJson(event)
+      printNote(`Row ${event.seq} of ${event.incidentId}.`)
+    })
+}
+
+function addTakeCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('take')
+      .description('take an incident: while you own it, there are no reminders and no attempts of the agent')
+      .argument('<id>', 'as inc_…'),
+  )
+    .addHelpText(
+      'after',
+      '\nThis first ends a run, and checks a write under way. After half a day without an\naction of yours (owner.lapse) it is given back automatically.\n\nExample:\n  nightshift incidents take inc_01k…',
+    )
+    .action(async (id: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/take`)
+      const incident = await readIncident(api, id)
+      if (options.json) return printJson(incident)
+      if (incident.owner) return printNote(`${id} is ${describeStanding(incident)}.`)
+      printNote(`Requested; it is yours when its run has ended. See it with "${commandLine(`incidents show ${id}`)}".`)
+    })
+}
+
+function addGiveBackCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('give-back')
+      .description('give an incident back: reminders and attempts start again')
+      .argument('<id>', 'as inc_…'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift incidents give-back inc_01k…')
+    .action(async (id: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/give-back`)
+      const incident = await readIncident(api, id)
+      if (options.json) return printJson(incident)
+      printNote(`${id} is given back; it is ${describeStanding(incident)}.`)
+    })
 }

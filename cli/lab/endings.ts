@@ -1,9 +1,9 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
-import type { AnIncident } from '../core.ts'
-import { endingWord, spaced } from '../told-ending.ts'
+import type { ApiIncident } from '../api.ts'
+import { getEndingCode, withSpaces } from '../incidents/card.ts'
 
-/** A fault that is followed to its end, or a course of several. */
+/** A single fault, or a sequence of several. */
 export type ScenarioName = FaultName | 'after_escalated'
 
 export const scenarioNames: ScenarioName[] = [...faultName.options, 'after_escalated']
@@ -12,12 +12,12 @@ type Ending = {
   status: 'resolved' | 'escalated'
   /** Outcomes of a resolution, categories of an escalation. */
   words: string[]
-  /** What else the log has to show, as sentences of what is missing. */
-  missing?: (incident: AnIncident, events: IncidentEvent[]) => string[]
+  /** What the log must show in addition, as a list of what is missing. */
+  missing?: (incident: ApiIncident, events: IncidentEvent[]) => string[]
 }
 
 const repaired: Ending = { status: 'resolved', words: ['repaired'] }
-/** People have what no tool of ours may do, or what did not work. Nobody has to name a category for that. */
+/** A person must continue: no tool may do it, or it did not work. The category is optional. */
 const handedOver: Ending = { status: 'escalated', words: ['no_tool', 'needs_approval', 'unknown', 'none'] }
 const mitigated: Ending = {
   status: 'escalated',
@@ -25,7 +25,7 @@ const mitigated: Ending = {
   missing: ({ alerts }) => (alerts.firing > 0 ? [] : ['the alert of what is still broken fires']),
 }
 
-/** How a good investigation ends, by scenario: what is still broken is not repaired, and what still fires is not over. */
+/** How a good investigation ends, by scenario. What is still broken must not count as repaired. */
 const endings: Record<ScenarioName, Ending> = {
   replication_lag: repaired,
   disk_pressure: repaired,
@@ -49,8 +49,8 @@ const endings: Record<ScenarioName, Ending> = {
     status: 'escalated',
     words: ['does_not_last'],
     missing: ({ resolution }, events) =>
-      unless({
-        'three attempts were made': claims(events) === 3,
+      listUnmet({
+        'three attempts were made': countClaims(events) === 3,
         'the escalation quotes each of them': [1, 2, 3].every((n) => resolution?.includes(`Attempt ${n} of`)),
       }),
   },
@@ -58,50 +58,53 @@ const endings: Record<ScenarioName, Ending> = {
     status: 'escalated',
     words: ['alert_goes_on'],
     missing: (_, events) =>
-      unless({
-        'one attempt was made': claims(events) === 1,
-        'people were told once that the repair held': notes(events, 'repair_confirmed') === 1,
+      listUnmet({
+        'one attempt was made': countClaims(events) === 1,
+        'people were notified once that the repair held': countNotes(events, 'repair_confirmed') === 1,
       }),
   },
   backup_notice: {
     status: 'resolved',
     words: ['expected'],
     missing: (_, events) =>
-      unless({
-        'a run found no fault, and a person marked it': notes(events, 'expected_marked') > 0,
-        'no run began after the mark': claims(since(events, 'expected_marked')) === 0,
+      listUnmet({
+        'a run found no fault, and a person marked it': countNotes(events, 'expected_marked') > 0,
+        'no run began after the mark': countClaims(listSince(events, 'expected_marked')) === 0,
       }),
   },
   after_escalated: {
     ...repaired,
     missing: (_, events) =>
-      unless({
+      listUnmet({
         'the attempt before it was handed over': events.some(({ kind }) => kind === 'escalated'),
-        'another attempt was made': claims(events) >= 2,
+        'another attempt was made': countClaims(events) >= 2,
       }),
   },
 }
 
-/** What is wrong with how an incident ended, as sentences; none where it ended as a good investigation of this scenario does. */
-export function wrongsOfEnding(scenario: ScenarioName, incident: AnIncident, events: IncidentEvent[]): string[] {
+/**
+ * What is wrong with the end of an incident, as sentences. Empty when it ended as this scenario
+ * should.
+ */
+export function checkEnding(scenario: ScenarioName, incident: ApiIncident, events: IncidentEvent[]): string[] {
   const { status, words, missing } = endings[scenario]
-  const wanted = `it should have been ${status}: ${words.map(spaced).join(', ')}`
-  if (incident.status !== status || !words.includes(endingWord(incident))) return [wanted]
+  const wanted = `it should have been ${status}: ${words.map(withSpaces).join(', ')}`
+  if (incident.status !== status || !words.includes(getEndingCode(incident))) return [wanted]
   return (missing?.(incident, events) ?? []).map((what) => `this is not so: ${what}`)
 }
 
-function unless(facts: Record<string, boolean>): string[] {
+function listUnmet(facts: Record<string, boolean>): string[] {
   return Object.entries(facts).flatMap(([sentence, isSo]) => (isSo ? [] : [sentence]))
 }
 
-function claims(events: IncidentEvent[]): number {
+function countClaims(events: IncidentEvent[]): number {
   return events.filter(({ kind }) => kind === 'claimed').length
 }
 
-function notes(events: IncidentEvent[], code: string): number {
+function countNotes(events: IncidentEvent[], code: string): number {
   return events.filter((event) => event.kind === 'noted' && event.metadata.code === code).length
 }
 
-function since(events: IncidentEvent[], code: string): IncidentEvent[] {
+function listSince(events: IncidentEvent[], code: string): IncidentEvent[] {
   return events.slice(events.findLastIndex((event) => event.kind === 'noted' && event.metadata.code === code) + 1)
 }

@@ -1,14 +1,7 @@
-import type { Command } from 'commander'
-import { type FaultName, faultName } from '../../lab/state.ts'
-import { inert } from '../inert.ts'
-import { table } from '../table.ts'
-import { data, json, note } from '../terminal.ts'
-import { span } from '../time.ts'
-import { labHere } from './client.ts'
-import { named } from './named.ts'
+import type { FaultName } from '../../lab/state.ts'
 
-/** What each fault does and to what, with a target that exists. */
-export const faults: Record<FaultName, { target: string; example: string; does: string }> = {
+/** What each fault does, what it can target, and an existing target. */
+export const faultGuide: Record<FaultName, { target: string; example: string; does: string }> = {
   replication_lag: { target: 'replica or database shard', example: 'db-osl-1', does: 'stops the replica (SIGSTOP)' },
   disk_pressure: { target: 'web node or shard', example: 'web-osl-1', does: 'fills tmp/ to 130 % of the quota' },
   disk_pressure_tenant: {
@@ -44,70 +37,31 @@ export const faults: Record<FaultName, { target: string; example: string; does: 
   relapse: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service, which ends again soon' },
   unended_alert: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service; its alert never ends' },
   backup_notice: { target: 'web node or shard', example: 'web-osl-1', does: 'runs backups that are announced' },
-  host_lost: { target: 'host', example: 'host-osl-1', does: 'kills a host that nobody can start' },
+  host_lost: { target: 'host', example: 'host-osl-1', does: 'kills a host that cannot be started' },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 
-export function listFaults(parent: Command): void {
-  parent
-    .command('faults')
-    .description('what can be broken, and where')
-    .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab faults')
-    .action((options: { json?: boolean }) => {
-      if (options.json) return json(Object.entries(faults).map(([fault, rest]) => ({ fault, ...rest })))
-      const rows = Object.entries(faults).map(([fault, { does, example }]) => [fault, example, does])
-      data(table(['FAULT', 'TARGET, AS', 'DOES'], rows, 2))
-    })
-}
-
-export function breakLab(parent: Command): void {
-  parent
-    .command('break')
-    .description('break something for real')
-    .argument('<fault>', 'see "lab faults"', named(faultName.options))
-    .argument('<target>', 'a node, shard, host, rack or link')
-    .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab break replication_lag db-osl-1')
-    .action(async (fault: FaultName, target: string, options: { json?: boolean }) => {
-      const broken = await labHere().break(fault, target)
-      if (options.json) return json(broken)
-      note(`Broke ${broken.fault} on ${inert(broken.on)}.`)
-    })
-}
-
-export function healLab(parent: Command): void {
-  parent
-    .command('heal')
-    .description('take every fault back and start what is down; or only one fault')
-    .argument('[fault]', 'only this one: see "lab faults"', named(faultName.options))
-    .argument('[target]', 'only there')
-    .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab heal\n  nightshift lab heal disk_pressure_tenant web-osl-1')
-    .action(async (fault: FaultName | undefined, target: string | undefined, options: { json?: boolean }) => {
-      const healed = await labHere().heal(fault, target)
-      if (options.json) return json({ healed })
-      note(healed === 0 ? 'Nothing was broken.' : `Healed ${healed} ${healed === 1 ? 'fault' : 'faults'}.`)
-    })
-}
-
-export function labStatus(parent: Command): void {
-  parent
-    .command('status')
-    .description('what is broken now, and which writes truly ran')
-    .option('--json', 'JSON for programs')
-    .addHelpText('after', '\nExample:\n  nightshift lab status --json')
-    .action(async (options: { json?: boolean }) => {
-      const lab = labHere()
-      const [broken, effects] = await Promise.all([lab.faults(), lab.effects()])
-      if (options.json) return json({ faults: broken, effects })
-      if (broken.length === 0) data('Nothing was broken since the last heal.')
-      else {
-        const rows = broken.map((each) => [each.fault, inert(each.on), span(Date.now() - Date.parse(each.at))])
-        data(table(['FAULT', 'ON', 'AGO'], rows, 1))
-      }
-      if (effects.length === 0) return
-      const rows = effects.map((each) => [String(each.runs), each.status, inert(`${each.request}: ${each.detail}`)])
-      data(`\n${table(['RUNS', 'STATUS', 'WRITE'], rows, 2)}`)
-    })
+/** The type of the alert that each fault raises; null for none. */
+export const alertTypes: Record<FaultName, string | null> = {
+  replication_lag: 'replication_lag',
+  disk_pressure: 'disk_pressure',
+  disk_pressure_tenant: 'disk_pressure',
+  full_log: 'disk_pressure',
+  service_down: 'service_down',
+  log_orders: 'service_down',
+  port_squatter: 'service_down',
+  relapse: 'service_down',
+  unended_alert: 'service_down',
+  config_drift: 'config_drift',
+  runaway_process: 'runaway_process',
+  bad_deploy: 'bad_deploy',
+  missing_package: 'missing_package',
+  backup_notice: 'backup_running',
+  host_down: 'host_down',
+  host_lost: 'host_down',
+  rack_down: 'host_down',
+  no_room: 'host_down',
+  step_fails: 'host_down',
+  drain: 'host_draining',
+  link_down: null,
 }

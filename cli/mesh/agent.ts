@@ -3,11 +3,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
 import { readAddress } from '../../mesh/agent/address.ts'
+import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
+import { holderOf } from '../../mesh/agent/lock.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { enrollAgent } from './agent-enroll.ts'
+import { CommandFailed } from '../errors.ts'
+import { printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
 
-type Options = {
+type AgentFlags = {
   manifest?: string
   listen: string
   state: string
@@ -18,13 +21,13 @@ type Options = {
   dockerHost?: string
 }
 
-export function runAgent(parent: Command): void {
+export function addAgentCommand(parent: Command): void {
   const agent = parent
     .command('agent')
-    .description('be the agent of this device: answer signed requests, and do what the manifest and the guard allow')
+    .description('run the agent of this device: it answers signed requests, within its manifest and guard')
     .option(
       '--manifest <file>',
-      'what this device may be asked, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
+      'what this device may do, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
     )
     .addOption(
       new Option('--listen <address>', 'loopback or an address of WireGuard; anything else needs TLS')
@@ -36,17 +39,17 @@ export function runAgent(parent: Command): void {
     .option('--tls-cert <file>', 'certificate, as PEM')
     .option('--tls-key <file>', 'its key, as PEM')
     .option('--docker-host <address>', 'where the container engine listens (default: unix:///var/run/docker.sock)')
-    .option('--accept-lost-journal', 'write again after the journal was lost: somebody has looked at what was done')
+    .option('--accept-lost-journal', 'allow writes after the journal was lost: a person has checked what was done')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift mesh agent --manifest /etc/nightshift/manifest.json --listen 127.0.0.1:7474',
     )
-    .action((options: Options) => {
+    .action((options: AgentFlags) => {
       const { listen, state, tlsCert: cert, tlsKey: key } = options
       const address = readAddress(listen)
       if (!address) throw new CommandFailed('usage', `--listen takes an address and a port, not ${listen}.`)
       if (!cert !== !key) throw new CommandFailed('usage', '--tls-cert and --tls-key belong together.')
-      become({
+      replaceProcess({
         manifestFile: options.manifest ?? join(state, 'manifest.json'),
         address,
         state,
@@ -54,14 +57,17 @@ export function runAgent(parent: Command): void {
         tls: cert && key ? { cert, key } : null,
         acceptLostJournal: options.acceptLostJournal ?? false,
         dockerHost: options.dockerHost,
-        version: version(),
+        version: readVersion(),
       })
     })
-  enrollAgent(agent)
+  addEnrolmentCommands(agent)
 }
 
 const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))
-/** An agent is idle nearly always, on a machine that has better use for its memory: few threads, little room, no compilers at work. */
+/**
+ * An agent is idle most of the time, so these save memory: few threads, a small heap, no optimizing
+ * compilers.
+ */
 const flags = [
   '--disable-warning=ExperimentalWarning',
   '--max-semi-space-size=1',
@@ -70,8 +76,8 @@ const flags = [
   '--no-maglev',
 ]
 
-/** The agent takes the place of this process: nothing of the command line stays in memory, and its pid is the one that was started. */
-function become(options: AgentOptions): void {
+/** Replaces this process with the agent: it keeps the pid, and no memory of the command line. */
+function replaceProcess(options: AgentOptions): void {
   if (!process.execve) throw new CommandFailed('error', 'This Node cannot replace a process (process.execve).')
   mkdirSync(options.state, { recursive: true, mode: 0o700 })
   process.execve(process.execPath, [process.execPath, ...flags, main, JSON.stringify(options)], {
@@ -83,7 +89,60 @@ function become(options: AgentOptions): void {
   })
 }
 
-function version(): string {
+function readVersion(): string {
   return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string })
     .version
+}
+
+/**
+ * Adds the commands that run on the device: `enroll` pins the root key, `refresh` fetches the
+ * manifest.
+ */
+function addEnrolmentCommands(agent: Command): void {
+  agent
+    .command('enroll')
+    .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
+    .requiredOption('--api <url>', 'where the control plane is')
+    .requiredOption('--token <token>', 'valid once, for 15 minutes')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh agent enroll --api https://nightshift.example.com --token nst_…',
+    )
+    .action(async (_: unknown, command: Command) => {
+      const { api, token, ...places } = command.optsWithGlobals<Places & { api: string; token: string }>()
+      mkdirSync(places.state, { recursive: true, mode: 0o700 })
+      const { device, manifest } = await withEnrolmentErrors(enrol(places, api, token))
+      printNote(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
+    })
+
+  agent
+    .command('refresh')
+    .description('fetch the current manifest and notify the running agent, which else fetches it every few hours')
+    .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
+    .action(async (_: unknown, command: Command) => {
+      const places = command.optsWithGlobals<Places>()
+      const id = await withEnrolmentErrors(renew(places))
+      const agentPid = holderOf(places.state)
+      if (agentPid !== null) process.kill(agentPid, 'SIGHUP')
+      printNote(
+        `Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was notified'}.`,
+      )
+    })
+}
+
+const outcomeByReason = {
+  refused: 'auth',
+  unreachable: 'error',
+  unbelievable: 'error',
+  'not enrolled': 'notFound',
+  'bad address': 'usage',
+} as const
+
+async function withEnrolmentErrors<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof NotEnrolled)) throw error
+    throw new CommandFailed(outcomeByReason[error.why], inert(error.message))
+  }
 }

@@ -4,38 +4,39 @@ import type { Command } from 'commander'
 import type { JournalEntry } from '../../domain/mesh.ts'
 import { segmentsOf, verifyChain } from '../../mesh/agent/chain.ts'
 import { shortOf } from '../../mesh/agent/entries.ts'
-import { type Asking, asking, connected } from '../connection.ts'
-import { type Core, listAll } from '../core.ts'
-import { CommandFailed } from '../exit-code.ts'
-import { inert } from '../inert.ts'
-import { data, json, paint } from '../terminal.ts'
-import { aDevice } from './a-device.ts'
-import { type Audited, auditDevice } from './read-audit.ts'
+import { type ApiClient, listAll } from '../api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { paint, print, printJson } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+import { apiDevice } from './devices.ts'
+import { auditDevice, type DeviceAudit } from './journal.ts'
 
-export function auditMesh(parent: Command): void {
+export function addAuditCommand(parent: Command): void {
   const audit = parent
     .command('audit')
-    .description('what devices journalled, against what rows say')
+    .description('compare the journals of devices with the database')
     .addHelpText('after', '\nExample:\n  nightshift mesh audit verify')
-  asking(
+  withConnectionOptions(
     audit
       .command('verify')
-      .description("hold the devices' whole journals, all calls and the incidents' rows against each other")
-      .argument('[device]', 'one of them alone')
-      .option('--journal <dir>', 'state directory of that device, or a copy: verifies what its entries say, too'),
+      .description("compare the devices' whole journals, all calls and the incidents' rows")
+      .argument('[device]', 'only this device')
+      .option('--journal <dir>', 'state directory of that device, or a copy: also verifies the content of its entries'),
   )
     .addHelpText(
       'after',
       '\nExample:\n  nightshift mesh audit verify\n  nightshift mesh audit verify node-osl-1 --journal /var/lib/nightshift-agent',
     )
-    .action(async (device: string | undefined, options: Asking & { journal?: string }) => {
-      const { api } = connected(options)
-      if (options.journal && !device) throw new CommandFailed('usage', '--journal is of one device: name it.')
-      const reports: Audited[] = []
-      const progress = progressOnTerminal()
+    .action(async (device: string | undefined, options: ConnectionOptions & { journal?: string }) => {
+      const { api } = connect(options)
+      if (options.journal && !device)
+        throw new CommandFailed('usage', '--journal belongs to one device: name the device.')
+      const reports: DeviceAudit[] = []
+      const progress = createProgress()
       try {
-        for (const name of device ? [device] : await enrolledDevices(api)) {
-          const files = options.journal ? readFiles(options.journal) : null
+        for (const name of device ? [device] : await listEnrolledDevices(api)) {
+          const files = options.journal ? readJournalCopy(options.journal) : null
           const report = await auditDevice((path) => api.get(`/api/v1${path}`), name, {
             files: files?.entries ?? null,
             onProgress: progress.show,
@@ -46,21 +47,21 @@ export function auditMesh(parent: Command): void {
       } finally {
         progress.end()
       }
-      if (options.json) json(reports)
-      else for (const report of reports) tell(report)
+      if (options.json) printJson(reports)
+      else for (const report of reports) printReport(report)
       const bad = reports.filter(({ problems }) => problems.length > 0)
       if (bad.length > 0)
         throw new CommandFailed('error', options.json ? '' : `${bad.length} of ${reports.length} do NOT agree.`)
     })
 }
 
-async function enrolledDevices(api: Core): Promise<string[]> {
-  const devices = await listAll(api, '/api/v1/devices', aDevice)
+async function listEnrolledDevices(api: ApiClient): Promise<string[]> {
+  const devices = await listAll(api, '/api/v1/devices', apiDevice)
   return devices.filter(({ enrolledAt, revokedAt }) => enrolledAt && !revokedAt).map(({ id }) => id)
 }
 
-/** The entries of a copy, whose lines are hashed here; none and why where its chain does not hold. */
-function readFiles(state: string): { entries: JournalEntry[] | null; problem: string | null } {
+/** The entries of a copy, hashed here. Null, with a problem, when its chain does not hold. */
+function readJournalCopy(state: string): { entries: JournalEntry[] | null; problem: string | null } {
   const directory = existsSync(join(state, 'journal')) ? join(state, 'journal') : state
   if (segmentsOf(directory).length === 0) return { entries: null, problem: `there is no journal in ${state}` }
   const entries: JournalEntry[] = []
@@ -72,8 +73,8 @@ function readFiles(state: string): { entries: JournalEntry[] | null; problem: st
 
 const quietMs = 1_000
 
-/** One line of stderr on a terminal, once it takes longer than a second; gone afterwards. */
-function progressOnTerminal(): { show(so: string): void; end(): void } {
+/** Shows progress in one line of the terminal after a second, and clears it at the end. */
+function createProgress(): { show(so: string): void; end(): void } {
   const began = Date.now()
   let shown = false
   return {
@@ -88,16 +89,16 @@ function progressOnTerminal(): { show(so: string): void; end(): void } {
   }
 }
 
-function tell({ device, calls, journal, older, problems }: Audited): void {
+function printReport({ device, calls, journal, older, problems }: DeviceAudit): void {
   const kept = journal ? journal.entries - journal.first + 1 : 0
   const entries = journal ? `${kept} ${kept === 1 ? 'entry' : 'entries'}` : 'no journal'
   const before = older > 0 ? `; ${older} are older than it` : ''
   if (problems.length === 0) {
-    data(
+    print(
       `${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with its journal (${entries}${before}) and the incidents`,
     )
     return
   }
-  data(`${paint('red', '✘')} ${inert(device)} (${entries}${before})`)
-  for (const problem of problems) data(`  ${inert(problem)}`)
+  print(`${paint('red', '✘')} ${inert(device)} (${entries}${before})`)
+  for (const problem of problems) print(`  ${inert(problem)}`)
 }

@@ -1,34 +1,43 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
+import { device, deviceTerms, executable, guests } from '../../domain/device.ts'
+import { meshMode } from '../../domain/mesh.ts'
 import { quote } from '../../safety/command/quote.ts'
-import { type Asking, asking, connected } from '../connection.ts'
-import { listAll } from '../core.ts'
-import { inert } from '../inert.ts'
-import { table } from '../table.ts'
-import { data, json } from '../terminal.ts'
-import { type ADevice, aDevice } from './a-device.ts'
+import { type ApiClient, listAll } from '../api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { ApiProblem, CommandFailed } from '../errors.ts'
+import { formatMoment } from '../ui/format.ts'
+import { collectValues, parseOneOf, parseWholeNumber } from '../ui/options.ts'
+import { formatTable } from '../ui/table.ts'
+import { print, printJson, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
 
-export function listDevices(parent: Command): void {
-  asking(parent.command('devices').description('devices, what each executes for, and how it is'))
+// Loose, so that fields of a newer API still reach --json.
+export const apiDevice = z.looseObject({ ...device.shape, tools: z.array(z.string()) })
+type ApiDevice = z.infer<typeof apiDevice>
+
+export function addDevicesCommand(parent: Command): void {
+  withConnectionOptions(parent.command('devices').description('devices, what each executes for, and their state'))
     .addHelpText('after', '\nExample:\n  nightshift mesh devices')
-    .action(async (options: Asking) => {
-      const { api } = connected(options)
-      const devices = await listAll(api, '/api/v1/devices', aDevice)
-      if (options.json) return json(devices)
+    .action(async (options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const devices = await listAll(api, '/api/v1/devices', apiDevice)
+      if (options.json) return printJson(devices)
       const rows = devices.map((device) => [
         inert(device.id),
         inert(`${device.resource.kind}:${device.resource.id}`),
         device.mode,
         String(device.tools.length),
-        inert(stateOf(device)),
+        inert(describeState(device)),
       ])
-      data(table(['NAME', 'FOR', 'MODE', 'TOOLS', 'STATE'], rows, 4))
+      print(formatTable(['NAME', 'FOR', 'MODE', 'TOOLS', 'STATE'], rows, 4))
       for (const { id, terms } of devices)
         for (const words of terms.root_reads ?? [])
-          data(inert(`root looks on ${id} with: sudo -n ${words.map(quote).join(' ')}`))
+          print(inert(`root reads on ${id} with: sudo -n ${words.map(quote).join(' ')}`))
     })
 }
 
-function stateOf(device: ADevice): string {
+function describeState(device: ApiDevice): string {
   const { revokedAt, enrolledAt, enabled, manifestExpiresAt, health, healthProblem } = device
   if (revokedAt) return 'revoked'
   if (!enrolledAt) return 'not enrolled'
@@ -37,4 +46,161 @@ function stateOf(device: ADevice): string {
   if (healthProblem) return `no answer: ${healthProblem}`
   if (!health) return 'not asked yet'
   return health.status === 'ready' ? 'ready' : `refuses: ${health.reason ?? 'it does not say why'}`
+}
+
+type Root = { path: string; writable: boolean }
+type EnrollOptions = ConnectionOptions & {
+  address?: string
+  addressVariable?: string
+  mode?: string
+  root: Root[]
+  for?: { kind: string; id: string }
+  tool: string[]
+  capability: string[]
+  program: string[]
+  rootRead: string[][]
+  rootReads: boolean
+  gitHost: string[]
+  check: { path: string; argv: string[] }[]
+  guests?: string
+  timeoutSeconds?: number
+  days?: number
+  reason?: string
+}
+
+export function addEnrollCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('enroll')
+      .description('add or change a device; prints the command that enrols it, valid once, for 15 minutes')
+      .argument('<name>', 'of the node, host or VM; another with --for')
+      .option('--address <url>', 'where its agent listens: https, or http on a private network')
+      .option('--address-variable <name>', 'variable of the API that overrides the address: <NAME>_DEVICE_MESH_URL')
+      .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, parseOneOf(meshMode.options))
+      .option('--root <path>', 'directory with readable files; with :rw also writable; repeatable', collectRoot, [])
+      .option('--for <resource>', 'what it executes for, as host:host-osl-1', parseResource)
+      .option('--tool <name>', 'allow only this tool; repeatable', collectValues, [])
+      .option('--capability <name>', 'list only this capability in the manifest; repeatable', collectValues, [])
+      .option(
+        '--program <name>',
+        'of commands that only read, let only this program run without approval; repeatable',
+        collectValues,
+        [],
+      )
+      .option(
+        '--root-read <command>',
+        'let root run exactly this command without approval: words between spaces, or a JSON list; repeatable',
+        collectRootRead,
+        [],
+      )
+      .option('--no-root-reads', 'let root run no command without approval')
+      .option('--git-host <host>', 'host that may be cloned from and pushed to; repeatable', collectValues, [])
+      .option(
+        '--check <path=command>',
+        'checks a copy before the file at this path is written; {path} is the copy',
+        collectCheck,
+        [],
+      )
+      .option(
+        '--guests <how>',
+        `reach guests without an agent by: ${guests.options.join(', ')}`,
+        parseOneOf(guests.options),
+      )
+      .option('--timeout-seconds <n>', 'how long one call may take (60)', parseWholeNumber)
+      .option('--days <n>', 'how long a manifest is valid (90)', parseWholeNumber)
+      .option('--reason <text>', 'why, for the audit'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh enroll node-osl-1 --address http://10.42.0.10:7474 --mode user --root /srv:rw --root /var/log',
+    )
+    .action(async (name: string, options: EnrollOptions) => {
+      const { api, target } = connect(options)
+      const path = `/api/v1/devices/${encodeURIComponent(name)}`
+      const before = await findDevice(api, path)
+      await api.put(path, buildSettings(name, before, options))
+      const minted = z
+        .looseObject({ token: z.string(), expiresAt: z.string() })
+        .parse(await api.post(`${path}/enrolment`))
+      const command = `nightshift mesh agent enroll --api ${target.url} --token ${minted.token}`
+      if (options.json) return printJson({ device: name, ...minted, command })
+      print(command)
+      printNote(
+        `Run it on ${inert(name)} before ${formatMoment(minted.expiresAt)}. It works once and is not shown again.`,
+      )
+    })
+}
+
+async function findDevice(api: ApiClient, path: string): Promise<ApiDevice | null> {
+  return await api.get(path).then(apiDevice.parse, (error: unknown) => {
+    if (error instanceof ApiProblem && error.problem.status === 404) return null
+    throw error
+  })
+}
+
+/** The settings of the device with these options. Options that are not given keep their values. */
+function buildSettings(name: string, before: ApiDevice | null, options: EnrollOptions): Record<string, unknown> {
+  const url = options.address ?? before?.url
+  const mode = options.mode ?? before?.mode
+  if (!url || !mode) throw new CommandFailed('usage', `There is no device ${name} yet: give --address and --mode.`)
+  const orOld = <T>(list: T[], old: T[] | undefined) => (list.length > 0 ? list : (old ?? []))
+  const terms = before?.terms
+  const rootReads = options.rootReads ? orOld(options.rootRead, terms?.root_reads) : []
+  return {
+    ...(!before && options.for && { resource: options.for }),
+    url,
+    mode,
+    urlEnv: options.addressVariable ?? before?.urlEnv ?? null,
+    guests: options.guests ?? before?.guests ?? null,
+    timeoutSeconds: options.timeoutSeconds ?? before?.timeoutSeconds ?? 60,
+    manifestDays: options.days ?? before?.manifestDays ?? 90,
+    toolsAllowed: orOld(options.tool, before?.toolsAllowed),
+    enabled: before?.enabled ?? true,
+    terms: deviceTerms.parse({
+      ...terms,
+      capabilities: orOld(options.capability, terms?.capabilities),
+      roots: orOld(options.root, terms?.roots),
+      auto_approve: orOld(options.program, terms?.auto_approve),
+      // Left out when empty, because an older API does not accept it.
+      root_reads: rootReads.length > 0 ? rootReads : undefined,
+      git_hosts: orOld(options.gitHost, terms?.git_hosts),
+      checks: orOld(options.check, terms?.checks),
+    }),
+    reason: options.reason ?? null,
+  }
+}
+
+function collectRoot(text: string, before: Root[]): Root[] {
+  const [, path, way] = /^(\/.*?)(?::(rw|ro))?$/.exec(text) ?? []
+  if (!path) throw new InvalidArgumentError('It takes an absolute path, with :rw where it may be written to.')
+  return [...before, { path, writable: way === 'rw' }]
+}
+
+/**
+ * Collects `/etc/nginx/nginx.conf=nginx -t -c {path}`: words between spaces, run without a shell.
+ */
+function collectCheck(text: string, before: EnrollOptions['check']): EnrollOptions['check'] {
+  const [, path, command] = /^(\/[^=]*)=(.+)$/.exec(text) ?? []
+  if (!path || !command) throw new InvalidArgumentError('It takes <path>=<command>.')
+  return [...before, { path, argv: command.split(/ +/).filter(Boolean) }]
+}
+
+/**
+ * Collects `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` for words with spaces.
+ * Runs without a shell.
+ */
+function collectRootRead(text: string, before: string[][]): string[][] {
+  try {
+    const words: unknown = text.startsWith('[') ? JSON.parse(text) : text.split(/ +/).filter(Boolean)
+    const parsed = deviceTerms.shape.root_reads.unwrap().safeParse([words])
+    if (parsed.success) return [...before, ...parsed.data]
+  } catch {}
+  throw new InvalidArgumentError('It takes a program with its words, or a JSON list of them.')
+}
+
+function parseResource(text: string): { kind: string; id: string } {
+  const [kind, id] = text.split(':')
+  const parsed = executable.safeParse({ kind, id })
+  if (!parsed.success) throw new InvalidArgumentError('It takes node:<id>, host:<id> or vm:<id>.')
+  return parsed.data
 }

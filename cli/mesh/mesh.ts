@@ -1,20 +1,81 @@
-import type { Command } from 'commander'
-import { runAgent } from './agent.ts'
-import { auditMesh } from './audit.ts'
-import { callDevice } from './call.ts'
-import { listDevices } from './devices.ts'
-import { enrollDevice } from './enroll.ts'
-import { revokeDevice } from './revoke.ts'
+import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
+import { specNamed } from '../../mesh/registry.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { print, printJson, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+import { addAgentCommand } from './agent.ts'
+import { addAuditCommand } from './audit.ts'
+import { addDevicesCommand, addEnrollCommand } from './devices.ts'
 
-export function meshCommand(program: Command): void {
+export function addMeshCommand(program: Command): void {
   const parent = program
     .command('mesh')
     .description('devices, and the agent that runs on each')
     .addHelpText('after', '\nExample:\n  nightshift mesh devices\n  nightshift mesh call node-osl-1 proc.list')
-  listDevices(parent)
-  enrollDevice(parent)
-  revokeDevice(parent)
-  callDevice(parent)
-  auditMesh(parent)
-  runAgent(parent)
+  addDevicesCommand(parent)
+  addEnrollCommand(parent)
+  addRevokeCommand(parent)
+  addCallCommand(parent)
+  addAuditCommand(parent)
+  addAgentCommand(parent)
+}
+
+function addCallCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('call')
+      .description('call one tool of a device; only approved runs may change something')
+      .argument('<on>', 'the node, host, VM or device')
+      .argument('<tool>', 'as fs_read, fs.read, exec')
+      .argument('[args]', 'JSON of its arguments', parseObject, {}),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh call node-osl-1 fs.read \'{"path":"/var/log/app.log"}\'\n  nightshift mesh call node-osl-1 exec \'{"argv":["uptime"]}\'',
+    )
+    .action(async (on: string, tool: string, args: Record<string, unknown>, options: ConnectionOptions) => {
+      const spec = specNamed(tool)
+      if (!spec) throw new CommandFailed('usage', `There is no device tool ${inert(tool)}.`)
+      const { api } = connect(options)
+      const path = `/api/v1/devices/${encodeURIComponent(on)}/calls`
+      const answer = (await api.post(path, { capability: spec.capability, args })) as Record<string, unknown>
+      if (options.json) return printJson(answer)
+      const { stdout, stderr, content, ...rest } = answer
+      for (const text of [stdout, stderr, content]) {
+        if (typeof text === 'string' && text !== '') print(inert(text, { lines: true }).trimEnd())
+      }
+      printJson(rest)
+    })
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch {
+    // The error below covers it.
+  }
+  throw new InvalidArgumentError('It takes a JSON object.')
+}
+
+function addRevokeCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('revoke')
+      .description('revoke a device for good: it gets no more calls, and its name cannot be used again')
+      .argument('<name>', 'of the device')
+      .option('--reason <text>', 'why, for the audit'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift mesh revoke node-osl-1 --reason stolen')
+    .action(async (name: string, options: ConnectionOptions & { reason?: string }) => {
+      const { api } = connect(options)
+      const path = `/api/v1/devices/${encodeURIComponent(name)}/revoke`
+      const answer = await api.post(path, { reason: options.reason ?? null })
+      const { revoked } = z.looseObject({ revoked: z.boolean() }).parse(answer)
+      if (options.json) return printJson(answer)
+      if (!revoked) throw new CommandFailed('conflict', `${inert(name)} is already revoked.`)
+      printNote(`${inert(name)} gets no more calls. Stop its agent: it may still know what it was sent before.`)
+    })
 }

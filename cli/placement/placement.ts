@@ -1,19 +1,187 @@
+import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { explainCommand } from './explain.ts'
-import { planCommand } from './plan.ts'
-import { simulateCommand } from './simulate.ts'
-import { verifyCommand } from './verify.ts'
+import type { PlacementProblem, Plan } from '../../domain/placement.ts'
+import { many, names } from '../../domain/told-plan.ts'
+import { boundOf, holds, overfullIn } from '../../placement/certificate.ts'
+import { reasonsFor, tellReason } from '../../placement/reasons.ts'
+import { verifyPlan } from '../../placement/verify.ts'
+import { CommandFailed } from '../errors.ts'
+import { getTerminalWidth, paint, print, printJson } from '../ui/terminal.ts'
+import { inert, wrap } from '../ui/text.ts'
+import { readPlan, readProblem } from './problem-file.ts'
+import { drawOverview, formatPlan, legend } from './render.ts'
+import { addSimulateCommand } from './simulate.ts'
+import {
+  exitByState,
+  readProblemInTime,
+  type SolveOptions,
+  solveWithProgress,
+  withGap,
+  withSolveOptions,
+} from './solve.ts'
 
-export function placementCommand(program: Command): void {
+export function addPlacementCommand(program: Command): void {
   const parent = program
     .command('placement')
-    .description('where the VMs of a file could go: plan, check, explain and play; needs nothing running')
+    .description('where the VMs of a file could go: plan, verify, explain, simulate; needs nothing running')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift placement plan examples/placement.yaml --picture\n  nightshift placement simulate examples/placement.yaml --kill host-3',
     )
-  planCommand(parent)
-  verifyCommand(parent)
-  explainCommand(parent)
-  simulateCommand(parent)
+  addPlanCommand(parent)
+  addVerifyCommand(parent)
+  addExplainCommand(parent)
+  addSimulateCommand(parent)
+}
+
+type PlanOptions = SolveOptions & { out?: string; picture?: boolean }
+
+function addPlanCommand(parent: Command): void {
+  withSolveOptions(
+    parent
+      .command('plan')
+      .description('a verified plan with the fewest live migrations, its proof, and the VMs that stay down')
+      .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
+      .option('--picture', 'draw the hosts before and after')
+      .option('--out <file>', 'write the plan as JSON there, for "placement verify"'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some VMs stay down, 9 when it is proved that there is no plan, 10 when none was found in time.',
+    )
+    .action(async (file: string, options: PlanOptions) => {
+      const [problem, left] = await readProblemInTime(file, options)
+      const plan = await solveWithProgress(problem, left)
+      if (options.out) writePlan(options.out, withGap(plan))
+      if (options.json) printJson(withGap(plan))
+      else {
+        print(formatPlan(problem, plan))
+        if (options.picture) print(['', ...drawOverview(problem, plan.steps), legend].join('\n'))
+      }
+      exitByState(plan)
+    })
+}
+
+function writePlan(file: string, value: unknown): void {
+  try {
+    writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`)
+  } catch (error) {
+    throw new CommandFailed('error', `${file} cannot be written: ${error instanceof Error ? error.message : error}`)
+  }
+}
+
+function addVerifyCommand(parent: Command): void {
+  parent
+    .command('verify')
+    .description('replay a plan step by step against a problem, and check its certificate, without a solver')
+    .argument('<problem>', 'hosts and VMs as YAML or JSON; - for stdin')
+    .argument('<plan>', 'a plan, as --out writes it')
+    .option('--json', 'what was found as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift placement plan cluster.yaml --out plan.json\n  nightshift placement verify cluster.yaml plan.json\n\nExits with 11 when the plan or its certificate does not hold.',
+    )
+    .action(async (file: string, planFile: string, options: { json?: boolean }) => {
+      if (file === '-' && planFile === '-') throw new CommandFailed('usage', 'Only one of the two files can be stdin.')
+      const problem = await readProblem(file)
+      const plan = await readPlan(planFile)
+      const replayed = verifyPlan(problem, plan)
+      const { proof } = plan
+      const certificate =
+        proof.kind !== 'certificate' ? null : boundOf(problem, proof) >= plan.lowerBound && holds(problem, proof)
+      if (options.json) printJson({ ...replayed, certificate })
+      else {
+        print(describeReplay(plan, replayed))
+        print(describeCertificate(problem, plan, certificate))
+      }
+      if (!replayed.ok || certificate === false) throw new CommandFailed('broken', '')
+    })
+}
+
+function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof verifyPlan>): string {
+  if (!replayed.ok) {
+    const where = replayed.step === 0 ? '' : `step ${replayed.step}: `
+    return `${paint('red', 'NO')}  the plan: ${where}${inert(replayed.reason)}`
+  }
+  if (state === 'infeasible')
+    return `${paint('dim', '--')}  it claims that there is no plan, which cannot be checked here`
+  if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is nothing to replay`
+  return `${paint('green', 'OK')}  the plan: ${many(steps.length, 'step')}, each can begin when its turn comes`
+}
+
+function describeCertificate(
+  problem: PlacementProblem,
+  { lowerBound, proof }: Plan,
+  certificate: boolean | null,
+): string {
+  if (certificate === true)
+    return `${paint('green', 'OK')}  the certificate: no plan for all needs fewer than ${many(lowerBound, 'migration')}`
+  const full = certificate === false ? overfullIn(problem) : []
+  if (full.length > 0)
+    return `${paint('red', 'NO')}  the certificate proves nothing: over capacity already: ${inert(names(full))}`
+  if (certificate === false)
+    return `${paint('red', 'NO')}  the certificate does not show that ${many(lowerBound, 'migration')} are needed`
+  if (lowerBound === 0) return `${paint('dim', '--')}  no bound is claimed, so nothing is to be proved`
+  const by = `that it takes ${many(lowerBound, 'migration')} is known by "${proof.kind}"`
+  return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
+}
+
+type ExplainOptions = SolveOptions & { all?: boolean }
+
+/** How many hosts are explained per VM: those that lack least. */
+const maxHosts = 8
+
+function addExplainCommand(parent: Command): void {
+  withSolveOptions(
+    parent
+      .command('explain')
+      .description('why some VMs cannot be placed: conflicting rules, what would help, what each host lacks')
+      .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
+      .option('--all', `every host for every VM, not only the ${maxHosts} that lack least`),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift placement explain cluster.yaml\n\nExits as "placement plan" does.')
+    .action(async (file: string, options: ExplainOptions) => {
+      const [problem, left] = await readProblemInTime(file, options)
+      const plan = await solveWithProgress(problem, left)
+      const lacking = plan.unplaced.map((each) => ({ ...each, hosts: reasonsFor(problem, plan.steps, each.vm) }))
+      if (options.json)
+        printJson({ state: plan.state, reason: plan.reason, obstacle: plan.obstacle, unplaced: lacking })
+      else print(formatExplanation(problem, plan, lacking, options.all ? Number.POSITIVE_INFINITY : maxHosts))
+      exitByState(plan)
+    })
+}
+
+type ExplainedVm = Plan['unplaced'][number] & { hosts: ReturnType<typeof reasonsFor> }
+
+function formatExplanation(
+  { intent }: PlacementProblem,
+  { state, obstacle, reason, steps }: Plan,
+  lacking: ExplainedVm[],
+  most: number,
+) {
+  if (state === 'no_action') return 'Nothing is without a place.'
+  if (state === 'planned')
+    return `All have a place${intent === 'rebalance' ? ' that breaks no rule' : ''}: nothing to explain.`
+  const more = obstacle?.repairs.slice(4) ?? []
+  const blocks = [
+    wrap(`${inert(obstacle?.text ?? reason ?? 'nothing was found')}.`, getTerminalWidth()),
+    ...(more.length > 0 ? [['Each of these as well:', ...more.map((each) => `  ${inert(each.text)}`)].join('\n')] : []),
+    ...lacking.map((vm) => formatVm(vm, most)),
+  ]
+  const when = steps.length > 0 ? `after the ${many(steps.length, 'step')} of the plan` : 'as things are'
+  return [...blocks, paint('dim', `What each host lacks holds ${when}, with nothing else moved.`)].join('\n\n')
+}
+
+function formatVm({ vm, reason, hosts }: ExplainedVm, most: number): string {
+  const columns = Math.min(24, Math.max(4, ...hosts.slice(0, most).map(({ host }) => inert(host).length)))
+  const rows = hosts.slice(0, most).map(({ host, reasons }) => {
+    const text = reasons.length > 0 ? reasons.map(tellReason).join('; ') : 'it could start there'
+    return `  ${inert(host).padEnd(columns)}  ${wrap(inert(text), getTerminalWidth() - columns - 4, ' '.repeat(columns + 4))}`
+  })
+  const rest = hosts.length - rows.length
+  return [
+    paint(['bold', 'red'], wrap(`${inert(vm)}: ${inert(reason)}`, getTerminalWidth())),
+    ...rows,
+    ...(rest > 0 ? [paint('dim', `  and ${rest} more that lack more: --all`)] : []),
+  ].join('\n')
 }

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
 import { incidentExample } from '../../api/examples.ts'
-import type { Core } from '../../cli/core.ts'
-import { incidentOf } from '../../cli/demo/find-incident.ts'
-import { withTimes } from '../../cli/lab/short-times.ts'
+import type { ApiClient } from '../../cli/api.ts'
+import { findIncident } from '../../cli/demo/play.ts'
+import { withShortTimes } from '../../cli/lab/scripts.ts'
 import type { Fault } from '../../lab/state.ts'
 
 const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 3, 0, second)).toISOString()
@@ -20,7 +20,7 @@ type Stored = {
 }
 
 /** An API that knows these incidents, newest first, each with the starts of its alerts. */
-function apiWith(stored: Stored[]): Core {
+function apiWith(stored: Stored[]): ApiClient {
   const items = stored.map(({ id, on = node, title = 'Node down', status = 'open', closedAt = null }) => ({
     ...{ ...incidentExample, id, status, closedAt, type: 'service_down', title },
     resource: on === null ? null : { kind: 'node', id: on },
@@ -31,7 +31,7 @@ function apiWith(stored: Stored[]): Core {
     expect(path).toContain('type=service_down')
     return { items, nextCursor: null }
   }
-  return { url: 'http://api.test', get } as unknown as Core
+  return { url: 'http://api.test', get } as unknown as ApiClient
 }
 
 test.each<[string, Stored[], string]>([
@@ -68,12 +68,12 @@ test.each<[string, Stored[], string]>([
     'inc_own',
   ],
 ])('the incident of a fault is %s', async (_, stored, expected) => {
-  expect((await incidentOf(apiWith(stored), fault)).id).toBe(expected)
+  expect((await findIncident(apiWith(stored), fault)).id).toBe(expected)
 })
 
 test('an alert that is only counted, on an incident that was handed over before, is said so at once', async () => {
   const stored = [{ id: 'inc_1', status: 'escalated', closedAt: at(5), alerts: [at(11)] }]
-  await expect(incidentOf(apiWith(stored), fault)).rejects.toThrow('its alert is only counted')
+  await expect(findIncident(apiWith(stored), fault)).rejects.toThrow('its alert is only counted')
 })
 
 test('times that a scenario shortens are put back, and people hear of both, also when it fails', async () => {
@@ -87,14 +87,14 @@ test('times that a scenario shortens are put back, and people hear of both, also
     async put(path: string, body: { value: string }) {
       values[decodeURIComponent(path.split('/').at(-1) as string)] = body.value
     },
-  } as unknown as Core
+  } as unknown as ApiClient
   const said: string[] = []
   const work = async () => {
     said.push(`it is ${values['alert.settle.service_down']}`)
     throw new Error('it failed')
   }
   const times = { 'alert.settle': 10 }
-  await expect(withTimes(api, 'service_down', times, (text) => said.push(text), work)).rejects.toThrow('it failed')
+  await expect(withShortTimes(api, 'service_down', times, (text) => said.push(text), work)).rejects.toThrow('it failed')
   expect(said).toEqual([
     'For this scenario: alert.settle.service_down is 10 s.',
     'it is 10',

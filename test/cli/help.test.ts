@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import type { Command } from 'commander'
-import { program } from '../../cli/program.ts'
+import { buildProgram } from '../../cli/program.ts'
 import { runCli } from './run-cli.ts'
 
 test('every command has a line about itself and an example', async () => {
   const leaves = (command: Command): Command[] => [command, ...command.commands.flatMap((each) => leaves(each))]
-  const commands = leaves(await program())
+  const commands = leaves(await buildProgram())
   expect(commands.length).toBeGreaterThan(30)
   for (const command of commands) {
     let help = ''
@@ -17,9 +17,9 @@ test('every command has a line about itself and an example', async () => {
 })
 
 test('one command is loaded without the others, and knows as much', async () => {
-  const one = (await program('incidents')).commands
+  const one = (await buildProgram('incidents')).commands
   expect(one.map((command) => command.name())).toEqual(['incidents'])
-  const all = (await program()).commands.find((command) => command.name() === 'incidents')
+  const all = (await buildProgram()).commands.find((command) => command.name() === 'incidents')
   expect(one[0]?.helpInformation()).toBe(all?.helpInformation())
 })
 

@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
-import { program } from '../../cli/program.ts'
-import { runCommand } from '../../cli/run-command.ts'
+import { buildProgram, runCommand } from '../../cli/program.ts'
 import { append } from '../../db/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
@@ -107,7 +106,7 @@ async function written(command: string): Promise<string> {
   const taken = [process.stdout, process.stderr].map((stream) => jest.spyOn(stream, 'write').mockImplementation(take))
   try {
     const words = command.split(' ')
-    await runCommand(await program(words[0]), ['node', 'nightshift', ...words])
+    await runCommand(await buildProgram(words[0]), ['node', 'nightshift', ...words])
   } finally {
     for (const spy of taken) spy.mockRestore()
     process.stdout.removeAllListeners('error')

@@ -47,7 +47,7 @@ test('the beginning of an id is enough where only one begins so, and all that do
   expect((await run(`incidents show ${one.slice(0, 26)} --full`)).stdout).toContain('called_the_supplier')
   const several = await run('incidents show inc_0')
   expect(several.code).toBe(2)
-  expect(several.stderr).toMatch(/"inc_0" begins several ids: inc_\w{26}, inc_\w{26}/)
+  expect(several.stderr).toMatch(/"inc_0" matches several ids: inc_\w{26}, inc_\w{26}/)
   expect((await run('incidents show inc_nothing')).code).toBe(3)
 })
 
@@ -158,7 +158,7 @@ test('a person ends an incident, or puts it before the agent again', async () =>
     runCli(['incidents', 'escalate', await openedIncident(api.db), '--reason', 'new hardware'], api.as('operator')),
   ])
   // Its run ends it: nothing has happened when the command returns.
-  expect(asked.stderr).toContain('Asked for; the run ends it')
+  expect(asked.stderr).toContain('Requested; its run ends')
   expect(cancelled.stderr).toContain('is cancelled')
   expect(escalated.stderr).toContain('is escalated')
   expect((await run(`incidents investigate ${open}`)).stderr).toContain('is open')

@@ -37,5 +37,5 @@ test('a dry run shows the alerts of a body and posts nothing', async () => {
 test('bytes that are no alert are refused with the reason', async () => {
   const { code, stderr } = await runCli(['ingest', 'test', '-', '--dry-run'], {}, '{"alerts": 1')
   expect(code).toBe(1)
-  expect(stderr).toContain('no alertmanager alerts')
+  expect(stderr).toContain('not a body of alertmanager alerts')
 })

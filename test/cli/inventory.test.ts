@@ -32,6 +32,6 @@ test('a wrong file is refused with every place, and nothing of it is sent', asyn
   )
   expect(wrong.code).not.toBe(0)
   for (const place of ['nodes.0.id', 'nodes.1', 'hosts.0.ramMib']) expect(wrong.stderr).toContain(place)
-  expect((await run(['import', '-'], '{ nodes: [')).stderr).toContain('is no YAML or JSON')
+  expect((await run(['import', '-'], '{ nodes: [')).stderr).toContain('is not YAML or JSON')
   expect((await run(['import', '/nowhere/site.yaml'])).stderr).toContain('cannot be read')
 })

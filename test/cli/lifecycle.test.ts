@@ -59,7 +59,7 @@ test('what is expected is marked, listed and taken back', async () => {
   const list = await run(['expectations', 'list'], 'viewer')
   expect(list.stdout).toContain('nightly_backup, by operator: the backup window')
   expect((await run(['expectations', 'end', mark], 'viewer')).code).toBe(4)
-  expect((await run(['expectations', 'end', mark])).stderr).toContain(`${mark} is over`)
+  expect((await run(['expectations', 'end', mark])).stderr).toContain(`${mark} has ended`)
   expect((await run(['expectations', 'end', mark])).code).toBe(3)
   expect(JSON.parse((await run(['expectations', 'list', '--json'])).stdout)).toEqual([])
   const all = JSON.parse((await run(['expectations', 'list', '--all', '--json'])).stdout)

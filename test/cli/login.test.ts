@@ -67,5 +67,5 @@ test('a login that others can read is not used', async () => {
   expect(readFileSync(fileOf(env), 'utf8')).toContain(api.tokens.viewer)
   chmodSync(fileOf(env), 0o644)
   const refused = await runCli(['incidents', 'list'], env)
-  expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining('Others can read') })
+  expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining('Other users can read') })
 })

@@ -162,7 +162,7 @@ test('a copy of the journal that is another one than the device tells of does no
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
   writeFileSync(file, `${lines.slice(0, -1).join('\n')}\n${lines.at(-1)?.replace('"ok":true', '"ok":false')}\n`)
   const other = await run('audit', 'verify', 'node-osl-1', '--journal', copy)
-  expect([other.code, other.stdout]).toEqual([1, expect.stringContaining('the device tells of another entry')])
+  expect([other.code, other.stdout]).toEqual([1, expect.stringContaining('the device reports another entry')])
   writeFileSync(file, `${lines[0]?.replace('"n":1', '"n": 1')}\n${lines.slice(1).join('\n')}\n`)
   const broken = await run('audit', 'verify', 'node-osl-1', '--journal', copy)
   expect([broken.code, broken.stdout]).toEqual([1, expect.stringContaining('the journal does not hold')])
@@ -172,7 +172,7 @@ test('a changed device fetches its new manifest, and its agent heeds it', async 
   const answer = await run('enroll', 'node-osl-1', '--capability', 'fs.read')
   expect(answer.code).toBe(0)
   const fetched = await runCli(['mesh', 'agent', 'refresh', '--state', state])
-  expect([fetched.code, fetched.stderr]).toEqual([0, expect.stringContaining('the agent was told')])
+  expect([fetched.code, fetched.stderr]).toEqual([0, expect.stringContaining('the agent was notified')])
   const { capabilities } = JSON.parse(readFileSync(join(state, 'manifest.json'), 'utf8'))
   expect(capabilities).toEqual(['fs.read'])
 })
@@ -181,11 +181,11 @@ test('what root may look with is named word for word, shown, and taken back', as
   const named = ['--root-read', '/usr/bin/ss -tlnp', '--root-read', '["/usr/bin/cat","/var/log/app log"]']
   expect((await run('enroll', 'node-osl-1', ...named)).code).toBe(0)
   const shown = await run('devices')
-  expect(shown.stdout).toContain('root looks on node-osl-1 with: sudo -n /usr/bin/ss -tlnp\n')
-  expect(shown.stdout).toContain("root looks on node-osl-1 with: sudo -n /usr/bin/cat '/var/log/app log'\n")
+  expect(shown.stdout).toContain('root reads on node-osl-1 with: sudo -n /usr/bin/ss -tlnp\n')
+  expect(shown.stdout).toContain("root reads on node-osl-1 with: sudo -n /usr/bin/cat '/var/log/app log'\n")
   expect((await run('enroll', 'node-osl-1', '--root-read', '-n id')).code).toBe(2)
   expect((await run('enroll', 'node-osl-1', '--no-root-reads')).code).toBe(0)
-  expect((await run('devices')).stdout).not.toContain('root looks')
+  expect((await run('devices')).stdout).not.toContain('root reads')
 })
 
 test('an agent that starts with an old manifest fetches the newest by itself', async () => {

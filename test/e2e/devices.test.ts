@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { auditDevice } from '../../cli/mesh/read-audit.ts'
+import { auditDevice } from '../../cli/mesh/journal.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { missingPrograms, packagePrograms } from '../../lab/packages.ts'
 import type { FaultName } from '../../lab/state.ts'

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
-import { named } from '../../cli/lab/named.ts'
+import { parseLabName } from '../../cli/ui/options.ts'
 import { nodeAccount } from '../../lab/account.ts'
 import { missingPrograms, packagePrograms } from '../../lab/packages.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
@@ -121,7 +121,7 @@ test.each(['full_log', 'missing_package', 'port_squatter'] as const)('%s is for 
 })
 
 test('the name of a scenario may have dashes', () => {
-  const read = named(faultName.options)
+  const read = parseLabName(faultName.options)
   expect(['runaway-process', 'port_squatter', 'missing-package'].map(read)).toEqual([
     'runaway_process',
     'port_squatter',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { plainApproval } from '../../api/approval-plain-html.ts'
-import { approvalCard } from '../../cli/approval-card.ts'
+import { formatApproval } from '../../cli/approvals/card.ts'
 import { type Approval, approval as schema } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { tellOutcome } from '../../domain/told-verification.ts'
@@ -44,7 +44,7 @@ test('each outcome has a word of its own, and one of another version is told as 
 
 describe('a card says before anybody decides', () => {
   const doors: [string, (proof: Proof | undefined) => string][] = [
-    ['in the terminal', (proof) => approvalCard(asked(proof) as never)],
+    ['in the terminal', (proof) => formatApproval(asked(proof) as never)],
     [
       'without JavaScript',
       (proof) => plainApproval({ ...asked(proof), evidence: [] }, { name: 'a', may: true, said: null }),

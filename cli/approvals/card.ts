@@ -1,0 +1,111 @@
+import { tellEvidence } from '../../domain/approval.ts'
+import { type DryRunPlan, planOfDryRun } from '../../domain/dry-run-plan.ts'
+import { resourceKey } from '../../domain/resource.ts'
+import { tellConsequences, tellSettled } from '../../domain/told-consequences.ts'
+import { tellDown, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
+import { toldRehearsal } from '../../domain/told-rehearsal.ts'
+import { tellProofOfWrite } from '../../domain/told-verification.ts'
+import type { ApiApproval } from '../api.ts'
+import { formatMoment, formatSpan, paintState } from '../ui/format.ts'
+import { formatSteps } from '../ui/table.ts'
+import { getTerminalWidth, paint } from '../ui/terminal.ts'
+import { inert, inertJsonText, wrap } from '../ui/text.ts'
+
+/** How many VMs without a place the card names. */
+const maxUnplacedShown = 20
+
+/** All that a person needs to decide, in the order of their questions. */
+export function formatApproval(approval: ApiApproval, now = Date.now()): string {
+  const line = (name: string, text: string) =>
+    `  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`
+  const plan = planOfDryRun(approval.dryRun.details)
+  const shown = approval.targets.slice(0, 6).map(resourceKey)
+  const targets = [...shown, ...(approval.targets.length > 6 ? [`and ${approval.targets.length - 6} more`] : [])]
+  return [
+    paint('bold', wrap(`${inert(approval.tool)}: ${inert(approval.dryRun.summary)}`, getTerminalWidth() - 2, '  ')),
+    ...(plan && plan.unplaced.length > 0 ? ['', formatUnplaced(plan)] : []),
+    '',
+    line('approval', `${inert(approval.id)}`),
+    line('incident', `${inert(approval.incidentId)}, attempt ${approval.attempt}`),
+    line('status', paintState(approval.status)),
+    line('targets', inert(targets.join(', ')) || '(none named)'),
+    line('risk', `${paintState(approval.risk)}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
+    line('people', `${approval.approvals} of ${approval.required} approvals given`),
+    line('why', inert(approval.reason) || '(no reason given)'),
+    ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(tellEvidence(row)))),
+    line('arguments', inertJsonText(approval.arguments)),
+    line('proof', inert(tellProofOfWrite(approval.dryRun.proof))),
+    line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'not available for this action'),
+    ...(plan ? formatPlan(plan, line) : []),
+    ...formatRehearsal(approval.dryRun.details, line),
+    ...(plan || toldRehearsal(approval.dryRun.details) || Object.keys(approval.dryRun.details).length === 0
+      ? []
+      : [line('details', inertJsonText(approval.dryRun.details))]),
+    ...approval.decisions.map((each) =>
+      line(
+        'decided',
+        inert(`${each.decision} by ${each.operator} via ${each.via}${each.reason ? `: ${each.reason}` : ''}`),
+      ),
+    ),
+    line('expires', describeExpiry(approval, now)),
+    ...formatConsequences(approval, now, line),
+  ].join('\n')
+}
+
+function formatConsequences(
+  approval: ApiApproval,
+  now: number,
+  line: (name: string, text: string) => string,
+): string[] {
+  if (approval.status !== 'pending') return [line('so', tellSettled(approval) ?? '')]
+  if (Date.parse(approval.expiresAt) <= now) return []
+  const { approve, deny, wait } = tellConsequences(approval, formatMoment)
+  return ['', line('if yes', inert(approve)), line('if no', inert(deny)), line('if neither', inert(wait))]
+}
+
+function describeExpiry({ status, expiresAt, useBy }: ApiApproval, now: number): string {
+  const left = Date.parse(expiresAt) - now
+  if (status === 'pending')
+    return left > 0 ? `${formatMoment(expiresAt)}, in ${formatSpan(left)}` : `${formatMoment(expiresAt)}, now past`
+  return `${formatMoment(expiresAt)}${useBy ? `; to be used by ${formatMoment(useBy)}` : ''}`
+}
+
+/** The VMs without a place. They come first, because their owners may have to be informed. */
+function formatUnplaced({ unplaced, obstacle }: DryRunPlan): string {
+  const shown = unplaced.slice(0, maxUnplacedShown).map(({ vm, reason }) => {
+    return `    ${wrap(`${inert(vm)}: ${inert(reason)}`, getTerminalWidth() - 6, '      ')}`
+  })
+  const rest = unplaced.length - shown.length
+  return [
+    `  ${paint(['bold', 'red'], tellDown(unplaced.length))}`,
+    ...shown,
+    ...(rest > 0 ? [`    and ${rest} more, all of them with --json`] : []),
+    `  ${wrap(inert(tellWhyDown(obstacle)), getTerminalWidth() - 4, '  ')}`,
+  ].join('\n')
+}
+
+/** Which VM moves where and when, what is proved, and what the loss of another host would mean. */
+function formatPlan(plan: DryRunPlan, line: (name: string, text: string) => string): string[] {
+  const proof = tellProof(plan, plan.proof)
+  return [
+    '',
+    indent(formatSteps(plan.steps)),
+    '',
+    ...(proof === '' ? [] : [line('plan', proof)]),
+    ...(plan.standing === null ? [] : [line('N-1', inert(tellStanding(plan.standing)))]),
+  ]
+}
+
+/** What the rehearsal found, and what it did not try. --json has all of it. */
+function formatRehearsal(details: Record<string, unknown>, line: (name: string, text: string) => string): string[] {
+  const rehearsal = toldRehearsal(details)
+  if (!rehearsal) return []
+  return [
+    ...rehearsal.lines.map((each) => line('', inert(each))),
+    ...rehearsal.untried.map((each) => line('not tried', inert(each))),
+  ]
+}
+
+function indent(text: string): string {
+  return text.replace(/^/gm, '    ')
+}

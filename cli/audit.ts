@@ -1,0 +1,71 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
+import { listAll } from './api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { formatMoment } from './ui/format.ts'
+import { parseWholeNumber } from './ui/options.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
+
+export function addAuditCommand(program: Command): void {
+  const parent = program
+    .command('audit')
+    .description('who did what')
+    .addHelpText('after', '\nExample:\n  nightshift audit list --who anna --what approval')
+  addListCommand(parent)
+}
+
+// Loose, so that fields of a newer API still reach --json.
+const auditEntry = z.looseObject({
+  at: z.string(),
+  who: z.string(),
+  what: z.string(),
+  subject: z.string(),
+  detail: z.string(),
+})
+
+type ListOptions = ConnectionOptions & { who?: string; what?: string; since?: string; limit: number }
+
+function addListCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('decisions, settings, tokens, people, sign-ins and what looked like an attack, newest first')
+      .option('--who <name>', 'of this person only')
+      .option(
+        '--what <word>',
+        'as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
+      )
+      .option('--since <time>', 'since this time, as 2026-11-21 or 2026-11-21T01:00:00Z', parseTime)
+      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift audit list --what sign_in.refused\n  nightshift audit list --who anna --json',
+    )
+    .action(async ({ who, what, since, limit, ...options }: ListOptions) => {
+      const { api } = connect(options)
+      const asked = Object.entries({ who, what, since }).filter(
+        (pair): pair is [string, string] => pair[1] !== undefined,
+      )
+      const query = new URLSearchParams([...asked, ['limit', String(Math.min(limit, 200))]])
+      const entries = await listAll(api, `/api/v1/audit?${query}`, auditEntry, limit)
+      if (options.json) return printJson(entries)
+      if (entries.length === 0) return printNote('Nothing.')
+      const rows = entries.map((each) => [
+        formatMoment(each.at),
+        inert(each.who),
+        inert(each.what),
+        inert(each.subject),
+        inert(each.detail),
+      ])
+      print(formatTable(['WHEN', 'WHO', 'WHAT', 'ABOUT', 'DETAIL'], rows, 4))
+    })
+}
+
+function parseTime(text: string): string {
+  const at = new Date(text)
+  if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('It takes a time, as 2026-11-21T01:00:00Z.')
+  return at.toISOString()
+}

@@ -1,0 +1,156 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { closedStatuses } from '../../domain/incident.ts'
+import { type ApiClient, type ApiIncident, readIncident } from '../api.ts'
+import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { followIncident, streamEvents } from '../stream.ts'
+import { formatMoment } from '../ui/format.ts'
+import { parseSeconds, withTimeout } from '../ui/options.ts'
+import { print, printJson, printJsonLine, printNote } from '../ui/terminal.ts'
+import { inert } from '../ui/text.ts'
+import { describeEvent, formatActor } from './describe-event.ts'
+import { formatLiveRow } from './timeline.ts'
+
+type WatchOptions = ConnectionOptions & { timeout?: number }
+
+export function addWatchCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('watch')
+      .description('rows as they are written; with an ID, until that incident is closed')
+      .argument('[id]', 'as inc_…; all incidents when absent')
+      .option('--timeout <seconds>', 'give up after this long', parseSeconds),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift incidents watch\n  nightshift incidents watch inc_01k… --json')
+    .action(async (id: string | undefined, options: WatchOptions) => {
+      const { api } = connect(options)
+      await withTimeout(options.timeout, async (signal) => {
+        if (id === undefined) {
+          const lost = (why: string) => printNote(`The stream was lost (${inert(why)}). Reconnecting.`)
+          for await (const event of streamEvents(api, { signal, onLost: lost })) {
+            if (options.json) printJsonLine(event)
+            else print(formatAmongMany(event))
+          }
+          return
+        }
+        const { createdAt } = await readIncident(api, id)
+        const printRow = (event: IncidentEvent) => {
+          const text = options.json ? null : formatLiveRow(event, createdAt)
+          if (options.json) printJsonLine(event)
+          else if (text) print(text)
+        }
+        await followToEnd(api, id, printRow, signal)
+      })
+    })
+}
+
+/** One row among those of several incidents. The end of an id tells incidents apart. */
+function formatAmongMany(event: IncidentEvent): string {
+  const time = formatMoment(event.at).slice(11)
+  return `${time} …${inert(event.incidentId).slice(-6)} ${event.kind} ${formatActor(event.actor)}: ${describeEvent(event).slice(0, 300)}`
+}
+
+type InvestigateOptions = ConnectionOptions & { wait?: boolean; timeout?: number }
+
+export function addInvestigateCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('investigate')
+      .description('let the agent investigate an incident, again if it was closed')
+      .argument('<id>', 'as inc_…')
+      .option('--wait', 'follow it to its end; exit 7 unless it is resolved')
+      .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift incidents investigate inc_01k… --wait')
+    .action(async (id: string, options: InvestigateOptions) => {
+      const { api } = connect(options)
+      await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/investigate`)
+      const incident = await readIncident(api, id)
+      if (!options.wait) {
+        if (options.json) return printJson(incident)
+        return printNote(`${id} is ${incident.status}. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
+      }
+      const since = new Date().toISOString()
+      const ended = await withTimeout(options.timeout, (signal) =>
+        followToEnd(
+          api,
+          id,
+          (event) => {
+            const text = options.json || event.seq <= incident.events ? null : formatLiveRow(event, since)
+            if (text) print(text)
+          },
+          signal,
+        ),
+      )
+      if (options.json) printJson(ended)
+    })
+}
+
+type AskOptions = ConnectionOptions & { resource?: string; wait: boolean; timeout?: number }
+
+const askAnswer = z
+  .union([z.looseObject({ id: z.string() }), z.looseObject({ incidentId: z.string() })])
+  .transform((answer) => String('incidentId' in answer ? answer.incidentId : answer.id))
+
+export function addAskCommand(program: Command): void {
+  withConnectionOptions(
+    program
+      .command('ask')
+      .description('ask the agent a question; it investigates and answers')
+      .argument('<question>', 'in plain words')
+      .option('--resource <kind:id>', 'what it is about, as shard:db-osl-1')
+      .option('--no-wait', 'do not wait for the answer; print the id of the incident with the question')
+      .option('--timeout <seconds>', 'give up after this long', parseSeconds),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift ask "Is db-osl-1 well?" --resource shard:db-osl-1')
+    .action(async (question: string, options: AskOptions) => {
+      const { api } = connect(options)
+      const [kind, id] = options.resource?.split(':') ?? []
+      if (options.resource && !(kind && id))
+        throw new CommandFailed('usage', '--resource is written as shard:db-osl-1.')
+      const body = { question, ...(kind && { resource: { kind, id } }) }
+      const incidentId = askAnswer.parse(await api.post('/api/v1/agent', body))
+      if (!options.wait) {
+        if (options.json) return printJson(await readIncident(api, incidentId))
+        return print(incidentId)
+      }
+      const { createdAt } = await readIncident(api, incidentId)
+      await withTimeout(options.timeout, async (signal) => {
+        for await (const event of followIncident(api, incidentId, { signal })) {
+          // Progress goes to stderr. The answer itself is printed below.
+          const text =
+            options.json || ['commented', 'resolved'].includes(event.kind) ? null : formatLiveRow(event, createdAt)
+          if (text) printNote(text)
+        }
+      })
+      const incident = await readIncident(api, incidentId)
+      if (options.json) printJson(incident)
+      else print(inert(incident.resolution ?? `(no answer: ${incident.status})`, { lines: true }))
+      if (closedStatuses.includes(incident.status) && incident.status !== 'resolved') {
+        throw new CommandFailed(
+          'unresolved',
+          `There is no answer; see "${commandLine(`incidents show ${incidentId}`)}".`,
+        )
+      }
+    })
+}
+
+/**
+ * Follows an incident to its end, with a call of `each` per row. Throws CommandFailed unless it
+ * ends resolved.
+ */
+async function followToEnd(
+  api: ApiClient,
+  id: string,
+  each: (event: IncidentEvent) => void | Promise<void>,
+  signal?: AbortSignal,
+): Promise<ApiIncident> {
+  for await (const event of followIncident(api, id, { signal, onLost: () => undefined })) await each(event)
+  const incident = await readIncident(api, id)
+  if (!signal?.aborted && incident.status !== 'resolved') {
+    throw new CommandFailed('unresolved', `${id} ended ${incident.status}.`)
+  }
+  return incident
+}

@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { parseDocument } from 'yaml'
+import { z } from 'zod'
+import { type Site, site, siteChange } from '../domain/site.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { CommandFailed } from './errors.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
+
+export function addInventoryCommand(program: Command): void {
+  const parent = program
+    .command('inventory')
+    .description('hosts, nodes and groups of a site without a platform')
+    .addHelpText('after', '\nExample:\n  nightshift inventory import site.yaml --dry-run')
+  addExportCommand(parent)
+  addImportCommand(parent)
+}
+
+function addExportCommand(parent: Command): void {
+  withConnectionOptions(parent.command('export').description('the inventory as JSON that "inventory import" reads'))
+    .addHelpText('after', '\nExample:\n  nightshift inventory export > site.json')
+    .action(async (options: ConnectionOptions) => {
+      const { api } = connect(options)
+      printJson(site.loose().parse(await api.get('/api/v1/inventory')))
+    })
+}
+
+function addImportCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('import')
+      .description('add and change hosts, nodes and groups from a file')
+      .argument('<file>', 'YAML or JSON, as from "inventory export"; - for stdin')
+      .option('--dry-run', 'print what would change, and store nothing')
+      .option('--prune', 'remove what is not in the file, unless it has a device'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift inventory import site.yaml --dry-run\n\nA file:\n  nodes:\n    - { id: web-1, group: web, hostname: web-1.example.com, ip: 192.0.2.11 }',
+    )
+    .action(async (file: string, options: ConnectionOptions & { dryRun?: boolean; prune?: boolean }) => {
+      const { api } = connect(options)
+      const wanted = readSiteFile(file)
+      const query = new URLSearchParams({
+        ...(options.dryRun && { dry_run: 'true' }),
+        ...(options.prune && { prune: 'true' }),
+      })
+      const answer = await api.put(`/api/v1/inventory${query.size > 0 ? `?${query}` : ''}`, wanted)
+      const change = siteChange.extend({ applied: z.boolean() }).parse(answer)
+      if (options.json) return printJson(change)
+      const lists = { added: change.added, changed: change.changed, removed: change.removed, kept: change.kept }
+      for (const [word, ids] of Object.entries(lists))
+        if (ids.length > 0) print(`${word.padEnd(8)} ${ids.map((id) => inert(id)).join(', ')}`)
+      if (!change.applied) printNote('Nothing was stored: this was a dry run.')
+    })
+}
+
+/**
+ * Reads and checks the file. Throws CommandFailed with every problem and its place, before anything
+ * is sent.
+ */
+function readSiteFile(file: string): Site {
+  let text: string
+  try {
+    text = readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (error) {
+    throw new CommandFailed('usage', `${inert(file)} cannot be read: ${(error as Error).message}`)
+  }
+  const document = parseDocument(text)
+  const [broken] = document.errors
+  if (broken) throw new CommandFailed('usage', `${inert(file)} is not YAML or JSON: ${inert(broken.message)}`)
+  const parsed = site.safeParse(document.toJS() ?? {})
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues.map(({ path, message }) => `  ${path.join('.') || 'file'}: ${message}`)
+  throw new CommandFailed(
+    'usage',
+    `${inert(file)} is not an inventory:\n${problems.map((line) => inert(line)).join('\n')}`,
+  )
+}

@@ -1,6 +1,0 @@
-import { z } from 'zod'
-import { device } from '../../domain/device.ts'
-
-// Loose, so that what a newer API adds still reaches --json.
-export const aDevice = z.looseObject({ ...device.shape, tools: z.array(z.string()) })
-export type ADevice = z.infer<typeof aDevice>

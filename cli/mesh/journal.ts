@@ -1,0 +1,191 @@
+import { z } from 'zod'
+import { clockSkewSeconds, type JournalEntry, journalEntry } from '../../domain/mesh.ts'
+import { ApiProblem } from '../errors.ts'
+
+/** Reads a path below `/api/v1` of the core API. Throws ApiProblem when that fails. */
+type GetPath = (path: string) => Promise<unknown>
+
+export type DeviceAudit = {
+  device: string
+  /** What the device reports about its journal; null when it does not answer or has no journal. */
+  journal: { entries: number; first: number; head: string } | null
+  calls: { key: string; requestId: string; auditHash: string }[]
+  /** How many calls are older than the oldest entry of the journal. */
+  older: number
+  problems: string[]
+}
+
+const cursor = z.union([z.string(), z.number()]).nullish()
+const callPage = z.looseObject({
+  items: z.array(
+    z.looseObject({
+      key: z.string(),
+      requestId: z.string(),
+      begunAt: z.string(),
+      finishedAt: z.string().nullable(),
+      auditHash: z.string().nullable(),
+      incidentHash: z.string().nullable(),
+    }),
+  ),
+  nextCursor: cursor,
+})
+const entryPage = z.looseObject({
+  items: z.array(z.looseObject(journalEntry.shape)),
+  nextCursor: cursor,
+  first: z.number(),
+  last: z.number(),
+})
+
+/**
+ * Compares the journal of a device with all calls in the database. Takes the journal from the
+ * device, or from `files`, the entries of a copy, when the device does not answer. Never throws for
+ * a difference: `problems` lists them. `onProgress` gets what was read so far.
+ */
+export async function auditDevice(
+  ask: GetPath,
+  device: string,
+  { files = null, onProgress = () => {} }: { files?: JournalEntry[] | null; onProgress?(so: string): void } = {},
+): Promise<DeviceAudit> {
+  const path = `/devices/${encodeURIComponent(device)}`
+  // Calls first: calls made in the meantime are then in the journal, which is read afterwards.
+  const calls = await readCalls()
+  const problems: string[] = []
+  const reported = await readEntries()
+  const entries = reported ?? files ?? []
+  const last = entries.at(-1)
+  if (reported && !last) problems.push(`${device} has no journal`)
+  const broken = findChainBreak(entries)
+  if (broken !== null) problems.push(`the journal does not hold: ${broken}`)
+  if (reported && files) problems.push(...compareCopies(reported, files))
+  const comparison = last ? compareJournal(entries, calls) : { problems: [], unknownEntries: [], older: 0 }
+  problems.push(...comparison.problems)
+  if (comparison.unknownEntries.length > 0) {
+    // Calls that were made while the journal was read are known by now.
+    const known = new Set((await readCalls()).map(({ requestId }) => requestId))
+    for (const { n, at, request_id } of comparison.unknownEntries) {
+      if (!known.has(request_id ?? ''))
+        problems.push(`entry ${n} of ${at}: no call of the control plane stands behind ${request_id}`)
+    }
+  }
+  return {
+    device,
+    journal: reported && last ? { entries: last.n, first: reported[0]?.n ?? 0, head: last.hash } : null,
+    calls: calls
+      .reverse()
+      .flatMap(({ key, requestId, auditHash }) => (auditHash ? [{ key, requestId, auditHash }] : [])),
+    older: comparison.older,
+    problems,
+  }
+
+  async function readCalls(): Promise<JournalledCall[]> {
+    const all: JournalledCall[] = []
+    for (let next: string | null = null; ; ) {
+      const page = callPage.parse(
+        await ask(`${path}/audit${next === null ? '' : `?cursor=${encodeURIComponent(next)}`}`),
+      )
+      all.push(...page.items)
+      onProgress(`${device}: ${all.length} calls`)
+      if (page.nextCursor == null || page.items.length === 0) return all
+      next = String(page.nextCursor)
+    }
+  }
+
+  /** All entries of the journal. Null, with a problem, when the device does not answer. */
+  async function readEntries(): Promise<JournalEntry[] | null> {
+    const all: JournalEntry[] = []
+    try {
+      for (;;) {
+        const page = entryPage.parse(await ask(`${path}/journal?cursor=${all.at(-1)?.n ?? 0}`))
+        all.push(...page.items)
+        onProgress(`${device}: ${calls.length} calls, ${all.length} of ${page.last - page.first + 1} entries`)
+        if (page.nextCursor == null || page.items.length === 0) return all
+      }
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error
+      problems.push(error.problem.detail || error.problem.title)
+      return null
+    }
+  }
+}
+
+/** The first entry of the files that differs from the one that the device reports. */
+function compareCopies(reported: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
+  const hashes = new Map(reported.map(({ n, hash }) => [n, hash]))
+  const other = files.find(({ n, hash }) => hashes.has(n) && hashes.get(n) !== hash)
+  return other ? [`the device reports another entry ${other.n} than this journal has`] : []
+}
+
+/** A call as the database has it. */
+export type JournalledCall = {
+  key: string
+  requestId: string
+  begunAt: string
+  finishedAt: string | null
+  auditHash: string | null
+  incidentHash: string | null
+}
+
+/**
+ * Where the hash chain of the entries breaks, in words; null when it holds. It may start at any
+ * number, for old entries are pruned.
+ */
+export function findChainBreak(entries: readonly JournalEntry[]): string | null {
+  for (const [index, { n, prev }] of entries.entries()) {
+    const before = entries[index - 1]
+    if (before && n !== before.n + 1) return `entry ${n} follows ${before.n}`
+    if (before && prev !== before.hash) return `entry ${before.n} is not the one that entry ${n} follows`
+    if (!before && n === 1 && !/^0+$/.test(prev)) return 'entry 1 follows another one'
+  }
+  return null
+}
+
+type JournalComparison = {
+  problems: string[]
+  /** Entries of requests without a call in the database. */
+  unknownEntries: JournalEntry[]
+  /** How many calls are older than the oldest entry, so that they cannot be checked. */
+  older: number
+}
+
+/** Compares calls with the entries of the journal, in both directions. */
+export function compareJournal(entries: readonly JournalEntry[], calls: readonly JournalledCall[]): JournalComparison {
+  const hashes = new Map<string, Set<string>>()
+  for (const { request_id, hash } of entries) {
+    if (request_id === null) continue
+    const known = hashes.get(request_id)
+    if (known) known.add(hash)
+    else hashes.set(request_id, new Set([hash]))
+  }
+  const [oldest] = entries
+  const problems: string[] = []
+  if (oldest?.kind === 'lost') problems.push(`the journal before ${oldest.at} was lost`)
+  const knownFromMs = oldest ? getKnownSince(oldest) : Number.NEGATIVE_INFINITY
+  let older = 0
+  for (const { key, requestId, begunAt, finishedAt, auditHash, incidentHash } of calls) {
+    if (finishedAt === null) problems.push(`${key}: it is not known what became of it`)
+    if (auditHash === null) continue
+    if (incidentHash !== null && incidentHash !== auditHash) {
+      problems.push(`${key}: the row of the incident has another hash than the call`)
+    }
+    const known = hashes.get(requestId)
+    if (known?.has(auditHash)) continue
+    if (known) problems.push(`${key}: the journal of the device has another hash than the call`)
+    else if (Date.parse(begunAt) < knownFromMs) older += 1
+    else problems.push(`${key}: the journal of the device does not know it`)
+  }
+  const asked = new Set(calls.map(({ requestId }) => requestId))
+  const unknownEntries = entries.filter(({ kind, request_id }) => isRequest(kind) && !asked.has(request_id ?? ''))
+  return { problems, unknownEntries, older }
+}
+
+/**
+ * The time in ms from which a journal with this oldest entry must have every call, with the allowed
+ * clock skew.
+ */
+function getKnownSince({ n, kind, at }: JournalEntry): number {
+  const isWhole = n === 1 && kind !== 'lost'
+  return isWhole ? Number.NEGATIVE_INFINITY : Date.parse(at) + clockSkewSeconds * 1000
+}
+
+/** Whether the entry stands for a request. Each signed request has exactly one such entry. */
+const isRequest = (kind: JournalEntry['kind']) => kind === 'accepted' || kind === 'refused'

@@ -1,0 +1,108 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { personRoles } from '../domain/operator.ts'
+import { risks } from '../domain/tool.ts'
+import { listAll } from './api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { ApiProblem, CommandFailed } from './errors.ts'
+import { collectValues, parseOneOf } from './ui/options.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
+
+// Loose, so that fields of a newer API still reach --json.
+const apiOperator = z.looseObject({
+  name: z.string(),
+  role: z.string(),
+  maxRisk: z.string(),
+  incidentTypes: z.array(z.string()).nullable(),
+  disabledAt: z.string().nullable(),
+})
+
+export function addOperatorsCommand(program: Command): void {
+  const parent = program
+    .command('operators')
+    .description('people, and what each may decide')
+    .addHelpText('after', '\nExample:\n  nightshift operators list\n  nightshift operators set anna --role approver')
+  addListCommand(parent)
+  addSetCommand(parent)
+}
+
+function addListCommand(parent: Command): void {
+  withConnectionOptions(parent.command('list').description('people by name'))
+    .addHelpText('after', '\nExample:\n  nightshift operators list')
+    .action(async (options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const people = await listAll(api, '/api/v1/operators?limit=200', apiOperator)
+      if (options.json) return printJson(people)
+      const rows = people.map(({ name, role, maxRisk, incidentTypes, disabledAt }) => [
+        inert(name),
+        disabledAt ? 'disabled' : inert(role),
+        inert(maxRisk),
+        inert(incidentTypes === null ? 'all' : incidentTypes.join(', ') || 'none'),
+      ])
+      print(formatTable(['NAME', 'ROLE', 'RISKS UP TO', 'INCIDENT TYPES'], rows, 3))
+    })
+}
+
+type SetOptions = ConnectionOptions & {
+  role?: string
+  maxRisk?: string
+  type: string[]
+  allTypes?: boolean
+  disable?: boolean
+  enable?: boolean
+  reason?: string
+  /** False with `--no-slack`. */
+  slack?: string | false
+}
+
+function addSetCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('set')
+      .description('add a person, or change what they may do; what is not named stays as it is')
+      .argument('<name>', 'one word, as rows will show it')
+      .option('--role <role>', `one of ${personRoles.join(', ')}`, parseOneOf(personRoles))
+      .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
+      .option('--type <type>', 'decides about incidents of this type only; repeatable', collectValues, [])
+      .option('--all-types', 'decides about incidents of all types')
+      .option('--disable', 'may not sign in any more')
+      .option('--enable', 'may sign in again')
+      .option('--slack <member>', 'decides by buttons in Slack as this member')
+      .option('--no-slack', 'has no Slack member any more')
+      .option('--reason <text>', 'why, for the audit'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',
+    )
+    .action(async (name: string, options: SetOptions) => {
+      const { api } = connect(options)
+      const path = `/api/v1/operators/${encodeURIComponent(name)}`
+      const before = await api.get(path).then(apiOperator.parse, (error: unknown) => {
+        if (error instanceof ApiProblem && error.problem.status === 404) return null
+        throw error
+      })
+      const role = options.role ?? before?.role
+      if (!role) throw new CommandFailed('usage', `There is no operator ${name} yet: say --role.`)
+      const answer = await api.put(path, {
+        role,
+        maxRisk: options.maxRisk ?? before?.maxRisk ?? 'critical',
+        incidentTypes: options.allTypes
+          ? null
+          : options.type.length > 0
+            ? options.type
+            : (before?.incidentTypes ?? null),
+        disabled: options.disable ? true : options.enable ? false : Boolean(before?.disabledAt),
+        reason: options.reason ?? null,
+        ...(options.slack !== undefined && { slackUserId: options.slack || null }),
+      })
+      if (options.json) return printJson(answer)
+      printNote(
+        before
+          ? `${inert(name)} is changed.`
+          : `${inert(name)} is known. Next: nightshift tokens create … --operator ${inert(name)}`,
+      )
+    })
+}

@@ -1,0 +1,78 @@
+import { stripVTControlCharacters } from 'node:util'
+import Table from 'cli-table3'
+import type { DryRunPlan } from '../../domain/dry-run-plan.ts'
+import { getTerminalWidth, paint } from './terminal.ts'
+import { inert, truncate } from './text.ts'
+
+/** A last column narrower than this moves to a separate line. */
+const minReadableWidth = 40
+
+/**
+ * Rows in columns that fit the terminal. Cells must be inert already. The column number `flexible`
+ * is truncated to fit; where it is the last one and too narrow to read, its text goes below each
+ * row. All other columns are as wide as their widest cell. Without a terminal, no cell is cut.
+ */
+export function formatTable(head: string[], rows: string[][], flexible: number): string {
+  const wide = head.map((title, index) => Math.max(title.length, ...rows.map((row) => getVisibleLength(row[index]))))
+  if (!process.stdout.isTTY) return drawRows([head, ...rows], wide).join('\n')
+  const others = wide.reduce((sum, each, index) => sum + (index === flexible ? 0 : each + 2), 0)
+  const room = getTerminalWidth() - others
+  const needed = wide[flexible] ?? 0
+  if (flexible === head.length - 1 && needed > room && room < minReadableWidth) {
+    const [top, ...lines] = drawRows([head.slice(0, -1), ...rows.map((row) => row.slice(0, -1))], wide.slice(0, -1))
+    return [
+      top,
+      ...lines.flatMap((line, index) => [line, `  ${truncate(rows[index]?.at(-1) ?? '', getTerminalWidth() - 2)}`]),
+    ].join('\n')
+  }
+  wide[flexible] = Math.max(10, Math.min(needed, room))
+  return drawRows([head, ...rows], wide).join('\n')
+}
+
+function drawRows([head = [], ...rows]: string[][], wide: number[]): string[] {
+  const made = new Table({
+    chars: Object.fromEntries(borders.map((name) => [name, ''])),
+    style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [] },
+    colWidths: wide.map((each) => each + 2),
+    colAligns: wide.map(() => 'left'),
+  })
+  made.push(
+    head.map((title) => paint('dim', title)),
+    ...rows,
+  )
+  return made
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+}
+
+function getVisibleLength(cell: string | undefined): number {
+  return stripVTControlCharacters(cell ?? '').length
+}
+
+const borders = [
+  'top',
+  'top-mid',
+  'top-left',
+  'top-right',
+  'bottom',
+  'bottom-mid',
+  'bottom-left',
+  'bottom-right',
+].concat(['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'])
+
+/**
+ * A table of plan steps: which VM moves where, in which wave, after which steps. Older plans have
+ * no waves.
+ */
+export function formatSteps(steps: DryRunPlan['steps']): string {
+  const hasWaves = steps.some(({ wave }) => wave !== null)
+  const rows = [...steps]
+    .sort((a, b) => (a.wave ?? 0) - (b.wave ?? 0) || a.step - b.step)
+    .map(({ step, wave, action, vm, from, to, needs }) => {
+      const [before, after] = hasWaves ? [[String(wave ?? '')], [needs.join(', ')]] : [[], []]
+      return [String(step), ...before, action, vm, from ?? '(nowhere)', `→ ${to}`, ...after].map((cell) => inert(cell))
+    })
+  const head = hasWaves ? ['STEP', 'WAVE', 'DO', 'VM', 'FROM', '→ TO', 'AFTER'] : ['STEP', 'DO', 'VM', 'FROM', '→ TO']
+  return formatTable(head, rows, hasWaves ? 6 : 3)
+}
