@@ -6,6 +6,8 @@ import type { SlackClient } from '../clients/slack/client.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import { placementLimits } from '../domain/placement.ts'
+import { createPlatformState } from '../effects/platform-state.ts'
+import { noRuns, type Runs } from '../effects/runs.ts'
 import { accessLog } from './access-log.ts'
 import { alertRoutes } from './alerts.ts'
 import { plainApprovalRoutes } from './approval-plain.ts'
@@ -41,14 +43,12 @@ import { createMetrics } from './metrics.ts'
 import { nodeRoutes } from './nodes.ts'
 import { oidcRoutes } from './oidc.ts'
 import { operatorRoutes } from './operators.ts'
-import { platformState } from './platform-state.ts'
 import { answerProblem, invalidRequest, toProblem } from './problem.ts'
 import { proposalRoutes } from './proposals.ts'
 import { readableAddress } from './readable-address.ts'
 import { requestId } from './request-id.ts'
 import { resourceStateRoutes } from './resource-state.ts'
 import { resourceRoutes } from './resources.ts'
-import { noRuns, type Runs } from './runs.ts'
 import { securityHeaders } from './security-headers.ts'
 import { sessionRoutes } from './session.ts'
 import { shardRoutes } from './shards.ts'
@@ -125,7 +125,7 @@ export function createApi(options: ApiOptions): Api {
     db,
     locks: options.locks ?? db,
     platform,
-    state: platformState(db, platform, log),
+    state: createPlatformState(db, platform, log),
     mesh: options.mesh ?? null,
     placement: options.placement ?? { engine: 'glpk', limits: placementLimits.parse({}) },
     runs: options.runs ?? noRuns,

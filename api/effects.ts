@@ -1,9 +1,9 @@
 import { z } from '@hono/zod-openapi'
+import { reconcileEffect } from '../effects/reconcile.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
 import { notFound } from './problem.ts'
-import { settleEffect } from './settle-effect.ts'
 
 export function effectRoutes(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
@@ -28,7 +28,7 @@ export function effectRoutes(router: Router, deps: ApiDeps): void {
     },
     problems: [404],
     async run({ params }) {
-      const effect = await settleEffect(deps, params.key)
+      const effect = await reconcileEffect(deps, params.key)
       if (!effect) throw notFound(`effect ${params.key}`)
       const { key, status, detail, result } = effect
       return { key, status, detail, result }

@@ -82,7 +82,7 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
     answer: pageOf(vm),
     example: { items: [vmExample], nextCursor: null },
     async run({ query }) {
-      await state.requireFresh()
+      await state.requireCurrent()
       const all = await vms(db)
       const asked = query.host ? all.filter(({ host }) => host === query.host) : all
       return { items: await withDevices(deps, 'vm', asked), nextCursor: null }
@@ -100,7 +100,7 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
     example: vmExample,
     problems: [404],
     async run({ params: { id } }) {
-      await state.requireFresh()
+      await state.requireCurrent()
       const row = await vmById(db, id)
       if (!row) throw notFound(`VM ${id}`)
       return await withDevice(deps, 'vm', row)

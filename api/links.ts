@@ -14,7 +14,7 @@ const onlyFresh = '`unknown` where the platform tells no links; 503 while it can
 export function linkRoutes(router: Router, deps: ApiDeps): void {
   const { db, state } = deps
   const network = async () => {
-    await state.requireFresh()
+    await state.requireCurrent()
     const all = await hosts(db)
     const live = new Set(all.filter((host) => host.state === 'live').map((host) => host.id))
     const told = await links(db)

@@ -2,6 +2,7 @@ import { HTTPException } from 'hono/http-exception'
 import { IncidentNotFoundError, StaleRunError } from '../db/append.ts'
 import { isDataFlaw, isTransient } from '../db/connect.ts'
 import { NotAllowedError } from '../db/incidents.ts'
+import { EffectRefused, type RefusalKind } from '../effects/effect.ts'
 import type { Context, Hook } from './hono.ts'
 
 /** An answer that says no (RFC 9457): thrown anywhere below a route, told to the caller as it is. */
@@ -66,9 +67,30 @@ export function answerProblem(c: Context, problem: Problem): Response {
   })
 }
 
+/** The status of each kind of refusal in effects/. */
+const statuses: Record<RefusalKind, number> = {
+  not_allowed: 403,
+  not_found: 404,
+  conflict: 409,
+  state_changed: 412,
+  invalid: 422,
+  device_failed: 424,
+  precondition_required: 428,
+  too_many: 429,
+  unavailable: 503,
+}
+
+function fromRefusal({ kind, code, message, fields, retryAfterSeconds: seconds }: EffectRefused): Problem {
+  return new Problem(statuses[kind], code, message, {
+    fields,
+    headers: seconds === null ? {} : { 'retry-after': String(seconds) },
+  })
+}
+
 /** Every error as a problem. What nobody foresaw is a 500 that says nothing about itself: the log has it. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
+  if (error instanceof EffectRefused) return fromRefusal(error)
   if (error instanceof NotAllowedError) {
     return new Problem(409, 'NOT_ALLOWED', `${error.message}.`, { fields: { incidentStatus: error.status } })
   }

@@ -8,22 +8,22 @@ import {
   placementProblem,
   proposal,
 } from '../domain/placement.ts'
+import { executePlan } from '../effects/execute-plan.ts'
+import { requireUnchanged, type StoredPlan, whyUnfit } from '../effects/plan-state.ts'
+import { requirePlatform } from '../effects/platform.ts'
+import { runEffect } from '../effects/run-effect.ts'
 import { InvalidProblemError } from '../placement/check.ts'
 import { planDigest, stateFingerprint } from '../placement/digest.ts'
 import { jsonOf, textOf } from '../placement/document.ts'
 import type { State } from '../placement/drift.ts'
 import { problemOfFile } from '../placement/file.ts'
 import { solve } from '../placement/solve.ts'
-import { verifyPlan } from '../placement/verify.ts'
 import { answerEffect } from './answer-effect.ts'
 import type { ApiDeps } from './deps.ts'
-import { runEffect } from './effect.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { incidentId, proposalId } from './examples.ts'
-import { executePlan } from './execute-plan.ts'
 import { requireIncident } from './incidents.ts'
 import { notFound, Problem } from './problem.ts'
-import { requirePlatform } from './require-platform.ts'
 
 const tag = 'placement'
 const params = z.object({ id: z.string().max(100) })
@@ -133,9 +133,9 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
     problems: [404],
     async run({ params: { id } }) {
       const found = await requireProposal(deps, id)
-      await state.requireFresh()
+      await state.requireCurrent()
       const today = await placementState(db)
-      const unfitBecause = unfit(deps, found, today)
+      const unfitBecause = whyUnfit(deps, found, today)
       return { ...found.proposal, currentFingerprint: stateFingerprint(today), unfitBecause }
     },
   })
@@ -212,7 +212,7 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
     async run({ params: { id }, principal, actor, key, judged, c }) {
       const platform = requirePlatform(deps)
       const found = await requireProposal(deps, id)
-      const { proposal: plan, problem } = found
+      const { proposal: plan } = found
       const digest = actionDigest('execute_migration', { plan: plan.planDigest })
       const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
       let approved: State | null = null
@@ -221,7 +221,7 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
         { ...request, incidentId: plan.incidentId },
         {
           async before() {
-            approved = await requireUnchanged(deps, plan, problem, c.req.header('if-match'))
+            approved = await requireUnchanged(deps, found, c.req.header('if-match'))
           },
           async perform(effectKey) {
             if (!approved) throw new Error('a plan begins after the state was compared')
@@ -255,7 +255,7 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
     const problem = problemOfFile({ ...fields, ...asked.problem })
     return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
   }
-  await state.requireFresh()
+  await state.requireCurrent()
   const problem: PlacementProblem = {
     ...{ intent, hostIds: host_ids, vmIds: vm_ids, useRackConstraints: use_rack_constraints },
     limits: placement.limits,
@@ -264,51 +264,8 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
   return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
 }
 
-type Stored = { proposal: Proposal; problem: PlacementProblem }
-
-async function requireProposal(deps: ApiDeps, id: string): Promise<Stored> {
+async function requireProposal(deps: ApiDeps, id: string): Promise<StoredPlan> {
   const found = await proposalById(deps.db, id)
   if (!found) throw notFound(`proposal ${id}`)
   return found
-}
-
-/** The plan still fits the world, and the world is the one that was approved: said by the platform itself, just now. Answers that world. */
-async function requireUnchanged(
-  deps: ApiDeps,
-  plan: Proposal,
-  problem: PlacementProblem,
-  ifMatch: string | undefined,
-): Promise<State> {
-  if (!plan.fromInventory) {
-    throw new Problem(
-      409,
-      'NOT_OF_THE_INVENTORY',
-      `${plan.id} is for hosts that somebody made up: it is never carried out.`,
-    )
-  }
-  if (plan.state !== 'planned' && plan.state !== 'partial')
-    throw new Problem(409, 'NOT_PLANNED', `${plan.id} is ${plan.state}: nothing to execute.`)
-  if (!ifMatch) throw new Problem(428, 'IF_MATCH_REQUIRED', 'If-Match: name the state that this was decided for.')
-  deps.state.forget()
-  await deps.state.requireFresh()
-  const today = await placementState(deps.db)
-  const current = stateFingerprint(today)
-  if (ifMatch.replace(/^(?:W\/)?"(.*)"$/, '$1') !== current) {
-    const detail = 'Hosts or VMs are not as they were when this was decided. Nothing was started.'
-    throw new Problem(412, 'STATE_CHANGED', detail, { fields: { currentFingerprint: current } })
-  }
-  const reason = unfit(deps, { proposal: plan, problem }, today)
-  if (reason)
-    throw new Problem(412, 'STATE_CHANGED', `The plan does not fit today's state: ${reason}. Nothing was started.`)
-  return today
-}
-
-/** Why a plan cannot be carried out in this state; null when it can. */
-function unfit(
-  { placement }: ApiDeps,
-  { proposal, problem }: Stored,
-  today: Pick<PlacementProblem, 'hosts' | 'vms'>,
-): string | null {
-  const verified = verifyPlan({ ...problem, ...today, limits: placement.limits }, proposal)
-  return verified.ok ? null : `${verified.step > 0 ? `step ${verified.step}: ` : ''}${verified.reason}`
 }

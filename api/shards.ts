@@ -2,16 +2,15 @@ import { z } from '@hono/zod-openapi'
 import { nodesOfShard, shardById, shards } from '../db/platform.ts'
 import { actionDigest } from '../domain/digest.ts'
 import { convergeDryRun, nodeState, shardState } from '../domain/platform.ts'
+import { followWrite, requirePlatform } from '../effects/platform.ts'
+import { runEffect } from '../effects/run-effect.ts'
 import { answerEffect } from './answer-effect.ts'
 import type { ApiDeps } from './deps.ts'
-import { runEffect } from './effect.ts'
 import { endpoint, type Router } from './endpoint.ts'
 import { nodeExample } from './examples.ts'
 import { deviceField, offeredExample, withDevices } from './mesh/offered.ts'
 import { pageOf } from './page.ts'
-import { platformEnding } from './platform-ending.ts'
 import { notFound } from './problem.ts'
-import { requirePlatform } from './require-platform.ts'
 import { resourceParams, staleFlag, withHealth } from './resource.ts'
 
 const tag = 'platform'
@@ -136,7 +135,7 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
       const effect = await runEffect(
         deps,
         { principal, key, judged, tool: 'converge_shard', actionDigest: actionDigest('converge_shard', { id }) },
-        { perform: (effectKey) => platformEnding(platform, effectKey, () => platform.converge(id, effectKey)) },
+        { perform: (effectKey) => followWrite(platform, effectKey, () => platform.converge(id, effectKey)) },
       )
       return answerEffect(effect)
     },

@@ -4,9 +4,9 @@ import { lastProfile } from '../db/model-profile.ts'
 import { slotsNow } from '../db/model-slots.ts'
 import { readSettings } from '../db/settings.ts'
 import { shapeInWords } from '../domain/request-shape.ts'
+import type { QueueState } from '../effects/runs.ts'
 import type { ApiDeps } from './deps.ts'
 import { endpoint, type Router } from './endpoint.ts'
-import type { QueueState } from './runs.ts'
 
 const part = z.object({
   name: z.string(),

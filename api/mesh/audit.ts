@@ -3,6 +3,7 @@ import { HttpError } from '../../clients/http.ts'
 import { auditedCalls } from '../../db/device-calls.ts'
 import type { DeviceRow } from '../../db/devices.ts'
 import { journalEntry } from '../../domain/mesh.ts'
+import { getDeviceAddress, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
 import { DeviceLiesError, readJournal } from '../../mesh/client.ts'
 import type { ApiDeps } from '../deps.ts'
 import { deviceParams } from '../device-schema.ts'
@@ -11,7 +12,6 @@ import { incidentId } from '../examples.ts'
 import { page, pageOf } from '../page.ts'
 import { Problem } from '../problem.ts'
 import { callCursor, cursorOf, placeIn } from './call-cursor.ts'
-import { addressOf, requireDevice, requireMesh } from './executor.ts'
 
 const tag = 'devices'
 const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
@@ -92,7 +92,7 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
 async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
   const mesh = requireMesh(deps)
   try {
-    return await readJournal(addressOf(mesh, device), after, mesh.keys.signing)
+    return await readJournal(getDeviceAddress(mesh, device), after, mesh.keys.signing)
   } catch (error) {
     if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
     throw new Problem(424, 'device_unreachable', `${device.id} gave no answer: ${error.message}`)

@@ -1,29 +1,36 @@
 import { randomUUID } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../../db/audit.ts'
-import { authorityOf } from '../../db/judged.ts'
+import type { Effect } from '../../db/effects.ts'
 import { executable } from '../../domain/device.ts'
-import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { capability } from '../../domain/mesh.ts'
+import { capability, type MeshErrorCode } from '../../domain/mesh.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { resourceRef } from '../../domain/resource.ts'
 import { risks } from '../../domain/tool.ts'
 import { proof } from '../../domain/verification.ts'
+import { buildOutput, refuseByDevice, refuseUnreachable, toRefusalKind } from '../../effects/devices/answers.ts'
+import { askDevice } from '../../effects/devices/ask-device.ts'
+import {
+  type Executor,
+  getDeadlineMs,
+  type MappedCall,
+  mapCall,
+  readInput,
+  requireExecutor,
+  requireMesh,
+} from '../../effects/devices/executor.ts'
+import { observeCall } from '../../effects/devices/observe.ts'
+import { askFollowed } from '../../effects/devices/perform.ts'
+import { prepareCall } from '../../effects/devices/prepare.ts'
+import { runDeviceWrite } from '../../effects/devices/write.ts'
+import { EffectRefused } from '../../effects/effect.ts'
 import { specOf } from '../../mesh/registry.ts'
 import { isSecretive } from '../../safety/redact.ts'
 import { answerEffect } from '../answer-effect.ts'
 import type { ApiDeps } from '../deps.ts'
-import { runEffect } from '../effect.ts'
 import { endpoint, type Router } from '../endpoint.ts'
 import { Problem } from '../problem.ts'
-import { deviceProblem, outputOf, statusOf, unreachable } from './answers.ts'
-import { askDevice } from './ask-device.ts'
-import { deadlineMs, type Mapped, mapCall, readInput } from './call.ts'
-import { type Executor, requireExecutor, requireMesh } from './executor.ts'
-import { observeCall } from './observe.ts'
-import { askFollowed, performWrite } from './perform.ts'
-import { prepareCall, requireSameState } from './prepare.ts'
 
 const tag = 'devices'
 const params = z.object({ id: z.string().min(1).max(100) })
@@ -74,10 +81,12 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
       const executor = await requireExecutor(deps.db, id)
       const mapped = mapCall(executor, spec, input)
       if (judged === null || judged.metadata.effect !== 'write') {
-        const own = judged?.stepKey ?? `api:${principal.tokenId}:${key ?? randomUUID()}`
-        return await look(deps, executor, mapped, own, { judged, principal, rehearse: asked.rehearse ?? false })
+        const by = { judged, principal, key, rehearse: asked.rehearse ?? false }
+        return (await askRead(deps, executor, mapped, by)) as never
       }
-      return await write(deps, executor, mapped, judged, { principal, key, ifMatch: c.req.header('if-match') })
+      const ifMatch = c.req.header('if-match')
+      const effect = await runDeviceWrite(deps, { executor, mapped, judged, principal, key, ifMatch })
+      return answerDeviceEffect(effect) as never
     },
   })
 
@@ -148,65 +157,37 @@ function identityOf(id: string, sent: Record<string, unknown>): Record<string, u
   return parsed.success ? { ...parsed.data, on: id } : null
 }
 
-/** Something that changes nothing: the device itself sees to that, and may say that it would need a person's leave. */
-async function look(
+/** A read, or a rehearsal: the device itself makes sure that it changes nothing, and may answer that it needs approval. */
+async function askRead(
   deps: ApiDeps,
   executor: Executor,
-  mapped: Mapped,
-  key: string,
-  by: { judged: IncidentEvent<'tool_started'> | null; principal: Principal; rehearse: boolean },
-) {
+  mapped: MappedCall,
+  by: { judged: IncidentEvent<'tool_started'> | null; principal: Principal; key: string | null; rehearse: boolean },
+): Promise<Record<string, unknown>> {
   const { capability, args, spec, input } = mapped
   const { judged, principal, rehearse } = by
-  const asking = { key, capability, args, deadlineMs: deadlineMs(executor, true) }
+  const key = judged?.stepKey ?? `api:${principal.tokenId}:${by.key ?? randomUUID()}`
+  const request = { key, capability, args, deadlineMs: getDeadlineMs(executor, true) }
   if (!judged) {
     const { id } = executor.device
     const detail = `${rehearse ? 'Rehearsed' : 'Asked'}: ${spec.summary(input)}, on ${executor.resource.id}`
     await recordAudit(deps.db, { who: principal.name, what: 'device.called', subject: id, detail })
   }
-  const heard = judged
-    ? await askFollowed(deps, { executor, mapped, judged, key }, asking)
-    : await askDevice(deps, executor.device, { ...asking, rehearse })
-  if (heard.kind !== 'answer') throw unreachable(executor.device.id, capability, heard.reason)
-  if (!heard.answer.ok) throw deviceProblem(capability, heard.answer)
-  return outputOf(executor, heard.answer, spec.toOutput) as never
+  const reply = judged
+    ? await askFollowed(deps, { executor, mapped, judged, key }, request)
+    : await askDevice(deps, executor.device, { ...request, rehearse })
+  if (reply.kind !== 'answer') throw refuseUnreachable(executor.device.id, capability, reply.reason)
+  if (!reply.answer.ok) throw refuseByDevice(capability, reply.answer)
+  return buildOutput(executor, reply.answer, spec.toOutput)
 }
 
-type Request = {
-  principal: Principal
-  key: string | null
-  ifMatch: string | undefined
-}
-
-async function write(
-  deps: ApiDeps,
-  executor: Executor,
-  mapped: Mapped,
-  judged: IncidentEvent<'tool_started'>,
-  { principal, key, ifMatch }: Request,
-) {
-  const authority = await authorityOf(deps.db, judged)
-  // The guard before this route has seen it; without it nothing is minted.
-  if (authority === null)
-    throw new Problem(403, 'UNJUDGED', 'No approval stands behind this request. Nothing was done.')
-  const { spec, input } = mapped
-  const on = executor.resource.id
-  const effect = await runEffect(
-    deps,
-    {
-      ...{ principal, key, judged, tool: spec.name, incidentId: judged.incidentId },
-      actionDigest: actionDigest(spec.name, { ...input, on }),
-    },
-    {
-      before: () =>
-        requireSameState(deps, executor, mapped, { key: judged.stepKey ?? '', incidentId: judged.incidentId, ifMatch }),
-      perform: (effectKey) => performWrite(deps, { executor, mapped, key: effectKey, judged, authority }),
-    },
-  )
-  if (effect.status === 'failed' && typeof effect.result.error === 'string') {
-    const code = effect.result.error
-    const status = code === 'device_unreachable' ? 424 : statusOf(code as never)
-    throw new Problem(status, code, effect.detail, { fields: { key: effect.key, result: effect.result } })
+/** The answer to a write on a device: a failure carries the device's own word as its code. */
+function answerDeviceEffect(effect: Effect): Record<string, unknown> {
+  const { key, status, detail, result } = effect
+  if (status === 'failed' && typeof result.error === 'string') {
+    const code = result.error
+    const kind = code === 'device_unreachable' ? 'device_failed' : toRefusalKind(code as MeshErrorCode)
+    throw new EffectRefused(kind, code, detail, { fields: { key, result } })
   }
-  return answerEffect(effect) as never
+  return answerEffect(effect)
 }

@@ -2,6 +2,8 @@ import { z } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
 import { recordAudit } from '../../db/audit.ts'
 import { type DeviceRow, deviceById, deviceByRefresh, markEnrolled, redeemEnrolment } from '../../db/devices.ts'
+import { requireMesh } from '../../effects/devices/executor.ts'
+import { isManifestStale, renewManifest } from '../../effects/devices/mesh.ts'
 import { publicHalf } from '../../mesh/keys.ts'
 import { addressOf as callerOf } from '../address.ts'
 import { afterFailure } from '../attempts.ts'
@@ -10,8 +12,6 @@ import type { ApiDeps } from '../deps.ts'
 import type { Context, Env } from '../hono.ts'
 import { jsonBody } from '../json-body.ts'
 import { Problem } from '../problem.ts'
-import { requireMesh } from './executor.ts'
-import { isStale, renewManifest } from './manifest.ts'
 
 const shown = z.strictObject({ token: z.string().regex(/^nst_[\w-]{43}$/, 'is no token of an enrolment') })
 
@@ -52,7 +52,7 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
 }
 
 async function current(deps: ApiDeps, mesh: ReturnType<typeof requireMesh>, device: DeviceRow) {
-  if (!(await isStale(deps.db, device))) return device.manifest
+  if (!(await isManifestStale(deps.db, device))) return device.manifest
   return await deps.db.transaction().execute((trx) => renewManifest(trx, mesh, device))
 }
 

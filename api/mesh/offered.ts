@@ -2,9 +2,9 @@ import { z } from '@hono/zod-openapi'
 import { type DeviceRow, devicesOf } from '../../db/devices.ts'
 import type { Executable } from '../../domain/device.ts'
 import { capability, meshMode } from '../../domain/mesh.ts'
+import { whyUnusable } from '../../effects/devices/executor.ts'
 import { toolsOf, toolsThrough } from '../../mesh/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { whyUnusable } from './executor.ts'
 
 /**
  * Who executes for a node, host or VM and what it can be asked, so that nobody has to find out by trying: its own device, else that of

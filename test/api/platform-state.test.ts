@@ -18,7 +18,7 @@ test('who looks after a write sees it, also when another write comes in while th
   }
   const afterWrite = async () => {
     state.forget()
-    await state.requireFresh()
+    await state.requireCurrent()
     return await vmById(db, 'vm-2')
   }
   await platform.startVm('vm-2', 'host-osl-3', 'first')

@@ -2,42 +2,42 @@ import type { Logger } from 'pino'
 import type { PlatformClient } from '../clients/platform.ts'
 import type { Db } from '../db/connect.ts'
 import { syncInventory } from '../db/inventory.ts'
-import { Problem } from './problem.ts'
+import { EffectRefused } from './effect.ts'
 
-/** How old an answer about the platform may be. */
-const freshMs = 250
-/** A platform that takes longer to list itself counts as out of reach. */
+/** An answer about the platform is current for this long. */
+const currentMs = 250
+/** A platform that takes longer to list its inventory counts as unreachable. */
 const askWithinMs = 3_000
 
 export type PlatformState = {
-  /** Makes the inventory what the platform says now. `stale`: it could not be asked, and nothing is known of its health. */
+  /** Updates the inventory from the platform. `stale`: the platform did not answer, and its health is unknown. */
   refresh(): Promise<{ stale: boolean }>
-  /** The same for answers that have no word for "unknown": 503 instead of an old truth. */
-  requireFresh(): Promise<void>
-  /** Something was written: whatever was asked before that is no longer fresh. */
+  /** The same, but refuses where the platform does not answer, for callers that have no word for "unknown". */
+  requireCurrent(): Promise<void>
+  /** Call after a write: earlier answers are no longer current. */
   forget(): void
-  /** Keeps the inventory in step also while nobody asks. Answers how to stop. */
-  keepInStep(everyMs: number): () => void
+  /** Updates the inventory every `everyMs`. Answers how to stop. */
+  startSync(everyMs: number): () => void
 }
 
-/** Without a platform the rows are served as they are: somebody else keeps them. */
-export function platformState(db: Db, platform: PlatformClient | null, log: Logger): PlatformState {
+/** Keeps the inventory current. Without a platform its rows are served as they are: another program writes them. */
+export function createPlatformState(db: Db, platform: PlatformClient | null, log: Logger): PlatformState {
   let epoch = 0
   let known: { epoch: number; untilMs: number; stale: boolean } | null = null
   let asking: { epoch: number; answer: Promise<{ stale: boolean }> } | null = null
 
-  async function ask(port: PlatformClient, asked: number): Promise<{ stale: boolean }> {
+  async function ask(port: PlatformClient, askedEpoch: number): Promise<{ stale: boolean }> {
     let stale = false
     try {
       const inventory = await port.inventory(AbortSignal.timeout(askWithinMs))
       // An answer from before a write must not overwrite one from after it.
-      if (asked === epoch) await syncInventory(db, inventory)
+      if (askedEpoch === epoch) await syncInventory(db, inventory)
     } catch (error) {
       stale = true
       if (!known?.stale) log.warn({ err: error }, 'the platform could not be asked: its health is unknown')
     }
     if (known?.stale && !stale) log.info('the platform answers again')
-    known = { epoch: asked, untilMs: performance.now() + freshMs, stale }
+    known = { epoch: askedEpoch, untilMs: performance.now() + currentMs, stale }
     return { stale }
   }
 
@@ -46,30 +46,30 @@ export function platformState(db: Db, platform: PlatformClient | null, log: Logg
     for (;;) {
       if (known && known.epoch === epoch && performance.now() < known.untilMs) return { stale: known.stale }
       if (asking?.epoch !== epoch) {
-        const asked = epoch
-        const answer = ask(platform, asked).finally(() => {
-          if (asking?.epoch === asked) asking = null
+        const askedEpoch = epoch
+        const answer = ask(platform, askedEpoch).finally(() => {
+          if (asking?.epoch === askedEpoch) asking = null
         })
-        asking = { epoch: asked, answer }
+        asking = { epoch: askedEpoch, answer }
       }
-      const { epoch: asked, answer } = asking
+      const { epoch: askedEpoch, answer } = asking
       const { stale } = await answer
-      // Where a write came in between, what was read before it was not kept: the rows may be older than either.
-      if (stale || asked === epoch) return { stale }
+      // After a write in between, the answer was not stored: the rows may be older than both.
+      if (stale || askedEpoch === epoch) return { stale }
     }
   }
 
   return {
     refresh,
-    async requireFresh() {
+    async requireCurrent() {
       if (!(await refresh()).stale) return
       const detail = 'The platform cannot be reached, and what was true before may not be true now.'
-      throw new Problem(503, 'PLATFORM_UNREACHABLE', detail, { headers: { 'retry-after': '2' } })
+      throw new EffectRefused('unavailable', 'PLATFORM_UNREACHABLE', detail, { retryAfterSeconds: 2 })
     },
     forget() {
       epoch += 1
     },
-    keepInStep(everyMs) {
+    startSync(everyMs) {
       let timer: NodeJS.Timeout
       let stopped = false
       const tick = async () => {

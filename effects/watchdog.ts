@@ -1,3 +1,4 @@
+import type { Counter } from 'prom-client'
 import { StaleRunError } from '../db/append.ts'
 import { sendDigests } from '../db/digest.ts'
 import { findSilentHeartbeats } from '../db/heartbeats.ts'
@@ -10,9 +11,10 @@ import { findStale } from '../db/mass-end.ts'
 import { type Overdue, overdueIncidents, releaseStranded } from '../db/overdue.ts'
 import { findLapsedOwners } from '../db/owners.ts'
 import { systemActor } from '../domain/event.ts'
-import type { ApiDeps } from './deps.ts'
+import type { EffectDeps } from './effect.ts'
+import type { Runs } from './runs.ts'
 
-/** A group that let its members lie for this long is dead. */
+/** A group whose members waited this long without being started is dead. */
 const strandedAfterSeconds = 180
 const dropAnswersEveryMs = 3_600_000
 
@@ -27,15 +29,15 @@ const reasons = {
   },
 } satisfies Record<Overdue['why'], { code: string; reason: string }>
 
-type WatchdogDeps = Pick<ApiDeps, 'db' | 'locks' | 'runs' | 'metrics' | 'log'>
+type WatchdogDeps = Pick<EffectDeps, 'db' | 'locks' | 'log'> & { runs: Runs; metrics: { watchdog: Counter } }
 
-/** One round: hands over what no run carries, lets go whom a dead group holds. In one process at a time. */
+/** One round: escalates incidents that no run carries, and releases those that a dead group holds. One process at a time. */
 export async function watch({ db, locks, runs, metrics, log }: WatchdogDeps): Promise<void> {
   await withAdvisoryLock(locks, 'watchdog', async () => {
     for (const { incidentId, attempt, why } of await overdueIncidents(db)) {
       try {
         const closed = await db.transaction().execute((trx) =>
-          // Over the attempt that was found overdue and no other: a run that was started meanwhile is not spoken over.
+          // Closes the attempt that was found overdue and no other: a run that started meanwhile goes on.
           closeIncident(trx, incidentId, attempt + 1, { status: 'escalated', ...reasons[why] }, by),
         )
         if (!closed) continue
@@ -46,24 +48,24 @@ export async function watch({ db, locks, runs, metrics, log }: WatchdogDeps): Pr
           log.error({ err: error, incidentId }, 'could not escalate')
       }
     }
-    await takeBackLost({ db, locks, runs, metrics, log })
+    await reclaimLostRuns({ db, locks, runs, metrics, log })
     if ((await releaseStranded(db, strandedAfterSeconds)) > 0) runs.triggerQueue()
     await followAlerts({ db, locks, runs, metrics, log })
   })
 }
 
 const carriesWithinMs = 2_000
-/** In one round; the next one goes on with those that are silent for longest then. */
-const looksAtMost = 200
+/** Asks for this many runs a round; the next round continues with those that are silent for longest then. */
+const maxLooks = 200
 
 /**
- * Asks Temporal for the run of each incident that has one and was silent for a while, and takes those back that two looks in a row found
- * without it. One that Temporal does not answer about ends the round: an absent Temporal says nothing about any run.
+ * Asks Temporal for the run of each incident that was silent for a while, and reopens an incident whose run two looks in a
+ * row did not find. A question without an answer ends the round: an absent Temporal says nothing about any run.
  */
-async function takeBackLost({ db, runs, metrics, log }: WatchdogDeps): Promise<void> {
+async function reclaimLostRuns({ db, runs, metrics, log }: WatchdogDeps): Promise<void> {
   if (!runs.carries) return
   let isAnyOpen = false
-  for (const carried of await carriedIncidents(db, looksAtMost)) {
+  for (const carried of await carriedIncidents(db, maxLooks)) {
     const answer = await runs.carries(carried, carriesWithinMs)
     if (answer === 'unreached') break
     if (answer === 'open') await sawRun(db, carried)
@@ -80,7 +82,7 @@ async function takeBackLost({ db, runs, metrics, log }: WatchdogDeps): Promise<v
 
 const tellWithinMs = 2_000
 
-/** What alerts and the passing of time mean for closed and quiet incidents: each is decided under its own lock. */
+/** Decides, under each incident's lock, what its alerts and the passing of time mean for it. */
 async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
   await findStale(db)
   await findLapsedOwners(db)
@@ -101,7 +103,7 @@ async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
 
 const by = { actor: systemActor, stepKey: null, nextAttempt: true }
 
-/** Watches for as long as the process lives. Answers how to stop. */
+/** Runs a round every `intervalSeconds`. Answers how to stop. */
 export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () => void {
   let timer: NodeJS.Timeout
   let stopped = false

@@ -8,21 +8,21 @@ import { issueGrant, issueRequest } from '../../mesh/issue.ts'
 import type { MeshKeys } from '../../mesh/keys.ts'
 import { argsDigest } from '../../mesh/sign.ts'
 import { cleanse } from '../../safety/cleanse.ts'
-import type { ApiDeps } from '../deps.ts'
-import { addressOf, requireMesh } from './executor.ts'
+import type { EffectDeps } from '../effect.ts'
+import { getDeviceAddress, requireMesh } from './executor.ts'
 
-export type Asking = {
-  /** `Idempotency-Key` of the call: what the device does once. */
+export type DeviceRequest = {
+  /** `Idempotency-Key` of the call: the device does it once. */
   key: string
   capability: Capability
   args: Record<string, unknown>
   rehearse?: boolean
-  /** What a person gave leave by; only a consumed approval or a used grant of exactly this action gets here. */
+  /** The consumed approval or the used grant of exactly this action; null for a read. */
   authority?: string | null
   incidentId?: string | null
   callId?: string | null
   deadlineMs: number
-  /** Says of what a write came to that it did not do its work, though the device carried it out. */
+  /** True where the device carried a write out and its result says that the work failed. */
   endedBadly?: (result: Record<string, unknown>) => boolean
   /** Lines of its output, as they come. */
   onLine?: (line: string) => void
@@ -30,88 +30,100 @@ export type Asking = {
 }
 
 /**
- * `answer`: the device's own, cleansed. `not_sent`: it surely never came there. `unknown`: it may have; the key tells, once the device
- * can be asked.
+ * `answer`: the device's own, cleansed. `not_sent`: it never reached the device. `unknown`: it may have; the key tells once
+ * the device can be asked.
  */
-export type Heard =
+export type DeviceReply =
   | { kind: 'answer'; answer: CapabilityAnswer }
   | { kind: 'not_sent'; reason: string }
   | { kind: 'unknown'; reason: string }
 
-const tries = 4
+const maxTries = 4
 const firstWaitMs = 150
 
 /**
- * Asks a device for one thing under one key, however often it has to be sent for that: its journal does it once. The call is a row
- * before it is sent, with the request and the grant that every repeat is sent under.
+ * Makes one call to a device under one key, however often it has to be sent: the device's journal does it once. The call is
+ * a row before it is sent, with the request id and the grant that every repeat carries.
  */
-export async function askDevice(deps: ApiDeps, device: DeviceRow, asking: Asking): Promise<Heard> {
+export async function askDevice(deps: EffectDeps, device: DeviceRow, request: DeviceRequest): Promise<DeviceReply> {
   const { db, metrics } = deps
   const { keys } = requireMesh(deps)
-  const { key, capability, args, authority = null, rehearse = false, incidentId = null, callId = null } = asking
+  const { key, capability, args, authority = null, rehearse = false, incidentId = null, callId = null } = request
+  const digest = argsDigest(args)
   const call = await openCall(db, {
-    ...{ key, deviceId: device.id, incidentId, callId, capability, rehearse, authority },
-    argsDigest: argsDigest(args),
+    key,
+    deviceId: device.id,
+    incidentId,
+    callId,
+    capability,
+    rehearse,
+    authority,
+    argsDigest: digest,
   })
-  if (call.argsDigest !== argsDigest(args) || call.capability !== capability || call.deviceId !== device.id) {
+  if (call.argsDigest !== digest || call.capability !== capability || call.deviceId !== device.id) {
     return { kind: 'not_sent', reason: 'this key was used for another call' }
   }
+  const { requestId, grantId, begunAt: issuedAt } = call
   const grant =
-    call.grantId === null || call.authority === null
+    grantId === null || call.authority === null
       ? null
       : issueGrant(
-          {
-            ...{ id: call.grantId, device: device.id, requestId: call.requestId, capability, args },
-            ...{ authority: call.authority, issuedAt: call.begunAt },
-          },
+          { id: grantId, device: device.id, requestId, capability, args, authority: call.authority, issuedAt },
           keys.signing,
         )
-  const beganAt = performance.now()
-  const heard = await send(deps, device, asking, () =>
+  const startedAt = performance.now()
+  const reply = await send(deps, device, request, () =>
     issueRequest(
       {
-        ...{ requestId: call.requestId, device: device.id, capability, args, idempotencyKey: key, rehearse, grant },
-        ...{ deadlineMs: asking.deadlineMs, stream: asking.onLine !== undefined },
+        requestId,
+        device: device.id,
+        capability,
+        args,
+        idempotencyKey: key,
+        rehearse,
+        grant,
+        deadlineMs: request.deadlineMs,
+        stream: request.onLine !== undefined,
       },
       keys.signing,
     ),
   )
-  const seconds = (performance.now() - beganAt) / 1000
-  const errorCode = heard.kind === 'answer' ? errorOf(heard.answer, asking) : null
-  const outcome = heard.kind === 'answer' ? (errorCode ?? 'ok') : heard.kind
+  const seconds = (performance.now() - startedAt) / 1000
+  const errorCode = reply.kind === 'answer' ? getErrorCode(reply.answer, request) : null
+  const outcome = reply.kind === 'answer' ? (errorCode ?? 'ok') : reply.kind
   metrics.deviceCalls.inc({ capability, outcome })
   metrics.deviceCallSeconds.observe({ capability, outcome }, seconds)
-  if (heard.kind === 'answer') await closeCall(db, key, heard.answer, errorCode)
-  return heard
+  if (reply.kind === 'answer') await closeCall(db, key, reply.answer, errorCode)
+  return reply
 }
 
-function errorOf({ ok, error, result }: CapabilityAnswer, { endedBadly }: Asking): string | null {
+function getErrorCode({ ok, error, result }: CapabilityAnswer, { endedBadly }: DeviceRequest): string | null {
   if (ok) return endedBadly?.(result ?? {}) ? 'exit_code' : null
   return error?.code ?? 'failed'
 }
 
 async function send(
-  deps: ApiDeps,
+  deps: EffectDeps,
   device: DeviceRow,
-  { onLine, signal, deadlineMs }: Asking,
-  request: () => ReturnType<typeof issueRequest>,
-): Promise<Heard> {
+  { onLine, signal, deadlineMs }: DeviceRequest,
+  issue: () => ReturnType<typeof issueRequest>,
+): Promise<DeviceReply> {
   const mesh = requireMesh(deps)
   const { keys } = mesh
-  const address = addressOf(mesh, device)
+  const address = getDeviceAddress(mesh, device)
   let everSent = false
   let reason = ''
   const untilMs = performance.now() + deadlineMs
-  for (let attempt = 0; attempt < tries && (attempt === 0 || performance.now() < untilMs); attempt++) {
+  for (let attempt = 0; attempt < maxTries && (attempt === 0 || performance.now() < untilMs); attempt++) {
     if (attempt > 0) await sleep(firstWaitMs * 2 ** attempt)
     try {
-      const asked = request()
-      const answer = await callDevice(address, asked, signal)
-      // Nothing was begun, and nothing stands in its journal: it may have room in a moment.
-      if (answer.error?.code === 'busy' && attempt < tries - 1) continue
+      const request = issue()
+      const answer = await callDevice(address, request, signal)
+      // A busy device began nothing and wrote nothing into its journal: it may have room in a moment.
+      if (answer.error?.code === 'busy' && attempt < maxTries - 1) continue
       if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
       everSent = true
-      const ended = await untilEnded(address, asked.request_id, { deadlineMs, onLine, signal, keys })
+      const ended = await followToEnd(address, request.request_id, { deadlineMs, onLine, signal, keys })
       if (ended) return { kind: 'answer', answer: cleanse(ended) }
       reason = `${device.id} has not said how it ended`
       return { kind: 'unknown', reason }
@@ -119,7 +131,7 @@ async function send(
       if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
       everSent ||= !wasNotSent(error)
       reason = error.message
-      // Whoever lies once is not asked to say it better; what was done there, nobody can tell from it.
+      // An invalid response is not retried; what the device did cannot be read from it.
       if (error instanceof DeviceLiesError) break
       if (error.code === 'aborted') break
     }
@@ -128,10 +140,10 @@ async function send(
 }
 
 /** Follows a long operation to its end, by its lines or by asking; null when its time is over. */
-async function untilEnded(
-  address: ReturnType<typeof addressOf>,
+async function followToEnd(
+  address: ReturnType<typeof getDeviceAddress>,
   requestId: string,
-  { deadlineMs, onLine, signal, keys }: Pick<Asking, 'deadlineMs' | 'onLine' | 'signal'> & { keys: MeshKeys },
+  { deadlineMs, onLine, signal, keys }: Pick<DeviceRequest, 'deadlineMs' | 'onLine' | 'signal'> & { keys: MeshKeys },
 ): Promise<CapabilityAnswer | null> {
   const untilMs = performance.now() + deadlineMs + 5_000
   if (onLine) {
@@ -140,7 +152,7 @@ async function untilEnded(
       const answer = await followOperation(address, requestId, keys.signing, onLine, options)
       if (answer && answer.status !== 'running') return answer
     } catch (error) {
-      // The lines are lost; how it ends is asked below.
+      // The lines are lost; the loop below asks how it ends.
       if (!(error instanceof HttpError)) throw error
     }
   }
