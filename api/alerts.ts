@@ -1,9 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import { listAlerts } from '../db/alerts.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
-import { page, pageOf, pageQuery } from './page.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { page, pageOf, pageQuery } from './http/paging.ts'
 
 const words = z.record(z.string(), z.string())
 const alert = z.object({

@@ -1,5 +1,5 @@
 import type { Effect } from '../db/effects.ts'
-import { Problem } from './problem.ts'
+import { Problem } from './http/problem.ts'
 
 /** What the caller of a write is told: done, or why not, or by which key to ask. */
 export function answerEffect(effect: Effect): { detail: string; key: string } & Record<string, unknown> {

@@ -8,14 +8,12 @@ import { denialCategory } from '../domain/approval.ts'
 import { type Principal, permissionsOf } from '../domain/operator.ts'
 import { plainApproval, plainPolicy, plainSignIn } from './approval-plain-html.ts'
 import { wake } from './approvals.ts'
-import { limitDecisions } from './attempts.ts'
-import { signedIn } from './authenticate.ts'
-import { limitBody } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
-import type { Context, Env } from './hono.ts'
-import { requireMediaType } from './media-type.ts'
-import { requireOwnOrigin } from './own-origin.ts'
-import { Problem } from './problem.ts'
+import { limitDecisions, requireOwnOrigin, signedIn } from './http/authenticate.ts'
+import { requireMediaType } from './http/body.ts'
+import type { Context, Env } from './http/context.ts'
+import { limitBody } from './http/middleware.ts'
+import { Problem } from './http/problem.ts'
 import { signIn } from './session.ts'
 import { signpostId } from './signpost.ts'
 
@@ -31,7 +29,7 @@ export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.get(path, async (c) => {
     const id = idOf(c)
     const principal = await signedIn(db, c, publicUrl)
-    if (!principal) return html(c, plainSignIn(id, null), 401)
+    if (!principal) return answerHtml(c, plainSignIn(id, null), 401)
     return await show(c, deps, id, principal)
   })
 
@@ -43,13 +41,13 @@ export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
       try {
         await signIn(deps, c, { token: form.token })
       } catch (error) {
-        if (error instanceof Problem) return html(c, plainSignIn(id, error.message), error.status)
+        if (error instanceof Problem) return answerHtml(c, plainSignIn(id, error.message), error.status)
         throw error
       }
       return c.redirect(c.req.path, 303)
     }
     const principal = await signedIn(db, c, publicUrl)
-    if (!principal) return html(c, plainSignIn(id, 'Your session has ended. Nothing was decided.'), 401)
+    if (!principal) return answerHtml(c, plainSignIn(id, 'Your session has ended. Nothing was decided.'), 401)
     const said = await decideByForm(deps, c, id, principal, form)
     return await show(c, deps, id, principal, said)
   })
@@ -113,14 +111,14 @@ async function show(c: Context, deps: ApiDeps, id: string, principal: Principal,
   const may = permissionsOf(principal).includes('decide')
   const evidence = await evidenceOf(deps.db, approval)
   const asked = { name: principal.name, may, said: said?.text ?? null }
-  return html(c, plainApproval({ ...approval, evidence }, asked), said?.status ?? 200)
+  return answerHtml(c, plainApproval({ ...approval, evidence }, asked), said?.status ?? 200)
 }
 
-function html(c: Context, text: string, status: number): Response {
+function answerHtml(c: Context, page: ReturnType<typeof plainApproval>, status: number) {
   c.header('content-security-policy', plainPolicy)
   // Under `no-referrer` a browser would call the origin of this page's own form null.
   c.header('referrer-policy', 'same-origin')
-  return c.html(text, status as 200)
+  return c.html(page, status as 200)
 }
 
 function idOf(c: Context): string {

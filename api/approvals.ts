@@ -18,14 +18,14 @@ import {
 } from '../domain/approval.ts'
 import { isGrantable } from '../safety/write.ts'
 import { toolFacts } from '../tools/registry.ts'
-import { limitDecisions } from './attempts.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { approvalExample, approvalId, incidentId } from './examples.ts'
+import { limitDecisions } from './http/authenticate.ts'
+import { requirePerson } from './http/context.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { page, pageOf, pageQuery } from './http/paging.ts'
+import { notFound, Problem } from './http/problem.ts'
 import { supposeIn } from './judge.ts'
-import { page, pageOf, pageQuery } from './page.ts'
-import { personOf } from './person.ts'
-import { notFound, Problem } from './problem.ts'
 
 const params = z.object({ id: z.string().max(100) })
 const tag = 'approvals'
@@ -179,7 +179,7 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
     problems: [404, 409, 410],
     async run({ params: { id }, principal, actor, c }) {
       await limitDecisions(db, c, principal, id)
-      const extended = await extendApproval(db, personOf(principal, actor), id)
+      const extended = await extendApproval(db, requirePerson(principal, actor), id)
       if (extended.outcome === 'extended') return { approvalId: id, expiresAt: extended.expiresAt }
       if (extended.outcome === 'not_found') throw notFound(`approval ${id}`)
       const status = { forbidden: 403, conflict: 409, gone: 410 }[extended.outcome]

@@ -2,10 +2,9 @@ import { z } from '@hono/zod-openapi'
 import { listAudit } from '../db/audit.ts'
 import { auditRow } from '../domain/audit.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
-import { moment, storedMoment } from './moment.ts'
-import { page, pageOf, pageQuery } from './page.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { moment, page, pageOf, pageQuery, storedMoment } from './http/paging.ts'
 
 const place = z.string().regex(new RegExp(`^${storedMoment}~[1-3]~\\d{1,15}$`), 'is not the cursor of a page')
 

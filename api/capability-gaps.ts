@@ -2,9 +2,9 @@ import { z } from '@hono/zod-openapi'
 import { append } from '../db/append.ts'
 import { capabilityGaps } from '../db/gaps.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
-import { numberCursor, page, pageOf, pageQuery } from './page.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { numberCursor, page, pageOf, pageQuery } from './http/paging.ts'
 import { rowKey } from './row-key.ts'
 
 const category = z.enum(['investigation', 'remediation', 'notification'])

@@ -4,9 +4,9 @@ import { readSettings } from '../db/settings.ts'
 import { incidentType } from '../domain/incident.ts'
 import { parseSetting, type Setting, settingOf, settings } from '../domain/setting.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
-import { numberCursor, page, pageOf, pageQuery } from './page.ts'
-import { notFound, Problem } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { numberCursor, page, pageOf, pageQuery } from './http/paging.ts'
+import { notFound, Problem } from './http/problem.ts'
 
 const tag = 'configuration'
 const params = z.object({ key: z.string().min(1).max(128) })

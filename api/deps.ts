@@ -3,7 +3,7 @@ import type { SlackClient } from '../clients/slack/client.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { EffectDeps } from '../effects/effect.ts'
 import type { Runs } from '../effects/runs.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from './http/metrics.ts'
 
 /** What the routes are built over: what a write needs, and what HTTP, people and Temporal need besides. */
 export type ApiDeps = Omit<EffectDeps, 'metrics'> & {

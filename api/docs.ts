@@ -1,4 +1,4 @@
-import { escapeHtml } from './escape-html.ts'
+import { html, raw } from 'hono/html'
 
 type Operation = {
   summary?: string
@@ -11,37 +11,41 @@ type Operation = {
 }
 type Document = { info: { title: string; version: string }; paths?: Record<string, Record<string, Operation>> }
 
+type Html = ReturnType<typeof html>
+
 /** The OpenAPI document as one page that loads nothing from anywhere. */
-export function docsPage(document: Document): string {
+export function docsPage(document: Document): Html {
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   )
   const tags = [...new Set(operations.map(({ operation }) => operation.tags?.[0] ?? 'other'))]
   const sections = tags.map((tag) => {
     const own = operations.filter(({ operation }) => (operation.tags?.[0] ?? 'other') === tag)
-    return `<section><h2>${escapeHtml(tag)}</h2>${own.map(operationHtml).join('')}</section>`
+    return html`<section><h2>${tag}</h2>${own.map(operationHtml)}</section>
+`
   })
-  const title = escapeHtml(document.info.title)
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>${style}</style></head><body>
-<h1>${title} <small>${escapeHtml(document.info.version)}</small></h1>
+  const { title, version } = document.info
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>${raw(style)}</style></head><body>
+<h1>${title} <small>${version}</small></h1>
 <p>The same as data: <a href="/openapi.json">/openapi.json</a>. Every path takes <code>Authorization: Bearer …</code>.</p>
-${sections.join('\n')}</body></html>`
+${sections}</body></html>`
 }
 
-function operationHtml({ path, method, operation }: { path: string; method: string; operation: Operation }): string {
-  const body = Object.values(operation.requestBody?.content ?? {})[0]?.example
-  const [status, answer] = Object.entries(operation.responses ?? {}).find(([code]) => code.startsWith('2')) ?? []
+function operationHtml({ path, method, operation }: { path: string; method: string; operation: Operation }): Html {
+  const { summary = '', description = '', 'x-agent-tool': agentTool, requestBody, responses = {} } = operation
+  const body = Object.values(requestBody?.content ?? {})[0]?.example
+  const [status, answer] = Object.entries(responses).find(([code]) => code.startsWith('2')) ?? []
   const example = Object.values(answer?.content ?? {})[0]?.example
-  const refusals = Object.entries(operation.responses ?? {})
+  const refusals = Object.entries(responses)
     .filter(([code]) => !code.startsWith('2'))
-    .map(([code, { description }]) => `<li><b>${code}</b> ${escapeHtml(description ?? '')}</li>`)
-  return `<details><summary><code class="${method}">${method}</code> <code>${escapeHtml(path)}</code> ${escapeHtml(operation.summary ?? '')}</summary>
-<p>${escapeHtml(operation.description ?? '').replaceAll('\n\n', '</p><p>')}</p>
-${operation['x-agent-tool'] ? `<p>Tool of the agent: <code>${escapeHtml(operation['x-agent-tool'])}</code></p>` : ''}
-${body === undefined ? '' : `<h3>Body</h3><pre>${escapeHtml(text(body))}</pre>`}
-${example === undefined ? '' : `<h3>Answer ${status}</h3><pre>${escapeHtml(text(example))}</pre>`}
-<h3>Refusals</h3><ul>${refusals.join('')}</ul></details>`
+    .map(([code, refusal]) => html`<li><b>${code}</b> ${refusal.description ?? ''}</li>`)
+  return html`<details><summary><code class="${method}">${method}</code> <code>${path}</code> ${summary}</summary>
+${description.split('\n\n').map((paragraph) => html`<p>${paragraph}</p>`)}
+${agentTool ? html`<p>Tool of the agent: <code>${agentTool}</code></p>` : ''}
+${body === undefined ? '' : html`<h3>Body</h3><pre>${text(body)}</pre>`}
+${example === undefined ? '' : html`<h3>Answer ${status}</h3><pre>${text(example)}</pre>`}
+<h3>Refusals</h3><ul>${refusals}</ul></details>`
 }
 
 function text(example: unknown): string {

@@ -1,9 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import { reconcileEffect } from '../effects/reconcile.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
-import { notFound } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { notFound } from './http/problem.ts'
 
 export function effectRoutes(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {

@@ -4,12 +4,11 @@ import { type ExpectationSubject, endExpectation, listExpectations, markIncident
 import type { Incident } from '../domain/incident.ts'
 import { typesOf } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
+import { requirePerson } from './http/context.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { moment, pageOf } from './http/paging.ts'
+import { notFound, Problem } from './http/problem.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
-import { moment } from './moment.ts'
-import { pageOf } from './page.ts'
-import { personOf } from './person.ts'
-import { notFound, Problem } from './problem.ts'
 import { readResourceState } from './resource-state.ts'
 
 const tag = 'incidents'
@@ -59,7 +58,7 @@ export function expectationRoutes(router: Router, deps: ApiDeps): void {
     status: 201,
     problems: [404, 409],
     async run({ params: { id }, body: { subject, until, reason }, actor, principal }) {
-      const by = personOf(principal, actor)
+      const by = requirePerson(principal, actor)
       requireAhead(until)
       if (subject === 'resource' && typesOf(principal)) {
         throw new Problem(
@@ -115,7 +114,7 @@ export function expectationRoutes(router: Router, deps: ApiDeps): void {
     example: { ...example, inForce: false },
     problems: [404],
     async run({ params: { id }, actor, principal }) {
-      const by = personOf(principal, actor)
+      const by = requirePerson(principal, actor)
       const ended = await endExpectation(db, id, by.operatorId)
       if (!ended) throw notFound(`mark ${id} in force`)
       return shown({ ...ended, inForce: false }, by.name)

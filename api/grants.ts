@@ -3,10 +3,10 @@ import { recordAudit } from '../db/audit.ts'
 import { listGrants, revokeGrant } from '../db/grants.ts'
 import { standingGrant } from '../domain/approval.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { approvalId } from './examples.ts'
-import { pageOf } from './page.ts'
-import { notFound } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { pageOf } from './http/paging.ts'
+import { notFound } from './http/problem.ts'
 
 const tag = 'approvals'
 const example: z.input<typeof standingGrant> = {

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { QueueState } from '../effects/runs.ts'
 import { newerSchema, pendingMigrations } from '../migrations/migrate.ts'
 import type { ApiDeps } from './deps.ts'
-import type { Env } from './hono.ts'
+import type { Env } from './http/context.ts'
 
 const howToMigrate = 'apply the migrations with "nightshift start", or in a production with "node start/prepare.ts"'
 

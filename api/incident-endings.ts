@@ -17,12 +17,12 @@ import {
   runningStatuses,
 } from '../domain/incident.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { incidentExample } from './examples.ts'
+import { requirePerson } from './http/context.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { moment } from './http/paging.ts'
+import { Problem } from './http/problem.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
-import { moment } from './moment.ts'
-import { personOf } from './person.ts'
-import { Problem } from './problem.ts'
 import { rowKey } from './row-key.ts'
 import { takeForPerson } from './take-incident.ts'
 
@@ -135,7 +135,7 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     example: incidentExample,
     problems: [404, 409],
     async run({ params: { id }, actor, principal }) {
-      await takeForPerson(deps, id, personOf(principal, actor))
+      await takeForPerson(deps, id, requirePerson(principal, actor))
       return await requireIncident(deps, id)
     },
   })

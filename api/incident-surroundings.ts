@@ -4,8 +4,8 @@ import { listIncidents } from '../db/incidents.ts'
 import { type Incident, type IncidentStatus, incident, incidentActions } from '../domain/incident.ts'
 import { type Permission, type Principal, permissionsOf } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { incidentExample, incidentId } from './examples.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
 const alert = z.object({

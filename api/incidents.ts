@@ -19,10 +19,10 @@ import {
 } from '../domain/incident.ts'
 import { resourceRef } from '../domain/resource.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { eventExample, incidentExample } from './examples.ts'
-import { page, pageOf, pageQuery, wordsOf } from './page.ts'
-import { notFound } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { page, pageOf, pageQuery, wordsOf } from './http/paging.ts'
+import { notFound } from './http/problem.ts'
 
 export const incidentParams = z.object({ id: z.string().max(100) })
 const tag = 'incidents'

@@ -6,11 +6,11 @@ import { ingestBody } from '../db/take-body.ts'
 import { ingestOutcome } from '../domain/alert.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import type { ApiDeps } from './deps.ts'
-import type { Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
-import { requireMediaType } from './media-type.ts'
-import { permit } from './permit.ts'
-import { notFound, Problem } from './problem.ts'
+import { requireMediaType } from './http/body.ts'
+import type { Router } from './http/endpoint.ts'
+import { permit } from './http/guards.ts'
+import { notFound, Problem } from './http/problem.ts'
 
 /** A sender waits for the answer: telling the runs may not make it wait longer than this. */
 const tellWithinMs = 100

@@ -3,8 +3,8 @@ import { recordAudit } from '../db/audit.ts'
 import { HasDeviceError, readSite, writeSite } from '../db/site.ts'
 import { type Site, type SiteChange, site, siteChange } from '../domain/site.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
-import { Problem } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { Problem } from './http/problem.ts'
 
 const tag = 'platform'
 

@@ -9,8 +9,8 @@ import { fold } from '../safety/fold.ts'
 import { type Supposed, suppose, supposeCall, supposition } from '../safety/suppose.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
-import { Problem } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { Problem } from './http/problem.ts'
 
 const question = z.union([
   z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), incident_id: z.string() }),

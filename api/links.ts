@@ -3,9 +3,9 @@ import { hosts, links } from '../db/platform.ts'
 import { type LinkStatus, linkState, linkStatus, type Reachability, reachability } from '../domain/platform.ts'
 import { cheapestPath } from './cheapest-path.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
-import { pageOf } from './page.ts'
-import { notFound, Problem } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { pageOf } from './http/paging.ts'
+import { notFound, Problem } from './http/problem.ts'
 
 const tag = 'platform'
 const hostId = z.string().min(1).max(100)

@@ -1,18 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import type { Hono } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import { html } from 'hono/html'
 import { type Oidc, OidcError } from '../clients/oidc.ts'
 import { recordAudit } from '../db/audit.ts'
 import { endSession, openSession } from '../db/sessions.ts'
 import { signInAs, signOutEverywhere } from '../db/sign-ins.ts'
 import { type Identity, operatorNameOf, roleOfGroups, safeReturn } from '../domain/sign-in.ts'
-import { addressOf } from './address.ts'
-import { afterFailure } from './attempts.ts'
 import type { ApiDeps } from './deps.ts'
-import { escapeHtml } from './escape-html.ts'
-import type { Context, Env } from './hono.ts'
-import { Problem } from './problem.ts'
-import { sessionCookie, setSessionCookie } from './session-cookie.ts'
+import { afterFailure, sessionCookie, setSessionCookie } from './http/authenticate.ts'
+import type { Context, Env } from './http/context.ts'
+import { getCallerAddress } from './http/context.ts'
+import { Problem } from './http/problem.ts'
 
 /** Time to find the phone with the second factor. */
 const tryMinutes = 10
@@ -62,7 +61,7 @@ async function enter(deps: ApiDeps, oidc: Oidc, c: Context, identity: Identity):
   setSessionCookie(c, publicUrl, id)
   await recordAudit(db, {
     ...{ who: signedIn.name, what: 'sign_in.done', subject: 'oidc', detail: `Signed in as ${role}` },
-    address: addressOf(c),
+    address: getCallerAddress(c),
   })
 }
 
@@ -87,7 +86,13 @@ async function answered<T>(deps: ApiDeps, c: Context, step: () => Promise<T>): P
     if (!flood && refusal.status < 500 && refusal.code !== 'NO_SIGN_IN') {
       const who = refusal instanceof Refused ? refusal.who : 'unknown'
       const detail = error instanceof Error ? error.message : refusal.message
-      await recordAudit(deps.db, { who, what: 'sign_in.refused', subject: 'oidc', detail, address: addressOf(c) })
+      await recordAudit(deps.db, {
+        who,
+        what: 'sign_in.refused',
+        subject: 'oidc',
+        detail,
+        address: getCallerAddress(c),
+      })
     }
     const problem = flood ?? refusal
     for (const [name, value] of Object.entries(problem.headers)) c.header(name, value)
@@ -102,9 +107,9 @@ function problemOf({ kind, message }: OidcError): Problem {
   return new Problem(401, 'SIGN_IN_REFUSED', `No sign-in: ${message}.`)
 }
 
-function page(said: string): string {
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>Nightshift</title>
-<p>${escapeHtml(said)}</p><p><a href="/auth/oidc/start">Sign in again</a> or <a href="/">go to the start page</a>.</p></html>
+function page(message: string): ReturnType<typeof html> {
+  return html`<!doctype html><html lang="en"><meta charset="utf-8"><title>Nightshift</title>
+<p>${message}</p><p><a href="/auth/oidc/start">Sign in again</a> or <a href="/">go to the start page</a>.</p></html>
 `
 }
 

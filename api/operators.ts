@@ -14,9 +14,9 @@ import { type Principal, permissions, personRoles } from '../domain/operator.ts'
 import { namesNobody } from '../domain/sign-in.ts'
 import { risks } from '../domain/tool.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
-import { page, pageOf, pageQuery } from './page.ts'
-import { notFound, Problem } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { page, pageOf, pageQuery } from './http/paging.ts'
+import { notFound, Problem } from './http/problem.ts'
 
 const tag = 'operators'
 /** What stands behind `user:` in rows: one word, so that it cannot read like another sentence. */

@@ -20,10 +20,10 @@ import { problemOfFile } from '../placement/file.ts'
 import { solve } from '../placement/solve.ts'
 import { answerEffect } from './answer-effect.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { incidentId, proposalId } from './examples.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { notFound, Problem } from './http/problem.ts'
 import { requireIncident } from './incidents.ts'
-import { notFound, Problem } from './problem.ts'
 
 const tag = 'placement'
 const params = z.object({ id: z.string().max(100) })

@@ -3,7 +3,7 @@ import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from
 import { type ResourceKind, type ResourceRef, resourceKind } from '../domain/resource.ts'
 import { type ResourceState, resourceState } from '../domain/resource-state.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
 
 type Read = (deps: ApiDeps, id: string) => Promise<ResourceState | null>
 

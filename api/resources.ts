@@ -3,8 +3,8 @@ import { activeAlerts } from '../db/alerts.ts'
 import { findResources } from '../db/inventory.ts'
 import { resourceKind } from '../domain/resource.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
-import { pageOf } from './page.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { pageOf } from './http/paging.ts'
 
 const tag = 'platform'
 

@@ -4,16 +4,20 @@ import { recordAudit } from '../db/audit.ts'
 import { endSession, mintSignInCode, openSession, principalOfSession, redeemSignInCode } from '../db/sessions.ts'
 import { principalOf } from '../db/tokens.ts'
 import { type Principal, permissionsOf } from '../domain/operator.ts'
-import { addressOf } from './address.ts'
-import { afterFailure } from './attempts.ts'
-import { signedIn } from './authenticate.ts'
-import { limitBody } from './body-limit.ts'
 import type { ApiDeps } from './deps.ts'
-import type { Context, Env } from './hono.ts'
-import { jsonBody } from './json-body.ts'
-import { requireOwnOrigin } from './own-origin.ts'
-import { Problem } from './problem.ts'
-import { dropSessionCookie, sessionCookie, setSessionCookie } from './session-cookie.ts'
+import {
+  afterFailure,
+  dropSessionCookie,
+  requireOwnOrigin,
+  sessionCookie,
+  setSessionCookie,
+  signedIn,
+} from './http/authenticate.ts'
+import { jsonBody } from './http/body.ts'
+import type { Context, Env } from './http/context.ts'
+import { getCallerAddress } from './http/context.ts'
+import { limitBody } from './http/middleware.ts'
+import { Problem } from './http/problem.ts'
 
 const proof = z.union([z.strictObject({ token: z.string().max(512) }), z.strictObject({ code: z.string().max(512) })])
 
@@ -70,7 +74,7 @@ type Shown = z.infer<typeof proof>
  */
 export async function signIn(deps: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown): Promise<Principal> {
   const { db } = deps
-  const where = { subject: 'browser', address: addressOf(c) }
+  const where = { subject: 'browser', address: getCallerAddress(c) }
   try {
     const principal = await enter(deps, c, shown)
     const detail = `Signed in as ${principal.role}`

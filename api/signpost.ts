@@ -1,9 +1,9 @@
 import type { Hono } from 'hono'
-import { escapeHtml } from './escape-html.ts'
-import type { Env } from './hono.ts'
-import { Problem } from './problem.ts'
+import { html, raw } from 'hono/html'
+import type { Env } from './http/context.ts'
+import { Problem } from './http/problem.ts'
 
-/** What stands at the addresses of the pages where the pages were not built. */
+/** Answers at the addresses of the pages where the pages were not built. */
 export function signpostRoutes(app: Hono<Env>): void {
   app.get('/', (c) => c.redirect('/docs'))
   for (const kind of ['incidents', 'approvals'] as const) {
@@ -17,26 +17,28 @@ export function signpostRoutes(app: Hono<Env>): void {
 }
 
 /**
- * What a link from a message leads to where the operator's page was not built: which commands show and decide the thing. It needs
- * no sign-in because it tells nothing but the id that was in the link.
+ * The page behind a link from a message where the operator's pages were not built: it names the commands that show and decide
+ * the incident or approval. It needs no sign-in, because it shows nothing but the id of the link.
  */
-export function signpost(kind: 'incidents' | 'approvals', id: string): string {
+export function signpost(kind: 'incidents' | 'approvals', id: string): ReturnType<typeof html> {
   const commands =
     kind === 'incidents'
       ? [`incidents show ${id}`, `incidents watch ${id}`]
       : [`approvals show ${id}`, `approvals approve ${id}`, `approvals deny ${id} --reason "…"`]
-  const lines = commands.map((command) => `<pre>npm run -s nightshift -- ${escapeHtml(command)}</pre>`).join('\n')
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Nightshift</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>${style}</style></head><body>
-<h1>${escapeHtml(id)}</h1>
+  const lines = commands.map(
+    (command) => html`<pre>npm run -s nightshift -- ${command}</pre>
+`,
+  )
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Nightshift</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>${raw(signpostStyle)}</style></head><body>
+<h1>${id}</h1>
 <p>On the machine that runs Nightshift:</p>
-${lines}
-<p>Or over the API: <a href="/docs">/docs</a>.</p></body></html>`
+${lines}<p>Or over the API: <a href="/docs">/docs</a>.</p></body></html>`
 }
 
-/** An id of ours and nothing else: whatever else a link holds is not shown. */
+/** An id of ours: a link that holds anything else is not shown. */
 export const signpostId = /^(inc|apr)_[0-9a-z]{26}$/
 
-const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
+const signpostStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
 h1{font-size:1.1rem;overflow-wrap:anywhere}pre{background:#f6f8fa;padding:.8rem;overflow:auto;border-radius:6px}
 @media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}pre{background:#161b22}a{color:#79c0ff}}`

@@ -6,7 +6,7 @@ import { readSettings } from '../db/settings.ts'
 import { shapeInWords } from '../domain/request-shape.ts'
 import type { QueueState } from '../effects/runs.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
 
 const part = z.object({
   name: z.string(),

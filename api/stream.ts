@@ -5,12 +5,12 @@ import { isTransient } from '../db/connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../db/events.ts'
 import { eventKind } from '../domain/event.ts'
 import type { ApiDeps } from './deps.ts'
-import type { Router } from './endpoint.ts'
 import { eventExample, incidentId } from './examples.ts'
 import { createFeed, type Entry, isBefore } from './feed.ts'
+import type { Router } from './http/endpoint.ts'
+import { permit } from './http/guards.ts'
+import { Problem } from './http/problem.ts'
 import { requireIncident } from './incidents.ts'
-import { permit } from './permit.ts'
-import { Problem } from './problem.ts'
 
 const retryMs = 300
 const heartbeatMs = 15_000

@@ -1,8 +1,8 @@
 import { tenantById } from '../db/platform.ts'
 import { tenantState } from '../domain/platform.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
-import { notFound } from './problem.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { notFound } from './http/problem.ts'
 import { resourceParams, staleFlag, withHealth } from './resource.ts'
 
 export function tenantRoutes(router: Router, deps: ApiDeps): void {

@@ -15,10 +15,10 @@ import {
   weakerRole,
 } from '../domain/operator.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
+import { page, pageOf, pageQuery } from './http/paging.ts'
+import { notFound, Problem } from './http/problem.ts'
 import { authorityOf } from './operators.ts'
-import { page, pageOf, pageQuery } from './page.ts'
-import { notFound, Problem } from './problem.ts'
 
 const tag = 'tokens'
 const params = z.object({ id: z.string().max(100) })

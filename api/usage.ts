@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { usageOf } from '../db/usage.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
 
 const count = z.number().int()
 

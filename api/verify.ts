@@ -4,8 +4,8 @@ import { incidentIdsAfter } from '../db/incidents.ts'
 import { verifyGrants } from '../db/verify/grants.ts'
 import { type Difference, verifyIncident } from '../db/verify/incident.ts'
 import type { ApiDeps } from './deps.ts'
-import { endpoint, type Router } from './endpoint.ts'
 import { incidentId } from './examples.ts'
+import { endpoint, type Router } from './http/endpoint.ts'
 
 const tag = 'audit'
 const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is no hash of a row: 64 hexadecimal digits')

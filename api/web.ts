@@ -3,7 +3,7 @@ import { extname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Hono } from 'hono'
 import { sha256 } from '../domain/digest.ts'
-import type { Context, Env } from './hono.ts'
+import type { Context, Env } from './http/context.ts'
 
 /** Nothing from elsewhere, nothing inline: text that slipped into a page could load and run nothing. */
 const pagePolicy = [

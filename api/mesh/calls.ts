@@ -29,8 +29,8 @@ import { specOf } from '../../mesh/registry.ts'
 import { isSecretive } from '../../safety/redact.ts'
 import { answerEffect } from '../answer-effect.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../endpoint.ts'
-import { Problem } from '../problem.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { Problem } from '../http/problem.ts'
 
 const tag = 'devices'
 const params = z.object({ id: z.string().min(1).max(100) })

@@ -5,13 +5,13 @@ import { type DeviceRow, deviceById, deviceByRefresh, markEnrolled, redeemEnrolm
 import { requireMesh } from '../../effects/devices/executor.ts'
 import { isManifestStale, renewManifest } from '../../effects/devices/mesh.ts'
 import { publicHalf } from '../../mesh/keys.ts'
-import { addressOf as callerOf } from '../address.ts'
-import { afterFailure } from '../attempts.ts'
-import { limitBody } from '../body-limit.ts'
 import type { ApiDeps } from '../deps.ts'
-import type { Context, Env } from '../hono.ts'
-import { jsonBody } from '../json-body.ts'
-import { Problem } from '../problem.ts'
+import { afterFailure } from '../http/authenticate.ts'
+import { jsonBody } from '../http/body.ts'
+import type { Context, Env } from '../http/context.ts'
+import { getCallerAddress as callerOf } from '../http/context.ts'
+import { limitBody } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
 
 const shown = z.strictObject({ token: z.string().regex(/^nst_[\w-]{43}$/, 'is no token of an enrolment') })
 

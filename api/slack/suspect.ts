@@ -1,8 +1,8 @@
 import { suspectSlackRequest } from '../../db/slack/requests.ts'
-import { addressOf } from '../address.ts'
-import { failedAuthentications, networkOf } from '../attempts.ts'
 import type { ApiDeps } from '../deps.ts'
-import type { Context } from '../hono.ts'
+import { failedAuthentications, networkOf } from '../http/authenticate.ts'
+import type { Context } from '../http/context.ts'
+import { getCallerAddress } from '../http/context.ts'
 
 /** Writes down what came to Slack's door and looks like an attack. */
 export async function suspect(
@@ -11,6 +11,6 @@ export async function suspect(
   approvalId: string | null,
   event: { code: string; subject: string; detail: string },
 ): Promise<void> {
-  const address = addressOf(c)
+  const address = getCallerAddress(c)
   await suspectSlackRequest(db, approvalId, { ...event, address, network: networkOf(address) }, failedAuthentications)
 }

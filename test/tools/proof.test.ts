@@ -47,7 +47,7 @@ describe('a card says before anybody decides', () => {
     ['in the terminal', (proof) => approvalCard(asked(proof) as never)],
     [
       'without JavaScript',
-      (proof) => plainApproval({ ...asked(proof), evidence: [] }, { name: 'a', may: true, said: null }),
+      (proof) => String(plainApproval({ ...asked(proof), evidence: [] }, { name: 'a', may: true, said: null })),
     ],
     [
       'in Slack',

@@ -1,24 +1,21 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
-import { agentActor, type IncidentEvent } from '../domain/event.ts'
-import { type Permission, type Principal, perIncident } from '../domain/operator.ts'
-import { maxBodyBytes } from './body-limit.ts'
-import type { ApiDeps } from './deps.ts'
-import type { Context, Env } from './hono.ts'
-import { idempotencyKey, idempotent, keyShape } from './idempotent.ts'
-import { jsonBody } from './json-body.ts'
-import { type AgentAction, onlyJudged } from './judged.ts'
-import { permit } from './permit.ts'
-import { withinTypes } from './within-types.ts'
+import { agentActor, type IncidentEvent } from '../../domain/event.ts'
+import { type Permission, type Principal, perIncident } from '../../domain/operator.ts'
+import type { ApiDeps } from '../deps.ts'
+import { jsonBody } from './body.ts'
+import type { Context, Env, Middleware } from './context.ts'
+import { type AgentAction, idempotencyKey, idempotent, keyShape, onlyJudged, permit, withinTypes } from './guards.ts'
+import { maxBodyBytes } from './middleware.ts'
 
 export type Router = OpenAPIHono<Env>
 
-type Asked<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
+type EndpointRequest<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
   params: z.output<P>
   query: z.output<Q>
   body: z.output<B>
   principal: Principal
-  /** Who acts, as rows say it. */
+  /** Who acts, as rows name them. */
   actor: string
   /** The `Idempotency-Key`, or null. */
   key: string | null
@@ -31,7 +28,7 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   method: 'get' | 'post' | 'put'
   /** Below `/api/v1`. */
   path: string
-  /** Which permission it takes; an endpoint without one cannot be declared. */
+  /** The permission that it needs; an endpoint without one cannot be declared. */
   permission: Permission
   tag: string
   summary: string
@@ -44,16 +41,19 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   answer: A
   example: z.input<A>
   status?: 200 | 201 | 202
-  /** Examples of other content types that it answers when they are asked for, by type. */
+  /** An example for every other content type that it can answer. */
   downloads?: Record<string, string>
   /** Statuses of refusals beyond those that every endpoint has. */
   problems?: number[]
   /** Writes that agents may do; without it an agent's write is refused whatever its permissions say. */
   agent?: AgentAction
-  /** The answer is kept nowhere: it holds a secret. */
+  /** The answer holds a secret and is stored nowhere. */
   secret?: boolean
-  run(asked: Asked<P, Q, B>): Promise<z.input<A> | Response>
+  run(request: EndpointRequest<P, Q, B>): Promise<z.input<A> | Response>
 }
+
+/** What of a declaration does not depend on its types. */
+type AnyEndpoint = Omit<Endpoint<z.ZodType, z.ZodType, z.ZodType, z.ZodType>, 'run'>
 
 const words: Record<number, string> = {
   400: 'The address is no percent-encoded UTF-8 or holds NUL, or the body is not JSON.',
@@ -101,21 +101,16 @@ function problemResponse(status: number) {
   }
 }
 
-/** Declares one operation: who may, what it takes, what it answers. The rest is the same for all and stands here. */
+/**
+ * Declares one operation: who may call it, what it takes, what it answers. Guards, problems and the OpenAPI document follow
+ * from the declaration.
+ */
 export function endpoint<
   A extends z.ZodType,
   P extends z.ZodType = z.ZodUnknown,
   Q extends z.ZodType = z.ZodUnknown,
   B extends z.ZodType = z.ZodUnknown,
 >(router: Router, deps: ApiDeps, spec: Endpoint<P, Q, B, A>): void {
-  const writes = spec.method !== 'get'
-  const status = spec.status ?? 200
-  const refusals = [400, 401, 403, 422, 429, 503, ...(writes ? [413, 415] : []), ...(spec.problems ?? [])]
-  const guards = [permit(spec.permission)]
-  if (writes) guards.push(onlyJson)
-  if (perIncident.includes(spec.permission)) guards.push(withinTypes(deps.db))
-  if (writes) guards.push(onlyJudged(deps.db, spec.agent ?? null))
-  if (spec.method === 'post' && !spec.secret) guards.push(idempotent(deps.db))
   const route = createRoute({
     method: spec.method,
     path: spec.path,
@@ -127,33 +122,9 @@ export function endpoint<
     ...(spec.agent && {
       'x-agent-tool': typeof spec.agent.tool === 'string' ? spec.agent.tool : 'the device tool of its capability',
     }),
-    middleware: every(...guards) as never,
-    request: {
-      ...(spec.params && { params: spec.params as never }),
-      ...(spec.query && { query: spec.query as never }),
-      ...((spec.headers || spec.method === 'post') && {
-        headers: (spec.headers ?? z.object({})).extend({
-          ...(spec.method === 'post' && { 'idempotency-key': z.string().regex(keyShape).optional() }),
-        }) as never,
-      }),
-      ...(spec.body && {
-        body: {
-          // One that may be empty may also be missing.
-          required: !spec.body.safeParse({}).success,
-          content: { 'application/json': { schema: spec.body, example: spec.bodyExample } },
-        },
-      }),
-    },
-    responses: {
-      [status]: {
-        description: spec.summary,
-        content: {
-          'application/json': { schema: spec.answer, example: spec.example },
-          ...textsOf(spec.downloads),
-        },
-      },
-      ...Object.fromEntries([...new Set(refusals)].sort().map((each) => [each, problemResponse(each)])),
-    },
+    middleware: every(...buildGuards(deps, spec)) as never,
+    request: buildRequest(spec),
+    responses: buildResponses(spec),
   })
   const valid = (c: Context, part: string): unknown => c.req.valid(part as never)
   router.openapi(
@@ -170,12 +141,57 @@ export function endpoint<
         judged: c.get('judged'),
         c,
       })
-      return answer instanceof Response ? answer : c.json(answer as object, status)
+      return answer instanceof Response ? answer : c.json(answer as object, spec.status ?? 200)
     }) as never,
   )
 }
 
-function textsOf(downloads: Record<string, string> = {}) {
+/** What every operation is checked by, in this order. */
+function buildGuards({ db }: ApiDeps, { method, permission, agent, secret }: AnyEndpoint): Middleware[] {
+  const writes = method !== 'get'
+  const guards = [permit(permission)]
+  if (writes) guards.push(onlyJson)
+  if (perIncident.includes(permission)) guards.push(withinTypes(db))
+  if (writes) guards.push(onlyJudged(db, agent ?? null))
+  if (method === 'post' && !secret) guards.push(idempotent(db))
+  return guards
+}
+
+function buildRequest(spec: AnyEndpoint) {
+  return {
+    ...(spec.params && { params: spec.params as never }),
+    ...(spec.query && { query: spec.query as never }),
+    ...((spec.headers || spec.method === 'post') && {
+      headers: (spec.headers ?? z.object({})).extend({
+        ...(spec.method === 'post' && { 'idempotency-key': z.string().regex(keyShape).optional() }),
+      }) as never,
+    }),
+    ...(spec.body && {
+      body: {
+        // A body that may be empty may also be missing.
+        required: !spec.body.safeParse({}).success,
+        content: { 'application/json': { schema: spec.body, example: spec.bodyExample } },
+      },
+    }),
+  }
+}
+
+function buildResponses(spec: AnyEndpoint) {
+  const writes = spec.method !== 'get'
+  const refusals = [400, 401, 403, 422, 429, 503, ...(writes ? [413, 415] : []), ...(spec.problems ?? [])]
+  return {
+    [spec.status ?? 200]: {
+      description: spec.summary,
+      content: {
+        'application/json': { schema: spec.answer, example: spec.example },
+        ...buildDownloads(spec.downloads),
+      },
+    },
+    ...Object.fromEntries([...new Set(refusals)].sort().map((each) => [each, problemResponse(each)])),
+  }
+}
+
+function buildDownloads(downloads: Record<string, string> = {}) {
   return Object.fromEntries(
     Object.entries(downloads).map(([type, example]) => [type, { schema: z.string(), example }] as const),
   )
@@ -185,4 +201,23 @@ function textsOf(downloads: Record<string, string> = {}) {
 async function onlyJson(c: Context, next: () => Promise<void>): Promise<undefined> {
   await jsonBody(c)
   await next()
+}
+
+/** The document of every operation, as it is served. */
+export function openApiDocument(app: OpenAPIHono<Env>): object {
+  const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.1.0' } })
+  return boundIntegers(document) as object
+}
+
+/** Integers are those that every JSON reader has: what schemas refuse beyond them, the document says too. */
+function boundIntegers(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(boundIntegers)
+  if (value === null || typeof value !== 'object') return value
+  const entries = Object.entries(value).map(([key, entry]) => [key, boundIntegers(entry)] as const)
+  const schema: Record<string, unknown> = Object.fromEntries(entries)
+  if (schema.type === 'integer') {
+    if (schema.exclusiveMaximum === undefined) schema.maximum ??= Number.MAX_SAFE_INTEGER
+    if (schema.exclusiveMinimum === undefined) schema.minimum ??= Number.MIN_SAFE_INTEGER
+  }
+  return schema
 }

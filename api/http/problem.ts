@@ -1,11 +1,11 @@
 import { HTTPException } from 'hono/http-exception'
-import { IncidentNotFoundError, StaleRunError } from '../db/append.ts'
-import { isDataFlaw, isTransient } from '../db/connect.ts'
-import { NotAllowedError } from '../db/incidents.ts'
-import { EffectRefused, type RefusalKind } from '../effects/effect.ts'
-import type { Context, Hook } from './hono.ts'
+import { IncidentNotFoundError, StaleRunError } from '../../db/append.ts'
+import { isDataFlaw, isTransient } from '../../db/connect.ts'
+import { NotAllowedError } from '../../db/incidents.ts'
+import { EffectRefused, type RefusalKind } from '../../effects/effect.ts'
+import type { Context, Hook } from './context.ts'
 
-/** An answer that says no (RFC 9457): thrown anywhere below a route, told to the caller as it is. */
+/** A refusal as RFC 9457 has it: thrown anywhere below a route, and answered as it is. */
 export class Problem extends Error {
   override name = 'Problem' as const
   readonly status: number
@@ -87,7 +87,7 @@ function fromRefusal({ kind, code, message, fields, retryAfterSeconds: seconds }
   })
 }
 
-/** Every error as a problem. What nobody foresaw is a 500 that says nothing about itself: the log has it. */
+/** Every error as a problem. An unexpected one is a 500 without details, which are in the log. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof EffectRefused) return fromRefusal(error)
@@ -114,7 +114,7 @@ export function toProblem(error: unknown): Problem {
   return new Problem(500, 'INTERNAL', 'Something failed that should not have; the log of the API says what.')
 }
 
-/** A request that does not fit its schema: 422, naming the field. */
+/** Answers a request that does not fit its schema: 422, naming the fields. */
 export const invalidRequest: Hook = (result, c) => {
   if (result.success) return undefined
   const errors = result.error.issues.slice(0, 20).map((issue) => ({
