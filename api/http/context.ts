@@ -1,7 +1,7 @@
 import { getConnInfo } from '@hono/node-server/conninfo'
 import type { Context as HonoContext, MiddlewareHandler } from 'hono'
 import type { ZodError } from 'zod'
-import type { IncidentEvent } from '../../domain/event.ts'
+import type { EventKind, IncidentEvent } from '../../domain/event.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { Problem } from './problem.ts'
 
@@ -44,4 +44,9 @@ export function requirePerson(
   const { operatorId, name } = principal
   if (operatorId === null) throw new Problem(403, 'NOT_A_PERSON', 'Only a person can do this.')
   return { operatorId, actor, name }
+}
+
+/** The step key of a row that follows from an announced call: its place, with another kind. Null for people. */
+export function toRowKey(judged: IncidentEvent<'tool_started'> | null, kind: EventKind): string | null {
+  return judged?.stepKey?.replace(':tool_started:', `:${kind}:`) ?? null
 }

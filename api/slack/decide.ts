@@ -1,21 +1,21 @@
+import type { z } from 'zod'
 import { approvalOfButton, isButtonOf } from '../../clients/slack/button.ts'
 import type { SlackClient } from '../../clients/slack/client.ts'
+import { plainText } from '../../clients/slack/text.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
-import type { Approval } from '../../domain/approval.ts'
+import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
-import { wake } from '../approvals.ts'
 import type { ApiDeps } from '../deps.ts'
 import { limitDecisions } from '../http/authenticate.ts'
 import type { Context } from '../http/context.ts'
 import { Problem } from '../http/problem.ts'
-import { denialModal } from './denial-modal.ts'
-import type { Denial, Press } from './payload.ts'
-import { suspect } from './suspect.ts'
-import { whisper } from './whisper.ts'
+import { wake } from '../routes/approvals.ts'
+import { suspect, whisper } from './answers.ts'
+import type { Denial, denialMetadata, Press } from './payload.ts'
 
 /**
  * What comes of a pressed button or of the words of a denial. The member is looked up and judged as the person they are
@@ -126,4 +126,44 @@ async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string
 
 function cardUrl({ publicUrl }: ApiDeps, id: string): string {
   return `${publicUrl?.replace(/\/+$/, '')}/approvals/${id}`
+}
+
+const labels: Record<DenialCategory, string> = {
+  wrong_target: 'Wrong target',
+  too_risky: 'Too risky',
+  wrong_time: 'Wrong time',
+  need_evidence: 'Needs more evidence',
+  other: 'Something else: say what',
+}
+
+/** Asks why not: the agent reads the category and the words. */
+export function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>): object {
+  return {
+    type: 'modal',
+    callback_id: 'deny',
+    private_metadata: JSON.stringify(carried),
+    title: plainText('Deny', 24),
+    submit: plainText('Deny', 24),
+    close: plainText('Back', 24),
+    blocks: [
+      { type: 'section', text: plainText(`${approval.tool}: ${approval.dryRun.summary}`, 1_000) },
+      {
+        type: 'input',
+        block_id: 'category',
+        label: plainText('Why not?', 100),
+        element: {
+          type: 'static_select',
+          action_id: 'category',
+          options: denialCategory.options.map((value) => ({ text: plainText(labels[value], 75), value })),
+        },
+      },
+      {
+        type: 'input',
+        block_id: 'words',
+        optional: true,
+        label: plainText('In words, for the agent', 100),
+        element: { type: 'plain_text_input', action_id: 'words', multiline: true, max_length: 2_000 },
+      },
+    ],
+  }
 }

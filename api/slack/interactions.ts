@@ -7,10 +7,10 @@ import type { ApiDeps } from '../deps.ts'
 import type { Context, Env } from '../http/context.ts'
 import { limitBody } from '../http/middleware.ts'
 import { Problem } from '../http/problem.ts'
+import { suspect } from './answers.ts'
 import { actOn } from './decide.ts'
 import { pressOwner } from './own.ts'
 import { type Interaction, readInteraction } from './payload.ts'
-import { suspect } from './suspect.ts'
 
 const path = '/slack/interactions'
 /** Slack waits three seconds and then shows its member a failure; what takes longer goes on behind the answer. */

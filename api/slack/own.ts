@@ -8,10 +8,9 @@ import type { Incident } from '../../domain/incident.ts'
 import { permissions } from '../../domain/operator.ts'
 import type { ApiDeps } from '../deps.ts'
 import type { Context } from '../http/context.ts'
-import { takeForPerson } from '../take-incident.ts'
+import { takeForPerson } from '../routes/incident-endings.ts'
+import { suspect, whisper } from './answers.ts'
 import type { OwnerPress } from './payload.ts'
-import { suspect } from './suspect.ts'
-import { whisper } from './whisper.ts'
 
 /**
  * What comes of Take and Give back. The member is looked up as the person they are here and needs what the same takes at every

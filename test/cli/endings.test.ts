@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { incidentExample } from '../../api/examples.ts'
+import { incidentExample } from '../../api/routes/examples.ts'
 import type { AnIncident, Core } from '../../cli/core.ts'
 import { tellWhatFires, whoHas } from '../../cli/demo/still-firing.ts'
 import { scenarioNames, wrongsOfEnding } from '../../cli/lab/endings.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { incidentExample } from '../../api/examples.ts'
+import { incidentExample } from '../../api/routes/examples.ts'
 import type { Core } from '../../cli/core.ts'
 import { incidentOf } from '../../cli/demo/find-incident.ts'
 import { withTimes } from '../../cli/lab/short-times.ts'

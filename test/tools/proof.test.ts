@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { plainApproval } from '../../api/approval-plain-html.ts'
+import { plainApproval } from '../../api/routes/approval-plain-html.ts'
 import { approvalCard } from '../../cli/approval-card.ts'
 import { type Approval, approval as schema } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
