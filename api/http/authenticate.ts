@@ -102,7 +102,11 @@ export async function afterFailure(db: Db, c: Context): Promise<Problem | null> 
   if (counted.first) {
     const detail = `More than ${failedAuthentications.attempts} tokens or codes that were no good in ${failedAuthentications.seconds / 60} minutes`
     await recordAudit(db, {
-      ...{ who: 'unknown', what: 'security.too_many_attempts', subject: network, detail, address: getCallerAddress(c) },
+      who: 'unknown',
+      what: 'security.too_many_attempts',
+      subject: network,
+      detail,
+      address: getCallerAddress(c),
     })
   }
   // Alertmanager drops an alert after a 429 and repeats it after a 503: with a new token in time, no alert is lost.
@@ -118,7 +122,10 @@ export async function limitDecisions(db: Db, c: Context, principal: Principal, a
   if (counted.first) {
     const detail = `More than ${decisionAttempts.attempts} tries to decide in ${decisionAttempts.seconds} seconds`
     await recordAudit(db, {
-      ...{ who: principal.name, what: 'security.too_many_attempts', subject: approvalId, detail },
+      who: principal.name,
+      what: 'security.too_many_attempts',
+      subject: approvalId,
+      detail,
       address: getCallerAddress(c),
     })
   }

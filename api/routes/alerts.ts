@@ -93,7 +93,9 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     }
     await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
     const alerts = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
-      ...{ fingerprint, incidentId, outcome },
+      fingerprint,
+      incidentId,
+      outcome,
       ...(reason !== undefined && { reason }),
     }))
     return c.json({ alerts }, 202)

@@ -33,8 +33,15 @@ const tag = 'approvals'
 const wakeWithinMs = 2_000
 
 export function approvalRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
+  declareListApprovals(router, deps)
+  declareGetApproval(router, deps)
+  declareMintToken(router, deps)
+  declareDecide(router, deps)
+  declareExtend(router, deps)
+}
 
+function declareListApprovals(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/approvals',
@@ -55,7 +62,10 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       return page(rows, limit, (last) => last.id)
     },
   })
+}
 
+function declareGetApproval(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/approvals/{id}',
@@ -80,7 +90,10 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       return { ...found, ...around, evidence, grantRefused: refusalToGrant(found) }
     },
   })
+}
 
+function declareMintToken(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/approvals/{id}/token',
@@ -120,7 +133,10 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       throw new Problem(status, minted.outcome.toUpperCase(), minted.message)
     },
   })
+}
 
+function declareDecide(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/approvals/{id}/decision',
@@ -164,7 +180,10 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
       return { outcome, status, approvalId, incidentId }
     },
   })
+}
 
+function declareExtend(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/approvals/{id}/extend',

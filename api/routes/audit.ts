@@ -81,7 +81,9 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
       nextCursor: z.string().nullable(),
     }),
     example: {
-      ...{ incidents: 50, events: 1_843, nextCursor: incidentId },
+      incidents: 50,
+      events: 1_843,
+      nextCursor: incidentId,
       differences: [{ subject: incidentId, what: 'status is "open", the rows say "resolved"' }],
     },
     async run({ query: { limit, cursor } }) {

@@ -45,9 +45,12 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
     example: {
       items: [
         {
-          ...{ key: `${incidentId}.1:4:tool_started:0`, requestId: 'req_0123456789abcdef01234567' },
-          ...{ begunAt: '2026-11-21T01:50:00.000000Z', finishedAt: '2026-11-21T01:50:00.010000Z' },
-          ...{ auditHash: hash, incidentHash: hash },
+          key: `${incidentId}.1:4:tool_started:0`,
+          requestId: 'req_0123456789abcdef01234567',
+          begunAt: '2026-11-21T01:50:00.000000Z',
+          finishedAt: '2026-11-21T01:50:00.010000Z',
+          auditHash: hash,
+          incidentHash: hash,
         },
       ],
       nextCursor: null,
@@ -73,11 +76,17 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
     example: {
       items: [
         {
-          ...{ n: 1, at: '2026-11-21T01:50:00.000Z', prev: '0'.repeat(64), hash },
-          ...{ kind: 'done', request_id: 'req_0123456789abcdef01234567' },
+          n: 1,
+          at: '2026-11-21T01:50:00.000Z',
+          prev: '0'.repeat(64),
+          hash,
+          kind: 'done',
+          request_id: 'req_0123456789abcdef01234567',
         },
       ],
-      ...{ nextCursor: '1', first: 1, last: 812 },
+      nextCursor: '1',
+      first: 1,
+      last: 812,
     },
     problems: [404, 424],
     async run({ params: { id }, query: { cursor } }) {

@@ -44,6 +44,12 @@ const body = z.strictObject({
 
 /** What devices are asked: only what a run announced, or what a person looks at. */
 export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
+  declareCallDevice(router, deps)
+  declarePreparation(router, deps)
+  declareObservation(router, deps)
+}
+
+function declareCallDevice(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'post',
     path: '/devices/{id}/calls',
@@ -58,8 +64,14 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
     bodyExample: { capability: 'fs.read', args: { path: '/var/log/app.log' } },
     answer: z.looseObject({ on: executable, device: z.string() }),
     example: {
-      ...{ on: { kind: 'node', id: 'node-osl-1' }, device: 'node-osl-1', content: '…', sha256: '…' },
-      ...{ approval_status: 'auto_approved', cmd_executed: null, truncated: false, duration_ms: 3 },
+      on: { kind: 'node', id: 'node-osl-1' },
+      device: 'node-osl-1',
+      content: '…',
+      sha256: '…',
+      approval_status: 'auto_approved',
+      cmd_executed: null,
+      truncated: false,
+      duration_ms: 3,
     },
     problems: [404, 412, 424, 429, 502, 504],
     agent: {
@@ -89,7 +101,9 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
       return answerDeviceEffect(effect) as never
     },
   })
+}
 
+function declarePreparation(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'get',
     path: '/devices/{id}/preparation',
@@ -118,7 +132,9 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
       device: 'node-osl-1',
       stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
       dryRun: {
-        ...{ possible: true, summary: 'Write 12 characters as /srv/app.conf, on node-osl-1', details: {} },
+        possible: true,
+        summary: 'Write 12 characters as /srv/app.conf, on node-osl-1',
+        details: {},
         proof: { by: 'state', text: 'the file holds exactly what was written' },
       },
     },
@@ -128,7 +144,9 @@ export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
       return await prepareCall(deps, id, key)
     },
   })
+}
 
+function declareObservation(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'get',
     path: '/devices/{id}/observation',

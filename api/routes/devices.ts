@@ -35,8 +35,18 @@ function withTools(row: DeviceRow): z.input<typeof shown> {
 }
 
 export function deviceRoutes(router: Router, deps: ApiDeps): void {
-  const { db, log } = deps
+  declareListDevices(router, deps)
+  declareGetDevice(router, deps)
+  declareSetDevice(router, deps)
+  declareEnrolDevice(router, deps)
+  declareRevokeDevice(router, deps)
+  declareAskHealth(router, deps)
+  declareListDeviceCalls(router, deps)
+  deviceAuditRoutes(router, deps)
+}
 
+function declareListDevices(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/devices',
@@ -47,7 +57,9 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
     example: { items: [example], nextCursor: null },
     run: async () => ({ items: (await listDevices(db)).map(withTools), nextCursor: null }),
   })
+}
 
+function declareGetDevice(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'get',
     path: '/devices/{id}',
@@ -60,7 +72,10 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
     problems: [404],
     run: async ({ params: { id } }) => withTools(await requireDevice(deps, id)),
   })
+}
 
+function declareSetDevice(router: Router, deps: ApiDeps): void {
+  const { db, log } = deps
   endpoint(router, deps, {
     method: 'put',
     path: '/devices/{id}',
@@ -97,14 +112,19 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
         const made = (await deviceById(trx, id)) as DeviceRow
         if (before?.enrolledAt) await renewManifest(trx, mesh, made)
         await recordAudit(trx, {
-          ...{ who: principal.name, what: before ? 'device.changed' : 'device.added', subject: id },
+          who: principal.name,
+          what: before ? 'device.changed' : 'device.added',
+          subject: id,
           detail: [told(made), reason].filter(Boolean).join(': '),
         })
         return withTools((await deviceById(trx, id)) as DeviceRow)
       })
     },
   })
+}
 
+function declareEnrolDevice(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/devices/{id}/enrolment',
@@ -130,7 +150,10 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
       })
     },
   })
+}
 
+function declareRevokeDevice(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/devices/{id}/revoke',
@@ -154,7 +177,9 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
       return { id, revoked }
     },
   })
+}
 
+function declareAskHealth(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'post',
     path: '/devices/{id}/health',
@@ -170,7 +195,10 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
       return withTools(await requireDevice(deps, id))
     },
   })
+}
 
+function declareListDeviceCalls(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/devices/{id}/calls',
@@ -183,11 +211,22 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
     example: {
       items: [
         {
-          ...{ key: `${incidentId}.1:4:tool_started:0`, requestId: 'req_0123456789abcdef01234567' },
-          ...{ deviceId: 'node-osl-1', incidentId, callId: 'c4_0', capability: 'fs.read', rehearse: false },
-          ...{ authority: null, begunAt: '2026-11-21T01:50:00.000000Z', finishedAt: '2026-11-21T01:50:00.010000Z' },
-          ...{ ok: true, errorCode: null, approvalStatus: 'auto_approved', auditHash: null },
-          ...{ truncated: false, durationMs: 3 },
+          key: `${incidentId}.1:4:tool_started:0`,
+          requestId: 'req_0123456789abcdef01234567',
+          deviceId: 'node-osl-1',
+          incidentId,
+          callId: 'c4_0',
+          capability: 'fs.read',
+          rehearse: false,
+          authority: null,
+          begunAt: '2026-11-21T01:50:00.000000Z',
+          finishedAt: '2026-11-21T01:50:00.010000Z',
+          ok: true,
+          errorCode: null,
+          approvalStatus: 'auto_approved',
+          auditHash: null,
+          truncated: false,
+          durationMs: 3,
         },
       ],
       nextCursor: null,
@@ -199,8 +238,6 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
       return page(rows, limit, cursorOf)
     },
   })
-
-  deviceAuditRoutes(router, deps)
 }
 
 /** What a new device stands for: known to the inventory, and without another device. */

@@ -32,8 +32,11 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
       const refresh = await markEnrolled(trx, device.id)
       const manifest = await renewManifest(trx, mesh, device)
       await recordAudit(trx, {
-        ...{ who: device.id, what: 'device.enrolled', subject: device.id },
-        ...{ detail: `Enrolled, manifest ${manifest.id}`, address: callerOf(c) },
+        who: device.id,
+        what: 'device.enrolled',
+        subject: device.id,
+        detail: `Enrolled, manifest ${manifest.id}`,
+        address: callerOf(c),
       })
       return { device: device.id, root_public_key: publicHalf(mesh.keys.root), manifest, refresh_token: refresh }
     })
@@ -66,7 +69,10 @@ async function refusal({ db }: ApiDeps, c: Context, detail: string): Promise<Pro
   const flood = await afterFailure(db, c)
   if (flood) return flood
   await recordAudit(db, {
-    ...{ who: 'unknown', what: 'security.enrolment_refused', subject: 'mesh', detail: `Showed ${detail}` },
+    who: 'unknown',
+    what: 'security.enrolment_refused',
+    subject: 'mesh',
+    detail: `Showed ${detail}`,
     address: callerOf(c),
   })
   return new Problem(403, 'ENROLMENT_REFUSED', `This is ${detail}. Ask for a new one: nightshift mesh enroll.`)

@@ -69,7 +69,9 @@ export const approvalExample: Approval = {
   required: 1,
   approvals: 0,
   dryRun: {
-    ...{ possible: true, summary: 'Start 2 and migrate 0 VMs to host-osl-3', details: {} },
+    possible: true,
+    summary: 'Start 2 and migrate 0 VMs to host-osl-3',
+    details: {},
     proof: { by: 'state', text: 'every VM of the plan runs on the host the plan gave it' },
   },
   actionDigest: '60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752',

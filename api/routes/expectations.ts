@@ -34,15 +34,26 @@ const expectation = z.object({
   inForce: z.boolean(),
 })
 const example: z.input<typeof expectation> = {
-  ...{ id: 'exp_01kaabbccddeeffgghhjjkkmmn', subject: 'alert', about: 'alertmanager d0735916ffe8d871' },
-  ...{ until: '2026-12-01T00:00:00.000000Z', reason: 'The backup window makes it lag every night.' },
+  id: 'exp_01kaabbccddeeffgghhjjkkmmn',
+  subject: 'alert',
+  about: 'alertmanager d0735916ffe8d871',
+  until: '2026-12-01T00:00:00.000000Z',
+  reason: 'The backup window makes it lag every night.',
   state: { health: 'nominal', observed: 'node node-db-osl-1b is nominal', fields: { status: 'nominal' } },
-  ...{ createdBy: 'admin', createdAt: '2026-11-22T03:00:00.000000Z', endedAt: null, inForce: true },
+  createdBy: 'admin',
+  createdAt: '2026-11-22T03:00:00.000000Z',
+  endedAt: null,
+  inForce: true,
 }
 
 export function expectationRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
+  declareExpect(router, deps)
+  declareListExpectations(router, deps)
+  declareEndExpectation(router, deps)
+}
 
+function declareExpect(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents/{id}/expected',
@@ -92,7 +103,10 @@ export function expectationRoutes(router: Router, deps: ApiDeps): void {
       return shown({ ...made.expectation, inForce: true }, by.name)
     },
   })
+}
 
+function declareListExpectations(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/expectations',
@@ -107,7 +121,10 @@ export function expectationRoutes(router: Router, deps: ApiDeps): void {
       return { items: rows.map((row) => shown(row, row.createdByName)), nextCursor: null }
     },
   })
+}
 
+function declareEndExpectation(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/expectations/{id}/end',

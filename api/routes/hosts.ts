@@ -34,10 +34,19 @@ const vmExample: z.input<typeof vm> = {
 }
 
 export function hostRoutes(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
-  const shown = (row: HostRow, fresh: { stale: boolean }) =>
-    withHealth({ ...row, status: healthOfHost[row.state] }, fresh)
+  declareListHosts(router, deps)
+  declareGetHost(router, deps)
+  declareListVms(router, deps)
+  declareGetVm(router, deps)
+}
 
+/** A host with the health that its state stands for. */
+function withHostHealth(row: HostRow, fresh: { stale: boolean }) {
+  return withHealth({ ...row, status: healthOfHost[row.state] }, fresh)
+}
+
+function declareListHosts(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/hosts',
@@ -48,11 +57,14 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
     example: { items: [hostExample], nextCursor: null },
     async run() {
       const fresh = await state.refresh()
-      const items = (await hosts(db)).map((row) => shown(row, fresh))
+      const items = (await hosts(db)).map((row) => withHostHealth(row, fresh))
       return { items: await withDevices(deps, 'host', items), nextCursor: null }
     },
   })
+}
 
+function declareGetHost(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/hosts/{id}',
@@ -67,10 +79,13 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
       const fresh = await state.refresh()
       const row = await hostById(db, id)
       if (!row) throw notFound(`host ${id}`)
-      return await withDevice(deps, 'host', shown(row, fresh))
+      return await withDevice(deps, 'host', withHostHealth(row, fresh))
     },
   })
+}
 
+function declareListVms(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/vms',
@@ -88,7 +103,10 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
       return { items: await withDevices(deps, 'vm', asked), nextCursor: null }
     },
   })
+}
 
+function declareGetVm(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/vms/{id}',
@@ -150,7 +168,10 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
       ...deviceField,
     }),
     example: {
-      ...{ node: 'node-osl-2', kind: 'node', status: 'degraded', reason: 'replica is 214 s behind' },
+      node: 'node-osl-2',
+      kind: 'node',
+      status: 'degraded',
+      reason: 'replica is 214 s behind',
       device: offeredExample,
     },
     problems: [404],

@@ -30,8 +30,16 @@ const tag = 'incidents'
 const tellWithinMs = 2_000
 
 export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
+  declareResolve(router, deps)
+  declareEscalate(router, deps)
+  declareCancel(router, deps)
+  declareTake(router, deps)
+  declareGiveBack(router, deps)
+  declareInvestigate(router, deps)
+}
 
+function declareResolve(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents/{id}/resolve',
@@ -54,7 +62,10 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
     agent: {
       tool: 'resolve_incident',
       identity: ({ id }, { resolution, outcome, claims, next_step }) => ({
-        ...{ id, resolution, outcome, claims },
+        id,
+        resolution,
+        outcome,
+        claims,
         ...given({ next_step }),
       }),
     },
@@ -63,7 +74,10 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
       return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown }, by)
     },
   })
+}
 
+function declareEscalate(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents/{id}/escalate',
@@ -91,7 +105,9 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
       return await close(deps, id, { status: 'escalated', code, ...words, ...(category && { category }) }, by)
     },
   })
+}
 
+function declareCancel(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents/{id}/cancel',
@@ -120,7 +136,9 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
       return await close(deps, id, closing, { actor, judged }, false)
     },
   })
+}
 
+function declareTake(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents/{id}/take',
@@ -138,7 +156,10 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
       return await requireIncident(deps, id)
     },
   })
+}
 
+function declareGiveBack(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents/{id}/give-back',
@@ -155,7 +176,10 @@ export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
       return await requireIncident(deps, id)
     },
   })
+}
 
+function declareInvestigate(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents/{id}/investigate',

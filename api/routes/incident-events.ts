@@ -20,8 +20,13 @@ const rowLimit = z.coerce.number().int().min(1).max(1_000).default(50)
 const example = eventExample as EventAnswer
 
 export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
+  declareListEvents(router, deps)
+  declareGetBody(router, deps)
+  declareAppendEvent(router, deps)
+}
 
+function declareListEvents(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents/{id}/events',
@@ -40,7 +45,10 @@ export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
       return page(rows as EventAnswer[], limit, (last) => last.seq)
     },
   })
+}
 
+function declareGetBody(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents/{id}/bodies/{digest}',
@@ -58,7 +66,10 @@ export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
       return { digest, text }
     },
   })
+}
 
+function declareAppendEvent(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents/{id}/events',

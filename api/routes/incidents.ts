@@ -61,8 +61,16 @@ async function placeOf({ db, runs, environment }: ApiDeps, { id, status }: Incid
 }
 
 export function incidentRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
+  declareListIncidents(router, deps)
+  declareGetIncident(router, deps)
+  declareOpenIncident(router, deps)
+  declareAskAgent(router, deps)
+  declareVerificationState(router, deps)
+  declareListDeliveries(router, deps)
+}
 
+function declareListIncidents(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents',
@@ -93,7 +101,10 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
       return { items: items.map((item) => ({ ...item, lastEvent: briefly(last.get(item.id)) })), nextCursor }
     },
   })
+}
 
+function declareGetIncident(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents/{id}',
@@ -121,7 +132,10 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
       return { ...found, model, queue, waits }
     },
   })
+}
 
+function declareOpenIncident(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/incidents',
@@ -146,7 +160,10 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
       return opened
     },
   })
+}
 
+function declareAskAgent(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/agent',
@@ -173,7 +190,10 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
       return opened
     },
   })
+}
 
+function declareVerificationState(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents/{id}/verify',
@@ -197,7 +217,10 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
       return report
     },
   })
+}
 
+function declareListDeliveries(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents/{id}/deliveries',

@@ -18,24 +18,30 @@ const hostId = z.string().min(1).max(100)
 const onlyFresh = '`unknown` where the platform tells no links; 503 while it cannot be reached.'
 
 export function linkRoutes(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
-  const network = async () => {
-    await state.requireCurrent()
-    const all = await hosts(db)
-    const live = new Set(all.filter((host) => host.state === 'live').map((host) => host.id))
-    const told = await links(db)
-    return {
-      links: told,
-      live,
-      known: new Set(all.map((host) => host.id)),
-      /** Without a live host at each end there is no way, over whatever links there are. */
-      areUntold: (a: string, b: string) => told.length === 0 && live.has(a) && live.has(b),
-    }
-  }
-  const requireHosts = (known: ReadonlySet<string>, ...ids: string[]) => {
-    for (const id of ids) if (!known.has(id)) throw notFound(`host ${id}`)
-  }
+  declareLinks(router, deps)
+  declareReachability(router, deps)
+}
 
+/** Hosts and links as the platform reports them now; refused while it cannot be reached. */
+async function readNetwork({ db, state }: ApiDeps) {
+  await state.requireCurrent()
+  const all = await hosts(db)
+  const live = new Set(all.filter((host) => host.state === 'live').map((host) => host.id))
+  const reported = await links(db)
+  return {
+    links: reported,
+    live,
+    known: new Set(all.map((host) => host.id)),
+    /** Without a live host at each end there is no path, whatever the links are. */
+    areUnreported: (a: string, b: string) => reported.length === 0 && live.has(a) && live.has(b),
+  }
+}
+
+function requireHosts(known: ReadonlySet<string>, ...ids: string[]): void {
+  for (const id of ids) if (!known.has(id)) throw notFound(`host ${id}`)
+}
+
+function declareLinks(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'get',
     path: '/links',
@@ -57,17 +63,19 @@ export function linkRoutes(router: Router, deps: ApiDeps): void {
     example: { a: 'host-osl-1', b: 'host-osl-2', status: 'live', live: true, cost: 10 },
     problems: [404],
     async run({ query: { a, b } }) {
-      const { links, live, known, areUntold } = await network()
+      const { links, live, known, areUnreported } = await readNetwork(deps)
       if (a === undefined && b === undefined) return { items: links, nextCursor: null }
       if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or none')
       requireHosts(known, a, b)
       const link = links.find((one) => (one.a === a && one.b === b) || (one.a === b && one.b === a))
       const isLive = link?.up === true && live.has(a) && live.has(b)
-      const status: LinkStatus = isLive ? 'live' : areUntold(a, b) ? 'unknown' : 'down'
+      const status: LinkStatus = isLive ? 'live' : areUnreported(a, b) ? 'unknown' : 'down'
       return { a, b, status, live: status === 'unknown' ? null : isLive, cost: isLive ? link.cost : null }
     },
   })
+}
 
+function declareReachability(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'get',
     path: '/reachability',
@@ -85,15 +93,19 @@ export function linkRoutes(router: Router, deps: ApiDeps): void {
       path: z.array(z.string()),
     }),
     example: {
-      ...{ from: 'host-osl-1', to: 'host-ams-1', status: 'reachable', reachable: true, cost: 30 },
+      from: 'host-osl-1',
+      to: 'host-ams-1',
+      status: 'reachable',
+      reachable: true,
+      cost: 30,
       path: ['host-osl-1', 'host-ams-1'],
     },
     problems: [404],
     async run({ query: { from, to } }) {
-      const { links, live, known, areUntold } = await network()
+      const { links, live, known, areUnreported } = await readNetwork(deps)
       requireHosts(known, from, to)
       const found = cheapestPath(links, live, from, to)
-      const status: Reachability = found ? 'reachable' : areUntold(from, to) ? 'unknown' : 'unreachable'
+      const status: Reachability = found ? 'reachable' : areUnreported(from, to) ? 'unknown' : 'unreachable'
       const reachable = status === 'unknown' ? null : found !== null
       return { from, to, status, reachable, cost: found?.cost ?? null, path: found?.path ?? [] }
     },

@@ -59,7 +59,10 @@ async function enter(deps: ApiDeps, oidc: Oidc, c: Context, identity: Identity):
   if (before) await endSession(db, before)
   setSessionCookie(c, publicUrl, id)
   await recordAudit(db, {
-    ...{ who: signedIn.name, what: 'sign_in.done', subject: 'oidc', detail: `Signed in as ${role}` },
+    who: signedIn.name,
+    what: 'sign_in.done',
+    subject: 'oidc',
+    detail: `Signed in as ${role}`,
     address: getCallerAddress(c),
   })
 }

@@ -65,8 +65,13 @@ const example: z.input<typeof operator> = {
 }
 
 export function operatorRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
+  declareListOperators(router, deps)
+  declareGetOperator(router, deps)
+  declareSetOperator(router, deps)
+}
 
+function declareListOperators(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/operators',
@@ -82,7 +87,10 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
       return { items: items.map(shown), nextCursor }
     },
   })
+}
 
+function declareGetOperator(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/operators/{name}',
@@ -99,7 +107,10 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
       return shown(row)
     },
   })
+}
 
+function declareSetOperator(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'put',
     path: '/operators/{name}',
@@ -111,14 +122,18 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
     params,
     headers: z.object({ 'if-none-match': z.literal('*').optional() }),
     body: z.strictObject({
-      ...{ ...limits, disabled: z.boolean() },
+      ...limits,
+      disabled: z.boolean(),
       /** Left out: as it was. Null: nobody there. */
       slackUserId: slackUserId.nullable().optional(),
       /** For the audit. */
       reason: z.string().trim().max(500).nullable().default(null),
     }),
     bodyExample: {
-      ...{ role: 'approver', maxRisk: 'high', incidentTypes: ['disk_pressure'], disabled: false },
+      role: 'approver',
+      maxRisk: 'high',
+      incidentTypes: ['disk_pressure'],
+      disabled: false,
       reason: 'on call for storage from Monday',
     },
     answer: operator,

@@ -37,8 +37,15 @@ const proposalExample: Proposal = {
   migrations: 0,
   steps: [
     {
-      ...{ step: 1, action: 'start', vm: 'vm-osl-3', from: 'host-osl-2', to: 'host-osl-3', needs: [], wave: 1 },
-      ...{ priority: 0, haGroup: null },
+      step: 1,
+      action: 'start',
+      vm: 'vm-osl-3',
+      from: 'host-osl-2',
+      to: 'host-osl-3',
+      needs: [],
+      wave: 1,
+      priority: 0,
+      haGroup: null,
     },
   ],
   lowerBound: 0,
@@ -58,7 +65,14 @@ const proposalExample: Proposal = {
 }
 
 export function proposalRoutes(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  declarePropose(router, deps)
+  declareGetProposal(router, deps)
+  declareGetProblem(router, deps)
+  declareExecute(router, deps)
+}
+
+function declarePropose(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/placement/proposals',
@@ -89,7 +103,10 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
     agent: {
       tool: 'schedule_ha_proposal',
       identity: (_params, { intent, host_ids, vm_ids, use_rack_constraints }) => ({
-        ...{ intent, host_ids, vm_ids, use_rack_constraints },
+        intent,
+        host_ids,
+        vm_ids,
+        use_rack_constraints,
       }),
     },
     async run({ body, judged, c }) {
@@ -120,7 +137,10 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
       return { ...stored, isTimeUp: plan.isTimeUp, proposal_id: stored.id }
     },
   })
+}
 
+function declareGetProposal(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/placement/proposals/{id}',
@@ -139,7 +159,9 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
       return { ...found.proposal, currentFingerprint: stateFingerprint(today), unfitBecause }
     },
   })
+}
 
+function declareGetProblem(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'get',
     path: '/placement/proposals/{id}/problem',
@@ -164,7 +186,10 @@ export function proposalRoutes(router: Router, deps: ApiDeps): void {
     problems: [404],
     run: ({ params: { id } }) => requireProposal(deps, id),
   })
+}
 
+function declareExecute(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/placement/proposals/{id}/execute',
@@ -257,7 +282,10 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
   }
   await state.requireCurrent()
   const problem: PlacementProblem = {
-    ...{ intent, hostIds: host_ids, vmIds: vm_ids, useRackConstraints: use_rack_constraints },
+    intent,
+    hostIds: host_ids,
+    vmIds: vm_ids,
+    useRackConstraints: use_rack_constraints,
     limits: placement.limits,
     ...(await placementState(db)),
   }

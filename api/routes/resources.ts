@@ -57,7 +57,16 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
       const rows = await activeAlerts(deps.db, query.resource)
       const items = rows.map(
         ({ source, fingerprint, status, name, labels, annotations, startsAt, endsAt, count, incidentId }) => ({
-          ...{ source, fingerprint, status, name, labels, annotations, startsAt, endsAt, count, incidentId },
+          source,
+          fingerprint,
+          status,
+          name,
+          labels,
+          annotations,
+          startsAt,
+          endsAt,
+          count,
+          incidentId,
         }),
       )
       return { items, nextCursor: null }

@@ -43,8 +43,15 @@ const example: Entry = {
 }
 
 export function configRoutes(router: Router, deps: ApiDeps): void {
-  const { db, environment } = deps
+  declareListSettings(router, deps)
+  declareEffectiveSettings(router, deps)
+  declareGetSetting(router, deps)
+  declareSetSetting(router, deps)
+  declareListRevisions(router, deps)
+}
 
+function declareListSettings(router: Router, deps: ApiDeps): void {
+  const { db, environment } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/config',
@@ -81,12 +88,19 @@ export function configRoutes(router: Router, deps: ApiDeps): void {
         items: (await configRows(db)).map((row) => shown(row, environment)),
         nextCursor: null,
         settings: settings.map(({ key, description, fallback, environment, secret }) => ({
-          ...{ key, description, default: fallback, environment, secret },
+          key,
+          description,
+          default: fallback,
+          environment,
+          secret,
         })),
       }
     },
   })
+}
 
+function declareEffectiveSettings(router: Router, deps: ApiDeps): void {
+  const { db, environment } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/config/effective',
@@ -123,7 +137,10 @@ export function configRoutes(router: Router, deps: ApiDeps): void {
       return { items, nextCursor: null }
     },
   })
+}
 
+function declareGetSetting(router: Router, deps: ApiDeps): void {
+  const { db, environment } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/config/{key}',
@@ -141,7 +158,10 @@ export function configRoutes(router: Router, deps: ApiDeps): void {
       return shown(row, environment)
     },
   })
+}
 
+function declareSetSetting(router: Router, deps: ApiDeps): void {
+  const { db, environment } = deps
   endpoint(router, deps, {
     method: 'put',
     path: '/config/{key}',
@@ -178,7 +198,10 @@ export function configRoutes(router: Router, deps: ApiDeps): void {
       return shown(row, environment)
     },
   })
+}
 
+function declareListRevisions(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/config/{key}/revisions',

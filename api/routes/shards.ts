@@ -22,9 +22,11 @@ const shardExample: z.input<typeof shardState> = {
   config: { max_connections: 100 },
 }
 
-const convergeTold = convergeDryRun.extend({ dryRun: z.literal(true), possible: z.boolean(), detail: z.string() })
-const dryRunExample: z.input<typeof convergeTold> = {
-  ...{ dryRun: true, possible: true, detail: '1 of 2 nodes would change' },
+const convergeAnswer = convergeDryRun.extend({ dryRun: z.literal(true), possible: z.boolean(), detail: z.string() })
+const dryRunExample: z.input<typeof convergeAnswer> = {
+  dryRun: true,
+  possible: true,
+  detail: '1 of 2 nodes would change',
   nodes: [
     { id: 'node-osl-1', changes: [] },
     { id: 'node-osl-2', changes: ['continue its process'] },
@@ -32,8 +34,15 @@ const dryRunExample: z.input<typeof convergeTold> = {
 }
 
 export function shardRoutes(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  declareListShards(router, deps)
+  declareGetShard(router, deps)
+  declareListNodes(router, deps)
+  declareConvergeDryRun(router, deps)
+  declareConverge(router, deps)
+}
 
+function declareListShards(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/shards',
@@ -47,7 +56,10 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
       return { items: (await shards(db)).map((shard) => withHealth(shard, fresh)), nextCursor: null }
     },
   })
+}
 
+function declareGetShard(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/shards/{id}',
@@ -65,7 +77,10 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
       return withHealth(shard, fresh)
     },
   })
+}
 
+function declareListNodes(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/shards/{id}/nodes',
@@ -83,19 +98,20 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
       return { items: await withDevices(deps, 'node', nodes), nextCursor: null }
     },
   })
+}
 
-  async function wouldChange(id: string): Promise<z.input<typeof convergeTold>> {
-    const platform = requirePlatform(deps)
-    if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
-    const found = await platform.wouldConverge(id)
-    if (!found) return { dryRun: true, possible: false, detail: 'The platform has no dry run of this.', nodes: [] }
-    const changing = found.nodes.filter(({ changes }) => changes.length > 0).length
-    return {
-      ...{ dryRun: true, possible: true, nodes: found.nodes },
-      detail: `${changing} of ${found.nodes.length} nodes would change`,
-    }
-  }
+/** What a convergence would change, from the platform. */
+async function readConvergeDryRun(deps: ApiDeps, id: string): Promise<z.input<typeof convergeAnswer>> {
+  const platform = requirePlatform(deps)
+  if (!(await shardById(deps.db, id))) throw notFound(`shard ${id}`)
+  const found = await platform.wouldConverge(id)
+  if (!found) return { dryRun: true, possible: false, detail: 'The platform has no dry run of this.', nodes: [] }
+  const changing = found.nodes.filter(({ changes }) => changes.length > 0).length
+  const detail = `${changing} of ${found.nodes.length} nodes would change`
+  return { dryRun: true, possible: true, nodes: found.nodes, detail }
+}
 
+function declareConvergeDryRun(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'get',
     path: '/shards/{id}/converge',
@@ -106,12 +122,15 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
       'Nothing is changed. `possible` is false where the platform cannot tell, and then nothing is known of what would change.',
     params: resourceParams,
     query: z.object({ dry_run: z.literal('true') }),
-    answer: convergeTold,
+    answer: convergeAnswer,
     example: dryRunExample,
     problems: [404, 502, 504],
-    run: async ({ params: { id } }) => await wouldChange(id),
+    run: async ({ params: { id } }) => await readConvergeDryRun(deps, id),
   })
+}
 
+function declareConverge(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/shards/{id}/converge',
@@ -129,7 +148,7 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
     problems: [404, 502, 504],
     agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
     async run({ params: { id }, query: { dry_run: isDry }, principal, key, judged }) {
-      if (isDry === 'true') return await wouldChange(id)
+      if (isDry === 'true') return await readConvergeDryRun(deps, id)
       const platform = requirePlatform(deps)
       if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
       const effect = await runEffect(

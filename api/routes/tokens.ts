@@ -65,8 +65,13 @@ const wanted = z.strictObject({
 })
 
 export function tokenRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
+  declareListTokens(router, deps)
+  declareCreateToken(router, deps)
+  declareRevokeToken(router, deps)
+}
 
+function declareListTokens(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/tokens',
@@ -82,7 +87,10 @@ export function tokenRoutes(router: Router, deps: ApiDeps): void {
       return { items: items.map(shown), nextCursor }
     },
   })
+}
 
+function declareCreateToken(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/tokens',
@@ -120,7 +128,10 @@ export function tokenRoutes(router: Router, deps: ApiDeps): void {
       return { ...shown(row), token: plain }
     },
   })
+}
 
+function declareRevokeToken(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/tokens/{id}/revoke',

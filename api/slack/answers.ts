@@ -27,7 +27,9 @@ export async function whisper(
               type: 'actions',
               elements: [
                 {
-                  ...{ type: 'button', action_id: 'open', url: link.url },
+                  type: 'button',
+                  action_id: 'open',
+                  url: link.url,
                   text: plainText(link.word, slackLimits.buttonText),
                 },
               ],

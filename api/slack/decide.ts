@@ -73,8 +73,11 @@ async function decideAs(
 ): Promise<string> {
   const { db, metrics } = deps
   const principal: Principal = {
-    ...{ tokenId: `slack:${asked.user}`, operatorId: operator.id, scopes: [] },
-    ...{ role: operator.role, name: operator.name },
+    tokenId: `slack:${asked.user}`,
+    operatorId: operator.id,
+    scopes: [],
+    role: operator.role,
+    name: operator.name,
   }
   try {
     await limitDecisions(db, c, principal, approval.id)
@@ -87,7 +90,11 @@ async function decideAs(
   if (minted.outcome === 'gone') return await settledByNow(deps, approval.id, minted.message)
   if (minted.outcome !== 'minted') return `Nothing was decided: ${minted.message}.`
   const decided = await decide(db, {
-    ...{ approvalId: approval.id, incidentId: null, token: minted.token, decision, via: 'slack' },
+    approvalId: approval.id,
+    incidentId: null,
+    token: minted.token,
+    decision,
+    via: 'slack',
     reason: asked.kind === 'denial' ? (asked.words ?? asked.category.replaceAll('_', ' ')) : null,
     category: asked.kind === 'denial' ? asked.category : null,
   })

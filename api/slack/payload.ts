@@ -95,7 +95,9 @@ export function readInteraction(body: string): Interaction {
   if (!carried.success) return { kind: 'other' }
   const { category, words } = view.state.values
   return {
-    ...{ kind: 'denial', user: user.id, button: carried.data.button },
+    kind: 'denial',
+    user: user.id,
+    button: carried.data.button,
     category: category.category.selected_option.value,
     words: words.words.value?.trim() || null,
     spot: { channel: carried.data.channel, thread: carried.data.thread },
