@@ -13,7 +13,7 @@ import {
 } from '../../safety/tally.ts'
 import { tools } from '../../tools/registry.ts'
 
-/** What every process answers alike: its version, and what was counted in the log. */
+/** The metrics that every process answers alike: its version, and the counters of the log. */
 export function sharedMetrics(db: Db, registers: Registry[]): void {
   new Gauge({
     name: 'nightshift_build_info',
@@ -24,10 +24,8 @@ export function sharedMetrics(db: Db, registers: Registry[]): void {
   safetyCounters(db, registers)
 }
 
-/** The counters of one API process; what the database knows is asked when somebody scrapes. */
-export function createMetrics(db: Db) {
-  const register = new Registry()
-  const registers = [register]
+/** Gauges that read the database at each scrape. */
+function addDatabaseGauges(db: Db, registers: Registry[]): void {
   new Gauge({
     name: 'nightshift_incidents_open',
     help: 'Incidents that are open, investigated or waiting for a person.',
@@ -75,6 +73,13 @@ export function createMetrics(db: Db) {
       )
     },
   })
+}
+
+/** The metrics of one API process. */
+export function createMetrics(db: Db) {
+  const register = new Registry()
+  const registers = [register]
+  addDatabaseGauges(db, registers)
   sharedMetrics(db, registers)
   const counter = (name: string, help: string, labelNames: string[]) =>
     new Counter({ name: `nightshift_${name}`, help, labelNames, registers })

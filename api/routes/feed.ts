@@ -5,15 +5,15 @@ import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from 
 
 const pollMs = 100
 const batch = 500
-/** What a page missed while it reconnected is found here; who was away for longer asks the database. */
+/** Enough rows for a page that reconnects; a page that was away for longer reads the database. */
 const keptRows = 2_000
 const keptCharacters = 8_000_000
 
 export type Entry = { position: StreamPosition; incidentId: string; message: string }
 
-/** The newest rows of the log, read once for everybody who listens, and only while somebody does. */
-type Feed = {
-  /** Takes part until the answer is called. */
+/** The newest rows of the log, read once for all listeners, and only while there are any. */
+export type Feed = {
+  /** Adds a listener. Answers how to remove it. */
   join(): () => void
   /** The place just before the first row that is kept; null until it is known. */
   start(): StreamPosition | null
@@ -62,7 +62,7 @@ export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => 
     try {
       if (start === null) {
         start = await streamEnd(db)
-        // Who asked the database before this may have missed what came up to here.
+        // A listener that read the database before this may have missed rows up to here.
         announce()
       }
       const read = await streamAfter(db, rows.at(-1)?.position ?? start, { limit: batch })
@@ -77,7 +77,7 @@ export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => 
       announce()
       return read.length
     } catch (error) {
-      // What is kept stays true, and goes on where it ended when the database is back.
+      // The kept rows stay valid; reading continues after them when the database is back.
       if (isTransient(error)) log.debug({ err: error }, 'the stream waits for the database')
       else log.error({ err: error }, 'the stream could not be read')
       return 0
@@ -95,7 +95,7 @@ export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => 
     start: () => start,
     after(position) {
       if (start === null || isBefore(position, start)) return null
-      // From the end: who listens is a few rows behind at most.
+      // From the end: a listener is a few rows behind at most.
       let first = rows.length
       while (first > 0 && isBefore(position, (rows[first - 1] as Entry).position)) first -= 1
       return rows.slice(first)

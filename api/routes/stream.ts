@@ -9,7 +9,7 @@ import type { Router } from '../http/endpoint.ts'
 import { permit } from '../http/guards.ts'
 import { Problem } from '../http/problem.ts'
 import { eventExample, incidentId } from './examples.ts'
-import { createFeed, type Entry, isBefore } from './feed.ts'
+import { createFeed, type Entry, type Feed, isBefore } from './feed.ts'
 import { requireIncident } from './incidents.ts'
 
 const retryMs = 300
@@ -17,11 +17,11 @@ const heartbeatMs = 15_000
 const reconnectMs = 3_000
 const batch = 200
 /**
- * Two hundred pages, with room for those whose old connection has not been found dead yet. Each takes a socket and some memory;
- * more than this many are turned away.
+ * Room for two hundred pages, and for pages whose old connection has not been found dead yet. Each takes a socket and some
+ * memory; more are refused.
  */
 const maxListeners = 500
-/** An id of the stream; empty is as good as none. */
+/** An id of the stream; an empty one counts as none. */
 const idShape = /^(?:(\d{1,19})-(\d{1,16}))?$/
 
 const route = createRoute({
@@ -59,21 +59,21 @@ const route = createRoute({
 export function streamRoutes(router: Router, deps: ApiDeps): void {
   const { db, closing, log } = deps
   let listeners = 0
-  const feed = createFeed(db, log, messageOf)
+  const feed = createFeed(db, log, toMessage)
   router.openAPIRegistry.registerPath(route)
   router.get('/stream', permit('read'), async (c) => {
-    const incidentId = incidentOf(c.req.query('incident'))
+    const incidentId = parseIncident(c.req.query('incident'))
     if (incidentId) await requireIncident(deps, incidentId)
     if (closing.aborted || listeners >= maxListeners) {
       const detail = 'No more listeners now.'
       throw new Problem(503, 'NO_MORE_LISTENERS', detail, { headers: { 'retry-after': '5' } })
     }
     const last = c.req.header('last-event-id')
-    let position = last ? positionOf(last) : await streamEnd(db)
+    let position = last ? parsePosition(last) : await streamEnd(db)
     c.header('content-type', 'text/event-stream; charset=utf-8')
     c.header('cache-control', 'no-cache, no-transform')
     c.header('x-accel-buffering', 'no')
-    // Nobody would read what is written here, and nobody would ever leave: no listener begins.
+    // A HEAD request reads nothing and never leaves, so it does not become a listener.
     if (c.req.method === 'HEAD') return c.body(null)
     listeners += 1
     return stream(c, async (out) => {
@@ -82,12 +82,13 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
       const ended = AbortSignal.any([closing, gone.signal])
       const leave = feed.join()
       try {
-        // The place is told at once: who loses the stream before its first row still resumes without a gap.
-        await out.write(`retry: ${reconnectMs}\nid: ${idOf(position)}\n\n`)
+        // The first message holds the place, so that a stream lost before its first row resumes without a gap. `streamSSE`
+        // would send an empty event with it, and format each row once per listener instead of once.
+        await out.write(`retry: ${reconnectMs}\nid: ${toEventId(position)}\n\n`)
         let wroteAt = performance.now()
         while (!ended.aborted) {
           const change = feed.change()
-          const read = await next(position)
+          const read = await readAfter(deps, feed, position, incidentId)
           if (ended.aborted) break
           if (!read) {
             await sleep(retryMs)
@@ -110,34 +111,41 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
         listeners -= 1
       }
     })
-
-    /**
-     * Rows after a place, and the place up to which there are no others: from the feed, or what it does not have from the
-     * log. Null while the database does not answer.
-     */
-    async function next(after: StreamPosition): Promise<{ entries: Entry[]; upTo: StreamPosition } | null> {
-      const kept = feed.after(after)
-      if (kept) return { entries: kept, upTo: kept.at(-1)?.position ?? after }
-      const start = feed.start()
-      try {
-        const rows = await streamAfter(db, after, { incidentId, limit: batch })
-        const newest = rows.at(-1)?.position ?? after
-        // Read after the feed had begun there: no row up to its start is missing.
-        const upTo = start && rows.length < batch && isBefore(newest, start) ? start : newest
-        return {
-          entries: rows.map((row) => ({ position: row.position, incidentId: row.incidentId, message: messageOf(row) })),
-          upTo,
-        }
-      } catch (error) {
-        if (!isTransient(error)) throw error
-        log.debug({ err: error }, 'the stream waits for the database')
-        return null
-      }
-    }
   })
 }
 
-/** Waits for a change, so many milliseconds, or the end. By hand: a race would keep something of every change until the end. */
+/**
+ * Rows after a place, and the place up to which there are no others: from the feed, or from the log where the feed does not
+ * reach back far enough. Null while the database does not answer.
+ */
+async function readAfter(
+  { db, log }: ApiDeps,
+  feed: Feed,
+  after: StreamPosition,
+  incidentId: string | undefined,
+): Promise<{ entries: Entry[]; upTo: StreamPosition } | null> {
+  const kept = feed.after(after)
+  if (kept) return { entries: kept, upTo: kept.at(-1)?.position ?? after }
+  const start = feed.start()
+  try {
+    const rows = await streamAfter(db, after, { incidentId, limit: batch })
+    const newest = rows.at(-1)?.position ?? after
+    // Read after the feed had started there: no row up to its start is missing.
+    const upTo = start && rows.length < batch && isBefore(newest, start) ? start : newest
+    return {
+      entries: rows.map((row) => ({ position: row.position, incidentId: row.incidentId, message: toMessage(row) })),
+      upTo,
+    }
+  } catch (error) {
+    if (!isTransient(error)) throw error
+    log.debug({ err: error }, 'the stream waits for the database')
+    return null
+  }
+}
+
+/**
+ * Waits for a change, so many milliseconds, or the end. `Promise.race` would keep a handler on every change until the end.
+ */
 async function changeOr(change: Promise<void>, ms: number, ended: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     const done = () => {
@@ -151,17 +159,17 @@ async function changeOr(change: Promise<void>, ms: number, ended: AbortSignal): 
   })
 }
 
-function idOf({ tx, id }: StreamPosition): string {
+function toEventId({ tx, id }: StreamPosition): string {
   return `${tx}-${id}`
 }
 
-function incidentOf(asked: string | undefined): string | undefined {
+function parseIncident(asked: string | undefined): string | undefined {
   if (asked === undefined || asked === '') return undefined
   if (asked.length <= 100) return asked
   throw new Problem(422, 'INVALID', 'incident: is longer than 100 characters and no id of an incident.')
 }
 
-function positionOf(text: string): StreamPosition {
+function parsePosition(text: string): StreamPosition {
   const [, tx, id] = idShape.exec(text) ?? []
   if (tx === undefined || id === undefined) {
     throw new Problem(422, 'BAD_LAST_EVENT_ID', 'Last-Event-ID is not an id of this stream.')
@@ -169,7 +177,7 @@ function positionOf(text: string): StreamPosition {
   return { tx: String(BigInt(tx)), id: Number(id) }
 }
 
-function messageOf({ position, ...row }: StreamedEvent): string {
+function toMessage({ position, ...row }: StreamedEvent): string {
   // JSON holds no line break, so a row is one `data:` line whatever it quotes.
-  return `event: ${row.kind}\nid: ${idOf(position)}\ndata: ${JSON.stringify(row)}\n\n`
+  return `event: ${row.kind}\nid: ${toEventId(position)}\ndata: ${JSON.stringify(row)}\n\n`
 }
