@@ -58,7 +58,7 @@ import { slackRoutes } from './slack/interactions.ts'
 
 export type ApiOptions = {
   db: Db
-  /** A pool of its own for locks that are held while a write runs; `db` itself where few run at once. */
+  /** A separate pool for locks that are held while a write runs; `db` itself where few run at once. */
   locks?: Db
   platform?: PlatformClient | null
   mesh?: ApiDeps['mesh']

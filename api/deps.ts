@@ -9,16 +9,16 @@ import type { Metrics } from './http/metrics.ts'
 export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   runs: Runs
   metrics: Metrics
-  /** Defaults of settings that somebody set in the environment, by the name of the variable. */
+  /** Defaults of settings that the environment sets, by the name of the variable. */
   environment: EnvironmentDefaults
-  /** Where people reach this server, when that is not how requests name it: behind a proxy that ends TLS. */
+  /** The address of this server for people, where it differs from the requests' own: behind a proxy that ends TLS. */
   publicUrl: string | null
   /** Temporal's own pages, for links to a run. */
   temporalPage: { url: string; namespace: string } | null
-  /** Who vouches for people; null: tokens alone. */
+  /** The provider that signs people in; null: tokens alone. */
   oidc: Oidc | null
-  /** The workspace whose buttons decide; null: none do. */
+  /** The Slack workspace whose buttons decide; null: none is configured. */
   slack: SlackClient | null
-  /** Aborted when the process is told to stop: not ready any more, streams end. */
+  /** Aborted when the process has to stop: it is not ready any more, and streams end. */
   closing: AbortSignal
 }

@@ -89,7 +89,7 @@ server.on('error', (error) => {
 })
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
 flushCompileCache()
-// Counting begins here, not when somebody first asks.
+// Counting begins here, not at the first scrape.
 void deps.metrics.register.metrics().catch(() => {})
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopMesh = watchMesh(deps)

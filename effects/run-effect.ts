@@ -22,7 +22,7 @@ type EffectSteps = {
   perform(key: string): Promise<EffectEnding | null>
 }
 
-/** A caller waits at most 30 s. Before that it is told that the write still runs, and asks by the key. */
+/** A caller waits at most 30 s. Before that the answer is that the write still runs, and the key tells more. */
 const answerWithinMs = 25_000
 
 /**

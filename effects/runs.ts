@@ -9,28 +9,28 @@ const signals = { decided, alertResolved, cancelInvestigation }
 export type RunSignal = keyof typeof signals
 
 /**
- * The runs, as the API can reach them. Every call is best effort and ends in time: the rows are what counts, the queue ticks
- * once a minute, and a run reads its rows when it wakes.
+ * The runs, as this process reaches them through Temporal. Every call is best effort and ends in time: rows decide, the queue
+ * ticks once a minute, and a run reads its rows when it wakes.
  */
 export type Runs = {
-  /** `gone`: there is no such run (any more). `unreached`: nobody could say. */
+  /** `gone`: no such run is open. `unreached`: Temporal did not answer. */
   tell(
     run: { incidentId: string; attempt: number },
     signal: RunSignal,
     withinMs: number,
   ): Promise<'told' | 'gone' | 'unreached'>
-  /** Lets the queue tick now instead of at the next minute. Many at once are one. */
+  /** Triggers the queue now instead of at the next minute. Many triggers at once are one. */
   triggerQueue(): void
   isReachable(withinMs: number): Promise<boolean>
   /**
-   * Is an execution open that carries this attempt? `gone`: Temporal knows none, or it ended, or the open one is not the run that made
-   * the claim. `unreached`: nobody could say, and nothing may be concluded from it.
+   * Is an execution open for this attempt? `gone`: Temporal knows none, it ended, or the open one is not the run that made the
+   * claim. `unreached`: Temporal did not answer, and nothing may be concluded from it.
    */
   carries?(
     run: { incidentId: string; attempt: number; runId: string | null },
     withinMs: number,
   ): Promise<'open' | 'gone' | 'unreached'>
-  /** The queue's Schedule and who works; null where Temporal could not be asked in time. */
+  /** The queue's Schedule and the workers; null where Temporal did not answer in time. */
   queue?(withinMs: number): Promise<QueueState | null>
 }
 
@@ -42,7 +42,7 @@ export type QueueState = {
   missingAttributes: string[]
 }
 
-/** What Temporal says of the Schedule; its note is whatever somebody wrote there. */
+/** The Schedule as Temporal reports it; its note is free text from outside. */
 export type ScheduleState = {
   paused: boolean
   note: string | null
@@ -55,7 +55,7 @@ export const queueScheduleId = 'process-incident-queue'
 const taskQueue = 'nightshift'
 const triggerWithinMs = 2_000
 
-/** Any other status, also one that a later Temporal adds, is that of a run which may go on. */
+/** With any other status, also one that a later Temporal adds, the run may go on. */
 const ended: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT'])
 
 export function temporalRuns(client: Client, log: Logger): Runs {
@@ -141,7 +141,7 @@ async function queueState(client: Client): Promise<QueueState> {
   }
 }
 
-/** Null where somebody deleted it. */
+/** Null where it was deleted. */
 async function scheduleState(client: Client): Promise<ScheduleState | null> {
   try {
     const { info, spec, state } = await client.schedule.getHandle(queueScheduleId).describe()

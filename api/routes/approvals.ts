@@ -246,7 +246,7 @@ async function refuseBadEdit(
   }
 }
 
-/** Tells the run that somebody decided. */
+/** Signals the run that a decision was made. */
 export async function wake(deps: ApiDeps, incidentId: string): Promise<void> {
   const incident = await incidentById(deps.db, incidentId)
   if (incident) await deps.runs.tell({ incidentId, attempt: incident.attempt }, 'decided', wakeWithinMs)

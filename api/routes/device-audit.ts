@@ -21,7 +21,7 @@ const auditedCall = z.object({
   finishedAt: z.string().nullable(),
   /** What the device answered as the hash of its journal's entry. */
   auditHash: z.string().nullable(),
-  /** What the row of the incident has of it; null where there is none. */
+  /** The hash in the row of the incident; null where there is no row. */
   incidentHash: z.string().nullable(),
 })
 

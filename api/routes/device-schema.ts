@@ -7,7 +7,7 @@ import { whyUnusable } from '../../effects/devices/executor.ts'
 import { toolsOf, toolsThrough } from '../../mesh/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 
-/** Over TLS, or in the clear where nobody else is on the way: this machine, or an address of a private network as WireGuard's. */
+/** TLS, or plain HTTP where no third party can listen: this machine, or an address of a private network such as WireGuard's. */
 const deviceUrl = z
   .url({ protocol: /^https?$/ })
   .max(500)

@@ -37,7 +37,7 @@ export function effectRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
-/** What the caller of a write is told: done, or why not, or by which key to ask. */
+/** The answer to a write: done, or a problem that says why not, or by which key to ask. */
 export function answerEffect(effect: Effect): { detail: string; key: string } & Record<string, unknown> {
   const { key, status, detail, result } = effect
   if (status === 'done') return { detail, ...result, key }

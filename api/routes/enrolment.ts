@@ -64,7 +64,7 @@ async function read(c: Context) {
   return parsed.data
 }
 
-/** Told in the audit until there are too many; what was shown is no part of it. */
+/** Writes the refusal into the audit until there are too many. The token itself is not written. */
 async function refusal({ db }: ApiDeps, c: Context, detail: string): Promise<Problem> {
   const flood = await afterFailure(db, c)
   if (flood) return flood

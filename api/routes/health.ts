@@ -9,7 +9,7 @@ const howToMigrate = 'apply the migrations with "nightshift start", or in a prod
 
 type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
 
-/** Alive is the process; ready is what it needs: the database with every migration. Temporal is told and not required. */
+/** Alive means the process; ready means the database with every migration. Temporal is reported and not required. */
 export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.get('/livez', (c) => c.json({ status: 'ok' }))
 
@@ -42,7 +42,7 @@ export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
   })
 }
 
-/** What Temporal lacks for the queue to run. Where it could not be asked, that is a check of its own. */
+/** What Temporal lacks for the queue to run. Whether it can be reached is another check. */
 function lacksOf(queue: QueueState | null | undefined): string[] {
   if (!queue) return []
   return [

@@ -216,7 +216,7 @@ function secondsUntil(until: string): number {
 
 type By = { actor: string; judged: Parameters<typeof toRowKey>[0] }
 
-/** Closes it once, whoever else is at it. A run that a person closes over is told; its status fences it anyway. */
+/** Closes an incident once, also when others try at the same time. A run that works on it gets a signal; its rows fence it anyway. */
 async function close(deps: ApiDeps, id: string, closing: Closing, { actor, judged }: By, tell = true) {
   const before = await requireIncident(deps, id)
   const closed = await deps.db.transaction().execute(async (trx) => {

@@ -50,7 +50,7 @@ export async function requireIncident(deps: Pick<ApiDeps, 'db'>, id: string): Pr
   return found
 }
 
-/** Its place in the queue; that the agent is off only Temporal knows, whose Schedule says so. */
+/** Its place in the queue. Whether the agent is off, only Temporal's Schedule knows. */
 async function placeOf({ db, runs, environment }: ApiDeps, { id, status }: Incident): Promise<QueuePlace | null> {
   if (status !== 'open') return null
   const place = await queuePlaceOf(db, id, environment)

@@ -67,7 +67,7 @@ async function enter(deps: ApiDeps, oidc: Oidc, c: Context, identity: Identity):
   })
 }
 
-/** Somebody whom the provider vouches for, and who still may not come in. */
+/** A person whom the provider signed in and who may not come in here. */
 class Refused extends Problem {
   readonly who: string
   constructor(who: string, code: string, detail: string) {
@@ -76,7 +76,7 @@ class Refused extends Problem {
   }
 }
 
-/** Runs a step; what it refuses is written down, and told as a page: a person looks at this, not a program. */
+/** Runs a step. A refusal is audited and answered as a page, because a person reads it, not a program. */
 async function answered<T>(deps: ApiDeps, c: Context, step: () => Promise<T>): Promise<T | Response> {
   try {
     return await step()

@@ -124,7 +124,7 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
     body: z.strictObject({
       ...limits,
       disabled: z.boolean(),
-      /** Left out: as it was. Null: nobody there. */
+      /** Left out: unchanged. Null: no Slack member. */
       slackUserId: slackUserId.nullable().optional(),
       /** For the audit. */
       reason: z.string().trim().max(500).nullable().default(null),
@@ -150,7 +150,7 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
           throw new Problem(412, 'NAME_TAKEN', `${name} is here already.`)
         }
         if (known?.issuer && known.role !== body.role) {
-          // Set here, it would hold until they next sign in, and nobody would know why it changed back.
+          // Set here, it would hold until the person's next sign-in and then change back without a reason that anybody sees.
           throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
         }
         const holder = body.slackUserId ? await operatorBySlackUser(trx, body.slackUserId) : null
@@ -172,7 +172,7 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
   })
 }
 
-/** Nobody grants what they do not have. A member of Slack acts as the person with that ID: to set the ID hands on all that the person may. */
+/** Refuses rights that the giver does not have. Setting a Slack ID counts: its member acts with all rights of the person. */
 function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
   const isHandedOn = now.slackUserId !== null && now.slackUserId !== before?.slackUserId
   const more = beyond(giver, personal(now), before && !isHandedOn ? personal(before) : null)

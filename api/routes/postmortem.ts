@@ -90,7 +90,7 @@ function utc(time: string): string {
   return time.slice(0, 19).replace('T', ' ')
 }
 
-/** Text of others as text: no markup, no link, no cell or line of its own making. */
+/** Text from outside as plain text: no markup, no link, no table cell, no new line. */
 function plain(text: string): string {
   return text
     .replace(/\s+/g, ' ')

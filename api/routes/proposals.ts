@@ -272,7 +272,7 @@ type Asked = {
   problem?: Record<string, unknown> | undefined
 }
 
-/** A plan for the inventory as it is now, or for hosts and VMs that somebody wrote down. */
+/** A plan for today's inventory, or for the hosts and VMs of the request. */
 async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: AbortSignal) {
   const { intent, host_ids, vm_ids, use_rack_constraints } = asked
   const fields = { intent, host_ids, use_rack_constraints, ...(vm_ids ? { vm_ids } : {}) }

@@ -117,7 +117,7 @@ const readers: Partial<Record<ResourceKind, Read>> = {
   },
 }
 
-/** How a resource is at this moment; `unknown` where nobody can say. */
+/** How a resource is now; `unknown` where the platform cannot be reached. */
 export async function readResourceState(deps: ApiDeps, { kind, id }: ResourceRef): Promise<ResourceState> {
   const { stale } = await deps.state.refresh()
   const state = await readers[kind]?.(deps, id)

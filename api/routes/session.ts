@@ -88,7 +88,7 @@ export async function signIn(deps: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context
   }
 }
 
-/** Always a new id: one that somebody planted in this browser before is worth nothing afterwards. */
+/** Always a new id, so that an id planted in this browser before is worthless (session fixation). */
 async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown) {
   const before = sessionCookie(c, publicUrl)
   const known = 'token' in shown ? await principalOf(db, shown.token.trim()) : null

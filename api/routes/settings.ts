@@ -242,7 +242,7 @@ function declareListRevisions(router: Router, deps: ApiDeps): void {
   })
 }
 
-/** A key that nobody knows may have been meant for a secret. */
+/** An unknown key may have been meant for a secret. */
 function isSecret(key: string): boolean {
   return settingOf(key)?.secret ?? /secret|token|password|key/i.test(key)
 }

@@ -144,7 +144,7 @@ function declareRevokeToken(router: Router, deps: ApiDeps): void {
     problems: [404, 409],
     async run({ params: { id }, principal }) {
       if (id === principal.tokenId) {
-        // The last admin's token would be gone with nobody left to mint another.
+        // Without the last admin's token, no other could be minted.
         throw new Problem(409, 'OWN_TOKEN', 'You are using this token. Mint another and revoke this one with that.')
       }
       const row = await db.transaction().execute(async (trx) => {
@@ -164,7 +164,7 @@ function declareRevokeToken(router: Router, deps: ApiDeps): void {
 
 type Wanted = z.output<typeof wanted>
 
-/** Whose it will be: nobody's for a machine, else an operator's who is at least as much as the token says. */
+/** The operator who will own the token: null for a machine, otherwise one whose role is not below the token's. */
 async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<OperatorRow | null> {
   if (!isPersonRole(body.role)) {
     if (body.operator) throw invalid('operator', `a token of role ${body.role} belongs to nobody`)
@@ -182,7 +182,7 @@ async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<Oper
   return owner
 }
 
-/** Nobody hands on what they have not: who mints with a narrowed token mints nothing wider, and nothing of a stronger person. */
+/** Refuses rights that the giver does not have: a narrowed token mints no wider one, and none of a stronger person. */
 function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, giver: Authority): void {
   const foreign = scopes.find((each) => !each.startsWith('type:') && !(permissions[role] as string[]).includes(each))
   if (foreign) throw invalid('scopes', `${role} has no permission ${foreign}`)
@@ -205,7 +205,7 @@ function invalid(field: string, message: string): Problem {
   return new Problem(422, 'INVALID', `${field}: ${message}`, { fields: { errors: [{ in: 'body', field, message }] } })
 }
 
-/** A token in words: whose, and what for. */
+/** A token in words: its owner, and what it is for. */
 function told({ role, operator, scopes }: TokenRow): string {
   return [role, operator && `of ${operator}`, scopes.length > 0 && `for ${scopes.join(', ')}`].filter(Boolean).join(' ')
 }

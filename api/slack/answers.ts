@@ -6,8 +6,8 @@ import { failedAuthentications, networkOf } from '../http/authenticate.ts'
 import { type Context, getCallerAddress } from '../http/context.ts'
 import type { SlackSpot } from './payload.ts'
 
-/** Says something to one member alone, with a way to where it can be done. What cannot be said is logged: the card is the truth. */
-export async function whisper(
+/** Answers one member alone, with a link to the page. A failure is only logged: the card stays right without it. */
+export async function answerPrivately(
   { log }: ApiDeps,
   slack: SlackClient,
   to: { user: string; spot: SlackSpot },
@@ -42,7 +42,7 @@ export async function whisper(
 }
 
 /** Writes down what came to Slack's door and looks like an attack. */
-export async function suspect(
+export async function recordSuspicion(
   { db }: ApiDeps,
   c: Context,
   approvalId: string | null,

@@ -14,7 +14,7 @@ import { limitDecisions } from '../http/authenticate.ts'
 import type { Context } from '../http/context.ts'
 import { Problem } from '../http/problem.ts'
 import { wake } from '../routes/approvals.ts'
-import { suspect, whisper } from './answers.ts'
+import { answerPrivately, recordSuspicion } from './answers.ts'
 import type { Denial, denialMetadata, Press } from './payload.ts'
 
 /**
@@ -25,10 +25,10 @@ import type { Denial, denialMetadata, Press } from './payload.ts'
 export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | Denial): Promise<void> {
   const approval = await approvalOf(deps, slack, asked.button)
   const url = approval && cardUrl(deps, approval.id)
-  const say = (text: string) => whisper(deps, slack, asked, text, { url, word: 'Open the card' })
+  const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the card' })
   if (!approval) {
     const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
-    await suspect(deps, c, approvalOfButton(asked.button), event)
+    await recordSuspicion(deps, c, approvalOfButton(asked.button), event)
     return await say('This button is not one of mine, or it is from another time. Nothing was decided.')
   }
   const operator = await operatorBySlackUser(deps.db, asked.user)
@@ -37,10 +37,10 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
       `Nothing was decided: I do not know who you are here. Decide on the card, signed in, or ask an admin for: nightshift operators set NAME --slack ${asked.user}`,
     )
   }
-  // No such button is ever made: whoever sends one made it.
+  // No message has such a button, so the sender made it up.
   if (approval.risk === 'critical') {
     const event = { code: 'CRITICAL_BUTTON', subject: operator.name, detail: 'critical risk is never decided in Slack' }
-    await suspect(deps, c, approval.id, event)
+    await recordSuspicion(deps, c, approval.id, event)
     return await say('Nothing was decided: critical risk is decided on the card alone.')
   }
   if (approval.status !== 'pending') return await say(await alreadySettled(deps, approval))
@@ -114,12 +114,12 @@ async function decideAs(
 async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string): Promise<string> {
   const [now] = await listApprovals(deps.db, { id: approvalId }, { before: null, limit: 1 })
   if (!now) return `Nothing was decided: ${otherwise}.`
-  // Late, and nobody has come by yet to write down that it expired.
+  // It is late, and its expiry has not been written down yet.
   if (now.status === 'pending') return `Nothing was decided: it expired, ${minuteOf(now.expiresAt)}.`
   return await alreadySettled(deps, now)
 }
 
-/** Who decided, when and by which door; and where the same call was asked anew, that it was. */
+/** Who decided, when and where; and whether the same call was asked for again. */
 async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
   const settled = settledLines(approval).join('. ') || `It is ${approval.status} already`
   const filter = { status: 'pending', incidentId: approval.incidentId } as const

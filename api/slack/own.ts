@@ -9,7 +9,7 @@ import { permissions } from '../../domain/operator.ts'
 import type { ApiDeps } from '../deps.ts'
 import type { Context } from '../http/context.ts'
 import { takeForPerson } from '../routes/incident-endings.ts'
-import { suspect, whisper } from './answers.ts'
+import { answerPrivately, recordSuspicion } from './answers.ts'
 import type { OwnerPress } from './payload.ts'
 
 /**
@@ -19,10 +19,10 @@ import type { OwnerPress } from './payload.ts'
 export async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
   const incident = await incidentOf(deps, slack, asked)
   const url = incident && `${deps.publicUrl?.replace(/\/+$/, '')}/incidents/${incident.id}`
-  const say = (text: string) => whisper(deps, slack, asked, text, { url, word: 'Open the incident' })
+  const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the incident' })
   if (!incident) {
     const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
-    await suspect(deps, c, null, event)
+    await recordSuspicion(deps, c, null, event)
     return await say('This button is not one of mine, or it is from another time. Nothing was done.')
   }
   const operator = await operatorBySlackUser(deps.db, asked.user)

@@ -23,7 +23,7 @@ export type Denial = {
   spot: SlackSpot
 }
 
-/** Somebody takes an incident, or gives it back. */
+/** A person takes an incident, or gives it back. */
 export type OwnerPress = {
   kind: 'owner'
   user: string
@@ -32,7 +32,7 @@ export type OwnerPress = {
   spot: SlackSpot
 }
 
-/** `other`: a link that was followed, or something that is none of ours; there is nothing to do. */
+/** `other`: a followed link, or something unknown; nothing has to be done. */
 export type Interaction = Press | Denial | OwnerPress | { kind: 'other' }
 
 const id = z.string().regex(/^[A-Z0-9]{1,40}$/)
@@ -71,7 +71,7 @@ const submitted = z.object({
   }),
 })
 
-/** Reads a body whose signature was good; never before. */
+/** Reads a body. Call it only after its signature was verified. */
 export function readInteraction(body: string): Interaction {
   const payload = jsonOf(new URLSearchParams(body).get('payload'))
   const press = pressed.safeParse(payload)

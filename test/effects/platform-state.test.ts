@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { vmById } from '../../db/platform.ts'
-import { useApi } from './api.ts'
-import { scriptedPlatform } from './scripted-platform.ts'
+import { useApi } from '../api/api.ts'
+import { scriptedPlatform } from '../api/scripted-platform.ts'
 
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))

@@ -8,9 +8,9 @@ import { incidentById } from '../../db/incidents.ts'
 import { actionOf, agentActor } from '../../domain/event.ts'
 import { type Runs, temporalRuns } from '../../effects/runs.ts'
 import { watch } from '../../effects/watchdog.ts'
+import { asked } from '../api/announced.ts'
 import { claimedIncident, moveClock, openedIncident, useDatabase } from '../support/database.ts'
 import { newTaskQueue, useTemporal } from '../support/temporal.ts'
-import { asked } from './announced.ts'
 
 const database = useDatabase()
 const temporal = useTemporal({ cached: 100 })

@@ -4,12 +4,12 @@ import { effectByKey } from '../../db/effects.ts'
 import { eventsOf } from '../../db/events.ts'
 import { notePlanOfEffect } from '../../db/steps.ts'
 import type { PlanStep } from '../../domain/placement.ts'
+import { announced, asked, consumed } from '../api/announced.ts'
+import { useApi } from '../api/api.ts'
+import { scriptedPlatform } from '../api/scripted-platform.ts'
+import { twoWaves } from '../api/two-waves.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { announced, asked, consumed } from './announced.ts'
-import { useApi } from './api.ts'
-import { scriptedPlatform } from './scripted-platform.ts'
-import { twoWaves } from './two-waves.ts'
 
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))
