@@ -1,5 +1,6 @@
 import type { Approval } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
+import type { Proposal } from '../../domain/placement.ts'
 import type { NodeState } from '../../domain/platform.ts'
 
 /** Examples of the OpenAPI document: one night at one shard. */
@@ -97,4 +98,40 @@ export const nodeExample: NodeState = {
   diskUsedBytes: 1_048_576,
   diskQuotaBytes: 8_388_608,
   diskByDirectory: { data: 1_000_000, logs: 48_576 },
+}
+
+export const proposalExample: Proposal = {
+  id: proposalId,
+  incidentId,
+  intent: 'recover',
+  hostIds: ['host-osl-2'],
+  state: 'planned',
+  migrations: 0,
+  steps: [
+    {
+      step: 1,
+      action: 'start',
+      vm: 'vm-osl-3',
+      from: 'host-osl-2',
+      to: 'host-osl-3',
+      needs: [],
+      wave: 1,
+      priority: 0,
+      haGroup: null,
+    },
+  ],
+  lowerBound: 0,
+  proof: { kind: 'trivial' },
+  unplaced: [],
+  obstacle: null,
+  standing: {
+    domain: 'rack',
+    before: [{ name: 'rack-2', outcome: 'restarted' }],
+    after: [{ name: 'rack-2', outcome: 'restarted' }],
+  },
+  reason: null,
+  planDigest: '60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752',
+  stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  fromInventory: true,
+  createdAt: '2026-11-21T01:45:50.000000Z',
 }

@@ -1,13 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { placementState, proposalById, storeProposal } from '../../db/proposals.ts'
 import { actionDigest } from '../../domain/digest.ts'
-import {
-  type PlacementProblem,
-  type Proposal,
-  placementIntent,
-  placementProblem,
-  proposal,
-} from '../../domain/placement.ts'
+import { type PlacementProblem, placementIntent, placementProblem, proposal } from '../../domain/placement.ts'
 import { executePlan } from '../../effects/execute-plan.ts'
 import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-state.ts'
 import { requirePlatform } from '../../effects/platform.ts'
@@ -22,48 +16,12 @@ import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { answerEffect } from './effects.ts'
-import { incidentId, proposalId } from './examples.ts'
+import { incidentId, proposalExample, proposalId } from './examples.ts'
 import { requireIncident } from './incidents.ts'
 
 const tag = 'placement'
 const params = z.object({ id: z.string().max(100) })
 const resourceId = z.string().min(1).max(100)
-const proposalExample: Proposal = {
-  id: proposalId,
-  incidentId,
-  intent: 'recover',
-  hostIds: ['host-osl-2'],
-  state: 'planned',
-  migrations: 0,
-  steps: [
-    {
-      step: 1,
-      action: 'start',
-      vm: 'vm-osl-3',
-      from: 'host-osl-2',
-      to: 'host-osl-3',
-      needs: [],
-      wave: 1,
-      priority: 0,
-      haGroup: null,
-    },
-  ],
-  lowerBound: 0,
-  proof: { kind: 'trivial' },
-  unplaced: [],
-  obstacle: null,
-  standing: {
-    domain: 'rack',
-    before: [{ name: 'rack-2', outcome: 'restarted' }],
-    after: [{ name: 'rack-2', outcome: 'restarted' }],
-  },
-  reason: null,
-  planDigest: '60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752',
-  stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-  fromInventory: true,
-  createdAt: '2026-11-21T01:45:50.000000Z',
-}
-
 export function proposalRoutes(router: Router, deps: ApiDeps): void {
   declarePropose(router, deps)
   declareGetProposal(router, deps)
