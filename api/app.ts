@@ -6,65 +6,59 @@ import type { SlackClient } from '../clients/slack/client.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import { placementLimits } from '../domain/placement.ts'
-import { accessLog } from './access-log.ts'
-import { alertRoutes } from './alerts.ts'
-import { plainApprovalRoutes } from './approval-plain.ts'
-import { approvalRoutes } from './approvals.ts'
-import { auditRoutes } from './audit.ts'
-import { authenticate } from './authenticate.ts'
-import { limitBody } from './body-limit.ts'
-import { capabilityGapRoutes } from './capability-gaps.ts'
-import { configRoutes } from './config.ts'
-import { declaredMethods } from './declared-methods.ts'
+import { createPlatformState } from '../effects/platform-state.ts'
+import { noRuns, type Runs } from '../effects/runs.ts'
 import type { ApiDeps } from './deps.ts'
-import { deviceRoutes } from './devices.ts'
-import { docsPage } from './docs.ts'
-import { openApiDocument } from './document.ts'
-import { effectRoutes } from './effects.ts'
-import { expectationRoutes } from './expectations.ts'
-import { grantRoutes } from './grants.ts'
-import { healthRoutes } from './health.ts'
-import type { Env } from './hono.ts'
-import { hostRoutes } from './hosts.ts'
-import { incidentEndingRoutes } from './incident-endings.ts'
-import { incidentEventRoutes } from './incident-events.ts'
-import { incidentExportRoutes } from './incident-export.ts'
-import { incidentSurroundingsRoutes } from './incident-surroundings.ts'
-import { incidentRoutes } from './incidents.ts'
-import { ingestRoutes } from './ingest.ts'
-import { inventoryRoutes } from './inventory.ts'
-import { judgeRoutes } from './judge.ts'
-import { linkRoutes } from './links.ts'
-import { deviceCallRoutes } from './mesh/calls.ts'
-import { enrolmentRoutes } from './mesh/enrolment.ts'
-import { createMetrics } from './metrics.ts'
-import { nodeRoutes } from './nodes.ts'
-import { oidcRoutes } from './oidc.ts'
-import { operatorRoutes } from './operators.ts'
-import { platformState } from './platform-state.ts'
-import { answerProblem, invalidRequest, toProblem } from './problem.ts'
-import { proposalRoutes } from './proposals.ts'
-import { readableAddress } from './readable-address.ts'
-import { requestId } from './request-id.ts'
-import { resourceStateRoutes } from './resource-state.ts'
-import { resourceRoutes } from './resources.ts'
-import { noRuns, type Runs } from './runs.ts'
-import { securityHeaders } from './security-headers.ts'
-import { sessionRoutes } from './session.ts'
-import { shardRoutes } from './shards.ts'
-import { signpostRoutes } from './signpost.ts'
+import { authenticate } from './http/authenticate.ts'
+import type { Env } from './http/context.ts'
+import { openApiDocument } from './http/endpoint.ts'
+import { createMetrics } from './http/metrics.ts'
+import {
+  accessLog,
+  declaredMethods,
+  limitBody,
+  readableAddress,
+  requestId,
+  securityHeaders,
+} from './http/middleware.ts'
+import { answerProblem, invalidRequest, toProblem } from './http/problem.ts'
+import { alertRoutes, ingestRoutes } from './routes/alerts.ts'
+import { plainApprovalRoutes } from './routes/approval-plain.ts'
+import { approvalRoutes } from './routes/approvals.ts'
+import { auditRoutes, verifyRoutes } from './routes/audit.ts'
+import { capabilityGapRoutes } from './routes/capability-gaps.ts'
+import { deviceCallRoutes } from './routes/device-calls.ts'
+import { deviceRoutes } from './routes/devices.ts'
+import { docsPage } from './routes/docs.ts'
+import { effectRoutes } from './routes/effects.ts'
+import { enrolmentRoutes } from './routes/enrolment.ts'
+import { expectationRoutes } from './routes/expectations.ts'
+import { grantRoutes } from './routes/grants.ts'
+import { healthRoutes } from './routes/health.ts'
+import { hostRoutes, nodeRoutes } from './routes/hosts.ts'
+import { incidentEndingRoutes } from './routes/incident-endings.ts'
+import { incidentEventRoutes, incidentExportRoutes } from './routes/incident-events.ts'
+import { incidentSurroundingsRoutes } from './routes/incident-surroundings.ts'
+import { incidentRoutes } from './routes/incidents.ts'
+import { inventoryRoutes } from './routes/inventory.ts'
+import { judgeRoutes } from './routes/judge.ts'
+import { linkRoutes } from './routes/links.ts'
+import { oidcRoutes } from './routes/oidc.ts'
+import { operatorRoutes } from './routes/operators.ts'
+import { pageOfNowhere, readWeb, signpostRoutes, webRoutes } from './routes/pages.ts'
+import { proposalRoutes } from './routes/proposals.ts'
+import { resourceRoutes, resourceStateRoutes } from './routes/resources.ts'
+import { sessionRoutes } from './routes/session.ts'
+import { configRoutes } from './routes/settings.ts'
+import { shardRoutes, tenantRoutes } from './routes/shards.ts'
+import { statusRoutes, usageRoutes } from './routes/status.ts'
+import { streamRoutes } from './routes/stream.ts'
+import { tokenRoutes } from './routes/tokens.ts'
 import { slackRoutes } from './slack/interactions.ts'
-import { statusRoutes } from './status.ts'
-import { streamRoutes } from './stream.ts'
-import { tenantRoutes } from './tenants.ts'
-import { tokenRoutes } from './tokens.ts'
-import { usageRoutes } from './usage.ts'
-import { verifyRoutes } from './verify.ts'
-import { pageOfNowhere, readWeb, webRoutes } from './web.ts'
 
 export type ApiOptions = {
   db: Db
-  /** A pool of its own for locks that are held while a write runs; `db` itself where few run at once. */
+  /** A separate pool for locks that are held while a write runs; `db` itself where few run at once. */
   locks?: Db
   platform?: PlatformClient | null
   mesh?: ApiDeps['mesh']
@@ -125,7 +119,7 @@ export function createApi(options: ApiOptions): Api {
     db,
     locks: options.locks ?? db,
     platform,
-    state: platformState(db, platform, log),
+    state: createPlatformState(db, platform, log),
     mesh: options.mesh ?? null,
     placement: options.placement ?? { engine: 'glpk', limits: placementLimits.parse({}) },
     runs: options.runs ?? noRuns,

@@ -17,14 +17,14 @@ import {
 } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
+import { openMesh, watchMesh } from '../effects/devices/mesh.ts'
+import { choosePlatform } from '../effects/platform.ts'
+import { temporalRuns } from '../effects/runs.ts'
+import { startWatchdog } from '../effects/watchdog.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
-import { choosePlatform } from './choose-platform.ts'
-import { openMesh, watchMesh } from './mesh/open.ts'
-import { temporalRuns } from './runs.ts'
-import { startWatchdog } from './watchdog.ts'
 
-/** The API process: routes, the watchdog, the inventory in step. Starts and takes alerts in while Temporal is down. */
+/** The API process: routes, the watchdog and the sync of the inventory. Starts, and takes alerts in, while Temporal is down. */
 const config = readConfigOrExit(['DATABASE_URL'])
 const log = pino({
   level: config.LOG_LEVEL,
@@ -89,11 +89,11 @@ server.on('error', (error) => {
 })
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
 flushCompileCache()
-// Counting begins here, not when somebody first asks.
+// Counting begins here, not at the first scrape.
 void deps.metrics.register.metrics().catch(() => {})
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopMesh = watchMesh(deps)
-const stopSync = platform ? deps.state.keepInStep(2_000) : () => {}
+const stopSync = platform ? deps.state.startSync(2_000) : () => {}
 
 /** What takes longer than this to end is left to the effect's key and the row's lock: both survive this process. */
 const stopWithinMs = 4_000

@@ -1,6 +1,6 @@
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isBefore } from '../api/feed.ts'
+import { isBefore } from '../api/routes/feed.ts'
 import type { StreamPosition } from '../db/events.ts'
 
 export type Heard = { received: number; missing: number; duplicates: number; outOfOrder: number }

@@ -1,9 +1,9 @@
 import { Hono } from 'hono'
 import { Registry } from 'prom-client'
-import { declaredMethods } from '../api/declared-methods.ts'
-import type { Env } from '../api/hono.ts'
-import { sharedMetrics } from '../api/metrics.ts'
-import { answerProblem, toProblem } from '../api/problem.ts'
+import type { Env } from '../api/http/context.ts'
+import { sharedMetrics } from '../api/http/metrics.ts'
+import { declaredMethods } from '../api/http/middleware.ts'
+import { answerProblem, toProblem } from '../api/http/problem.ts'
 import type { Db } from '../db/connect.ts'
 
 /** What the worker process tells of itself: alive, ready, and the counters of the log as every process answers them. */

@@ -1,21 +1,21 @@
+import type { z } from 'zod'
 import { approvalOfButton, isButtonOf } from '../../clients/slack/button.ts'
 import type { SlackClient } from '../../clients/slack/client.ts'
+import { plainText } from '../../clients/slack/text.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
-import type { Approval } from '../../domain/approval.ts'
+import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
-import { wake } from '../approvals.ts'
-import { limitDecisions } from '../attempts.ts'
 import type { ApiDeps } from '../deps.ts'
-import type { Context } from '../hono.ts'
-import { Problem } from '../problem.ts'
-import { denialModal } from './denial-modal.ts'
-import type { Denial, Press } from './payload.ts'
-import { suspect } from './suspect.ts'
-import { whisper } from './whisper.ts'
+import { limitDecisions } from '../http/authenticate.ts'
+import type { Context } from '../http/context.ts'
+import { Problem } from '../http/problem.ts'
+import { wake } from '../routes/approvals.ts'
+import { answerPrivately, recordSuspicion } from './answers.ts'
+import type { Denial, denialMetadata, Press } from './payload.ts'
 
 /**
  * What comes of a pressed button or of the words of a denial. The member is looked up and judged as the person they are
@@ -25,10 +25,10 @@ import { whisper } from './whisper.ts'
 export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | Denial): Promise<void> {
   const approval = await approvalOf(deps, slack, asked.button)
   const url = approval && cardUrl(deps, approval.id)
-  const say = (text: string) => whisper(deps, slack, asked, text, { url, word: 'Open the card' })
+  const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the card' })
   if (!approval) {
     const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
-    await suspect(deps, c, approvalOfButton(asked.button), event)
+    await recordSuspicion(deps, c, approvalOfButton(asked.button), event)
     return await say('This button is not one of mine, or it is from another time. Nothing was decided.')
   }
   const operator = await operatorBySlackUser(deps.db, asked.user)
@@ -37,10 +37,10 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
       `Nothing was decided: I do not know who you are here. Decide on the card, signed in, or ask an admin for: nightshift operators set NAME --slack ${asked.user}`,
     )
   }
-  // No such button is ever made: whoever sends one made it.
+  // No message has such a button, so the sender made it up.
   if (approval.risk === 'critical') {
     const event = { code: 'CRITICAL_BUTTON', subject: operator.name, detail: 'critical risk is never decided in Slack' }
-    await suspect(deps, c, approval.id, event)
+    await recordSuspicion(deps, c, approval.id, event)
     return await say('Nothing was decided: critical risk is decided on the card alone.')
   }
   if (approval.status !== 'pending') return await say(await alreadySettled(deps, approval))
@@ -73,8 +73,11 @@ async function decideAs(
 ): Promise<string> {
   const { db, metrics } = deps
   const principal: Principal = {
-    ...{ tokenId: `slack:${asked.user}`, operatorId: operator.id, scopes: [] },
-    ...{ role: operator.role, name: operator.name },
+    tokenId: `slack:${asked.user}`,
+    operatorId: operator.id,
+    scopes: [],
+    role: operator.role,
+    name: operator.name,
   }
   try {
     await limitDecisions(db, c, principal, approval.id)
@@ -87,7 +90,11 @@ async function decideAs(
   if (minted.outcome === 'gone') return await settledByNow(deps, approval.id, minted.message)
   if (minted.outcome !== 'minted') return `Nothing was decided: ${minted.message}.`
   const decided = await decide(db, {
-    ...{ approvalId: approval.id, incidentId: null, token: minted.token, decision, via: 'slack' },
+    approvalId: approval.id,
+    incidentId: null,
+    token: minted.token,
+    decision,
+    via: 'slack',
     reason: asked.kind === 'denial' ? (asked.words ?? asked.category.replaceAll('_', ' ')) : null,
     category: asked.kind === 'denial' ? asked.category : null,
   })
@@ -107,12 +114,12 @@ async function decideAs(
 async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string): Promise<string> {
   const [now] = await listApprovals(deps.db, { id: approvalId }, { before: null, limit: 1 })
   if (!now) return `Nothing was decided: ${otherwise}.`
-  // Late, and nobody has come by yet to write down that it expired.
+  // It is late, and its expiry has not been written down yet.
   if (now.status === 'pending') return `Nothing was decided: it expired, ${minuteOf(now.expiresAt)}.`
   return await alreadySettled(deps, now)
 }
 
-/** Who decided, when and by which door; and where the same call was asked anew, that it was. */
+/** Who decided, when and where; and whether the same call was asked for again. */
 async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
   const settled = settledLines(approval).join('. ') || `It is ${approval.status} already`
   const filter = { status: 'pending', incidentId: approval.incidentId } as const
@@ -126,4 +133,44 @@ async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string
 
 function cardUrl({ publicUrl }: ApiDeps, id: string): string {
   return `${publicUrl?.replace(/\/+$/, '')}/approvals/${id}`
+}
+
+const labels: Record<DenialCategory, string> = {
+  wrong_target: 'Wrong target',
+  too_risky: 'Too risky',
+  wrong_time: 'Wrong time',
+  need_evidence: 'Needs more evidence',
+  other: 'Something else: say what',
+}
+
+/** Asks why not: the agent reads the category and the words. */
+export function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>): object {
+  return {
+    type: 'modal',
+    callback_id: 'deny',
+    private_metadata: JSON.stringify(carried),
+    title: plainText('Deny', 24),
+    submit: plainText('Deny', 24),
+    close: plainText('Back', 24),
+    blocks: [
+      { type: 'section', text: plainText(`${approval.tool}: ${approval.dryRun.summary}`, 1_000) },
+      {
+        type: 'input',
+        block_id: 'category',
+        label: plainText('Why not?', 100),
+        element: {
+          type: 'static_select',
+          action_id: 'category',
+          options: denialCategory.options.map((value) => ({ text: plainText(labels[value], 75), value })),
+        },
+      },
+      {
+        type: 'input',
+        block_id: 'words',
+        optional: true,
+        label: plainText('In words, for the agent', 100),
+        element: { type: 'plain_text_input', action_id: 'words', multiline: true, max_length: 2_000 },
+      },
+    ],
+  }
 }

@@ -3,14 +3,14 @@ import type { Hono } from 'hono'
 import { approvalOfButton } from '../../clients/slack/button.ts'
 import { judgeSignature } from '../../clients/slack/signature.ts'
 import { takeSlackRequest } from '../../db/slack/requests.ts'
-import { limitBody } from '../body-limit.ts'
 import type { ApiDeps } from '../deps.ts'
-import type { Context, Env } from '../hono.ts'
-import { Problem } from '../problem.ts'
+import type { Context, Env } from '../http/context.ts'
+import { limitBody } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
+import { recordSuspicion } from './answers.ts'
 import { actOn } from './decide.ts'
 import { pressOwner } from './own.ts'
 import { type Interaction, readInteraction } from './payload.ts'
-import { suspect } from './suspect.ts'
 
 const path = '/slack/interactions'
 /** Slack waits three seconds and then shows its member a failure; what takes longer goes on behind the answer. */
@@ -48,7 +48,7 @@ async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Inte
   const verdict = judgeSignature(secret, { timestamp, signature, body }, Date.now())
   if (verdict === 'forged') {
     // Nothing in it is believed, not even which incident it is about.
-    await suspect(deps, c, null, {
+    await recordSuspicion(deps, c, null, {
       code: 'FORGED_REQUEST',
       subject: 'slack',
       detail: "a request without Slack's signature",
@@ -61,11 +61,11 @@ async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Inte
   const code = verdict === 'stale' ? 'STALE_REQUEST' : 'REPLAYED_REQUEST'
   const { user, button } = interaction.kind === 'other' ? { user: 'unknown', button: '' } : interaction
   const detail = `a request with Slack's signature that ${verdict === 'stale' ? 'is not of these minutes' : 'was here before'}`
-  await suspect(deps, c, approvalOfButton(button), { code, subject: user, detail })
+  await recordSuspicion(deps, c, approvalOfButton(button), { code, subject: user, detail })
   throw refused()
 }
 
-/** The same for every reason: whoever is guessing learns nothing. */
+/** The same answer for every reason, so that guessing reveals nothing. */
 function refused(): Problem {
   return new Problem(401, 'NOT_FROM_SLACK', 'This was not sent by Slack, or not just now.')
 }

@@ -7,11 +7,10 @@ import type { Person } from '../../db/taker.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { permissions } from '../../domain/operator.ts'
 import type { ApiDeps } from '../deps.ts'
-import type { Context } from '../hono.ts'
-import { takeForPerson } from '../take-incident.ts'
+import type { Context } from '../http/context.ts'
+import { takeForPerson } from '../routes/incident-endings.ts'
+import { answerPrivately, recordSuspicion } from './answers.ts'
 import type { OwnerPress } from './payload.ts'
-import { suspect } from './suspect.ts'
-import { whisper } from './whisper.ts'
 
 /**
  * What comes of Take and Give back. The member is looked up as the person they are here and needs what the same takes at every
@@ -20,10 +19,10 @@ import { whisper } from './whisper.ts'
 export async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
   const incident = await incidentOf(deps, slack, asked)
   const url = incident && `${deps.publicUrl?.replace(/\/+$/, '')}/incidents/${incident.id}`
-  const say = (text: string) => whisper(deps, slack, asked, text, { url, word: 'Open the incident' })
+  const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the incident' })
   if (!incident) {
     const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
-    await suspect(deps, c, null, event)
+    await recordSuspicion(deps, c, null, event)
     return await say('This button is not one of mine, or it is from another time. Nothing was done.')
   }
   const operator = await operatorBySlackUser(deps.db, asked.user)

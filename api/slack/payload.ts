@@ -23,7 +23,7 @@ export type Denial = {
   spot: SlackSpot
 }
 
-/** Somebody takes an incident, or gives it back. */
+/** A person takes an incident, or gives it back. */
 export type OwnerPress = {
   kind: 'owner'
   user: string
@@ -32,7 +32,7 @@ export type OwnerPress = {
   spot: SlackSpot
 }
 
-/** `other`: a link that was followed, or something that is none of ours; there is nothing to do. */
+/** `other`: a followed link, or something unknown; nothing has to be done. */
 export type Interaction = Press | Denial | OwnerPress | { kind: 'other' }
 
 const id = z.string().regex(/^[A-Z0-9]{1,40}$/)
@@ -71,7 +71,7 @@ const submitted = z.object({
   }),
 })
 
-/** Reads a body whose signature was good; never before. */
+/** Reads a body. Call it only after its signature was verified. */
 export function readInteraction(body: string): Interaction {
   const payload = jsonOf(new URLSearchParams(body).get('payload'))
   const press = pressed.safeParse(payload)
@@ -95,7 +95,9 @@ export function readInteraction(body: string): Interaction {
   if (!carried.success) return { kind: 'other' }
   const { category, words } = view.state.values
   return {
-    ...{ kind: 'denial', user: user.id, button: carried.data.button },
+    kind: 'denial',
+    user: user.id,
+    button: carried.data.button,
     category: category.category.selected_option.value,
     words: words.words.value?.trim() || null,
     spot: { channel: carried.data.channel, thread: carried.data.thread },

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll } from '@jest/globals'
 import { type Api, type ApiOptions, createApi } from '../../api/app.ts'
-import type { RunSignal, Runs } from '../../api/runs.ts'
 import type { Db } from '../../db/connect.ts'
 import { createToken, ensureOperator } from '../../db/tokens.ts'
 import type { Role } from '../../domain/operator.ts'
+import type { RunSignal, Runs } from '../../effects/runs.ts'
 import { type TestDatabase, useDatabase } from '../support/database.ts'
 
 export type Answer = { status: number; body: Record<string, never> & { [key: string]: unknown }; headers: Headers }

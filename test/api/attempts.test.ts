@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { failedAuthentications, networkOf } from '../../api/attempts.ts'
+import { failedAuthentications, networkOf } from '../../api/http/authenticate.ts'
 import { countAttempt } from '../../db/attempts.ts'
 import { claimedIncident, moveClock } from '../support/database.ts'
 import { asked } from './announced.ts'

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { watch } from '../../api/watchdog.ts'
 import { eventsOf } from '../../db/events.ts'
+import { watch } from '../../effects/watchdog.ts'
 import { claimedIncident, moveClock, openedIncident } from '../support/database.ts'
 import { useApi } from './api.ts'
 

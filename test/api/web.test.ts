@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
-import { readWeb } from '../../api/web.ts'
+import { readWeb } from '../../api/routes/pages.ts'
 import { rootDir } from '../../start/web.ts'
 import { useApi } from './api.ts'
 

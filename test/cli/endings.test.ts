@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { incidentExample } from '../../api/examples.ts'
+import { incidentExample } from '../../api/routes/examples.ts'
 import type { ApiClient, ApiIncident } from '../../cli/api.ts'
 import { describeHolder, printFiringAlerts } from '../../cli/demo/demo.ts'
 import { checkEnding, scenarioNames } from '../../cli/lab/endings.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { incidentExample } from '../../api/examples.ts'
+import { incidentExample } from '../../api/routes/examples.ts'
 import type { ApiClient } from '../../cli/api.ts'
 import { findIncident } from '../../cli/demo/play.ts'
 import { withShortTimes } from '../../cli/lab/scripts.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { plainApproval } from '../../api/approval-plain-html.ts'
+import { plainApproval } from '../../api/routes/approval-plain-html.ts'
 import { formatApproval } from '../../cli/approvals/card.ts'
 import { type Approval, approval as schema } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
@@ -47,7 +47,7 @@ describe('a card says before anybody decides', () => {
     ['in the terminal', (proof) => formatApproval(asked(proof) as never)],
     [
       'without JavaScript',
-      (proof) => plainApproval({ ...asked(proof), evidence: [] }, { name: 'a', may: true, said: null }),
+      (proof) => String(plainApproval({ ...asked(proof), evidence: [] }, { name: 'a', may: true, said: null })),
     ],
     [
       'in Slack',

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { platformJournal } from '../../../api/choose-platform.ts'
 import { closeConnections } from '../../../clients/http.ts'
 import type { PlatformClient } from '../../../clients/platform.ts'
 import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
 import type { Db } from '../../../db/connect.ts'
+import { platformJournal } from '../../../effects/platform.ts'
 import { useApi } from '../../api/api.ts'
 import { aGuest, type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
 

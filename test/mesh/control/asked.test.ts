@@ -3,11 +3,11 @@ import { generateKeyPairSync } from 'node:crypto'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { whyAsked } from '../../../api/mesh/asked.ts'
-import type { Mapped } from '../../../api/mesh/call.ts'
 import { effectByKey } from '../../../db/effects.ts'
 import { deviceTerms } from '../../../domain/device.ts'
 import type { MeshHealth, MeshMode } from '../../../domain/mesh.ts'
+import { findApprovalNeed } from '../../../effects/devices/approval-need.ts'
+import type { MappedCall } from '../../../effects/devices/executor.ts'
 import { specNamed } from '../../../mesh/registry.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { useMeshApi } from './mesh-api.ts'
@@ -118,8 +118,8 @@ function asked(
   if (!spec) throw new Error(`no ${tool}`)
   const roots = [{ path: '/etc/', writable: false }]
   const terms = deviceTerms.parse({ capabilities: [], roots, ...(auto_approve && { auto_approve }) })
-  const mapped: Mapped = { spec, input, capability: spec.capability, args: spec.toArgs(input) }
-  return whyAsked({ id: 'n1', mode, terms, health: { sandbox } as MeshHealth }, mapped)?.why ?? null
+  const mapped: MappedCall = { spec, input, capability: spec.capability, args: spec.toArgs(input) }
+  return findApprovalNeed({ id: 'n1', mode, terms, health: { sandbox } as MeshHealth }, mapped)?.why ?? null
 }
 
 test.each<[string, string, Record<string, unknown>, Changes, string | null]>([

@@ -1,0 +1,110 @@
+import { InvalidProblemError } from '../../placement/check.ts'
+import { textOf } from '../../placement/document.ts'
+import type { Context } from './context.ts'
+import { Problem } from './problem.ts'
+
+/** Deeper than anything that an operation takes, and far from what exhausts a stack. */
+export const maxJsonDepth = 64
+
+/**
+ * The body of a request as JSON that can be stored: UTF-8, and in every text and key no NUL and no half of a surrogate pair.
+ * Undefined where there is no body.
+ */
+export async function jsonBody(c: Context): Promise<unknown> {
+  const bytes = new Uint8Array(await c.req.arrayBuffer())
+  if (bytes.length === 0 && c.req.header('content-type') === undefined) return undefined
+  requireMediaType(c, ['application/json'])
+  if (bytes.length === 0) return undefined
+  const value = parse(bytes)
+  const flaw = flawIn(value)
+  if (flaw) {
+    const { field, message } = flaw
+    const errors = [{ in: 'body', field, message }]
+    throw new Problem(422, 'INVALID', `${field ?? 'body'}: ${message}`, { fields: { errors } })
+  }
+  return value
+}
+
+function parse(bytes: Uint8Array): unknown {
+  let text: string
+  try {
+    text = textOf(bytes)
+  } catch (error) {
+    const flaw = error instanceof InvalidProblemError ? error.flaws[0] : undefined
+    throw new Problem(400, 'BAD_REQUEST', `The body is not UTF-8: ${flaw?.path}, ${flaw?.message}.`)
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Problem(400, 'BAD_REQUEST', 'The body is not JSON.')
+  }
+}
+
+type Flaw = { field: string | null; message: string }
+type Place = { value: unknown; path: string[] }
+
+/** The first thing in a JSON value that no row can hold; null: a row can hold all of it. A loop, because it limits the depth. */
+export function flawIn(root: unknown): Flaw | null {
+  const open: Place[] = [{ value: root, path: [] }]
+  for (let place = open.pop(); place; place = open.pop()) {
+    const { value, path } = place
+    const message = flawOf(value, path.length)
+    if (message) return { field: fieldOf(path), message }
+    if (value === null || typeof value !== 'object') continue
+    for (const [key, entry] of Object.entries(value)) {
+      const said = textFlaw(key)
+      if (said) return { field: fieldOf(path), message: `a key ${said}` }
+      open.push({ value: entry, path: [...path, key] })
+    }
+  }
+  return null
+}
+
+function flawOf(value: unknown, depth: number): string | null {
+  if (depth > maxJsonDepth) return `is nested deeper than ${maxJsonDepth} levels`
+  if (typeof value === 'string') return textFlaw(value)
+  if (typeof value === 'number' && !Number.isFinite(value)) return 'is a number beyond 1.8e308'
+  return null
+}
+
+function textFlaw(text: string): string | null {
+  if (text.includes('\0')) return 'holds the character NUL (U+0000): leave it out'
+  if (!text.isWellFormed()) return 'holds half of a surrogate pair: send whole characters'
+  return null
+}
+
+function fieldOf(path: readonly string[]): string | null {
+  return path.length > 0 ? path.slice(0, 8).join('.').slice(0, 200) : null
+}
+
+/**
+ * Refuses a body whose header says another type, another character set than UTF-8, or a compression: what would be read then
+ * is not what was sent (RFC 9110, 15.5.16).
+ */
+export function requireMediaType(c: Context, taken: readonly string[]): void {
+  const header = c.req.header('content-type')
+  const [type, ...parameters] = (header ?? '').split(';').map((part) => part.trim())
+  const remedy = `Send Content-Type: ${taken.join(' or ')}.`
+  if (!type) throw unsupported(`The body has no Content-Type. ${remedy}`)
+  if (!taken.includes(type.toLowerCase())) throw unsupported(`Content-Type ${shown(type)} is not taken here. ${remedy}`)
+  for (const parameter of parameters) {
+    const [, charset] = /^charset\s*=\s*"?([^"]*)"?$/i.exec(parameter) ?? []
+    if (charset !== undefined && !/^utf-?8$/i.test(charset.trim())) {
+      throw unsupported(`The character set ${shown(charset)} is not taken here. Send UTF-8.`)
+    }
+  }
+  const coding = c.req.header('content-encoding')
+  if (coding !== undefined && !/^\s*(identity)?\s*$/i.test(coding)) {
+    const detail = `Content-Encoding ${shown(coding)} is not taken here. Send the body uncompressed.`
+    throw new Problem(415, 'UNSUPPORTED_CONTENT_ENCODING', detail, { headers: { 'accept-encoding': 'identity' } })
+  }
+}
+
+/** As much of a header as tells what it was. */
+function shown(value: string): string {
+  return value.replace(/[^\x21-\x7e ]/g, '?').slice(0, 80)
+}
+
+function unsupported(detail: string): Problem {
+  return new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', detail)
+}

@@ -1,0 +1,184 @@
+import type { Db } from '../../db/connect.ts'
+import { releaseKey, storeAnswer, takeKey } from '../../db/idempotency.ts'
+import { typeOfApproval, typeOfIncident } from '../../db/incident-type.ts'
+import { incidentById } from '../../db/incidents.ts'
+import { authorityOf, judgedRow, wasConsumed } from '../../db/judged.ts'
+import { recordSecurityEvent } from '../../db/security-events.ts'
+import { actionDigest, sha256 } from '../../domain/digest.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/operator.ts'
+import type { Context, Middleware } from './context.ts'
+import { Problem } from './problem.ts'
+
+/** Refuses a principal without the permission. Every endpoint names one. */
+export function permit(permission: Permission): Middleware {
+  return async (c, next) => {
+    const principal = c.get('principal')
+    if (!permissionsOf(principal).includes(permission)) {
+      const { role, name } = principal
+      const narrowed = permissions[role].includes(permission) ? ', which the scopes of this token leave out' : ''
+      throw new Problem(
+        403,
+        'FORBIDDEN',
+        `${name} (${role}) may not do this: it needs the permission ${permission}${narrowed}.`,
+      )
+    }
+    await next()
+  }
+}
+
+/**
+ * Restricts a token for some incident types to incidents of those types. The type is read from the path, and a path that
+ * names no incident is refused: a new operation stays closed until its path is known here.
+ */
+export function withinTypes(db: Db): Middleware {
+  return async (c, next) => {
+    const principal = c.get('principal')
+    const types = typesOf(principal)
+    if (types) {
+      const type = await getRequestedType(db, c)
+      if (type === null || !types.includes(type)) {
+        const said = `This token of ${principal.name} is for incidents of type ${types.join(', ')}.`
+        throw new Problem(403, 'OUT_OF_SCOPE', said)
+      }
+    }
+    await next()
+  }
+}
+
+async function getRequestedType(db: Db, c: Context): Promise<string | null> {
+  const [, kind, id] = /^\/api\/v1\/([a-z-]+)(?:\/([^/]+))?/.exec(c.req.path) ?? []
+  if (kind === 'incidents' && id) return await typeOfIncident(db, id)
+  if (kind === 'approvals' && id) return await typeOfApproval(db, id)
+  if (kind === 'agent') return 'question'
+  if (kind === 'incidents') {
+    const body: unknown = await c.req.json().catch(() => null)
+    const type = (body as { type?: unknown } | null)?.type
+    return typeof type === 'string' ? type : null
+  }
+  return null
+}
+
+/**
+ * The action behind an agent's request: its tool, and how the request becomes the identity that the tool's arguments also
+ * give. `params` and `body` are as sent, before a schema parsed them.
+ */
+export type AgentAction = {
+  /** The tool; where one route serves several, the one that the body asks for, or null. */
+  tool: string | ((body: Record<string, unknown>) => string | null)
+  identity(
+    params: Record<string, string>,
+    body: Record<string, unknown>,
+  ): Record<string, unknown> | Promise<Record<string, unknown> | null>
+  /** The action needs an approval that the announcing run has used up. */
+  approved?: boolean
+  /** A write needs such an approval, or a use of a standing grant. */
+  approvedWrites?: boolean
+}
+
+/**
+ * Refuses an agent's write unless a run announced exactly this action: the log holds `tool_started` under the request's key
+ * with the same digest, for the current attempt. Otherwise the answer is `UNJUDGED` and the incident gets a security event.
+ * People pass. A route without an action is closed to agents.
+ */
+export function onlyJudged(db: Db, action: AgentAction | null): Middleware {
+  return async (c, next) => {
+    if (c.get('principal').role !== 'agent') return await next()
+    const key = c.req.header('idempotency-key') ?? ''
+    const params = c.req.param() as Record<string, string>
+    const body = await readSentBody(c)
+    const tool = typeof action?.tool === 'function' ? action.tool(body) : (action?.tool ?? null)
+    const identity = action && tool !== null && key ? await action.identity(params, body) : null
+    const row = tool !== null && identity ? await judgedRow(db, key, actionDigest(tool, identity)) : null
+    if (!action || !row || !(await isAuthorized(db, action, row))) {
+      const named = [params.id, body.incident_id, row?.incidentId, key.split('.')[0]]
+      await recordUnjudged(db, named, c.req.path, tool ?? 'no tool')
+      const detail = 'No judged and announced action of a run stands behind this request. Nothing was done.'
+      throw new Problem(403, 'UNJUDGED', detail)
+    }
+    c.set('judged', row)
+    return await next()
+  }
+}
+
+async function isAuthorized(db: Db, action: AgentAction, row: IncidentEvent<'tool_started'>): Promise<boolean> {
+  if (action.approved && !(await isApproved(db, row))) return false
+  return !action.approvedWrites || row.metadata.effect === 'read' || (await authorityOf(db, row)) !== null
+}
+
+async function isApproved(
+  db: Db,
+  row: { incidentId: string; metadata: { approvalId: string | null; actionDigest: string } },
+) {
+  const { approvalId, actionDigest: digest } = row.metadata
+  if (approvalId === null) return false
+  return await wasConsumed(db, { id: approvalId, incidentId: row.incidentId, actionDigest: digest })
+}
+
+async function readSentBody(c: Context): Promise<Record<string, unknown>> {
+  try {
+    const body: unknown = JSON.parse(await c.req.text())
+    return body !== null && typeof body === 'object' && !Array.isArray(body) ? (body as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Writes a security event to the first of the named incidents that exists. */
+async function recordUnjudged(db: Db, named: unknown[], path: string, tool: string): Promise<void> {
+  for (const id of named) {
+    if (typeof id !== 'string' || !/^inc_[0-9a-z]{26}$/.test(id) || !(await incidentById(db, id))) continue
+    await db.transaction().execute((trx) =>
+      recordSecurityEvent(trx, id, {
+        code: 'UNJUDGED',
+        door: 'api',
+        subject: 'agent',
+        detail: `${tool} at ${path} was refused: no run announced it`.slice(0, 300),
+      }),
+    )
+    return
+  }
+}
+
+/** What an `Idempotency-Key` may be: visible ASCII. */
+export const keyShape = /^[\x21-\x7e]{1,255}$/
+
+/** The caller's `Idempotency-Key`, or null. Refuses a key that could not be stored unchanged. */
+export function idempotencyKey(header: string | undefined): string | null {
+  if (header === undefined) return null
+  if (!keyShape.test(header)) {
+    throw new Problem(422, 'BAD_IDEMPOTENCY_KEY', 'Idempotency-Key takes 1 to 255 visible ASCII characters.')
+  }
+  return header
+}
+
+/**
+ * Does a POST with an `Idempotency-Key` once: the same body gets the stored answer, another body a 422, a request that still
+ * runs a 409. After a 5xx the key is released and may be used again.
+ */
+export function idempotent(db: Db): Middleware {
+  return async (c, next) => {
+    const key = idempotencyKey(c.req.header('idempotency-key'))
+    if (key === null) return await next()
+    // The query counts: `dry_run=true` changes what the request does.
+    const route = `POST ${c.req.path}${new URL(c.req.url).search}`
+    const place = { tokenId: c.get('principal').tokenId, route, key }
+    const taken = await takeKey(db, place, sha256(await c.req.text()))
+    if (taken.state === 'busy') {
+      const detail = 'A request with this Idempotency-Key is still at work.'
+      throw new Problem(409, 'IN_PROGRESS', detail, { headers: { 'retry-after': '1' } })
+    }
+    if (taken.state === 'other_body') {
+      throw new Problem(422, 'IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with another body.')
+    }
+    if (taken.state === 'stored') {
+      const { status, response } = taken.answer
+      const type = status >= 400 ? 'application/problem+json' : 'application/json'
+      return c.body(JSON.stringify(response), status as 200, { 'content-type': type, 'idempotency-replayed': 'true' })
+    }
+    await next()
+    if (c.res.status >= 500) await releaseKey(db, place)
+    else await storeAnswer(db, place, { status: c.res.status, response: await c.res.clone().json() })
+    return undefined
+  }
+}

@@ -1,0 +1,182 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Db } from '../../db/connect.ts'
+import { openIncidentCounts, pendingApprovalCounts } from '../../db/counts.ts'
+import { type Count, countersNow, foldCounters, namedOf } from '../../db/metric-counters.ts'
+import { slotsNow } from '../../db/model-slots.ts'
+import {
+  safetyCounters as counters,
+  emptyMemory,
+  type Memory,
+  type SafetyCounter,
+  safetyLabels,
+  tally,
+} from '../../safety/tally.ts'
+import { tools } from '../../tools/registry.ts'
+
+/** The metrics that every process answers alike: its version, and the counters of the log. */
+export function sharedMetrics(db: Db, registers: Registry[]): void {
+  new Gauge({
+    name: 'nightshift_build_info',
+    help: 'Always 1.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version: '0.1.0' }, 1)
+  safetyCounters(db, registers)
+}
+
+/** Gauges that read the database at each scrape. */
+function addDatabaseGauges(db: Db, registers: Registry[]): void {
+  new Gauge({
+    name: 'nightshift_incidents_open',
+    help: 'Incidents that are open, investigated or waiting for a person.',
+    labelNames: ['type', 'severity'],
+    registers,
+    async collect() {
+      this.reset()
+      const counts = await openIncidentCounts(db)
+      // Types come from alerts.
+      const named = await namedOf(
+        db,
+        'type',
+        counts.map(({ type }) => type),
+      )
+      for (const { count, type, severity } of counts) {
+        this.inc({ type: named.has(type) ? type : 'other', severity }, Number(count))
+      }
+    },
+  })
+  new Gauge({
+    name: 'nightshift_approvals_pending',
+    help: 'Approvals that wait for a person.',
+    labelNames: ['risk'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { count, ...labels } of await pendingApprovalCounts(db)) this.set(labels, Number(count))
+    },
+  })
+  new Gauge({
+    name: 'nightshift_model_slots',
+    help: 'Runs that ask the model now, and runs that wait because as many as may ask it do.',
+    labelNames: ['state'],
+    registers,
+    async collect() {
+      this.reset()
+      const slots = await slotsNow(db)
+      this.set(
+        { state: 'asking' },
+        slots.reduce((sum, { held }) => sum + held, 0),
+      )
+      this.set(
+        { state: 'waiting' },
+        slots.reduce((sum, { waiting }) => sum + waiting, 0),
+      )
+    },
+  })
+}
+
+/** The metrics of one API process. */
+export function createMetrics(db: Db) {
+  const register = new Registry()
+  const registers = [register]
+  addDatabaseGauges(db, registers)
+  sharedMetrics(db, registers)
+  const counter = (name: string, help: string, labelNames: string[]) =>
+    new Counter({ name: `nightshift_${name}`, help, labelNames, registers })
+  return {
+    register,
+    alerts: counter('alerts_received_total', 'Alerts taken in.', ['source', 'outcome']),
+    refusedDecisions: counter('approval_decisions_refused_total', 'Decisions that changed nothing.', ['outcome']),
+    effects: counter('effects_total', 'Writes to the platform, by how they ended.', ['tool', 'status']),
+    deviceCalls: counter('device_calls_total', 'Calls to devices, by what came of them.', ['capability', 'outcome']),
+    deviceCallSeconds: new Histogram({
+      name: 'nightshift_device_call_duration_seconds',
+      help: 'How long devices took, repeats included.',
+      labelNames: ['capability', 'outcome'],
+      buckets: [0.005, 0.015, 0.05, 0.1, 0.3, 1, 3, 10, 30, 100],
+      registers,
+    }),
+    watchdog: counter('watchdog_escalations_total', 'Incidents that no run carried any more.', ['why']),
+    requests: counter('http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
+    requestSeconds: new Histogram({
+      name: 'nightshift_http_request_duration_seconds',
+      help: 'How long answers took.',
+      labelNames: ['method', 'route'],
+      buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10, 30],
+      registers,
+    }),
+  }
+}
+export type Metrics = ReturnType<typeof createMetrics>
+
+const batch = 1000
+/** What one scrape reads at most: the next one goes on from there. */
+const batchesPerScrape = 20
+const toolNames: ReadonlySet<string> = new Set(tools.keys())
+/** Labels whose values come from outside. */
+const bounded = ['model', 'provider']
+
+/**
+ * The counters of the log. They are rows: each scrape of an API or a worker first counts the rows of the log that no process has
+ * counted, and then answers what is stored. So every process answers the same, a restart loses no count, and no row is counted
+ * twice. They begin where the database was migrated to keep them.
+ */
+export function safetyCounters(db: Db, registers: Registry[]): void {
+  let reading: Promise<void> | null = null
+  const made = new Map<string, Counter>()
+
+  async function catchUp(): Promise<void> {
+    for (let read = 0; read < batchesPerScrape; read += 1) {
+      if ((await foldCounters(db, batch, foldRows)) < batch) break
+    }
+    const counts = await countersNow(db)
+    const named = new Map<string, ReadonlySet<string>>()
+    for (const label of bounded) {
+      const values = counts.flatMap(({ labels }) => labels[label] ?? [])
+      named.set(label, await namedOf(db, label, values))
+    }
+    for (const counter of made.values()) counter.reset()
+    for (const count of counts) {
+      // One that another version counts stays stored.
+      if (Object.hasOwn(safetyLabels, count.name)) made.get(count.name)?.inc(boundedLabels(count, named), count.value)
+    }
+  }
+
+  for (const [name, help] of Object.entries(counters) as [SafetyCounter, string][]) {
+    const counter = new Counter({
+      name: `nightshift_${name}_total`,
+      help,
+      labelNames: [...safetyLabels[name]],
+      registers,
+      // Every counter asks, and one reading serves them all.
+      async collect() {
+        reading ??= catchUp().finally(() => {
+          reading = null
+        })
+        await reading
+      },
+    })
+    made.set(name, counter)
+  }
+}
+
+type StoredMemory = { recovering?: [string, string][]; models?: [string, string][] }
+
+function foldRows(rows: Parameters<Parameters<typeof foldCounters>[2]>[0], stored: unknown, provider: string) {
+  const { recovering = [], models = [] } = stored as StoredMemory
+  const memory: Memory = { ...emptyMemory(), recovering: new Map(recovering), models: new Map(models) }
+  const words = { tools: toolNames, provider }
+  const increments = rows.flatMap((row) => tally(row, memory, words))
+  return { increments, memory: { recovering: [...memory.recovering], models: [...memory.models] } }
+}
+
+/** A value without a series of its name counts as `other`. */
+function boundedLabels(count: Count, named: ReadonlyMap<string, ReadonlySet<string>>): Count['labels'] {
+  const declared = safetyLabels[count.name as SafetyCounter]
+  return Object.fromEntries(
+    declared.map((label) => {
+      const value = count.labels[label] ?? 'unknown'
+      return [label, named.get(label)?.has(value) === false ? 'other' : value]
+    }),
+  )
+}

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto'
+import type { Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { routePath } from 'hono/route'
+import { TrieRouter } from 'hono/router/trie-router'
+import type { Logger } from 'pino'
+import { isDataFlaw } from '../../db/connect.ts'
+import type { Context, Env, Middleware } from './context.ts'
+import type { Metrics } from './metrics.ts'
+import { answerProblem, Problem } from './problem.ts'
+
+/** Gives each request an id, the caller's where it is a plain one: in every answer, problem and log line. */
+export const requestId: Middleware = async (c, next) => {
+  const given = c.req.header('x-request-id')
+  const id = given && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID()
+  c.set('requestId', id)
+  await next()
+  c.res.headers.set('x-request-id', id)
+}
+
+const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/** Logs and counts each request: the route, never the query, which may quote what was searched for. */
+export function accessLog(log: Logger, metrics: Metrics): Middleware {
+  return async (c, next) => {
+    const beganAt = performance.now()
+    await next()
+    const durationMs = Math.round(performance.now() - beganAt)
+    const route = routePath(c, -1)
+    const method = methods.has(c.req.method) ? c.req.method : 'other'
+    metrics.requests.inc({ method, route, status: String(c.res.status) })
+    metrics.requestSeconds.observe({ method, route }, durationMs / 1000)
+    const line = {
+      requestId: c.get('requestId'),
+      method: c.req.method,
+      path: c.req.path,
+      status: c.res.status,
+      durationMs,
+      by: c.get('principal')?.name,
+    }
+    if (c.res.status >= 500) log.error({ ...line, err: c.error }, 'request failed')
+    else if (isDataFlaw(c.error)) log.warn({ ...line, err: c.error }, 'PostgreSQL refused a value that no schema did')
+    else log.debug(line, 'request')
+  }
+}
+
+const headers = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+}
+
+/** Forbids framing and type guessing of every answer, and caching unless the route allows it. A page sets its own policy. */
+export const securityHeaders: Middleware = async (c, next) => {
+  await next()
+  for (const [name, value] of Object.entries(headers)) if (!c.res.headers.has(name)) c.res.headers.set(name, value)
+  if (!c.res.headers.has('cache-control')) c.res.headers.set('cache-control', 'no-store')
+}
+
+/**
+ * Refuses a path or query that is not percent-encoded UTF-8 or holds NUL, so that the database can store it and every route
+ * reads it the same way.
+ */
+export const readableAddress: Middleware = async (c, next) => {
+  const url = c.req.raw.url
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  const [path = '/', query = ''] = splitAt(start < 0 ? '/' : url.slice(start), '?')
+  const problem = flawOf(path, 'path') ?? flawOf(query.replaceAll('+', ' '), 'query') ?? repeated(c.req.path, query)
+  if (problem) throw problem
+  await next()
+}
+
+function splitAt(text: string, mark: string): [string, string] {
+  const at = text.indexOf(mark)
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+function flawOf(text: string, part: 'path' | 'query'): Problem | null {
+  let decoded: string
+  try {
+    decoded = decodeURIComponent(text)
+  } catch {
+    const detail = `The ${part} is not percent-encoded UTF-8. Write % as %25 and encode other characters as UTF-8.`
+    return new Problem(400, 'BAD_ENCODING', detail)
+  }
+  if (!decoded.includes('\0')) return null
+  return new Problem(400, 'NUL_CHARACTER', `The ${part} holds the character NUL (%00). Leave it out.`)
+}
+
+/** Refuses a repeated parameter: no operation takes one, and which value counts would be a guess. */
+function repeated(path: string, query: string): Problem | null {
+  if (!path.startsWith('/api/')) return null
+  const names = [...new URLSearchParams(query).keys()]
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice === undefined) return null
+  const errors = [{ in: 'query', field: twice, message: 'is given more than once' }]
+  return new Problem(422, 'INVALID', `${twice}: is given more than once. Send it once.`, { fields: { errors } })
+}
+
+type Declared = { literal: Map<string, Set<string>>; patterns: TrieRouter<string> }
+
+/**
+ * Knows the methods of each path from the routes themselves. A path that exists answers 405 with `Allow` to every other
+ * method (RFC 9110, 15.5.6).
+ */
+export function declaredMethods(app: Hono<Env>) {
+  let read: Declared | null = null
+  const declared = () => {
+    read ??= readRoutes(app)
+    return read
+  }
+
+  /** The literal path wins: `/config/effective` is not a key of `/config/{key}`, whatever the method. */
+  const onlyDeclared: Middleware = async (c, next) => {
+    const own = declared().literal.get(c.req.path)
+    if (own && !own.has(c.req.method)) throw refuseMethod(c, own)
+    await next()
+  }
+
+  /** The problem for a request that no route answers: 405 or 404. */
+  function noRoute(c: Context): Problem {
+    const { literal, patterns } = declared()
+    const own = literal.get(c.req.path) ?? withHead(patterns.match('ALL', c.req.path)[0].map(([method]) => method))
+    return own.size > 0 ? refuseMethod(c, own) : new Problem(404, 'NOT_FOUND', `There is nothing at ${c.req.path}.`)
+  }
+  return { onlyDeclared, noRoute }
+}
+
+function readRoutes(app: Hono<Env>): Declared {
+  const literal = new Map<string, Set<string>>()
+  const patterns = new TrieRouter<string>()
+  for (const { method, path } of app.routes) {
+    // ALL is middleware: no route answers every method.
+    if (method === 'ALL') continue
+    patterns.add('ALL', path, method)
+    if (!/[:*]/.test(path)) literal.set(path, withHead([...(literal.get(path) ?? []), method]))
+  }
+  return { literal, patterns }
+}
+
+function withHead(methods: readonly string[]): Set<string> {
+  return new Set(methods.includes('GET') ? [...methods, 'HEAD'] : methods)
+}
+
+function refuseMethod(c: Context, own: ReadonlySet<string>): Problem {
+  const allow = [...own].sort().join(', ')
+  const detail = `${c.req.path} does not take ${c.req.method}. It takes ${allow}.`
+  return new Problem(405, 'METHOD_NOT_ALLOWED', detail, { headers: { allow } })
+}
+
+export const maxBodyBytes = 1024 * 1024
+
+/** No body of more than 1 MiB is read, whatever its length header says. */
+export const limitBody: Middleware = bodyLimit({
+  maxSize: maxBodyBytes,
+  onError: (c) => answerProblem(c, new Problem(413, 'TOO_LARGE', `The body is larger than ${maxBodyBytes} bytes.`)),
+})

@@ -1,0 +1,134 @@
+import type { Hono } from 'hono'
+import { decide } from '../../db/approvals/decide.ts'
+import { evidenceOf } from '../../db/approvals/evidence.ts'
+import { listApprovals } from '../../db/approvals/find.ts'
+import { mintDecisionToken } from '../../db/approvals/tokens.ts'
+import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
+import { type Principal, permissionsOf } from '../../domain/operator.ts'
+import type { ApiDeps } from '../deps.ts'
+import { limitDecisions, requireOwnOrigin, signedIn } from '../http/authenticate.ts'
+import { requireMediaType } from '../http/body.ts'
+import type { Context, Env } from '../http/context.ts'
+import { limitBody } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
+import { plainApproval, plainPolicy, plainSignIn } from './approval-plain-html.ts'
+import { wake } from './approvals.ts'
+import { signpostId } from './pages.ts'
+import { signIn } from './session.ts'
+
+/**
+ * An approval without JavaScript: for a phone's mail reader and for a browser that loads as little as possible. The same
+ * rules as everywhere: session, Origin, permission, a decision token for this one decision.
+ */
+export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
+  const { db, publicUrl } = deps
+  const path = '/approvals/:id/plain'
+  app.use(path, limitBody)
+
+  app.get(path, async (c) => {
+    const id = idOf(c)
+    const principal = await signedIn(db, c, publicUrl)
+    if (!principal) return answerHtml(c, plainSignIn(id, null), 401)
+    return await show(c, deps, id, principal)
+  })
+
+  app.post(path, async (c) => {
+    const id = idOf(c)
+    requireOwnOrigin(c, publicUrl)
+    const form = await formOf(c)
+    if (form.token) {
+      try {
+        await signIn(deps, c, { token: form.token })
+      } catch (error) {
+        if (error instanceof Problem) return answerHtml(c, plainSignIn(id, error.message), error.status)
+        throw error
+      }
+      return c.redirect(c.req.path, 303)
+    }
+    const principal = await signedIn(db, c, publicUrl)
+    if (!principal) return answerHtml(c, plainSignIn(id, 'Your session has ended. Nothing was decided.'), 401)
+    const said = await decideByForm(deps, c, id, principal, form)
+    return await show(c, deps, id, principal, said)
+  })
+}
+
+type Form = { token?: string; decision?: string; sure?: string; category?: string; reason?: string }
+type Said = { text: string; status: number }
+
+async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Principal, form: Form): Promise<Said> {
+  if (form.decision !== 'approve' && form.decision !== 'deny') return { text: 'Choose what to do.', status: 422 }
+  if (form.decision === 'approve' && form.sure !== 'yes') {
+    return { text: 'Nothing was decided: tick that you have read what will be done.', status: 422 }
+  }
+  const category = denialCategory.safeParse(form.category)
+  const reason = form.reason?.trim() || (category.success ? category.data.replaceAll('_', ' ') : null)
+  if (form.decision === 'deny' && (!category.success || (category.data === 'other' && !form.reason?.trim()))) {
+    return { text: 'Nothing was decided: a denial needs its reason, which the agent reads.', status: 422 }
+  }
+  try {
+    await limitDecisions(deps.db, c, principal, id)
+  } catch (error) {
+    if (error instanceof Problem) return { text: `Nothing was decided: ${error.message}`, status: error.status }
+    throw error
+  }
+  const minted = await mintDecisionToken(deps.db, principal, id, form.decision)
+  if (minted.outcome !== 'minted') {
+    const status = { not_found: 404, forbidden: 403, gone: 410 }[minted.outcome]
+    return { text: `Nothing was decided: ${minted.message}.`, status }
+  }
+  const denial: DenialCategory | null = form.decision === 'deny' && category.success ? category.data : null
+  const decided = await decide(deps.db, {
+    decision: form.decision,
+    token: minted.token,
+    reason: form.decision === 'deny' ? reason : null,
+    category: denial,
+    edited: null,
+    approvalId: id,
+    incidentId: null,
+    via: 'page',
+  })
+  if (!('approvalId' in decided)) {
+    deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
+    const message = 'message' in decided ? decided.message : 'there is no such approval'
+    const status = { not_found: 404, forbidden: 403, conflict: 409, gone: 410 }[decided.outcome]
+    return { text: `Nothing was decided: ${message}.`, status }
+  }
+  if (decided.outcome === 'recorded') {
+    await wake(deps, decided.incidentId)
+  }
+  return {
+    text: decided.outcome === 'recorded' ? 'Your decision is recorded.' : 'You had decided so before.',
+    status: 200,
+  }
+}
+
+async function show(c: Context, deps: ApiDeps, id: string, principal: Principal, said?: Said): Promise<Response> {
+  const [approval] = permissionsOf(principal).includes('read')
+    ? await listApprovals(deps.db, { id }, { before: null, limit: 1 })
+    : []
+  if (!approval) throw new Problem(404, 'NOT_FOUND', `There is no approval ${id}.`)
+  const may = permissionsOf(principal).includes('decide')
+  const evidence = await evidenceOf(deps.db, approval)
+  const asked = { name: principal.name, may, said: said?.text ?? null }
+  return answerHtml(c, plainApproval({ ...approval, evidence }, asked), said?.status ?? 200)
+}
+
+function answerHtml(c: Context, page: ReturnType<typeof plainApproval>, status: number) {
+  c.header('content-security-policy', plainPolicy)
+  // Under `no-referrer` a browser would call the origin of this page's own form null.
+  c.header('referrer-policy', 'same-origin')
+  return c.html(page, status as 200)
+}
+
+function idOf(c: Context): string {
+  const id = c.req.param('id') ?? ''
+  if (!signpostId.test(id)) throw new Problem(404, 'NOT_FOUND', 'There is no such approval.')
+  return id
+}
+
+/** A form as browsers send it, and nothing else. */
+async function formOf(c: Context): Promise<Form> {
+  requireMediaType(c, ['application/x-www-form-urlencoded'])
+  // U+0000 is in no reason that a person typed.
+  return Object.fromEntries(new URLSearchParams((await c.req.text()).replaceAll('%00', '').replaceAll('\0', '')))
+}

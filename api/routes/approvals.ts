@@ -1,0 +1,266 @@
+import { z } from '@hono/zod-openapi'
+import { decide } from '../../db/approvals/decide.ts'
+import { evidenceOf } from '../../db/approvals/evidence.ts'
+import { extendApproval } from '../../db/approvals/extend.ts'
+import { listApprovals, neighbours } from '../../db/approvals/find.ts'
+import { mintDecisionToken } from '../../db/approvals/tokens.ts'
+import type { Db } from '../../db/connect.ts'
+import { incidentById } from '../../db/incidents.ts'
+import {
+  type Approval,
+  approval,
+  approvalDetail,
+  approvalStatus,
+  type DecisionOutcome,
+  decision,
+  denialCategory,
+  grantWish,
+} from '../../domain/approval.ts'
+import { isGrantable } from '../../safety/write.ts'
+import { toolFacts } from '../../tools/registry.ts'
+import type { ApiDeps } from '../deps.ts'
+import { limitDecisions } from '../http/authenticate.ts'
+import { requirePerson } from '../http/context.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { page, pageOf, pageQuery } from '../http/paging.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { approvalExample, approvalId, incidentId } from './examples.ts'
+import { supposeIn } from './judge.ts'
+
+const params = z.object({ id: z.string().max(100) })
+const tag = 'approvals'
+/** The row is what counts: a run that is not woken reads it within a minute. */
+const wakeWithinMs = 2_000
+
+export function approvalRoutes(router: Router, deps: ApiDeps): void {
+  declareListApprovals(router, deps)
+  declareGetApproval(router, deps)
+  declareMintToken(router, deps)
+  declareDecide(router, deps)
+  declareExtend(router, deps)
+}
+
+function declareListApprovals(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/approvals',
+    permission: 'read',
+    tag,
+    summary: 'What the agent asks of people, newest first',
+    query: z.object({
+      status: approvalStatus.optional(),
+      incident: z.string().max(100).optional(),
+      idPrefix: z.string().max(100).optional(),
+      ...pageQuery,
+    }),
+    answer: pageOf(approval),
+    example: { items: [approvalExample], nextCursor: null },
+    async run({ query: { status, incident, idPrefix, limit, cursor } }) {
+      const filter = { status, incidentId: incident, idPrefix }
+      const rows = await listApprovals(db, filter, { before: cursor ?? null, limit: limit + 1 })
+      return page(rows, limit, (last) => last.id)
+    },
+  })
+}
+
+function declareGetApproval(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/approvals/{id}',
+    permission: 'read',
+    tag,
+    summary: 'What exactly is asked, why, and what would happen',
+    description:
+      '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked anew.',
+    params,
+    answer: approvalDetail,
+    example: {
+      ...approvalExample,
+      evidence: [{ seq: 7, what: 'look', tool: 'get_host', about: [], found: '{"id": "host-osl-2", "state": "dead"}' }],
+      grantRefused: 'execute_migration is not one of the tools that may be granted: it is asked about every time.',
+      replaces: null,
+      replacedBy: null,
+    },
+    problems: [404],
+    async run({ params: { id } }) {
+      const found = await requireApproval(db, id)
+      const [evidence, around] = await Promise.all([evidenceOf(db, found), neighbours(db, found)])
+      return { ...found, ...around, evidence, grantRefused: refusalToGrant(found) }
+    },
+  })
+}
+
+function declareMintToken(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/approvals/{id}/token',
+    permission: 'decide',
+    tag,
+    summary: 'Mints a decision token',
+    description:
+      'For the signed-in person, this one approval and one verdict; good once, stored as a hash. Shown for another verdict or approval it is spent. The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`.',
+    params,
+    body: z.strictObject({ decision }),
+    bodyExample: { decision: 'approve' },
+    answer: z.object({
+      token: z.string(),
+      approvalId: z.string(),
+      incidentId: z.string(),
+      decision,
+      expiresAt: z.string(),
+    }),
+    example: {
+      token: '…43 characters…',
+      approvalId,
+      incidentId,
+      decision: 'approve',
+      expiresAt: '2026-11-21T01:56:02.000000Z',
+    },
+    status: 201,
+    problems: [404, 410],
+    secret: true,
+    async run({ params: { id }, body, principal, c }) {
+      await limitDecisions(db, c, principal, id)
+      const minted = await mintDecisionToken(db, principal, id, body.decision)
+      if (minted.outcome === 'minted') {
+        const { outcome: _, ...answer } = minted
+        return answer
+      }
+      const status = { not_found: 404, forbidden: 403, gone: 410 }[minted.outcome]
+      throw new Problem(status, minted.outcome.toUpperCase(), minted.message)
+    },
+  })
+}
+
+function declareDecide(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/approvals/{id}/decision',
+    permission: 'decide',
+    tag,
+    summary: 'Approves or denies',
+    description:
+      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked anew with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
+    params,
+    body: z.strictObject({
+      decision,
+      token: z.string().min(1).max(200),
+      reason: z.string().max(2000).nullable().default(null),
+      category: denialCategory.nullable().default(null),
+      args: z.record(z.string(), z.unknown()).nullable().default(null),
+      grant: grantWish.nullable().default(null),
+    }),
+    bodyExample: { decision: 'approve', token: '…43 characters…', reason: null },
+    answer: z.object({
+      outcome: z.enum(['recorded', 'repeated']),
+      status: approvalStatus,
+      approvalId: z.string(),
+      incidentId: z.string(),
+    }),
+    example: { outcome: 'recorded', status: 'approved', approvalId, incidentId },
+    problems: [404, 409, 410],
+    async run({ params: { id }, body: { args, ...body }, principal, c }) {
+      await limitDecisions(db, c, principal, id)
+      const via = c.get('browser') ? 'page' : 'api'
+      if (args) await refuseBadEdit(deps, id, body.decision, args)
+      if (body.grant) await refuseBadGrant(deps, id, body.decision, args !== null)
+      const decided = await decide(db, { ...body, edited: args, approvalId: id, incidentId: null, via })
+      if (!('approvalId' in decided)) {
+        deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
+        throw refusal(id, decided)
+      }
+      if (decided.outcome === 'recorded') {
+        await wake(deps, decided.incidentId)
+      }
+      const { outcome, status, approvalId, incidentId } = decided
+      return { outcome, status, approvalId, incidentId }
+    },
+  })
+}
+
+function declareExtend(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/approvals/{id}/extend',
+    permission: 'decide',
+    tag,
+    summary: 'Gives a pending approval 15 more minutes',
+    description:
+      'For a person who may decide it; as often as needed, but never beyond four hours after it was asked (409). The run that waits for it waits on. Leaves a row in the log and one in the audit.',
+    params,
+    answer: z.object({ approvalId: z.string(), expiresAt: z.string() }),
+    example: { approvalId, expiresAt: '2026-11-21T03:01:02.000000Z' },
+    problems: [404, 409, 410],
+    async run({ params: { id }, principal, actor, c }) {
+      await limitDecisions(db, c, principal, id)
+      const extended = await extendApproval(db, requirePerson(principal, actor), id)
+      if (extended.outcome === 'extended') return { approvalId: id, expiresAt: extended.expiresAt }
+      if (extended.outcome === 'not_found') throw notFound(`approval ${id}`)
+      const status = { forbidden: 403, conflict: 409, gone: 410 }[extended.outcome]
+      throw new Problem(status, extended.outcome.toUpperCase(), extended.message)
+    },
+  })
+}
+
+async function requireApproval(db: Db, id: string): Promise<Approval> {
+  const [found] = await listApprovals(db, { id }, { before: null, limit: 1 })
+  if (!found) throw notFound(`approval ${id}`)
+  return found
+}
+
+async function refuseBadGrant(deps: ApiDeps, id: string, decided: 'approve' | 'deny', edits: boolean): Promise<void> {
+  const refused = refusalToGrant(await requireApproval(deps.db, id))
+  if (refused) throw new Problem(422, 'NOT_GRANTABLE', refused)
+  if (decided === 'deny') throw new Problem(422, 'NOT_GRANTABLE', 'A denial grants nothing.')
+  if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked anew: grant them then.')
+}
+
+/** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */
+function refusalToGrant({ tool, risk, required }: Approval): string | null {
+  const facts = toolFacts.get(tool)
+  if (!facts?.grantable) return `${tool} is not one of the tools that may be granted: it is asked about every time.`
+  if (!isGrantable({ ...facts, risk })) return `${tool} at ${risk} risk is asked about every time.`
+  return required > 1 ? 'What two people must agree on is asked about every time.' : null
+}
+
+/** An edit that the judge would refuse is refused before anything changes: the person reads why, not the agent. */
+async function refuseBadEdit(
+  deps: ApiDeps,
+  id: string,
+  decided: 'approve' | 'deny',
+  args: Record<string, unknown>,
+): Promise<void> {
+  if (decided === 'deny') throw new Problem(422, 'INVALID', 'A denial changes no arguments.')
+  const found = await requireApproval(deps.db, id)
+  const incident = await incidentById(deps.db, found.incidentId)
+  if (!incident) throw notFound(`approval ${id}`)
+  if (found.status !== 'pending') return
+  const ruling = await supposeIn(deps, incident, { tool: found.tool, args, callId: found.callId })
+  if (ruling.verdict === 'refuse') {
+    throw new Problem(422, 'EDIT_REFUSED', `The changed call would be refused (${ruling.code}): ${ruling.reason}`)
+  }
+}
+
+/** Signals the run that a decision was made. */
+export async function wake(deps: ApiDeps, incidentId: string): Promise<void> {
+  const incident = await incidentById(deps.db, incidentId)
+  if (incident) await deps.runs.tell({ incidentId, attempt: incident.attempt }, 'decided', wakeWithinMs)
+}
+
+function refusal(id: string, decided: Exclude<DecisionOutcome, { outcome: 'recorded' | 'repeated' }>): Problem {
+  switch (decided.outcome) {
+    case 'not_found':
+      return notFound(`approval ${id}`)
+    case 'forbidden':
+      return new Problem(403, decided.code, decided.message)
+    case 'conflict':
+      return new Problem(409, 'CONFLICT', decided.message, { fields: { approvalStatus: decided.status } })
+    case 'gone':
+      return new Problem(410, 'GONE', decided.message, { fields: { approvalStatus: decided.status } })
+  }
+}

@@ -1,0 +1,126 @@
+import { z } from '@hono/zod-openapi'
+import { listAudit } from '../../db/audit.ts'
+import { verifyAudit } from '../../db/audit-chain.ts'
+import { incidentIdsAfter } from '../../db/incidents.ts'
+import { verifyGrants } from '../../db/verify/grants.ts'
+import { type Difference, verifyIncident } from '../../db/verify/incident.ts'
+import { auditRow } from '../../domain/audit.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { moment, page, pageOf, pageQuery, storedMoment } from '../http/paging.ts'
+import { incidentId } from './examples.ts'
+
+const place = z.string().regex(new RegExp(`^${storedMoment}~[1-3]~\\d{1,15}$`), 'is not the cursor of a page')
+
+export function auditRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/audit',
+    permission: 'audit',
+    tag: 'audit',
+    summary: 'Who did what, newest first',
+    description:
+      'Decisions, configuration, tokens, people, what people did to incidents, sign-ins that were made and refused, and what looked like an attack. `what` is a word (`token.revoked`) or its first part (`token`). Values of settings are left out.',
+    query: z.object({
+      who: z.string().min(1).max(100).optional(),
+      what: z
+        .string()
+        .regex(/^[a-z_]+(\.[a-z_]+)?$/)
+        .max(80)
+        .optional(),
+      since: moment.optional(),
+      limit: pageQuery.limit,
+      cursor: place.optional(),
+    }),
+    answer: pageOf(auditRow),
+    example: {
+      items: [
+        {
+          id: '2026-11-21T01:47:30.000000Z~3~812',
+          at: '2026-11-21T01:47:30.000000Z',
+          who: 'anna',
+          what: 'approval.approved',
+          subject: 'apr_01kahnv4q2e8w9r7c5x3m1t6zp',
+          detail: 'Approved by anna',
+          incidentId,
+          address: null,
+        },
+      ],
+      nextCursor: null,
+    },
+    async run({ query: { limit, cursor, ...filter } }) {
+      const rows = await listAudit(deps.db, filter, { before: cursor ?? null, limit: limit + 1 })
+      return page(rows, limit, (last) => last.id)
+    },
+  })
+}
+
+const tag = 'audit'
+const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is no hash of a row: 64 hexadecimal digits')
+const count = z.number().int()
+
+export function verifyRoutes(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/verify',
+    permission: 'audit',
+    tag,
+    summary: 'Incidents, approvals, effects and grants, held against the log',
+    description:
+      'Of each incident of the page: its chain, and its row, approvals and effects as stored against what its rows fold to. The last page (`nextCursor` null) also holds standing grants against the log.',
+    query: z.object({
+      limit: z.coerce.number().int().min(1).max(100).default(50),
+      cursor: z.string().max(100).optional(),
+    }),
+    answer: z.object({
+      incidents: count,
+      events: count,
+      differences: z.array(z.object({ subject: z.string(), what: z.string() })),
+      nextCursor: z.string().nullable(),
+    }),
+    example: {
+      incidents: 50,
+      events: 1_843,
+      nextCursor: incidentId,
+      differences: [{ subject: incidentId, what: 'status is "open", the rows say "resolved"' }],
+    },
+    async run({ query: { limit, cursor } }) {
+      const ids = await incidentIdsAfter(db, cursor ?? '', limit)
+      const differences: Difference[] = []
+      let events = 0
+      for (const id of ids) {
+        const verified = await verifyIncident(db, id)
+        events += verified.events
+        differences.push(...verified.found)
+      }
+      const nextCursor = ids.length === limit ? (ids.at(-1) as string) : null
+      if (nextCursor === null) differences.push(...(await verifyGrants(db)))
+      return { incidents: ids.length, events, differences, nextCursor }
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/audit/verify',
+    permission: 'audit',
+    tag,
+    summary: 'Recomputes the hash chain of the audit',
+    description: 'With `head`, a hash that was noted before, it must still be in the chain.',
+    query: z.object({ head: hash.optional() }),
+    answer: z.object({
+      ok: z.boolean(),
+      rows: count,
+      headHash: z.string(),
+      problem: z.object({ seq: count, what: z.string() }).nullable(),
+    }),
+    example: {
+      ok: true,
+      rows: 214,
+      headHash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+      problem: null,
+    },
+    run: ({ query: { head } }) => verifyAudit(db, head),
+  })
+}

@@ -1,0 +1,108 @@
+import { z } from '@hono/zod-openapi'
+import { HttpError } from '../../clients/http.ts'
+import { auditedCalls } from '../../db/device-calls.ts'
+import type { DeviceRow } from '../../db/devices.ts'
+import { journalEntry } from '../../domain/mesh.ts'
+import { getDeviceAddress, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
+import { DeviceLiesError, readJournal } from '../../mesh/client.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { callCursor, cursorOf, page, pageOf, placeIn } from '../http/paging.ts'
+import { Problem } from '../http/problem.ts'
+import { deviceParams } from './device-schema.ts'
+import { incidentId } from './examples.ts'
+
+const tag = 'devices'
+const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
+const auditedCall = z.object({
+  key: z.string(),
+  requestId: z.string(),
+  begunAt: z.string(),
+  finishedAt: z.string().nullable(),
+  /** What the device answered as the hash of its journal's entry. */
+  auditHash: z.string().nullable(),
+  /** The hash in the row of the incident; null where there is no row. */
+  incidentHash: z.string().nullable(),
+})
+
+/** The two sides of an audit, in pages: what rows say of the calls to a device, and what its journal says. */
+export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/devices/{id}/audit',
+    permission: 'audit',
+    tag,
+    summary:
+      'All calls to a device with the hashes that rows have of them, newest first: to be held against its journal',
+    params: deviceParams,
+    query: z.object({
+      limit: z.coerce.number().int().min(1).max(1_000).default(1_000),
+      cursor: callCursor,
+    }),
+    answer: pageOf(auditedCall),
+    example: {
+      items: [
+        {
+          key: `${incidentId}.1:4:tool_started:0`,
+          requestId: 'req_0123456789abcdef01234567',
+          begunAt: '2026-11-21T01:50:00.000000Z',
+          finishedAt: '2026-11-21T01:50:00.010000Z',
+          auditHash: hash,
+          incidentHash: hash,
+        },
+      ],
+      nextCursor: null,
+    },
+    problems: [404],
+    async run({ params: { id }, query: { limit, cursor } }) {
+      await requireDevice(deps, id)
+      const rows = await auditedCalls(db, id, { before: placeIn(cursor), limit: limit + 1 })
+      return page(rows, limit, cursorOf)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/devices/{id}/journal',
+    permission: 'audit',
+    tag,
+    summary: 'Asks a device for the chain of its journal, without what its entries say',
+    description: 'From an entry on, as many as the device tells at once. `first` is the oldest that it still has.',
+    params: deviceParams,
+    query: z.object({ cursor: z.coerce.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER).default(0) }),
+    answer: pageOf(journalEntry).extend({ first: z.number().int(), last: z.number().int() }),
+    example: {
+      items: [
+        {
+          n: 1,
+          at: '2026-11-21T01:50:00.000Z',
+          prev: '0'.repeat(64),
+          hash,
+          kind: 'done',
+          request_id: 'req_0123456789abcdef01234567',
+        },
+      ],
+      nextCursor: '1',
+      first: 1,
+      last: 812,
+    },
+    problems: [404, 424],
+    async run({ params: { id }, query: { cursor } }) {
+      const { first, last, entries } = await journalOf(deps, await requireDevice(deps, id), cursor)
+      const told = entries.at(-1)?.n ?? last
+      return { items: entries, nextCursor: told < last ? String(told) : null, first, last }
+    },
+  })
+}
+
+async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
+  const mesh = requireMesh(deps)
+  try {
+    return await readJournal(getDeviceAddress(mesh, device), after, mesh.keys.signing)
+  } catch (error) {
+    if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
+    throw new Problem(424, 'device_unreachable', `${device.id} gave no answer: ${error.message}`)
+  }
+}

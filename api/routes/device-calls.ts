@@ -1,0 +1,211 @@
+import { randomUUID } from 'node:crypto'
+import { z } from '@hono/zod-openapi'
+import { recordAudit } from '../../db/audit.ts'
+import type { Effect } from '../../db/effects.ts'
+import { executable } from '../../domain/device.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { capability, type MeshErrorCode } from '../../domain/mesh.ts'
+import type { Principal } from '../../domain/operator.ts'
+import { resourceRef } from '../../domain/resource.ts'
+import { risks } from '../../domain/tool.ts'
+import { proof } from '../../domain/verification.ts'
+import { buildOutput, refuseByDevice, refuseUnreachable, toRefusalKind } from '../../effects/devices/answers.ts'
+import { askDevice } from '../../effects/devices/ask-device.ts'
+import {
+  type Executor,
+  getDeadlineMs,
+  type MappedCall,
+  mapCall,
+  readInput,
+  requireExecutor,
+  requireMesh,
+} from '../../effects/devices/executor.ts'
+import { observeCall } from '../../effects/devices/observe.ts'
+import { askFollowed } from '../../effects/devices/perform.ts'
+import { prepareCall } from '../../effects/devices/prepare.ts'
+import { runDeviceWrite } from '../../effects/devices/write.ts'
+import { EffectRefused } from '../../effects/effect.ts'
+import { specOf } from '../../mesh/registry.ts'
+import { isSecretive } from '../../safety/redact.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { Problem } from '../http/problem.ts'
+import { answerEffect } from './effects.ts'
+
+const tag = 'devices'
+const params = z.object({ id: z.string().min(1).max(100) })
+const stepKey = z.object({ key: z.string().min(1).max(300) })
+const body = z.strictObject({
+  capability,
+  args: z.record(z.string(), z.unknown()),
+  rehearse: z.boolean().optional(),
+  reason: z.string().max(500).optional(),
+})
+
+/** What devices are asked: only what a run announced, or what a person looks at. */
+export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
+  declareCallDevice(router, deps)
+  declarePreparation(router, deps)
+  declareObservation(router, deps)
+}
+
+function declareCallDevice(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/devices/{id}/calls',
+    permission: 'act_on_platform',
+    tag,
+    summary: 'Asks the device of a resource for one thing',
+    description:
+      'The id is that of a node, host or VM, or of a device. An agent is heard only for an announced call, and a write of its run only with the approval it used up: the device grant is minted from that. People have no grants to give here: what the device does not do unasked it answers with `approval_required`.',
+    params,
+    headers: z.object({ 'if-match': z.string().max(100).optional() }),
+    body,
+    bodyExample: { capability: 'fs.read', args: { path: '/var/log/app.log' } },
+    answer: z.looseObject({ on: executable, device: z.string() }),
+    example: {
+      on: { kind: 'node', id: 'node-osl-1' },
+      device: 'node-osl-1',
+      content: '…',
+      sha256: '…',
+      approval_status: 'auto_approved',
+      cmd_executed: null,
+      truncated: false,
+      duration_ms: 3,
+    },
+    problems: [404, 412, 424, 429, 502, 504],
+    agent: {
+      tool: ({ capability: asked, rehearse }) => {
+        const known = capability.safeParse(asked)
+        // A rehearsal is part of a preparation, and reads its call from rows.
+        return known.success && rehearse !== true ? specOf(known.data).name : null
+      },
+      identity: async ({ id }, sent) => identityOf(id ?? '', sent),
+      approvedWrites: true,
+    },
+    async run({ params: { id }, body: asked, principal, key, judged, c }) {
+      requireMesh(deps)
+      const spec = specOf(asked.capability)
+      const input = readInput(spec, asked.args)
+      if (isSecretive(input)) {
+        throw new Problem(422, 'SECRET_IN_ARGUMENTS', 'The arguments hold a secret. Name it; never write its value.')
+      }
+      const executor = await requireExecutor(deps.db, id)
+      const mapped = mapCall(executor, spec, input)
+      if (judged === null || judged.metadata.effect !== 'write') {
+        const by = { judged, principal, key, rehearse: asked.rehearse ?? false }
+        return (await askRead(deps, executor, mapped, by)) as never
+      }
+      const ifMatch = c.req.header('if-match')
+      const effect = await runDeviceWrite(deps, { executor, mapped, judged, principal, key, ifMatch })
+      return answerDeviceEffect(effect) as never
+    },
+  })
+}
+
+function declarePreparation(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/devices/{id}/preparation',
+    permission: 'act_on_platform',
+    tag,
+    summary: 'What a proposed call would do: its rehearsal, and the state it rests on',
+    description: 'The call is read from the log by its step key; nothing of the device changes.',
+    params,
+    query: stepKey,
+    answer: z.object({
+      resource: executable,
+      device: z.string(),
+      touches: z.array(resourceRef).optional(),
+      stateFingerprint: z.string(),
+      dryRun: z.object({
+        possible: z.boolean(),
+        summary: z.string(),
+        details: z.record(z.string(), z.unknown()),
+        proof,
+      }),
+      asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
+      rootReads: z.array(z.array(z.string())).optional(),
+    }),
+    example: {
+      resource: { kind: 'node', id: 'node-osl-1' },
+      device: 'node-osl-1',
+      stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+      dryRun: {
+        possible: true,
+        summary: 'Write 12 characters as /srv/app.conf, on node-osl-1',
+        details: {},
+        proof: { by: 'state', text: 'the file holds exactly what was written' },
+      },
+    },
+    problems: [404, 424],
+    async run({ params: { id }, query: { key } }) {
+      requireMesh(deps)
+      return await prepareCall(deps, id, key)
+    },
+  })
+}
+
+function declareObservation(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/devices/{id}/observation',
+    permission: 'act_on_platform',
+    tag,
+    summary: 'Whether what an announced write promised is true now',
+    description:
+      '`holds` is null where nothing was promised: it ran, and nothing that could be looked at proves that it worked.',
+    params,
+    query: stepKey,
+    answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
+    example: { holds: true, observed: 'the process is gone' },
+    problems: [404, 424],
+    async run({ params: { id }, query: { key } }) {
+      requireMesh(deps)
+      return await observeCall(deps, id, key)
+    },
+  })
+}
+
+/** Exactly what the tool's own arguments are: the judge digested those. */
+function identityOf(id: string, sent: Record<string, unknown>): Record<string, unknown> | null {
+  const known = capability.safeParse(sent.capability)
+  if (!known.success) return null
+  const parsed = specOf(known.data).input.safeParse(sent.args)
+  return parsed.success ? { ...parsed.data, on: id } : null
+}
+
+/** A read, or a rehearsal: the device itself makes sure that it changes nothing, and may answer that it needs approval. */
+async function askRead(
+  deps: ApiDeps,
+  executor: Executor,
+  mapped: MappedCall,
+  by: { judged: IncidentEvent<'tool_started'> | null; principal: Principal; key: string | null; rehearse: boolean },
+): Promise<Record<string, unknown>> {
+  const { capability, args, spec, input } = mapped
+  const { judged, principal, rehearse } = by
+  const key = judged?.stepKey ?? `api:${principal.tokenId}:${by.key ?? randomUUID()}`
+  const request = { key, capability, args, deadlineMs: getDeadlineMs(executor, true) }
+  if (!judged) {
+    const { id } = executor.device
+    const detail = `${rehearse ? 'Rehearsed' : 'Asked'}: ${spec.summary(input)}, on ${executor.resource.id}`
+    await recordAudit(deps.db, { who: principal.name, what: 'device.called', subject: id, detail })
+  }
+  const reply = judged
+    ? await askFollowed(deps, { executor, mapped, judged, key }, request)
+    : await askDevice(deps, executor.device, { ...request, rehearse })
+  if (reply.kind !== 'answer') throw refuseUnreachable(executor.device.id, capability, reply.reason)
+  if (!reply.answer.ok) throw refuseByDevice(capability, reply.answer)
+  return buildOutput(executor, reply.answer, spec.toOutput)
+}
+
+/** The answer to a write on a device: a failure carries the device's own word as its code. */
+function answerDeviceEffect(effect: Effect): Record<string, unknown> {
+  const { key, status, detail, result } = effect
+  if (status === 'failed' && typeof result.error === 'string') {
+    const code = result.error
+    const kind = code === 'device_unreachable' ? 'device_failed' : toRefusalKind(code as MeshErrorCode)
+    throw new EffectRefused(kind, code, detail, { fields: { key, result } })
+  }
+  return answerEffect(effect)
+}

@@ -1,0 +1,48 @@
+import { z } from '@hono/zod-openapi'
+import type { Effect } from '../../db/effects.ts'
+import { reconcileEffect } from '../../effects/reconcile.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { incidentId } from './examples.ts'
+
+export function effectRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/effects/{key}',
+    permission: 'read',
+    tag: 'platform',
+    summary: 'What became of a write',
+    description: '404 means that it was never accepted: nothing happened.',
+    params: z.object({ key: z.string().min(1).max(400) }),
+    answer: z.object({
+      key: z.string(),
+      status: z.enum(['running', 'done', 'failed', 'indeterminate']),
+      detail: z.string(),
+      result: z.record(z.string(), z.unknown()),
+    }),
+    example: {
+      key: `${incidentId}.1:3:tool_started:0`,
+      status: 'done',
+      detail: '2 nodes converged',
+      result: { nodes: 2 },
+    },
+    problems: [404],
+    async run({ params }) {
+      const effect = await reconcileEffect(deps, params.key)
+      if (!effect) throw notFound(`effect ${params.key}`)
+      const { key, status, detail, result } = effect
+      return { key, status, detail, result }
+    },
+  })
+}
+
+/** The answer to a write: done, or a problem that says why not, or by which key to ask. */
+export function answerEffect(effect: Effect): { detail: string; key: string } & Record<string, unknown> {
+  const { key, status, detail, result } = effect
+  if (status === 'done') return { detail, ...result, key }
+  const fields = { key, result }
+  if (status === 'failed') throw new Problem(502, 'EFFECT_FAILED', detail, { fields })
+  const text = 'What became of it is not known yet: ask for its key.'
+  throw new Problem(504, status === 'running' ? 'EFFECT_RUNNING' : 'EFFECT_INDETERMINATE', text, { fields })
+}

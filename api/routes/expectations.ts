@@ -1,0 +1,179 @@
+import { z } from '@hono/zod-openapi'
+import { alertsOf } from '../../db/alerts.ts'
+import {
+  type ExpectationSubject,
+  endExpectation,
+  listExpectations,
+  markIncidentExpected,
+} from '../../db/expectations.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { typesOf } from '../../domain/operator.ts'
+import type { ApiDeps } from '../deps.ts'
+import { requirePerson } from '../http/context.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { moment, pageOf } from '../http/paging.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { incidentParams, requireIncident } from './incidents.ts'
+import { readResourceState } from './resources.ts'
+
+const tag = 'incidents'
+const longestDays = 366
+const tellWithinMs = 2_000
+
+const expectation = z.object({
+  id: z.string(),
+  subject: z.enum(['alert', 'resource', 'type']),
+  about: z.string(),
+  until: z.string(),
+  reason: z.string(),
+  /** What was true when it was marked. */
+  state: z.record(z.string(), z.unknown()),
+  createdBy: z.string(),
+  createdAt: z.string(),
+  endedAt: z.string().nullable(),
+  inForce: z.boolean(),
+})
+const example: z.input<typeof expectation> = {
+  id: 'exp_01kaabbccddeeffgghhjjkkmmn',
+  subject: 'alert',
+  about: 'alertmanager d0735916ffe8d871',
+  until: '2026-12-01T00:00:00.000000Z',
+  reason: 'The backup window makes it lag every night.',
+  state: { health: 'nominal', observed: 'node node-db-osl-1b is nominal', fields: { status: 'nominal' } },
+  createdBy: 'admin',
+  createdAt: '2026-11-22T03:00:00.000000Z',
+  endedAt: null,
+  inForce: true,
+}
+
+export function expectationRoutes(router: Router, deps: ApiDeps): void {
+  declareExpect(router, deps)
+  declareListExpectations(router, deps)
+  declareEndExpectation(router, deps)
+}
+
+function declareExpect(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/expected',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Marks what fires as expected, until a date',
+    description:
+      'The incident ends as `expected`. What its resource looks like now is stored: the next occurrence takes one look by code, ends `expected` where nothing differs, and goes the normal way otherwise. `alert` covers this alert, `resource` all that fires on it, `type` all incidents of the type.',
+    params: incidentParams,
+    body: z.strictObject({
+      subject: z.enum(['alert', 'resource', 'type']).default('alert'),
+      until: moment,
+      reason: z.string().trim().min(3).max(2000),
+    }),
+    bodyExample: { subject: 'alert', until: '2026-12-01T00:00:00Z', reason: example.reason },
+    answer: expectation,
+    example,
+    status: 201,
+    problems: [404, 409],
+    async run({ params: { id }, body: { subject, until, reason }, actor, principal }) {
+      const by = requirePerson(principal, actor)
+      requireAhead(until)
+      if (subject === 'resource' && typesOf(principal)) {
+        throw new Problem(
+          403,
+          'OUT_OF_SCOPE',
+          'A mark on a resource covers incidents of all types, and this token is for some.',
+        )
+      }
+      const incident = await requireIncident(deps, id)
+      const about = await subjectOf(deps, incident, subject)
+      const state = incident.resource
+        ? await readResourceState(deps, incident.resource)
+        : { health: 'nominal', observed: 'it has no resource that could be looked at', fields: {} }
+      if (state.health === 'unknown') {
+        throw new Problem(
+          409,
+          'UNREADABLE',
+          `Nothing can be compared later: ${state.observed}. Try again when it can be read.`,
+        )
+      }
+      const stored = { ...state, severity: incident.severity, resource: incident.resource }
+      const made = await db
+        .transaction()
+        .execute((trx) => markIncidentExpected(trx, id, { ...about, until, reason, state: stored }, by))
+      if (made.run) await deps.runs.tell(made.run, 'cancelInvestigation', tellWithinMs)
+      return shown({ ...made.expectation, inForce: true }, by.name)
+    },
+  })
+}
+
+function declareListExpectations(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/expectations',
+    permission: 'read',
+    tag,
+    summary: 'What is marked as expected: marks in force first',
+    query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(100) }),
+    answer: pageOf(expectation),
+    example: { items: [example], nextCursor: null },
+    async run({ query: { limit } }) {
+      const rows = await listExpectations(db, limit)
+      return { items: rows.map((row) => shown(row, row.createdByName)), nextCursor: null }
+    },
+  })
+}
+
+function declareEndExpectation(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/expectations/{id}/end',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Takes a mark back: what fires from now on goes the normal way',
+    params: z.object({ id: z.string().regex(/^exp_[0-9a-z]{26}$/) }),
+    answer: expectation,
+    example: { ...example, inForce: false },
+    problems: [404],
+    async run({ params: { id }, actor, principal }) {
+      const by = requirePerson(principal, actor)
+      const ended = await endExpectation(db, id, by.operatorId)
+      if (!ended) throw notFound(`mark ${id} in force`)
+      return shown({ ...ended, inForce: false }, by.name)
+    },
+  })
+}
+
+function requireAhead(until: string): void {
+  const aheadMs = Date.parse(until) - Date.now()
+  if (aheadMs > 0 && aheadMs <= longestDays * 86_400_000) return
+  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', `\`until\` must lie ahead, and at most ${longestDays} days.`)
+}
+
+async function subjectOf(
+  { db }: ApiDeps,
+  incident: Incident,
+  subject: 'alert' | 'resource' | 'type',
+): Promise<ExpectationSubject> {
+  if (subject === 'type') return { subject, type: incident.type }
+  if (subject === 'resource') {
+    if (!incident.resource)
+      throw new Problem(409, 'NO_RESOURCE', `${incident.id} has no resource: mark its alert or its type.`)
+    return { subject, resourceKind: incident.resource.kind, resourceId: incident.resource.id }
+  }
+  const alert = (await alertsOf(db, incident.id)).at(-1)
+  if (!alert) throw new Problem(409, 'NO_ALERT', `${incident.id} has no alert: mark its type.`)
+  return { subject, source: alert.source, fingerprint: alert.fingerprint }
+}
+
+type Row = Awaited<ReturnType<typeof listExpectations>>[number]
+
+function shown(row: Omit<Row, 'createdByName'>, createdBy: string) {
+  const { id, subject, until, reason, state, createdAt, endedAt, inForce } = row
+  const about = {
+    alert: `${row.source} ${row.fingerprint}`,
+    resource: `${row.resourceKind}:${row.resourceId}`,
+    type: row.type ?? '',
+  }[subject]
+  return { id, subject, about, until, reason, state, createdBy, createdAt, endedAt, inForce }
+}

@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type Db, isTransient } from '../../db/connect.ts'
+import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../../db/events.ts'
+
+const pollMs = 100
+const batch = 500
+/** Enough rows for a page that reconnects; a page that was away for longer reads the database. */
+const keptRows = 2_000
+const keptCharacters = 8_000_000
+
+export type Entry = { position: StreamPosition; incidentId: string; message: string }
+
+/** The newest rows of the log, read once for all listeners, and only while there are any. */
+export type Feed = {
+  /** Adds a listener. Answers how to remove it. */
+  join(): () => void
+  /** The place just before the first row that is kept; null until it is known. */
+  start(): StreamPosition | null
+  /** All rows after a place; null where that reaches further back than what is kept. */
+  after(position: StreamPosition): Entry[] | null
+  /** Settles at the next change. Take it before looking, so that nothing comes in between. */
+  change(): Promise<void>
+}
+
+export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string): Feed {
+  let listeners = 0
+  let running = false
+  let start: StreamPosition | null = null
+  let rows: Entry[] = []
+  let characters = 0
+  let announced = Promise.withResolvers<void>()
+
+  async function run(): Promise<void> {
+    running = true
+    while (listeners > 0) {
+      const read = await next()
+      if (read < batch) await sleep(pollMs)
+    }
+    running = false
+    start = null
+    rows = []
+    characters = 0
+  }
+
+  function announce(): void {
+    announced.resolve()
+    announced = Promise.withResolvers()
+  }
+
+  /** Drops the oldest rows that are too many or too long; answers the place of the last of them. */
+  function forget(): StreamPosition | null {
+    let count = 0
+    while (rows.length - count > keptRows || (characters > keptCharacters && count < rows.length)) {
+      characters -= (rows[count] as Entry).message.length
+      count += 1
+    }
+    return rows.splice(0, count).at(-1)?.position ?? null
+  }
+
+  async function next(): Promise<number> {
+    try {
+      if (start === null) {
+        start = await streamEnd(db)
+        // A listener that read the database before this may have missed rows up to here.
+        announce()
+      }
+      const read = await streamAfter(db, rows.at(-1)?.position ?? start, { limit: batch })
+      if (read.length === 0) return 0
+      for (const row of read) {
+        const { position, incidentId } = row
+        const message = render(row)
+        rows.push({ position, incidentId, message })
+        characters += message.length
+      }
+      start = forget() ?? start
+      announce()
+      return read.length
+    } catch (error) {
+      // The kept rows stay valid; reading continues after them when the database is back.
+      if (isTransient(error)) log.debug({ err: error }, 'the stream waits for the database')
+      else log.error({ err: error }, 'the stream could not be read')
+      return 0
+    }
+  }
+
+  return {
+    join() {
+      listeners += 1
+      if (!running) void run()
+      return () => {
+        listeners -= 1
+      }
+    },
+    start: () => start,
+    after(position) {
+      if (start === null || isBefore(position, start)) return null
+      // From the end: a listener is a few rows behind at most.
+      let first = rows.length
+      while (first > 0 && isBefore(position, (rows[first - 1] as Entry).position)) first -= 1
+      return rows.slice(first)
+    },
+    change: () => announced.promise,
+  }
+}
+
+/** Numbers without leading zeros: the longer one is the larger one. */
+export function isBefore(a: StreamPosition, b: StreamPosition): boolean {
+  if (a.tx === b.tx) return a.id < b.id
+  return a.tx.length === b.tx.length ? a.tx < b.tx : a.tx.length < b.tx.length
+}

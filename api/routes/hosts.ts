@@ -1,0 +1,195 @@
+import { z } from '@hono/zod-openapi'
+import { type HostRow, hostById, hosts, nodeById, vmById, vmCountOnHost, vms } from '../../db/platform.ts'
+import { type Health, health, hostState, nodeState, vmState } from '../../domain/platform.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { pageOf } from '../http/paging.ts'
+import { notFound } from '../http/problem.ts'
+import { deviceField, offeredExample, withDevice, withDevices } from './device-schema.ts'
+import { nodeExample } from './examples.ts'
+import { resourceParams, staleFlag, withHealth } from './resources.ts'
+
+const tag = 'platform'
+const host = hostState.extend({ status: health, ...staleFlag, ...deviceField })
+const vm = vmState.extend(deviceField)
+const hostExample: z.input<typeof host> = {
+  id: 'host-osl-2',
+  region: 'osl',
+  rack: 'rack-1',
+  state: 'dead',
+  ramMib: 16_384,
+  cpuMc: 8_000,
+  status: 'critical',
+  device: null,
+}
+const vmExample: z.input<typeof vm> = {
+  id: 'vm-osl-3',
+  host: 'host-osl-2',
+  running: false,
+  ramMib: 2_048,
+  cpuMc: 1_000,
+  haGroup: 'ha-web',
+  tenant: 'tenant-1',
+  device: { id: 'host-osl-2', mode: 'user', capabilities: ['shell.exec', 'shell.eval'] },
+}
+
+export function hostRoutes(router: Router, deps: ApiDeps): void {
+  declareListHosts(router, deps)
+  declareGetHost(router, deps)
+  declareListVms(router, deps)
+  declareGetVm(router, deps)
+}
+
+/** A host with the health that its state stands for. */
+function withHostHealth(row: HostRow, fresh: { stale: boolean }) {
+  return withHealth({ ...row, status: healthOfHost[row.state] }, fresh)
+}
+
+function declareListHosts(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/hosts',
+    permission: 'read',
+    tag,
+    summary: 'All hosts',
+    answer: pageOf(host),
+    example: { items: [hostExample], nextCursor: null },
+    async run() {
+      const fresh = await state.refresh()
+      const items = (await hosts(db)).map((row) => withHostHealth(row, fresh))
+      return { items: await withDevices(deps, 'host', items), nextCursor: null }
+    },
+  })
+}
+
+function declareGetHost(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/hosts/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A host',
+    params: resourceParams,
+    answer: host,
+    example: hostExample,
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await state.refresh()
+      const row = await hostById(db, id)
+      if (!row) throw notFound(`host ${id}`)
+      return await withDevice(deps, 'host', withHostHealth(row, fresh))
+    },
+  })
+}
+
+function declareListVms(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/vms',
+    permission: 'read',
+    tag,
+    summary: 'All VMs and where they run',
+    description: 'Whether a VM runs has no word for "unknown": 503 while the platform cannot be reached.',
+    query: z.object({ host: z.string().max(100).optional() }),
+    answer: pageOf(vm),
+    example: { items: [vmExample], nextCursor: null },
+    async run({ query }) {
+      await state.requireCurrent()
+      const all = await vms(db)
+      const asked = query.host ? all.filter(({ host }) => host === query.host) : all
+      return { items: await withDevices(deps, 'vm', asked), nextCursor: null }
+    },
+  })
+}
+
+function declareGetVm(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/vms/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A VM, the host it is on, whether it runs, and what a device can be asked for it',
+    params: resourceParams,
+    answer: vm,
+    example: vmExample,
+    problems: [404],
+    async run({ params: { id } }) {
+      await state.requireCurrent()
+      const row = await vmById(db, id)
+      if (!row) throw notFound(`VM ${id}`)
+      return await withDevice(deps, 'vm', row)
+    },
+  })
+}
+
+export const healthOfHost = { live: 'nominal', draining: 'degraded', dead: 'critical' } satisfies Record<string, Health>
+
+export function nodeRoutes(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/nodes/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A node: hostname, address, shard, role, status, what fills its disk, what its device can be asked',
+    params: resourceParams,
+    answer: nodeState.extend({ ...staleFlag, ...deviceField }),
+    example: { ...nodeExample, device: offeredExample },
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await state.refresh()
+      const node = await nodeById(db, id)
+      if (!node) throw notFound(`node ${id}`)
+      return await withDevice(deps, 'node', withHealth(node, fresh))
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/nodes/{id}/health',
+    permission: 'read',
+    tag,
+    summary: 'How a node or a host is now, and what its device can be asked',
+    params: resourceParams,
+    answer: z.object({
+      node: z.string(),
+      kind: z.enum(['node', 'host']),
+      status: health,
+      reason: z.string().nullable(),
+      /** Of a host: what it is meant for, and how many VMs are defined on it. */
+      state: hostState.shape.state.optional(),
+      vmCount: z.number().int().optional(),
+      ...staleFlag,
+      ...deviceField,
+    }),
+    example: {
+      node: 'node-osl-2',
+      kind: 'node',
+      status: 'degraded',
+      reason: 'replica is 214 s behind',
+      device: offeredExample,
+    },
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await state.refresh()
+      const node = await nodeById(db, id)
+      if (node) {
+        const { status, reason } = node
+        const { device } = await withDevice(deps, 'node', node)
+        return withHealth({ node: id, kind: 'node' as const, status, reason, device }, fresh)
+      }
+      const host = await hostById(db, id)
+      if (!host) throw notFound(`node or host ${id}`)
+      const reason = host.state === 'live' ? null : `the host is ${host.state}`
+      const { device } = await withDevice(deps, 'host', host)
+      const status = healthOfHost[host.state]
+      const vmCount = await vmCountOnHost(db, id)
+      return withHealth({ node: id, kind: 'host' as const, status, reason, state: host.state, vmCount, device }, fresh)
+    },
+  })
+}

@@ -1,0 +1,277 @@
+import { z } from '@hono/zod-openapi'
+import { append, IncidentNotFoundError } from '../../db/append.ts'
+import type { Closing } from '../../db/closing.ts'
+import { firingAgainst } from '../../db/ending-check.ts'
+import { closeIncident, incidentById, lockIncident, NotAllowedError } from '../../db/incidents.ts'
+import { foundByRuling } from '../../db/judged.ts'
+import { giveBack, handOver, takeIncident } from '../../db/owners.ts'
+import { investigateAgain } from '../../db/requests.ts'
+import type { Person } from '../../db/taker.ts'
+import { claim, marked, mostClaims } from '../../domain/claim.ts'
+import { plainWords } from '../../domain/escalation.ts'
+import {
+  escalationCategory,
+  type IncidentStatus,
+  incident,
+  incidentActions,
+  resolveOutcome,
+  runningStatuses,
+} from '../../domain/incident.ts'
+import type { ApiDeps } from '../deps.ts'
+import { requirePerson, toRowKey } from '../http/context.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { moment } from '../http/paging.ts'
+import { Problem } from '../http/problem.ts'
+import { incidentExample } from './examples.ts'
+import { incidentParams, requireIncident } from './incidents.ts'
+
+const tag = 'incidents'
+/** How long a signal to a run may take. A run that misses it still finds the new status in its rows. */
+const tellWithinMs = 2_000
+
+export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
+  declareResolve(router, deps)
+  declareEscalate(router, deps)
+  declareCancel(router, deps)
+  declareTake(router, deps)
+  declareGiveBack(router, deps)
+  declareInvestigate(router, deps)
+}
+
+function declareResolve(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/resolve',
+    permission: 'record',
+    tag,
+    summary: 'Closes an incident as resolved',
+    description:
+      'An agent must bring claims with evidence; the gates stand before this door. Who closes it says what it was: there is no default outcome. While an alert fires, an agent gets 409 `STILL_FIRING` for `no_fault` and `self_resolved`; a person is reminded once.',
+    params: incidentParams,
+    body: z.strictObject({
+      resolution: z.string().min(3).max(2000),
+      outcome: resolveOutcome.exclude(['expected']),
+      claims: z.array(claim).max(mostClaims).default([]),
+      next_step: z.string().max(1000).optional(),
+    }),
+    bodyExample: { resolution: 'The replica was restarted by hand.', outcome: 'repaired', claims: [] },
+    answer: incident,
+    example: { ...incidentExample, status: 'resolved' },
+    problems: [404, 409],
+    agent: {
+      tool: 'resolve_incident',
+      identity: ({ id }, { resolution, outcome, claims, next_step }) => ({
+        id,
+        resolution,
+        outcome,
+        claims,
+        ...given({ next_step }),
+      }),
+    },
+    async run({ params: { id }, body: { resolution, outcome, claims }, ...by }) {
+      const shown = by.judged ? marked(claims, await foundByRuling(db, by.judged)) : { claims: [], unshown: [] }
+      return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown }, by)
+    },
+  })
+}
+
+function declareEscalate(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/escalate',
+    permission: 'record',
+    tag,
+    summary: 'Hands an incident to people',
+    params: incidentParams,
+    body: z.strictObject({
+      reason: z.string().min(3).max(2000),
+      category: escalationCategory.optional(),
+      next_step: z.string().min(3).max(1000).optional(),
+    }),
+    bodyExample: { reason: 'The disk of node-osl-2 is failing: it needs new hardware.' },
+    answer: incident,
+    example: { ...incidentExample, status: 'escalated' },
+    problems: [404, 409],
+    agent: {
+      tool: 'escalate_incident',
+      identity: ({ id }, { category, next_step }) => ({ id, ...given({ category, next_step }) }),
+    },
+    async run({ params: { id }, body: { reason, category, next_step: nextStep }, ...by }) {
+      const code = by.judged ? 'AGENT' : 'PERSON'
+      const { unshown } = by.judged ? marked([], await foundByRuling(db, by.judged)) : { unshown: [] }
+      const words = { reason: plainWords(reason), nextStep: nextStep ?? null, unshown }
+      return await close(deps, id, { status: 'escalated', code, ...words, ...(category && { category }) }, by)
+    },
+  })
+}
+
+function declareCancel(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/cancel',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Stops an investigation',
+    description:
+      'A run lets a started effect finish, looks once more, and closes the incident: until then it is still running in the answer. Without a run it is closed at once. The cancellation counts until `until`, a day by default; what fires then is investigated again.',
+    params: incidentParams,
+    body: z.strictObject({
+      reason: z.string().trim().min(3).max(2000),
+      /** From then on an alert that still fires is investigated. */
+      until: moment.optional(),
+    }),
+    bodyExample: { reason: 'A planned failover, nothing to investigate.', until: '2026-11-22T18:00:00Z' },
+    answer: incident,
+    example: incidentExample,
+    problems: [404, 409],
+    async run({ params: { id }, body: { reason, until }, actor, judged }) {
+      const untilSeconds = until === undefined ? undefined : secondsUntil(until)
+      const run = await requestCancel(deps, id, { reason, actor, until })
+      if (run && (await deps.runs.tell(run, 'cancelInvestigation', tellWithinMs)) === 'told') {
+        return await requireIncident(deps, id)
+      }
+      const closing = { status: 'cancelled' as const, reason, ...(untilSeconds !== undefined && { untilSeconds }) }
+      return await close(deps, id, closing, { actor, judged }, false)
+    },
+  })
+}
+
+function declareTake(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/take',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Takes an incident: no reminder and no attempt of the agent while you have it',
+    description:
+      'A run is ended first: a started write is looked at, then the incident is escalated to you. It is given back by itself when you did nothing on it for `owner.lapse` and an alert fires.',
+    params: incidentParams,
+    answer: incident,
+    example: incidentExample,
+    problems: [404, 409],
+    async run({ params: { id }, actor, principal }) {
+      await takeForPerson(deps, id, requirePerson(principal, actor))
+      return await requireIncident(deps, id)
+    },
+  })
+}
+
+function declareGiveBack(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/give-back',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Gives an incident back: its alert is reminded of, and investigated when it begins again',
+    params: incidentParams,
+    answer: incident,
+    example: { ...incidentExample, status: 'escalated' },
+    problems: [404, 409],
+    async run({ params: { id }, actor, principal }) {
+      const given = await db.transaction().execute((trx) => giveBack(trx, id, { actor, name: principal.name }))
+      if (!given) throw new Problem(409, 'NOT_TAKEN', `Nobody has ${id}: there is nothing to give back.`)
+      return await requireIncident(deps, id)
+    },
+  })
+}
+
+function declareInvestigate(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/investigate',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Puts an incident before the agent, again if it was closed',
+    description:
+      'An open incident that `agent.investigate` leaves to people (`keptReason`) is investigated after all; one that is queued already gets 409.',
+    params: incidentParams,
+    answer: incident,
+    example: { ...incidentExample, status: 'open', assignedTo: null },
+    status: 202,
+    problems: [404, 409],
+    async run({ params: { id }, actor, principal }) {
+      await db.transaction().execute((trx) => investigateAgain(trx, id, { actor, operatorId: principal.operatorId }))
+      deps.runs.triggerQueue()
+      return await requireIncident(deps, id)
+    },
+  })
+}
+
+/** What was sent, without what was left out: an action is the same only with the same fields. */
+function given<T extends Record<string, unknown>>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
+}
+
+const longestCancelSeconds = 30 * 24 * 3600
+
+function secondsUntil(until: string): number {
+  const seconds = Math.ceil((Date.parse(until) - Date.now()) / 1000)
+  if (seconds > 0 && seconds <= longestCancelSeconds) return seconds
+  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', '`until` must lie ahead, and at most 30 days.')
+}
+
+type By = { actor: string; judged: Parameters<typeof toRowKey>[0] }
+
+/** Closes an incident once, also when others try at the same time. A run that works on it gets a signal; its rows fence it anyway. */
+async function close(deps: ApiDeps, id: string, closing: Closing, { actor, judged }: By, tell = true) {
+  const before = await requireIncident(deps, id)
+  const closed = await deps.db.transaction().execute(async (trx) => {
+    const firing = judged && closing.status === 'resolved' ? await firingAgainst(trx, id, closing.outcome) : null
+    if (firing && closing.status === 'resolved') {
+      throw new Problem(409, 'STILL_FIRING', `${id} cannot end as ${closing.outcome}: ${firing}.`)
+    }
+    return await closeIncident(trx, id, judged?.attempt ?? null, closing, {
+      actor,
+      stepKey: toRowKey(judged, closing.status),
+      turn: judged?.turn ?? null,
+    })
+  })
+  if (closed && tell && !judged && runningStatuses.includes(before.status)) {
+    await deps.runs.tell({ incidentId: id, attempt: before.attempt }, 'cancelInvestigation', tellWithinMs)
+  }
+  return await requireIncident(deps, id)
+}
+
+/** The wish as a row, which the run reads when it ends; null where no run works on the incident. */
+async function requestCancel(
+  deps: ApiDeps,
+  id: string,
+  { reason, actor, until }: { reason: string; actor: string; until: string | undefined },
+) {
+  return await deps.db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, id)
+    if (!row) throw new IncidentNotFoundError(id)
+    if (!(incidentActions.cancel as IncidentStatus[]).includes(row.status)) {
+      throw new NotAllowedError(id, 'cancel', row.status)
+    }
+    if (!runningStatuses.includes(row.status)) return null
+    await append(trx, id, null, {
+      kind: 'commented',
+      actor,
+      detail: `Cancellation asked: ${reason}`,
+      metadata: { text: reason, confidence: null, action: 'cancel_requested', ...(until && { until }) },
+    })
+    const current = await incidentById(trx, id)
+    return current && { incidentId: id, attempt: current.attempt }
+  })
+}
+
+/**
+ * Gives an incident to a person, from the API or from Slack. A run is asked to end first, so that it verifies a write that
+ * is under way and then hands over. Without a run, the incident is the person's at once. Answers whether it is theirs now.
+ */
+export async function takeForPerson(
+  { db, runs }: Pick<ApiDeps, 'db' | 'runs'>,
+  id: string,
+  by: Person,
+): Promise<boolean> {
+  const taken = await db.transaction().execute((trx) => takeIncident(trx, id, by))
+  if (taken.taken) return true
+  if ((await runs.tell(taken.run, 'cancelInvestigation', tellWithinMs)) === 'told') return false
+  await db.transaction().execute((trx) => handOver(trx, id, null, by))
+  return true
+}

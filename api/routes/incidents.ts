@@ -1,0 +1,266 @@
+import { z } from '@hono/zod-openapi'
+import { deliveriesOf } from '../../db/deliveries.ts'
+import { lastEventsOf, verifyChain } from '../../db/events.ts'
+import { incidentById, listIncidents } from '../../db/incidents.ts'
+import { thinkingOf } from '../../db/model-slots.ts'
+import { queuePlaceOf } from '../../db/queue-place.ts'
+import { openByHand } from '../../db/requests.ts'
+import { waitOf } from '../../db/waits.ts'
+import { eventKind, type IncidentEvent } from '../../domain/event.ts'
+import {
+  type Incident,
+  incident,
+  incidentRole,
+  incidentStatus,
+  incidentType,
+  type QueuePlace,
+  queuePlace,
+  severity,
+} from '../../domain/incident.ts'
+import { resourceRef } from '../../domain/resource.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { page, pageOf, pageQuery, wordsOf } from '../http/paging.ts'
+import { notFound } from '../http/problem.ts'
+import { eventExample, incidentExample } from './examples.ts'
+
+export const incidentParams = z.object({ id: z.string().max(100) })
+const tag = 'incidents'
+/** The page asks every few seconds: Temporal, when it is slow, must not hold the answer up. */
+const askWithinMs = 500
+
+const thinking = z
+  .object({ state: z.enum(['asked', 'waiting']), since: z.string(), ahead: z.number().int() })
+  .nullable()
+const waiting = z.object({ for: z.enum(['core_api', 'database']), since: z.string() }).nullable()
+const lastEvent = z.object({ seq: z.number().int(), kind: eventKind, detail: z.string(), at: z.string() }).nullable()
+const lastExample = { seq: 7, kind: 'tool_finished' as const, detail: eventExample.detail, at: eventExample.at }
+
+/** What a list shows of a row: of a long one its beginning. */
+function briefly(event: IncidentEvent | undefined) {
+  if (!event) return null
+  const { seq, kind, detail, at } = event
+  return { seq, kind, detail: detail.length > 300 ? `${detail.slice(0, 299)}…` : detail, at }
+}
+
+/** The incident, or a 404 that names it. */
+export async function requireIncident(deps: Pick<ApiDeps, 'db'>, id: string): Promise<Incident> {
+  const found = await incidentById(deps.db, id)
+  if (!found) throw notFound(`incident ${id}`)
+  return found
+}
+
+/** Its place in the queue. Whether the agent is off, only Temporal's Schedule knows. */
+async function placeOf({ db, runs, environment }: ApiDeps, { id, status }: Incident): Promise<QueuePlace | null> {
+  if (status !== 'open') return null
+  const place = await queuePlaceOf(db, id, environment)
+  if (!place) return null
+  const state = await (runs.queue?.(askWithinMs) ?? null)
+  if (!state?.schedule?.paused) return place
+  return { ...place, why: 'off', text: 'Queued, and the agent is off: nothing is taken up until it is on again.' }
+}
+
+export function incidentRoutes(router: Router, deps: ApiDeps): void {
+  declareListIncidents(router, deps)
+  declareGetIncident(router, deps)
+  declareOpenIncident(router, deps)
+  declareAskAgent(router, deps)
+  declareVerificationState(router, deps)
+  declareListDeliveries(router, deps)
+}
+
+function declareListIncidents(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents',
+    permission: 'read',
+    tag,
+    summary: 'Incidents, newest first',
+    description:
+      '`q` is searched in titles and resources; of one or two letters, where a word begins. The id of an incident or of an approval in it finds that incident.',
+    query: z.object({
+      status: wordsOf(incidentStatus),
+      type: incidentType.optional(),
+      severity: wordsOf(severity),
+      role: wordsOf(incidentRole),
+      group: z.string().max(100).optional(),
+      q: z.string().max(200).optional(),
+      idPrefix: z.string().max(100).optional(),
+      ...pageQuery,
+    }),
+    answer: pageOf(incident.extend({ lastEvent })),
+    example: { items: [{ ...incidentExample, lastEvent: lastExample }], nextCursor: null },
+    async run({ query: { limit, cursor, ...filter } }) {
+      const rows = await listIncidents(db, filter, { before: cursor ?? null, limit: limit + 1 })
+      const { items, nextCursor } = page(rows, limit, (last) => last.id)
+      const last = await lastEventsOf(
+        db,
+        items.map(({ id }) => id),
+      )
+      return { items: items.map((item) => ({ ...item, lastEvent: briefly(last.get(item.id)) })), nextCursor }
+    },
+  })
+}
+
+function declareGetIncident(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}',
+    permission: 'read',
+    tag,
+    summary: 'An incident as it stands',
+    description:
+      '`model`: whether its run asks the model now or waits for it, since when, and how many go first. `queue`: of one that waits to be investigated, how many are ahead and why it waits. `waits`: what a step of its run waits for because nothing answers, and since when.',
+    params: incidentParams,
+    answer: incident.extend({ model: thinking, queue: queuePlace.nullable(), waits: waiting }),
+    example: {
+      ...incidentExample,
+      model: { state: 'waiting', since: '2026-11-21T01:45:44.530000Z', ahead: 2 },
+      queue: null,
+      waits: null,
+    },
+    problems: [404],
+    async run({ params }) {
+      const found = await requireIncident(deps, params.id)
+      const [model, queue, waits] = await Promise.all([
+        thinkingOf(db, params.id),
+        placeOf(deps, found),
+        waitOf(db, params.id),
+      ])
+      return { ...found, model, queue, waits }
+    },
+  })
+}
+
+function declareOpenIncident(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Opens an incident by hand',
+    description: 'Who opens it cannot approve its critical actions.',
+    body: z.strictObject({
+      type: incidentType,
+      severity,
+      title: z.string().trim().min(3).max(300),
+      resource: resourceRef.nullable().default(null),
+    }),
+    bodyExample: { type: 'replication_lag', severity: 'warning', title: 'The replica feels slow', resource: null },
+    answer: incident,
+    example: incidentExample,
+    status: 201,
+    async run({ body, actor, principal }) {
+      const by = { actor, operatorId: principal.operatorId }
+      const opened = await db.transaction().execute((trx) => openByHand(trx, body, `Opened by hand: ${body.title}`, by))
+      deps.runs.triggerQueue()
+      return opened
+    },
+  })
+}
+
+function declareAskAgent(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/agent',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Asks the agent a question',
+    description: 'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it.',
+    body: z.strictObject({
+      question: z.string().trim().min(3).max(2_000),
+      resource: resourceRef.nullable().default(null),
+    }),
+    bodyExample: { question: 'Which host runs vm-osl-3 now?', resource: null },
+    answer: incident,
+    example: { ...incidentExample, type: 'question', status: 'open', severity: 'info', severitySource: 'person' },
+    status: 201,
+    async run({ body: { question, resource }, actor, principal }) {
+      const by = { actor, operatorId: principal.operatorId }
+      const opened = await db
+        .transaction()
+        .execute((trx) =>
+          openByHand(trx, { type: 'question', severity: 'info', title: question, resource }, question, by),
+        )
+      deps.runs.triggerQueue()
+      return opened
+    },
+  })
+}
+
+function declareVerificationState(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/verify',
+    permission: 'read',
+    tag,
+    summary: 'Recomputes the hash chain of the log',
+    description: '`head` is a hash that was handed out earlier, by a webhook say: it must still be in the chain.',
+    params: incidentParams,
+    query: z.object({ head: z.string().max(128).optional() }),
+    answer: z.object({
+      ok: z.boolean(),
+      events: z.number().int(),
+      headHash: z.string(),
+      problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
+    }),
+    example: { ok: true, events: 7, headHash: '60303ae2…', problem: null },
+    problems: [404],
+    async run({ params: { id }, query: { head } }) {
+      const report = await verifyChain(db, id, head)
+      if (!report) throw notFound(`incident ${id}`)
+      return report
+    },
+  })
+}
+
+function declareListDeliveries(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/deliveries',
+    permission: 'read',
+    tag,
+    summary: 'Every attempt to tell somebody about it',
+    params: incidentParams,
+    answer: pageOf(
+      z.object({
+        id: z.number().int(),
+        messageId: z.string(),
+        destination: z.string(),
+        attempt: z.number().int(),
+        status: z.enum(['pending', 'sending', 'sent', 'failed', 'dropped']),
+        responseStatus: z.number().int().nullable(),
+        response: z.string().nullable(),
+        nextAt: z.string(),
+        finishedAt: z.string().nullable(),
+      }),
+    ),
+    example: {
+      items: [
+        {
+          id: 1,
+          messageId: 'msg_01kam3x0q2v8d5t7w9y1b3c5e7',
+          destination: 'webhook.escalated',
+          attempt: 1,
+          status: 'sent',
+          responseStatus: 200,
+          response: 'ok',
+          nextAt: '2026-11-21T01:50:00.000000Z',
+          finishedAt: '2026-11-21T01:50:00.200000Z',
+        },
+      ],
+      nextCursor: null,
+    },
+    problems: [404],
+    async run({ params: { id } }) {
+      await requireIncident(deps, id)
+      return { items: await deliveriesOf(db, id), nextCursor: null }
+    },
+  })
+}

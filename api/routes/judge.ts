@@ -1,0 +1,78 @@
+import { z } from '@hono/zod-openapi'
+import { eventsOf } from '../../db/events.ts'
+import { incidentById } from '../../db/incidents.ts'
+import { readPolicy } from '../../db/policy.ts'
+import { readSettings } from '../../db/settings.ts'
+import { databaseTime } from '../../db/time.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { fold } from '../../safety/fold.ts'
+import { type Supposed, suppose, supposeCall, supposition } from '../../safety/suppose.ts'
+import { toolFacts } from '../../tools/registry.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { Problem } from '../http/problem.ts'
+
+const question = z.union([
+  z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), incident_id: z.string() }),
+  supposition,
+])
+
+const answer = z.looseObject({
+  verdict: z.enum(['run', 'ask', 'refuse']),
+  code: z.string(),
+  effect: z.string(),
+  reason: z.string(),
+})
+
+const example: z.input<typeof answer> = {
+  command: 'systemctl restart mysql',
+  verdict: 'ask',
+  code: 'ARGUMENT',
+  effect: 'write',
+  reason: 'restart is not a sub-command that is known to only look',
+}
+
+/** What would happen if: the judge over a command or a call, with nothing run, written or asked. */
+export function judgeRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/judge',
+    permission: 'read',
+    tag: 'safety',
+    summary: 'What would become of a command or a call',
+    description:
+      'Judges without doing: a `command` by itself, or a `tool` with `args` in the state of a real incident (`incident_id`) or of a supposed one (`state`). The dry run of a write is taken to succeed.',
+    body: question,
+    bodyExample: { command: 'systemctl restart mysql' },
+    answer,
+    example,
+    status: 200,
+    problems: [404],
+    async run({ body }) {
+      const { db } = deps
+      if (!('incident_id' in body)) return suppose(body, toolFacts, Date.parse(await databaseTime(db)))
+      const incident = await incidentById(db, body.incident_id)
+      if (!incident) throw new Problem(404, 'NOT_FOUND', `There is no incident ${body.incident_id}.`)
+      return await supposeIn(deps, incident, body)
+    },
+  })
+}
+
+/** What a call would become in the state an incident is in now. Nothing is run, written or asked. */
+export async function supposeIn(
+  deps: Pick<ApiDeps, 'db' | 'environment'>,
+  incident: Incident,
+  call: { tool: string; args: Record<string, unknown>; callId?: string },
+): Promise<Supposed> {
+  return await deps.db.transaction().execute(async (trx) => {
+    const settings = await readSettings(trx, deps.environment)
+    const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
+    const policy = await readPolicy(trx, incident, settings, {
+      tool: call.tool,
+      targets: [],
+      approvalId: null,
+      isEnding: true,
+    })
+    return supposeCall(call, toolFacts, state, policy, Date.parse(await databaseTime(trx)))
+  })
+}

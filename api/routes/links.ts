@@ -1,0 +1,154 @@
+import { z } from '@hono/zod-openapi'
+import { hosts, links } from '../../db/platform.ts'
+import {
+  type LinkState,
+  type LinkStatus,
+  linkState,
+  linkStatus,
+  type Reachability,
+  reachability,
+} from '../../domain/platform.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { pageOf } from '../http/paging.ts'
+import { notFound, Problem } from '../http/problem.ts'
+
+const tag = 'platform'
+const hostId = z.string().min(1).max(100)
+const onlyFresh = '`unknown` where the platform tells no links; 503 while it cannot be reached.'
+
+export function linkRoutes(router: Router, deps: ApiDeps): void {
+  declareLinks(router, deps)
+  declareReachability(router, deps)
+}
+
+/** Hosts and links as the platform reports them now; refused while it cannot be reached. */
+async function readNetwork({ db, state }: ApiDeps) {
+  await state.requireCurrent()
+  const all = await hosts(db)
+  const live = new Set(all.filter((host) => host.state === 'live').map((host) => host.id))
+  const reported = await links(db)
+  return {
+    links: reported,
+    live,
+    known: new Set(all.map((host) => host.id)),
+    /** Without a live host at each end there is no path, whatever the links are. */
+    areUnreported: (a: string, b: string) => reported.length === 0 && live.has(a) && live.has(b),
+  }
+}
+
+function requireHosts(known: ReadonlySet<string>, ...ids: string[]): void {
+  for (const id of ids) if (!known.has(id)) throw notFound(`host ${id}`)
+}
+
+function declareLinks(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/links',
+    permission: 'read',
+    tag,
+    summary: 'The link between two hosts, or all links',
+    description: `With \`a\` and \`b\`: live only if the cable is up and both ends are live. ${onlyFresh}`,
+    query: z.object({ a: hostId.optional(), b: hostId.optional() }),
+    answer: z.union([
+      z.object({
+        a: z.string(),
+        b: z.string(),
+        status: linkStatus,
+        live: z.boolean().nullable(),
+        cost: z.number().nullable(),
+      }),
+      pageOf(linkState),
+    ]),
+    example: { a: 'host-osl-1', b: 'host-osl-2', status: 'live', live: true, cost: 10 },
+    problems: [404],
+    async run({ query: { a, b } }) {
+      const { links, live, known, areUnreported } = await readNetwork(deps)
+      if (a === undefined && b === undefined) return { items: links, nextCursor: null }
+      if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or none')
+      requireHosts(known, a, b)
+      const link = links.find((one) => (one.a === a && one.b === b) || (one.a === b && one.b === a))
+      const isLive = link?.up === true && live.has(a) && live.has(b)
+      const status: LinkStatus = isLive ? 'live' : areUnreported(a, b) ? 'unknown' : 'down'
+      return { a, b, status, live: status === 'unknown' ? null : isLive, cost: isLive ? link.cost : null }
+    },
+  })
+}
+
+function declareReachability(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/reachability',
+    permission: 'read',
+    tag,
+    summary: 'Is there a healthy path between two hosts now?',
+    description: `The cheapest one, over live links. ${onlyFresh}`,
+    query: z.object({ from: hostId, to: hostId }),
+    answer: z.object({
+      from: z.string(),
+      to: z.string(),
+      status: reachability,
+      reachable: z.boolean().nullable(),
+      cost: z.number().nullable(),
+      path: z.array(z.string()),
+    }),
+    example: {
+      from: 'host-osl-1',
+      to: 'host-ams-1',
+      status: 'reachable',
+      reachable: true,
+      cost: 30,
+      path: ['host-osl-1', 'host-ams-1'],
+    },
+    problems: [404],
+    async run({ query: { from, to } }) {
+      const { links, live, known, areUnreported } = await readNetwork(deps)
+      requireHosts(known, from, to)
+      const found = cheapestPath(links, live, from, to)
+      const status: Reachability = found ? 'reachable' : areUnreported(from, to) ? 'unknown' : 'unreachable'
+      const reachable = status === 'unknown' ? null : found !== null
+      return { from, to, status, reachable, cost: found?.cost ?? null, path: found?.path ?? [] }
+    },
+  })
+}
+
+/**
+ * The cheapest way from one live host to another over links that are up and have both ends live (Dijkstra); null when there
+ * is none. Costs are not negative.
+ */
+export function cheapestPath(
+  links: LinkState[],
+  live: ReadonlySet<string>,
+  from: string,
+  to: string,
+): { cost: number; path: string[] } | null {
+  if (!live.has(from) || !live.has(to)) return null
+  const neighbours = new Map<string, { host: string; cost: number }[]>()
+  for (const { a, b, cost, up } of links) {
+    if (!up || !live.has(a) || !live.has(b)) continue
+    neighbours.set(a, [...(neighbours.get(a) ?? []), { host: b, cost }])
+    neighbours.set(b, [...(neighbours.get(b) ?? []), { host: a, cost }])
+  }
+  const best = new Map<string, { cost: number; via: string | null }>([[from, { cost: 0, via: null }]])
+  const settled = new Set<string>()
+  for (;;) {
+    let nearest: string | null = null
+    for (const [host, { cost }] of best) {
+      if (!settled.has(host) && (nearest === null || cost < (best.get(nearest)?.cost ?? 0))) nearest = host
+    }
+    if (nearest === null) return null
+    const { cost } = best.get(nearest)!
+    if (nearest === to) return { cost, path: wayBack(best, to) }
+    settled.add(nearest)
+    for (const next of neighbours.get(nearest) ?? []) {
+      const known = best.get(next.host)
+      if (!known || cost + next.cost < known.cost) best.set(next.host, { cost: cost + next.cost, via: nearest })
+    }
+  }
+}
+
+function wayBack(best: ReadonlyMap<string, { via: string | null }>, to: string): string[] {
+  const path: string[] = []
+  for (let host: string | null = to; host !== null; host = best.get(host)?.via ?? null) path.unshift(host)
+  return path
+}

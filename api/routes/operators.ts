@@ -1,0 +1,204 @@
+import { z } from '@hono/zod-openapi'
+import { recordAudit } from '../../db/audit.ts'
+import {
+  listOperators,
+  type OperatorRow,
+  operatorById,
+  operatorByName,
+  operatorBySlackUser,
+  putOperator,
+} from '../../db/operators.ts'
+import { type Authority, authorityOfPerson, authorityOfPrincipal, beyond } from '../../domain/authority.ts'
+import { incidentType } from '../../domain/incident.ts'
+import { type Principal, permissions, personRoles } from '../../domain/operator.ts'
+import { namesNobody } from '../../domain/sign-in.ts'
+import { risks } from '../../domain/tool.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { page, pageOf, pageQuery } from '../http/paging.ts'
+import { notFound, Problem } from '../http/problem.ts'
+
+const tag = 'operators'
+/** What stands behind `user:` in rows: one word, so that it cannot read like another sentence. */
+const operatorName = z
+  .string()
+  .regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'takes letters, digits and . @ + _ -, at most 64')
+  .refine((name) => !namesNobody(name), 'stands for nobody in particular in rows')
+const params = z.object({ name: operatorName })
+const slackUserId = z
+  .string()
+  .regex(/^[UW][A-Z0-9]{2,30}$/, 'is a member ID of Slack: U or W, then capitals and digits')
+
+const limits = {
+  role: z.enum(personRoles),
+  /** The riskiest action this person decides about. */
+  maxRisk: z.enum(risks),
+  /** Null: incidents of all types. */
+  incidentTypes: z.array(incidentType).max(100).nullable(),
+}
+const operator = z.object({
+  id: z.string(),
+  name: z.string(),
+  ...limits,
+  permissions: z.array(z.string()),
+  createdAt: z.string(),
+  disabledAt: z.string().nullable(),
+  /** Who vouches for this person and gives their role. */
+  issuer: z.string().nullable(),
+  /** To some minutes. */
+  lastSeenAt: z.string().nullable(),
+  /** Who they are at Slack. */
+  slackUserId: z.string().nullable(),
+})
+const example: z.input<typeof operator> = {
+  id: 'opr_01kahnv4q2e8w9r7c5x3m1t6zp',
+  name: 'anna',
+  role: 'approver',
+  maxRisk: 'high',
+  incidentTypes: ['disk_pressure', 'replication_lag'],
+  permissions: [...permissions.approver],
+  createdAt: '2026-11-21T01:46:02.000000Z',
+  disabledAt: null,
+  issuer: null,
+  lastSeenAt: '2026-11-21T01:47:30.000000Z',
+  slackUserId: 'U012AB3CD',
+}
+
+export function operatorRoutes(router: Router, deps: ApiDeps): void {
+  declareListOperators(router, deps)
+  declareGetOperator(router, deps)
+  declareSetOperator(router, deps)
+}
+
+function declareListOperators(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/operators',
+    permission: 'manage_operators',
+    tag,
+    summary: 'People, by name, and what each may',
+    query: z.object(pageQuery),
+    answer: pageOf(operator),
+    example: { items: [example], nextCursor: null },
+    async run({ query: { limit, cursor } }) {
+      const rows = await listOperators(db, { after: cursor ?? null, limit: limit + 1 })
+      const { items, nextCursor } = page(rows, limit, (last) => last.name)
+      return { items: items.map(shown), nextCursor }
+    },
+  })
+}
+
+function declareGetOperator(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/operators/{name}',
+    permission: 'manage_operators',
+    tag,
+    summary: 'One person, and what they may',
+    params,
+    answer: operator,
+    example,
+    problems: [404],
+    async run({ params: { name } }) {
+      const row = await operatorByName(db, name)
+      if (!row) throw notFound(`operator ${name}`)
+      return shown(row)
+    },
+  })
+}
+
+function declareSetOperator(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'put',
+    path: '/operators/{name}',
+    permission: 'manage_operators',
+    tag,
+    summary: 'Makes a person, or changes what they may',
+    description:
+      'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. Nobody grants what they do not have: permissions, risks and incident types beyond those of the token that asks are refused. With `If-None-Match: *` only where nobody has the name, else 412.',
+    params,
+    headers: z.object({ 'if-none-match': z.literal('*').optional() }),
+    body: z.strictObject({
+      ...limits,
+      disabled: z.boolean(),
+      /** Left out: unchanged. Null: no Slack member. */
+      slackUserId: slackUserId.nullable().optional(),
+      /** For the audit. */
+      reason: z.string().trim().max(500).nullable().default(null),
+    }),
+    bodyExample: {
+      role: 'approver',
+      maxRisk: 'high',
+      incidentTypes: ['disk_pressure'],
+      disabled: false,
+      reason: 'on call for storage from Monday',
+    },
+    answer: operator,
+    example,
+    problems: [409, 412],
+    async run({ params: { name }, body: { reason, ...body }, principal, c }) {
+      const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
+      if (asking && asking.name === name && beyond(authorityOfPerson(body), personal(asking), null).length > 0) {
+        throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
+      }
+      return await db.transaction().execute(async (trx) => {
+        const known = await operatorByName(trx, name)
+        if (known && c.req.header('if-none-match') === '*') {
+          throw new Problem(412, 'NAME_TAKEN', `${name} is here already.`)
+        }
+        if (known?.issuer && known.role !== body.role) {
+          // Set here, it would hold until the person's next sign-in and then change back without a reason that anybody sees.
+          throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
+        }
+        const holder = body.slackUserId ? await operatorBySlackUser(trx, body.slackUserId) : null
+        if (holder && holder.name !== name) {
+          throw new Problem(409, 'SLACK_USER_TAKEN', `${body.slackUserId} is ${holder.name} here already.`)
+        }
+        const { before, now } = await putOperator(trx, { name, ...body })
+        // Compared with the row as it was locked: what is refused here is rolled back.
+        refuseBeyond(authorityOf(principal, asking), before, now)
+        const what = before ? 'operator.changed' : 'operator.added'
+        const change = before ? `From ${told(before)} to ${told(now)}` : `As ${told(now)}`
+        if (!before || told(before) !== told(now)) {
+          const detail = reason ? `${change}: ${reason}` : change
+          await recordAudit(trx, { who: principal.name, what, subject: name, detail })
+        }
+        return shown(now)
+      })
+    },
+  })
+}
+
+/** Refuses rights that the giver does not have. Setting a Slack ID counts: its member acts with all rights of the person. */
+function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
+  const isHandedOn = now.slackUserId !== null && now.slackUserId !== before?.slackUserId
+  const more = beyond(giver, personal(now), before && !isHandedOn ? personal(before) : null)
+  if (more.length === 0) return
+  throw new Problem(
+    403,
+    'TOO_STRONG',
+    `${now.name} could do what you cannot: ${more.join(', ')}. Ask somebody who can.`,
+  )
+}
+
+function personal(row: OperatorRow): Authority {
+  return authorityOfPerson({ ...row, disabled: row.disabledAt !== null })
+}
+
+/** What the caller may grant. A caller without a person behind it decides nothing, and so grants no decisions. */
+export function authorityOf(principal: Principal, person: OperatorRow | null): Authority {
+  return authorityOfPrincipal(principal, person ?? { maxRisk: 'none', incidentTypes: [] })
+}
+
+function told({ role, maxRisk, incidentTypes, disabledAt, slackUserId }: OperatorRow): string {
+  const types =
+    incidentTypes === null ? 'all incident types' : `incidents of type ${incidentTypes.join(', ') || 'none'}`
+  return `${role}, risks up to ${maxRisk}, ${types}${slackUserId ? `, ${slackUserId} at Slack` : ''}${disabledAt ? ', disabled' : ''}`
+}
+
+function shown(row: OperatorRow): z.input<typeof operator> {
+  return { ...row, permissions: [...permissions[row.role]] }
+}

@@ -1,0 +1,257 @@
+import { z } from '@hono/zod-openapi'
+import { placementState, proposalById, storeProposal } from '../../db/proposals.ts'
+import { actionDigest } from '../../domain/digest.ts'
+import { type PlacementProblem, placementIntent, placementProblem, proposal } from '../../domain/placement.ts'
+import { executePlan } from '../../effects/execute-plan.ts'
+import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-state.ts'
+import { requirePlatform } from '../../effects/platform.ts'
+import { runEffect } from '../../effects/run-effect.ts'
+import { InvalidProblemError } from '../../placement/check.ts'
+import { planDigest, stateFingerprint } from '../../placement/digest.ts'
+import { jsonOf, textOf } from '../../placement/document.ts'
+import type { State } from '../../placement/drift.ts'
+import { problemOfFile } from '../../placement/file.ts'
+import { solve } from '../../placement/solve.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { answerEffect } from './effects.ts'
+import { incidentId, proposalExample, proposalId } from './examples.ts'
+import { requireIncident } from './incidents.ts'
+
+const tag = 'placement'
+const params = z.object({ id: z.string().max(100) })
+const resourceId = z.string().min(1).max(100)
+export function proposalRoutes(router: Router, deps: ApiDeps): void {
+  declarePropose(router, deps)
+  declareGetProposal(router, deps)
+  declareGetProblem(router, deps)
+  declareExecute(router, deps)
+}
+
+function declarePropose(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/placement/proposals',
+    permission: 'record',
+    tag,
+    summary: 'Plans where VMs should go; executes nothing',
+    description:
+      'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. With `problem`, hosts and VMs are those given there (docs/placement.md), and the plan is never carried out.',
+    body: z.strictObject({
+      intent: placementIntent,
+      host_ids: z.array(resourceId).min(1).max(50),
+      vm_ids: z.array(resourceId).max(500).nullable().default(null),
+      use_rack_constraints: z.boolean(),
+      incident_id: z.string().max(100).nullable().default(null),
+      problem: z.record(z.string(), z.unknown()).optional(),
+    }),
+    bodyExample: {
+      intent: 'recover',
+      host_ids: ['host-osl-2'],
+      vm_ids: null,
+      use_rack_constraints: true,
+      incident_id: incidentId,
+    },
+    answer: proposal.extend({ proposal_id: z.string() }),
+    example: { ...proposalExample, proposal_id: proposalId },
+    status: 201,
+    problems: [404],
+    agent: {
+      tool: 'schedule_ha_proposal',
+      identity: (_params, { intent, host_ids, vm_ids, use_rack_constraints }) => ({
+        intent,
+        host_ids,
+        vm_ids,
+        use_rack_constraints,
+      }),
+    },
+    async run({ body, judged, c }) {
+      if (body.problem && judged) throw new Problem(422, 'INVALID', 'An agent plans for the inventory alone.')
+      // An agent plans for its own incident, whatever it names.
+      const incidentId = judged?.incidentId ?? body.incident_id
+      if (incidentId !== null) await requireIncident(deps, incidentId)
+      const { plan, problem } = await soundBody(await c.req.arrayBuffer())
+        .then(() => planned(deps, body, c.req.raw.signal))
+        .catch((error) => {
+          if (!(error instanceof InvalidProblemError)) throw error
+          const errors = error.flaws.map(({ path, message }) => ({ path, message }))
+          throw new Problem(400, 'INVALID_PROBLEM', error.message, { fields: { errors } })
+        })
+      const stored = await storeProposal(
+        db,
+        {
+          incidentId,
+          intent: problem.intent,
+          hostIds: problem.hostIds,
+          ...plan,
+          planDigest: planDigest(plan.steps),
+          stateFingerprint: stateFingerprint(problem),
+          fromInventory: body.problem === undefined,
+        },
+        problem,
+      )
+      return { ...stored, isTimeUp: plan.isTimeUp, proposal_id: stored.id }
+    },
+  })
+}
+
+function declareGetProposal(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/placement/proposals/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
+    params,
+    answer: proposal.extend({ currentFingerprint: z.string(), unfitBecause: z.string().nullable() }),
+    example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint, unfitBecause: null },
+    problems: [404],
+    async run({ params: { id } }) {
+      const found = await requireProposal(deps, id)
+      await state.requireCurrent()
+      const today = await placementState(db)
+      const unfitBecause = whyUnfit(deps, found, today)
+      return { ...found.proposal, currentFingerprint: stateFingerprint(today), unfitBecause }
+    },
+  })
+}
+
+function declareGetProblem(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/placement/proposals/{id}/problem',
+    permission: 'read',
+    tag,
+    summary: 'A stored plan with the hosts and VMs it was made for',
+    description: 'The state of then, from the database alone: answered also while the platform cannot be reached.',
+    params,
+    answer: z.object({ proposal, problem: placementProblem }),
+    example: {
+      proposal: proposalExample,
+      problem: {
+        intent: 'recover',
+        hostIds: ['host-osl-2'],
+        vmIds: null,
+        useRackConstraints: true,
+        limits: { cpuOvercommitPercent: 100, ramReservePercent: 0 },
+        hosts: [],
+        vms: [],
+      },
+    },
+    problems: [404],
+    run: ({ params: { id } }) => requireProposal(deps, id),
+  })
+}
+
+function declareExecute(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/placement/proposals/{id}/execute',
+    permission: 'act_on_platform',
+    tag,
+    summary: 'Executes a stored plan, waves of steps at once',
+    description:
+      '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans anew. Agents need an approval that their run has used up.',
+    params,
+    headers: z.object({ 'if-match': z.string().max(100).optional() }),
+    body: z.strictObject({ reason: z.string().min(3).max(500) }),
+    bodyExample: { reason: 'host-osl-2 is dead' },
+    answer: z.looseObject({
+      detail: z.string(),
+      key: z.string(),
+      steps: z.array(
+        z.object({
+          step: z.number().int(),
+          vm: z.string(),
+          to: z.string(),
+          status: z.enum(['OK', 'FAILED', 'SKIPPED']),
+          detail: z.string(),
+        }),
+      ),
+      failed: z.number().int(),
+      skipped: z.number().int(),
+      next_proposal_id: z.string().optional(),
+    }),
+    example: {
+      detail: 'all 1 steps were done',
+      key: `${incidentId}.1:4:tool_started:0`,
+      steps: [{ step: 1, vm: 'vm-osl-3', to: 'host-osl-3', status: 'OK', detail: 'started' }],
+      failed: 0,
+      skipped: 0,
+    },
+    problems: [404, 409, 412, 428, 502, 504],
+    agent: {
+      tool: 'execute_migration',
+      approved: true,
+      async identity({ id }) {
+        const found = await proposalById(db, id ?? '')
+        return found && { plan: found.proposal.planDigest }
+      },
+    },
+    async run({ params: { id }, principal, actor, key, judged, c }) {
+      const platform = requirePlatform(deps)
+      const found = await requireProposal(deps, id)
+      const { proposal: plan } = found
+      const digest = actionDigest('execute_migration', { plan: plan.planDigest })
+      const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
+      let approved: State | null = null
+      const effect = await runEffect(
+        deps,
+        { ...request, incidentId: plan.incidentId },
+        {
+          async before() {
+            approved = await requireUnchanged(deps, found, c.req.header('if-match'))
+          },
+          async perform(effectKey) {
+            if (!approved) throw new Error('a plan begins after the state was compared')
+            return await executePlan(deps, platform, found, { key: effectKey, actor, judged }, { approved })
+          },
+        },
+      )
+      return answerEffect(effect) as never
+    },
+  })
+}
+
+/** Throws InvalidProblemError for bytes that are not UTF-8 and keys that are given twice: of such a body only a part would be planned for. */
+async function soundBody(body: ArrayBuffer): Promise<void> {
+  jsonOf(textOf(new Uint8Array(body)))
+}
+
+type Asked = {
+  intent: PlacementProblem['intent']
+  host_ids: string[]
+  vm_ids: string[] | null
+  use_rack_constraints: boolean
+  problem?: Record<string, unknown> | undefined
+}
+
+/** A plan for today's inventory, or for the hosts and VMs of the request. */
+async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: AbortSignal) {
+  const { intent, host_ids, vm_ids, use_rack_constraints } = asked
+  const fields = { intent, host_ids, use_rack_constraints, ...(vm_ids ? { vm_ids } : {}) }
+  if (asked.problem) {
+    const problem = problemOfFile({ ...fields, ...asked.problem })
+    return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
+  }
+  await state.requireCurrent()
+  const problem: PlacementProblem = {
+    intent,
+    hostIds: host_ids,
+    vmIds: vm_ids,
+    useRackConstraints: use_rack_constraints,
+    limits: placement.limits,
+    ...(await placementState(db)),
+  }
+  return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
+}
+
+async function requireProposal(deps: ApiDeps, id: string): Promise<StoredPlan> {
+  const found = await proposalById(deps.db, id)
+  if (!found) throw notFound(`proposal ${id}`)
+  return found
+}

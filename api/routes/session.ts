@@ -1,0 +1,118 @@
+import { z } from '@hono/zod-openapi'
+import type { Hono } from 'hono'
+import { recordAudit } from '../../db/audit.ts'
+import { endSession, mintSignInCode, openSession, principalOfSession, redeemSignInCode } from '../../db/sessions.ts'
+import { principalOf } from '../../db/tokens.ts'
+import { type Principal, permissionsOf } from '../../domain/operator.ts'
+import type { ApiDeps } from '../deps.ts'
+import {
+  afterFailure,
+  dropSessionCookie,
+  requireOwnOrigin,
+  sessionCookie,
+  setSessionCookie,
+  signedIn,
+} from '../http/authenticate.ts'
+import { jsonBody } from '../http/body.ts'
+import { type Context, type Env, getCallerAddress } from '../http/context.ts'
+import { limitBody } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
+
+const proof = z.union([z.strictObject({ token: z.string().max(512) }), z.strictObject({ code: z.string().max(512) })])
+
+/**
+ * Signing a browser in and out. The session is an opaque id in a cookie that no script can read; it stands for the token that
+ * was shown, with that token's permissions.
+ */
+export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'publicUrl'>): void {
+  const { db, publicUrl } = deps
+  app.use('/auth/*', limitBody)
+
+  app.post('/auth/session', async (c) => {
+    // A script on the machine sends none; a page always does.
+    if (c.req.header('origin') !== undefined) requireOwnOrigin(c, publicUrl)
+    const shown = proof.safeParse(await jsonBody(c))
+    if (!shown.success) throw new Problem(422, 'INVALID', 'Send { "token": … } or { "code": … }.')
+    const principal = await signIn(deps, c, shown.data)
+    return c.json(answer(principal))
+  })
+
+  app.get('/auth/session', async (c) => {
+    const principal = await signedIn(db, c, publicUrl)
+    if (!principal) throw new Problem(401, 'UNAUTHENTICATED', 'Nobody is signed in here.')
+    return c.json(answer(principal))
+  })
+
+  app.delete('/auth/session', async (c) => {
+    requireOwnOrigin(c, publicUrl)
+    const cookie = sessionCookie(c, publicUrl)
+    if (cookie) await endSession(db, cookie)
+    dropSessionCookie(c, publicUrl)
+    return c.body(null, 204)
+  })
+
+  // A token alone mints one, never a cookie: a signed-in browser cannot be made to hand its session on.
+  app.post('/auth/codes', async (c) => {
+    const [, token] = /^Bearer +(\S{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? []
+    const principal = token ? await principalOf(db, token) : null
+    if (!principal) {
+      const flood = token ? await afterFailure(db, c) : null
+      throw flood ?? new Problem(401, 'UNAUTHENTICATED', 'Send a token: Authorization: Bearer …')
+    }
+    const minted = await mintSignInCode(db, principal.tokenId)
+    if (!minted) throw machine(principal)
+    return c.json(minted, 201)
+  })
+}
+
+type Shown = z.infer<typeof proof>
+
+/**
+ * Opens a session for whoever shows a person's token, or a code that was minted with one, and sets its cookie. Writes down who
+ * came in and every try that was refused until there were too many; what was shown is never part of it.
+ */
+export async function signIn(deps: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown): Promise<Principal> {
+  const { db } = deps
+  const where = { subject: 'browser', address: getCallerAddress(c) }
+  try {
+    const principal = await enter(deps, c, shown)
+    const detail = `Signed in as ${principal.role}`
+    await recordAudit(db, { who: principal.name, what: 'sign_in.done', detail, ...where })
+    return principal
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    const flood = error.status === 401 ? await afterFailure(db, c) : null
+    if (flood) throw flood
+    await recordAudit(db, { who: 'unknown', what: 'sign_in.refused', detail: error.message, ...where })
+    throw error
+  }
+}
+
+/** Always a new id, so that an id planted in this browser before is worthless (session fixation). */
+async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown) {
+  const before = sessionCookie(c, publicUrl)
+  const known = 'token' in shown ? await principalOf(db, shown.token.trim()) : null
+  const tokenId = 'token' in shown ? known?.tokenId : await redeemSignInCode(db, shown.code)
+  if (!tokenId) {
+    const detail =
+      'token' in shown
+        ? 'This token is unknown, expired or revoked.'
+        : 'This sign-in link was used already or is older than ten minutes. Sign in with a token.'
+    throw new Problem(401, 'UNAUTHENTICATED', detail)
+  }
+  const id = await openSession(db, tokenId)
+  const principal = id && (await principalOfSession(db, id))
+  if (!id || !principal) throw machine(known)
+  if (before) await endSession(db, before)
+  setSessionCookie(c, publicUrl, id)
+  return principal
+}
+
+function machine(principal: Principal | null): Problem {
+  const who = principal ? `${principal.name} (${principal.role})` : 'A machine'
+  return new Problem(403, 'FORBIDDEN', `${who} is not a person: its token opens no page.`)
+}
+
+function answer(principal: Principal) {
+  return { name: principal.name, role: principal.role, permissions: permissionsOf(principal) }
+}

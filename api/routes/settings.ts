@@ -1,0 +1,274 @@
+import { z } from '@hono/zod-openapi'
+import { type ConfigRow, configRevisions, configRow, configRows, putConfig } from '../../db/config.ts'
+import { readSettings } from '../../db/settings.ts'
+import { incidentType } from '../../domain/incident.ts'
+import { parseSetting, type Setting, settingOf, settings } from '../../domain/setting.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { numberCursor, page, pageOf, pageQuery } from '../http/paging.ts'
+import { notFound, Problem } from '../http/problem.ts'
+
+const tag = 'configuration'
+const params = z.object({ key: z.string().min(1).max(128) })
+const mask = '••••••'
+/** `"3"`, weak or strong, or the bare number; `*` is any version. */
+const versionShape = /^(?:\*|(?:W\/)?"?(\d{1,9})"?)$/
+
+const entry = z.object({
+  key: z.string(),
+  value: z.string().nullable(),
+  version: z.number().int(),
+  updatedAt: z.string(),
+  updatedBy: z.string(),
+  reason: z.string().nullable(),
+  description: z.string().nullable(),
+  secret: z.boolean(),
+  /** The environment sets it: a stored value would have no effect. */
+  locked: z.boolean(),
+  /** Why the stored text has no effect; null when it has. */
+  problem: z.string().nullable(),
+})
+type Entry = z.input<typeof entry>
+const example: Entry = {
+  key: 'agent.max_turns',
+  value: '12',
+  version: 2,
+  updatedAt: '2026-11-20T16:00:00.000000Z',
+  updatedBy: 'user:admin',
+  reason: 'Disk incidents need a few more turns',
+  description: 'Turns before an investigation escalates.',
+  secret: false,
+  locked: false,
+  problem: null,
+}
+
+export function configRoutes(router: Router, deps: ApiDeps): void {
+  declareListSettings(router, deps)
+  declareEffectiveSettings(router, deps)
+  declareGetSetting(router, deps)
+  declareSetSetting(router, deps)
+  declareListRevisions(router, deps)
+}
+
+function declareListSettings(router: Router, deps: ApiDeps): void {
+  const { db, environment } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/config',
+    permission: 'read_config',
+    tag,
+    summary: 'What is set, and what can be',
+    description: 'Secrets are masked. A key that no setting knows is listed with its problem and has no effect.',
+    answer: pageOf(entry).extend({
+      settings: z.array(
+        z.object({
+          key: z.string(),
+          description: z.string(),
+          default: z.string().nullable(),
+          environment: z.string().nullable(),
+          secret: z.boolean(),
+        }),
+      ),
+    }),
+    example: {
+      items: [example],
+      nextCursor: null,
+      settings: [
+        {
+          key: 'agent.max_turns',
+          description: 'Turns before an investigation escalates.',
+          default: '10',
+          environment: 'LLM_MAX_TURNS',
+          secret: false,
+        },
+      ],
+    },
+    async run() {
+      return {
+        items: (await configRows(db)).map((row) => shown(row, environment)),
+        nextCursor: null,
+        settings: settings.map(({ key, description, fallback, environment, secret }) => ({
+          key,
+          description,
+          default: fallback,
+          environment,
+          secret,
+        })),
+      }
+    },
+  })
+}
+
+function declareEffectiveSettings(router: Router, deps: ApiDeps): void {
+  const { db, environment } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/config/effective',
+    permission: 'read_config',
+    tag,
+    summary: 'Every setting as it is in force, and where it comes from',
+    description: 'With `type`, as an investigation of that incident type reads it.',
+    query: z.object({ type: incidentType.optional() }),
+    answer: pageOf(
+      z.object({
+        name: z.string(),
+        key: z.string(),
+        value: z.unknown(),
+        source: z.enum(['type', 'global', 'environment', 'default']),
+        problem: z.string().nullable(),
+      }),
+    ),
+    example: {
+      items: [{ name: 'agent.max_turns', key: 'agent.max_turns', value: 12, source: 'global', problem: null }],
+      nextCursor: null,
+    },
+    async run({ query: { type } }) {
+      const reader = await readSettings(db, environment)
+      const names = new Map<string, { typed: boolean; secret: boolean }>()
+      for (const { key, family, secret } of settings) {
+        const name = family ? key.slice(0, -2) : key
+        const typed = family && name.startsWith('agent.')
+        names.set(name, { typed: typed || (names.get(name)?.typed ?? false), secret })
+      }
+      const items = [...names].map(([name, { typed, secret }]) => {
+        const effective = reader.effective(name, typed ? (type ?? null) : null)
+        return { name, ...effective, value: secret && effective.value !== null ? mask : effective.value }
+      })
+      return { items, nextCursor: null }
+    },
+  })
+}
+
+function declareGetSetting(router: Router, deps: ApiDeps): void {
+  const { db, environment } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/config/{key}',
+    permission: 'read_config',
+    tag,
+    summary: 'One stored value; `ETag` is its version',
+    params,
+    answer: entry,
+    example,
+    problems: [404],
+    async run({ params: { key }, c }) {
+      const row = await configRow(db, key)
+      if (!row) throw notFound(`stored value of ${key}`)
+      c.header('etag', `"${row.version}"`)
+      return shown(row, environment)
+    },
+  })
+}
+
+function declareSetSetting(router: Router, deps: ApiDeps): void {
+  const { db, environment } = deps
+  endpoint(router, deps, {
+    method: 'put',
+    path: '/config/{key}',
+    permission: 'write_config',
+    tag,
+    summary: 'Sets a value',
+    description:
+      'With `If-Match: "<version>"` only over that version (`"0"`: only if nothing is set), else 412. Takes effect at the next cycle.',
+    params,
+    headers: z.object({ 'if-match': z.string().regex(versionShape).optional() }),
+    body: z.strictObject({ value: z.string().max(20_000), reason: z.string().max(500).nullable().default(null) }),
+    bodyExample: { value: '12', reason: 'Disk incidents need a few more turns' },
+    answer: entry,
+    example,
+    problems: [404, 409, 412],
+    async run({ params: { key }, body: { value, reason }, actor, c }) {
+      const setting = settingOf(key)
+      if (!setting) throw notFound(`setting ${key}`)
+      if (isLocked(setting, environment)) {
+        throw new Problem(409, 'LOCKED', `${key} is set by the environment variable ${setting.environment}.`)
+      }
+      const parsed = parseSetting(key, value)
+      if (!parsed.ok) {
+        const errors = [{ in: 'body', field: 'value', message: parsed.reason }]
+        throw new Problem(422, 'INVALID', `value: ${parsed.reason}`, { fields: { errors } })
+      }
+      const row = await putConfig(db, { key, value, actor, reason, ifVersion: versionOf(c.req.header('if-match')) })
+      if (!row) {
+        const now = (await configRow(db, key))?.version ?? 0
+        const detail = `${key} is at version ${now}: somebody changed it. Look again, then decide.`
+        throw new Problem(412, 'VERSION_CHANGED', detail, { fields: { version: now } })
+      }
+      c.header('etag', `"${row.version}"`)
+      return shown(row, environment)
+    },
+  })
+}
+
+function declareListRevisions(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/config/{key}/revisions',
+    permission: 'read_config',
+    tag,
+    summary: 'Every change of a value, newest first',
+    params,
+    query: z.object({ limit: pageQuery.limit, cursor: numberCursor }),
+    answer: pageOf(
+      z.object({
+        version: z.number().int(),
+        oldValue: z.string().nullable(),
+        newValue: z.string().nullable(),
+        actor: z.string().nullable(),
+        reason: z.string().nullable(),
+        at: z.string(),
+      }),
+    ),
+    example: {
+      items: [
+        {
+          version: 2,
+          oldValue: '10',
+          newValue: '12',
+          actor: 'user:admin',
+          reason: example.reason,
+          at: example.updatedAt,
+        },
+      ],
+      nextCursor: null,
+    },
+    async run({ params: { key }, query: { limit, cursor } }) {
+      const rows = await configRevisions(db, key, { before: cursor ?? null, limit: limit + 1 })
+      const hide = (text: string | null) => (text !== null && isSecret(key) ? mask : text)
+      const masked = rows.map((row) => ({ ...row, oldValue: hide(row.oldValue), newValue: hide(row.newValue) }))
+      return page(masked, limit, (last) => last.version)
+    },
+  })
+}
+
+/** An unknown key may have been meant for a secret. */
+function isSecret(key: string): boolean {
+  return settingOf(key)?.secret ?? /secret|token|password|key/i.test(key)
+}
+
+function isLocked(setting: Setting, environment: ApiDeps['environment']): boolean {
+  const { key, environment: name } = setting
+  return name !== null && !key.startsWith('agent.') && environment[name] !== undefined
+}
+
+function shown(row: ConfigRow, environment: ApiDeps['environment']): Entry {
+  const setting = settingOf(row.key)
+  const secret = isSecret(row.key)
+  const parsed = parseSetting(row.key, row.value)
+  return {
+    ...row,
+    value: secret ? mask : row.value,
+    description: setting?.description ?? null,
+    secret,
+    locked: setting !== null && isLocked(setting, environment),
+    problem: parsed.ok ? null : parsed.reason,
+  }
+}
+
+function versionOf(ifMatch: string | undefined): number | null {
+  if (ifMatch === undefined || ifMatch === '*') return null
+  const [, version] = versionShape.exec(ifMatch) ?? []
+  if (version === undefined) throw new Problem(422, 'INVALID', 'If-Match: send the version, as "3"')
+  return Number(version)
+}

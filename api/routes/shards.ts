@@ -1,0 +1,182 @@
+import { z } from '@hono/zod-openapi'
+import { nodesOfShard, shardById, shards, tenantById } from '../../db/platform.ts'
+import { actionDigest } from '../../domain/digest.ts'
+import { convergeDryRun, nodeState, shardState, tenantState } from '../../domain/platform.ts'
+import { followWrite, requirePlatform } from '../../effects/platform.ts'
+import { runEffect } from '../../effects/run-effect.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { pageOf } from '../http/paging.ts'
+import { notFound } from '../http/problem.ts'
+import { deviceField, offeredExample, withDevices } from './device-schema.ts'
+import { answerEffect } from './effects.ts'
+import { nodeExample } from './examples.ts'
+import { resourceParams, staleFlag, withHealth } from './resources.ts'
+
+const tag = 'platform'
+const shardExample: z.input<typeof shardState> = {
+  id: 'db-osl-1',
+  region: 'osl',
+  role: 'database',
+  status: 'degraded',
+  config: { max_connections: 100 },
+}
+
+const convergeAnswer = convergeDryRun.extend({ dryRun: z.literal(true), possible: z.boolean(), detail: z.string() })
+const dryRunExample: z.input<typeof convergeAnswer> = {
+  dryRun: true,
+  possible: true,
+  detail: '1 of 2 nodes would change',
+  nodes: [
+    { id: 'node-osl-1', changes: [] },
+    { id: 'node-osl-2', changes: ['continue its process'] },
+  ],
+}
+
+export function shardRoutes(router: Router, deps: ApiDeps): void {
+  declareListShards(router, deps)
+  declareGetShard(router, deps)
+  declareListNodes(router, deps)
+  declareConvergeDryRun(router, deps)
+  declareConverge(router, deps)
+}
+
+function declareListShards(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/shards',
+    permission: 'read',
+    tag,
+    summary: 'All shards',
+    answer: pageOf(shardState.extend(staleFlag)),
+    example: { items: [shardExample], nextCursor: null },
+    async run() {
+      const fresh = await state.refresh()
+      return { items: (await shards(db)).map((shard) => withHealth(shard, fresh)), nextCursor: null }
+    },
+  })
+}
+
+function declareGetShard(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/shards/{id}',
+    permission: 'read',
+    tag,
+    summary: 'A shard: status, role, configuration',
+    params: resourceParams,
+    answer: shardState.extend(staleFlag),
+    example: shardExample,
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await state.refresh()
+      const shard = await shardById(db, id)
+      if (!shard) throw notFound(`shard ${id}`)
+      return withHealth(shard, fresh)
+    },
+  })
+}
+
+function declareListNodes(router: Router, deps: ApiDeps): void {
+  const { db, state } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/shards/{id}/nodes',
+    permission: 'read',
+    tag,
+    summary: 'The nodes of a shard with their health, and what their devices can be asked',
+    params: resourceParams,
+    answer: pageOf(nodeState.extend({ ...staleFlag, ...deviceField })),
+    example: { items: [{ ...nodeExample, device: offeredExample }], nextCursor: null },
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await state.refresh()
+      if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
+      const nodes = (await nodesOfShard(db, id)).map((node) => withHealth(node, fresh))
+      return { items: await withDevices(deps, 'node', nodes), nextCursor: null }
+    },
+  })
+}
+
+/** What a convergence would change, from the platform. */
+async function readConvergeDryRun(deps: ApiDeps, id: string): Promise<z.input<typeof convergeAnswer>> {
+  const platform = requirePlatform(deps)
+  if (!(await shardById(deps.db, id))) throw notFound(`shard ${id}`)
+  const found = await platform.wouldConverge(id)
+  if (!found) return { dryRun: true, possible: false, detail: 'The platform has no dry run of this.', nodes: [] }
+  const changing = found.nodes.filter(({ changes }) => changes.length > 0).length
+  const detail = `${changing} of ${found.nodes.length} nodes would change`
+  return { dryRun: true, possible: true, nodes: found.nodes, detail }
+}
+
+function declareConvergeDryRun(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/shards/{id}/converge',
+    permission: 'act_on_platform',
+    tag,
+    summary: 'What a convergence would change, node by node',
+    description:
+      'Nothing is changed. `possible` is false where the platform cannot tell, and then nothing is known of what would change.',
+    params: resourceParams,
+    query: z.object({ dry_run: z.literal('true') }),
+    answer: convergeAnswer,
+    example: dryRunExample,
+    problems: [404, 502, 504],
+    run: async ({ params: { id } }) => await readConvergeDryRun(deps, id),
+  })
+}
+
+function declareConverge(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/shards/{id}/converge',
+    permission: 'act_on_platform',
+    tag,
+    summary: 'Re-applies desired state to every node of a shard',
+    description:
+      'Done once per `Idempotency-Key`; what became of it is at `/effects/{key}`. With `?dry_run=true` nothing is done: the answer is that of the GET.',
+    params: resourceParams,
+    query: z.object({ dry_run: z.enum(['true', 'false']).optional() }),
+    body: z.strictObject({ reason: z.string().min(3).max(500) }),
+    bodyExample: { reason: 'The replica stopped replaying.' },
+    answer: z.looseObject({ detail: z.string(), key: z.string().optional() }),
+    example: { detail: '2 nodes converged', key: 'api:tok_1:7f1c' },
+    problems: [404, 502, 504],
+    agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
+    async run({ params: { id }, query: { dry_run: isDry }, principal, key, judged }) {
+      if (isDry === 'true') return await readConvergeDryRun(deps, id)
+      const platform = requirePlatform(deps)
+      if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
+      const effect = await runEffect(
+        deps,
+        { principal, key, judged, tool: 'converge_shard', actionDigest: actionDigest('converge_shard', { id }) },
+        { perform: (effectKey) => followWrite(platform, effectKey, () => platform.converge(id, effectKey)) },
+      )
+      return answerEffect(effect)
+    },
+  })
+}
+
+export function tenantRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/tenants/{id}',
+    permission: 'read',
+    tag: 'platform',
+    summary: 'A tenant and the shard it lives on',
+    params: resourceParams,
+    answer: tenantState.extend(staleFlag),
+    example: { id: 'tenant-1', name: 'Fjord Bank', shard: 'db-osl-1', status: 'degraded' },
+    problems: [404],
+    async run({ params: { id } }) {
+      const fresh = await deps.state.refresh()
+      const tenant = await tenantById(deps.db, id)
+      if (!tenant) throw notFound(`tenant ${id}`)
+      return withHealth(tenant, fresh)
+    },
+  })
+}

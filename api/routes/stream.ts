@@ -1,0 +1,183 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createRoute, z } from '@hono/zod-openapi'
+import { stream } from 'hono/streaming'
+import { isTransient } from '../../db/connect.ts'
+import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../../db/events.ts'
+import { eventKind } from '../../domain/event.ts'
+import type { ApiDeps } from '../deps.ts'
+import type { Router } from '../http/endpoint.ts'
+import { permit } from '../http/guards.ts'
+import { Problem } from '../http/problem.ts'
+import { eventExample, incidentId } from './examples.ts'
+import { createFeed, type Entry, type Feed, isBefore } from './feed.ts'
+import { requireIncident } from './incidents.ts'
+
+const retryMs = 300
+const heartbeatMs = 15_000
+const reconnectMs = 3_000
+const batch = 200
+/**
+ * Room for two hundred pages, and for pages whose old connection has not been found dead yet. Each takes a socket and some
+ * memory; more are refused.
+ */
+const maxListeners = 500
+/** An id of the stream; an empty one counts as none. */
+const idShape = /^(?:(\d{1,19})-(\d{1,16}))?$/
+
+const route = createRoute({
+  method: 'get',
+  path: '/stream',
+  tags: ['incidents'],
+  summary: 'Rows as they are written (server-sent events)',
+  description:
+    '`event` is the kind, `data` the row, `id` its place as `<tx>-<id>`. `Last-Event-ID` goes on after that place with neither gap nor overlap; without it the stream begins now. A comment comes every 15 s.\n\nPermission: `read`.',
+  security: [{ bearer: [] }],
+  'x-permission': 'read',
+  request: {
+    query: z.object({ incident: z.string().max(100).optional() }),
+    headers: z.object({ 'last-event-id': z.string().regex(idShape).optional() }),
+  },
+  responses: {
+    200: {
+      description: 'A stream that does not end.',
+      content: {
+        'text/event-stream': {
+          // Of each event: the stream itself has no end.
+          schema: z.object({ event: eventKind, id: z.string().regex(idShape), data: z.string() }),
+          example: { event: 'tool_finished' as const, id: '7342-4711', data: JSON.stringify(eventExample) },
+        },
+      },
+    },
+    400: { description: 'The address is no percent-encoded UTF-8, or holds NUL.' },
+    401: { description: 'No token, or one that is unknown, expired or revoked.' },
+    404: { description: `There is no such incident (as ${incidentId}).` },
+    422: { description: '`Last-Event-ID` is not an id of this stream.' },
+    503: { description: 'Too many listeners, or the process is stopping.' },
+  },
+})
+
+export function streamRoutes(router: Router, deps: ApiDeps): void {
+  const { db, closing, log } = deps
+  let listeners = 0
+  const feed = createFeed(db, log, toMessage)
+  router.openAPIRegistry.registerPath(route)
+  router.get('/stream', permit('read'), async (c) => {
+    const incidentId = parseIncident(c.req.query('incident'))
+    if (incidentId) await requireIncident(deps, incidentId)
+    if (closing.aborted || listeners >= maxListeners) {
+      const detail = 'No more listeners now.'
+      throw new Problem(503, 'NO_MORE_LISTENERS', detail, { headers: { 'retry-after': '5' } })
+    }
+    const last = c.req.header('last-event-id')
+    let position = last ? parsePosition(last) : await streamEnd(db)
+    c.header('content-type', 'text/event-stream; charset=utf-8')
+    c.header('cache-control', 'no-cache, no-transform')
+    c.header('x-accel-buffering', 'no')
+    // A HEAD request reads nothing and never leaves, so it does not become a listener.
+    if (c.req.method === 'HEAD') return c.body(null)
+    listeners += 1
+    return stream(c, async (out) => {
+      const gone = new AbortController()
+      out.onAbort(() => gone.abort())
+      const ended = AbortSignal.any([closing, gone.signal])
+      const leave = feed.join()
+      try {
+        // The first message holds the place, so that a stream lost before its first row resumes without a gap. `streamSSE`
+        // would send an empty event with it, and format each row once per listener instead of once.
+        await out.write(`retry: ${reconnectMs}\nid: ${toEventId(position)}\n\n`)
+        let wroteAt = performance.now()
+        while (!ended.aborted) {
+          const change = feed.change()
+          const read = await readAfter(deps, feed, position, incidentId)
+          if (ended.aborted) break
+          if (!read) {
+            await sleep(retryMs)
+            continue
+          }
+          const { entries, upTo } = read
+          const wanted = incidentId ? entries.filter((entry) => entry.incidentId === incidentId) : entries
+          for (const { message } of wanted) await out.write(message)
+          if (wanted.length > 0) wroteAt = performance.now()
+          position = upTo
+          if (entries.length > 0) continue
+          await changeOr(change, wroteAt + heartbeatMs - performance.now(), ended)
+          if (!ended.aborted && performance.now() - wroteAt >= heartbeatMs) {
+            await out.write(': still here\n\n')
+            wroteAt = performance.now()
+          }
+        }
+      } finally {
+        leave()
+        listeners -= 1
+      }
+    })
+  })
+}
+
+/**
+ * Rows after a place, and the place up to which there are no others: from the feed, or from the log where the feed does not
+ * reach back far enough. Null while the database does not answer.
+ */
+async function readAfter(
+  { db, log }: ApiDeps,
+  feed: Feed,
+  after: StreamPosition,
+  incidentId: string | undefined,
+): Promise<{ entries: Entry[]; upTo: StreamPosition } | null> {
+  const kept = feed.after(after)
+  if (kept) return { entries: kept, upTo: kept.at(-1)?.position ?? after }
+  const start = feed.start()
+  try {
+    const rows = await streamAfter(db, after, { incidentId, limit: batch })
+    const newest = rows.at(-1)?.position ?? after
+    // Read after the feed had started there: no row up to its start is missing.
+    const upTo = start && rows.length < batch && isBefore(newest, start) ? start : newest
+    return {
+      entries: rows.map((row) => ({ position: row.position, incidentId: row.incidentId, message: toMessage(row) })),
+      upTo,
+    }
+  } catch (error) {
+    if (!isTransient(error)) throw error
+    log.debug({ err: error }, 'the stream waits for the database')
+    return null
+  }
+}
+
+/**
+ * Waits for a change, so many milliseconds, or the end. `Promise.race` would keep a handler on every change until the end.
+ */
+async function changeOr(change: Promise<void>, ms: number, ended: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      ended.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, Math.max(0, ms))
+    ended.addEventListener('abort', done)
+    void change.then(done)
+  })
+}
+
+function toEventId({ tx, id }: StreamPosition): string {
+  return `${tx}-${id}`
+}
+
+function parseIncident(asked: string | undefined): string | undefined {
+  if (asked === undefined || asked === '') return undefined
+  if (asked.length <= 100) return asked
+  throw new Problem(422, 'INVALID', 'incident: is longer than 100 characters and no id of an incident.')
+}
+
+function parsePosition(text: string): StreamPosition {
+  const [, tx, id] = idShape.exec(text) ?? []
+  if (tx === undefined || id === undefined) {
+    throw new Problem(422, 'BAD_LAST_EVENT_ID', 'Last-Event-ID is not an id of this stream.')
+  }
+  return { tx: String(BigInt(tx)), id: Number(id) }
+}
+
+function toMessage({ position, ...row }: StreamedEvent): string {
+  // JSON holds no line break, so a row is one `data:` line whatever it quotes.
+  return `event: ${row.kind}\nid: ${toEventId(position)}\ndata: ${JSON.stringify(row)}\n\n`
+}

@@ -1,0 +1,215 @@
+import { z } from '@hono/zod-openapi'
+import { recordAudit } from '../../db/audit.ts'
+import type { Db } from '../../db/connect.ts'
+import { type OperatorRow, operatorById, operatorByName } from '../../db/operators.ts'
+import { listTokens, mintToken, revokeToken, type TokenRow, tokenRow } from '../../db/tokens.ts'
+import { type Authority, beyond } from '../../domain/authority.ts'
+import {
+  isPersonRole,
+  type Principal,
+  permissions,
+  permissionsOf,
+  role,
+  scope,
+  typesOf,
+  weakerRole,
+} from '../../domain/operator.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { page, pageOf, pageQuery } from '../http/paging.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { authorityOf } from './operators.ts'
+
+const tag = 'tokens'
+const params = z.object({ id: z.string().max(100) })
+const daySeconds = 24 * 3600
+
+const token = z.object({
+  id: z.string(),
+  name: z.string(),
+  /** Enough to recognise one that leaked, and nothing to guess the rest by. */
+  prefix: z.string(),
+  /** `sign_in`: what the browsers of one person stand for who signed in through a provider. */
+  kind: z.enum(['token', 'sign_in']),
+  role,
+  scopes: z.array(z.string()),
+  operator: z.string().nullable(),
+  createdAt: z.string(),
+  expiresAt: z.string().nullable(),
+  lastUsedAt: z.string().nullable(),
+  revokedAt: z.string().nullable(),
+})
+const example: z.input<typeof token> = {
+  id: 'tok_01kahnv4q2e8w9r7c5x3m1t6zp',
+  name: 'anna, laptop',
+  prefix: 'nst_ab12…',
+  kind: 'token',
+  role: 'approver',
+  scopes: ['type:disk_pressure'],
+  operator: 'anna',
+  createdAt: '2026-11-21T01:46:02.000000Z',
+  expiresAt: '2027-02-19T01:46:02.000000Z',
+  lastUsedAt: null,
+  revokedAt: null,
+}
+
+const wanted = z.strictObject({
+  name: z
+    .string()
+    .trim()
+    .regex(/^[\w.,:@/ -]{1,64}$/, 'takes letters, digits, spaces and . , : @ / _ -, at most 64'),
+  role,
+  operator: z.string().max(64).nullable().default(null),
+  scopes: z.array(scope).max(20).default([]),
+  expiresInDays: z.number().int().min(1).max(3650).nullable().default(90),
+})
+
+export function tokenRoutes(router: Router, deps: ApiDeps): void {
+  declareListTokens(router, deps)
+  declareCreateToken(router, deps)
+  declareRevokeToken(router, deps)
+}
+
+function declareListTokens(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/tokens',
+    permission: 'manage_tokens',
+    tag,
+    summary: 'Tokens, newest first, never what they are',
+    query: z.object(pageQuery),
+    answer: pageOf(token),
+    example: { items: [example], nextCursor: null },
+    async run({ query: { limit, cursor } }) {
+      const rows = await listTokens(db, { before: cursor ?? null, limit: limit + 1 })
+      const { items, nextCursor } = page(rows, limit, (last) => last.id)
+      return { items: items.map(shown), nextCursor }
+    },
+  })
+}
+
+function declareCreateToken(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/tokens',
+    permission: 'manage_tokens',
+    tag,
+    summary: 'Mints a token',
+    description:
+      'The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`. A token of a person is one of `operator` (else of who asks) and never stronger than that person; those of agents and of senders of alerts belong to nobody, and alone may live for ever (`expiresInDays: null`). `scopes` narrow the role: permissions, or `type:<incident type>`.',
+    body: wanted,
+    bodyExample: {
+      name: 'anna, laptop',
+      role: 'approver',
+      operator: 'anna',
+      scopes: ['type:disk_pressure'],
+      expiresInDays: 90,
+    },
+    answer: token.extend({ token: z.string() }),
+    example: { ...example, token: 'nst_…43 characters…' },
+    status: 201,
+    problems: [422],
+    secret: true,
+    async run({ body, principal }) {
+      const owner = await ownerOf(db, body, principal)
+      const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
+      refuseTooMuch(body, owner, authorityOf(principal, asking))
+      const operatorId = owner?.id ?? null
+      const { name, role, scopes, expiresInDays } = body
+      const expirySeconds = expiresInDays === null ? undefined : expiresInDays * daySeconds
+      const { plain, row } = await db.transaction().execute(async (trx) => {
+        const minted = await mintToken(trx, { name, role, operatorId, scopes, expirySeconds })
+        const detail = `Minted ${minted.row.name}: ${told(minted.row)}`
+        await recordAudit(trx, { who: principal.name, what: 'token.minted', subject: minted.row.id, detail })
+        return minted
+      })
+      return { ...shown(row), token: plain }
+    },
+  })
+}
+
+function declareRevokeToken(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/tokens/{id}/revoke',
+    permission: 'manage_tokens',
+    tag,
+    summary: 'Ends a token, and the sessions that stand for it',
+    params,
+    answer: token,
+    example: { ...example, revokedAt: '2026-11-21T01:50:00.000000Z' },
+    problems: [404, 409],
+    async run({ params: { id }, principal }) {
+      if (id === principal.tokenId) {
+        // Without the last admin's token, no other could be minted.
+        throw new Problem(409, 'OWN_TOKEN', 'You are using this token. Mint another and revoke this one with that.')
+      }
+      const row = await db.transaction().execute(async (trx) => {
+        const revoked = await revokeToken(trx, id)
+        const row = await tokenRow(trx, id)
+        if (revoked && row) {
+          const detail = `Revoked ${row.name}: ${told(row)}`
+          await recordAudit(trx, { who: principal.name, what: 'token.revoked', subject: id, detail })
+        }
+        return row
+      })
+      if (!row) throw notFound(`token ${id}`)
+      return shown(row)
+    },
+  })
+}
+
+type Wanted = z.output<typeof wanted>
+
+/** The operator who will own the token: null for a machine, otherwise one whose role is not below the token's. */
+async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<OperatorRow | null> {
+  if (!isPersonRole(body.role)) {
+    if (body.operator) throw invalid('operator', `a token of role ${body.role} belongs to nobody`)
+    return null
+  }
+  if (body.expiresInDays === null) throw invalid('expiresInDays', "a person's token ends some day: send a number")
+  const owner = body.operator
+    ? await operatorByName(db, body.operator)
+    : principal.operatorId && (await operatorById(db, principal.operatorId))
+  if (!owner)
+    throw invalid('operator', body.operator ? `there is no operator ${body.operator}` : 'say whose it will be')
+  if (weakerRole(body.role, owner.role) !== body.role) {
+    throw invalid('role', `${owner.name} is ${owner.role}: a token cannot make more of them`)
+  }
+  return owner
+}
+
+/** Refuses rights that the giver does not have: a narrowed token mints no wider one, and none of a stronger person. */
+function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, giver: Authority): void {
+  const foreign = scopes.find((each) => !each.startsWith('type:') && !(permissions[role] as string[]).includes(each))
+  if (foreign) throw invalid('scopes', `${role} has no permission ${foreign}`)
+  if (!isPersonRole(role) && scopes.some((each) => each.startsWith('type:'))) {
+    throw invalid('scopes', `a token of role ${role} is for all incident types or none`)
+  }
+  const types = typesOf({ scopes })
+  const wanted = {
+    permissions: permissionsOf({ role, scopes }),
+    maxRisk: owner?.maxRisk ?? 'none',
+    incidentTypes: types ?? owner?.incidentTypes ?? null,
+  }
+  const more = beyond(giver, wanted, null)
+  if (more.length > 0) {
+    throw new Problem(403, 'TOO_STRONG', `This token could do what yours cannot: ${more.join(', ')}.`)
+  }
+}
+
+function invalid(field: string, message: string): Problem {
+  return new Problem(422, 'INVALID', `${field}: ${message}`, { fields: { errors: [{ in: 'body', field, message }] } })
+}
+
+/** A token in words: its owner, and what it is for. */
+function told({ role, operator, scopes }: TokenRow): string {
+  return [role, operator && `of ${operator}`, scopes.length > 0 && `for ${scopes.join(', ')}`].filter(Boolean).join(' ')
+}
+
+function shown(row: TokenRow): z.input<typeof token> {
+  return { ...row, prefix: row.kind === 'sign_in' ? row.prefix : `${row.prefix}…` }
+}

@@ -1,0 +1,169 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpError } from '../../clients/http.ts'
+import { closeCall, openCall } from '../../db/device-calls.ts'
+import type { DeviceRow } from '../../db/devices.ts'
+import type { Capability, CapabilityAnswer } from '../../domain/mesh.ts'
+import { callDevice, DeviceLiesError, followOperation, readOperation, wasNotSent } from '../../mesh/client.ts'
+import { issueGrant, issueRequest } from '../../mesh/issue.ts'
+import type { MeshKeys } from '../../mesh/keys.ts'
+import { argsDigest } from '../../mesh/sign.ts'
+import { cleanse } from '../../safety/cleanse.ts'
+import type { EffectDeps } from '../effect.ts'
+import { getDeviceAddress, requireMesh } from './executor.ts'
+
+export type DeviceRequest = {
+  /** `Idempotency-Key` of the call: the device does it once. */
+  key: string
+  capability: Capability
+  args: Record<string, unknown>
+  rehearse?: boolean
+  /** The consumed approval or the used grant of exactly this action; null for a read. */
+  authority?: string | null
+  incidentId?: string | null
+  callId?: string | null
+  deadlineMs: number
+  /** True where the device carried a write out and its result says that the work failed. */
+  endedBadly?: (result: Record<string, unknown>) => boolean
+  /** Lines of its output, as they come. */
+  onLine?: (line: string) => void
+  signal?: AbortSignal
+}
+
+/**
+ * `answer`: the device's own, cleansed. `not_sent`: it never reached the device. `unknown`: it may have; the key tells once
+ * the device can be asked.
+ */
+export type DeviceReply =
+  | { kind: 'answer'; answer: CapabilityAnswer }
+  | { kind: 'not_sent'; reason: string }
+  | { kind: 'unknown'; reason: string }
+
+const maxTries = 4
+const firstWaitMs = 150
+
+/**
+ * Makes one call to a device under one key, however often it has to be sent: the device's journal does it once. The call is
+ * a row before it is sent, with the request id and the grant that every repeat carries.
+ */
+export async function askDevice(deps: EffectDeps, device: DeviceRow, request: DeviceRequest): Promise<DeviceReply> {
+  const { db, metrics } = deps
+  const { keys } = requireMesh(deps)
+  const { key, capability, args, authority = null, rehearse = false, incidentId = null, callId = null } = request
+  const digest = argsDigest(args)
+  const call = await openCall(db, {
+    key,
+    deviceId: device.id,
+    incidentId,
+    callId,
+    capability,
+    rehearse,
+    authority,
+    argsDigest: digest,
+  })
+  if (call.argsDigest !== digest || call.capability !== capability || call.deviceId !== device.id) {
+    return { kind: 'not_sent', reason: 'this key was used for another call' }
+  }
+  const { requestId, grantId, begunAt: issuedAt } = call
+  const grant =
+    grantId === null || call.authority === null
+      ? null
+      : issueGrant(
+          { id: grantId, device: device.id, requestId, capability, args, authority: call.authority, issuedAt },
+          keys.signing,
+        )
+  const startedAt = performance.now()
+  const reply = await send(deps, device, request, () =>
+    issueRequest(
+      {
+        requestId,
+        device: device.id,
+        capability,
+        args,
+        idempotencyKey: key,
+        rehearse,
+        grant,
+        deadlineMs: request.deadlineMs,
+        stream: request.onLine !== undefined,
+      },
+      keys.signing,
+    ),
+  )
+  const seconds = (performance.now() - startedAt) / 1000
+  const errorCode = reply.kind === 'answer' ? getErrorCode(reply.answer, request) : null
+  const outcome = reply.kind === 'answer' ? (errorCode ?? 'ok') : reply.kind
+  metrics.deviceCalls.inc({ capability, outcome })
+  metrics.deviceCallSeconds.observe({ capability, outcome }, seconds)
+  if (reply.kind === 'answer') await closeCall(db, key, reply.answer, errorCode)
+  return reply
+}
+
+function getErrorCode({ ok, error, result }: CapabilityAnswer, { endedBadly }: DeviceRequest): string | null {
+  if (ok) return endedBadly?.(result ?? {}) ? 'exit_code' : null
+  return error?.code ?? 'failed'
+}
+
+async function send(
+  deps: EffectDeps,
+  device: DeviceRow,
+  { onLine, signal, deadlineMs }: DeviceRequest,
+  issue: () => ReturnType<typeof issueRequest>,
+): Promise<DeviceReply> {
+  const mesh = requireMesh(deps)
+  const { keys } = mesh
+  const address = getDeviceAddress(mesh, device)
+  let everSent = false
+  let reason = ''
+  const untilMs = performance.now() + deadlineMs
+  for (let attempt = 0; attempt < maxTries && (attempt === 0 || performance.now() < untilMs); attempt++) {
+    if (attempt > 0) await sleep(firstWaitMs * 2 ** attempt)
+    try {
+      const request = issue()
+      const answer = await callDevice(address, request, signal)
+      // A busy device began nothing and wrote nothing into its journal: it may have room in a moment.
+      if (answer.error?.code === 'busy' && attempt < maxTries - 1) continue
+      if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
+      everSent = true
+      const ended = await followToEnd(address, request.request_id, { deadlineMs, onLine, signal, keys })
+      if (ended) return { kind: 'answer', answer: cleanse(ended) }
+      reason = `${device.id} has not said how it ended`
+      return { kind: 'unknown', reason }
+    } catch (error) {
+      if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
+      everSent ||= !wasNotSent(error)
+      reason = error.message
+      // An invalid response is not retried; what the device did cannot be read from it.
+      if (error instanceof DeviceLiesError) break
+      if (error.code === 'aborted') break
+    }
+  }
+  return { kind: everSent ? 'unknown' : 'not_sent', reason }
+}
+
+/** Follows a long operation to its end, by its lines or by asking; null when its time is over. */
+async function followToEnd(
+  address: ReturnType<typeof getDeviceAddress>,
+  requestId: string,
+  { deadlineMs, onLine, signal, keys }: Pick<DeviceRequest, 'deadlineMs' | 'onLine' | 'signal'> & { keys: MeshKeys },
+): Promise<CapabilityAnswer | null> {
+  const untilMs = performance.now() + deadlineMs + 5_000
+  if (onLine) {
+    try {
+      const options = { timeoutMs: deadlineMs + 5_000, ...(signal && { signal }) }
+      const answer = await followOperation(address, requestId, keys.signing, onLine, options)
+      if (answer && answer.status !== 'running') return answer
+    } catch (error) {
+      // The lines are lost; the loop below asks how it ends.
+      if (!(error instanceof HttpError)) throw error
+    }
+  }
+  for (let waitMs = 100; performance.now() < untilMs; waitMs = Math.min(1_000, waitMs * 2)) {
+    try {
+      const answer = await readOperation(address, requestId, keys.signing)
+      if (answer.status !== 'running') return answer
+    } catch (error) {
+      if (!(error instanceof HttpError)) throw error
+    }
+    await sleep(waitMs)
+  }
+  return null
+}

@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto'
+import type { Db } from '../../db/connect.ts'
+import { type DeviceRow, deviceById, deviceOf, executableNamed } from '../../db/devices.ts'
+import type { Executable, Guests } from '../../domain/device.ts'
+import type { Capability } from '../../domain/mesh.ts'
+import type { DeviceAddress } from '../../mesh/client.ts'
+import type { MeshKeys } from '../../mesh/keys.ts'
+import { lacking, type MeshSpec, specOf } from '../../mesh/registry.ts'
+import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
+
+/** The mesh as this process holds it. */
+export type Mesh = {
+  keys: MeshKeys
+  /** PEM of the authorities that sign devices' certificates; the system's when absent. */
+  ca?: string
+  /** A variable of this process's environment, for devices whose address is there. */
+  variable(name: string): string | undefined
+}
+
+/** The device that acts on a resource, and how it gets there. */
+export type Executor = {
+  resource: Executable
+  device: DeviceRow
+  /** Null: the resource's own agent. Otherwise its host's agent, which reaches into the guest this way. */
+  through: Guests | null
+}
+
+/** The request to a device for one tool call: to the resource's own agent, or to that of its host. */
+export type MappedCall = {
+  spec: MeshSpec
+  input: Record<string, unknown>
+  capability: Capability
+  args: Record<string, unknown>
+}
+
+/** No device can do it; the message says why and what a person may do. */
+class CapabilityUnavailable extends EffectRefused {
+  constructor(detail: string, code = 'capability_unavailable') {
+    super('device_failed', code, detail)
+  }
+}
+
+export function requireMesh({ mesh }: Pick<EffectDeps, 'mesh'>): Mesh {
+  if (mesh) return mesh
+  const detail = 'No keys of the mesh are configured (MESH_ROOT_KEY_FILE, MESH_SIGNING_KEY_FILE).'
+  throw new EffectRefused('invalid', 'NO_MESH', detail)
+}
+
+/** The device of that name, whether it can be called or not. */
+export async function requireDevice({ db }: Pick<EffectDeps, 'db'>, id: string): Promise<DeviceRow> {
+  const found = await deviceById(db, id)
+  if (!found) throw refuseMissing(`device ${id}`)
+  return found
+}
+
+/**
+ * The device for a name: a node, host or VM by its own agent, a VM otherwise by that of its host. A name that the inventory
+ * does not know may be a device's own. Refused with the reason where no device can be called.
+ */
+export async function requireExecutor(db: Db, id: string): Promise<Executor> {
+  const named = await executableNamed(db, id)
+  if (!named) {
+    const device = await deviceById(db, id)
+    if (!device) throw refuseMissing(`node, host, VM or device ${id}`)
+    return requireUsable({ resource: device.resource, device, through: null })
+  }
+  const { kind, host } = named
+  const own = await deviceOf(db, named)
+  if (own) return requireUsable({ resource: { kind, id }, device: own, through: null })
+  const around = host === null ? null : await deviceOf(db, { kind: 'host', id: host })
+  if (around?.guests) return requireUsable({ resource: { kind, id }, device: around, through: around.guests })
+  const why = host === null ? '' : `, nor does the one of its host ${host} reach into it`
+  throw new CapabilityUnavailable(`capability unavailable: ${kind} ${id} has no agent${why}. ${remedy(id)}`)
+}
+
+function requireUsable(executor: Executor): Executor {
+  const refusal = whyUnusable(executor.device)
+  if (refusal) throw refusal
+  return executor
+}
+
+/** Why a device cannot be called now, as far as rows tell; null when it can. */
+export function whyUnusable({ id, enabled, enrolledAt, revokedAt, manifest }: DeviceRow): EffectRefused | null {
+  if (revokedAt) {
+    const detail = `capability unavailable: device ${id} was revoked at ${revokedAt}.`
+    return new CapabilityUnavailable(detail, 'device_revoked')
+  }
+  if (!enabled) {
+    return new CapabilityUnavailable(`capability unavailable: device ${id} is switched off.`, 'device_disabled')
+  }
+  if (!enrolledAt || !manifest) {
+    const detail = `capability unavailable: device ${id} has not enrolled yet.`
+    return new CapabilityUnavailable(detail, 'device_not_enrolled')
+  }
+  if (Date.parse(manifest.expires_at) > Date.now()) return null
+  const detail = `The manifest of ${id} expired at ${manifest.expires_at}: it has to fetch a new one.`
+  return new CapabilityUnavailable(detail, 'manifest_invalid')
+}
+
+function remedy(id: string): string {
+  return `A person may enrol an agent on it: nightshift mesh enroll ${id}`
+}
+
+export function getDeviceAddress({ ca, variable }: Mesh, { id, url, urlEnv }: DeviceRow): DeviceAddress {
+  return { id, url: (urlEnv && variable(urlEnv)) || url, ...(ca !== undefined && { ca }) }
+}
+
+/** Reads arguments by the tool's own schema; the refusal names the field. */
+export function readInput(spec: MeshSpec, args: unknown): Record<string, unknown> {
+  const parsed = spec.input.safeParse(args)
+  if (parsed.success) return parsed.data
+  const [first] = parsed.error.issues
+  const detail = `${spec.name}: ${first?.path.join('.') || 'args'}: ${first?.message}`
+  throw new EffectRefused('invalid', 'invalid_arguments', detail)
+}
+
+/** What the executor's device is asked for a call. Refused with the reason where the device does not offer it. */
+export function mapCall(
+  { device, resource, through }: Executor,
+  spec: MeshSpec,
+  input: Record<string, unknown>,
+): MappedCall {
+  const own = { spec, input, capability: spec.capability, args: spec.toArgs(input) }
+  if (through === null) return requireOffered(device.id, own, lacking(spec, device))
+  const asked = spec.throughHost?.(resource.id, through, input) ?? 'that takes an agent on the guest itself'
+  if (typeof asked === 'string') {
+    const what = `${resource.kind} ${resource.id} has no agent of its own, and through the one of its host (${device.id})`
+    throw new CapabilityUnavailable(
+      `capability unavailable: ${what} ${spec.name} does not work: ${asked}. ${remedy(resource.id)}`,
+    )
+  }
+  const lacks = lacking(spec, device) ?? lacking(specOf(asked.capability), device)
+  return requireOffered(device.id, { ...own, ...asked }, lacks)
+}
+
+function requireOffered(device: string, mapped: MappedCall, lacks: string | null): MappedCall {
+  if (lacks === null) return mapped
+  throw new CapabilityUnavailable(`capability unavailable: ${mapped.spec.name} on ${device}: ${lacks}.`)
+}
+
+/** Reads are answered before the caller gives up. */
+const readDeadlineMs = 20_000
+
+/** How long a device has for a call: a write all of the device's own time. */
+export function getDeadlineMs({ device }: Executor, isRead: boolean): number {
+  const ownMs = device.timeoutSeconds * 1000
+  return isRead ? Math.min(ownMs, readDeadlineMs) : ownMs
+}
+
+/** A new key for a read that belongs to a write: reads may repeat. */
+export function buildReadKey(base: string, what: string): string {
+  return `${base}:${what}:${randomUUID()}`
+}

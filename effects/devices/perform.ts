@@ -1,0 +1,198 @@
+import { append } from '../../db/append.ts'
+import type { Db } from '../../db/connect.ts'
+import { callByKey } from '../../db/device-calls.ts'
+import { cancelAsked } from '../../db/steps.ts'
+import { agentActor, type IncidentEvent } from '../../domain/event.ts'
+import { cancelOperation } from '../../mesh/client.ts'
+import { issueCancel } from '../../mesh/issue.ts'
+import { judgeField } from '../../safety/command/field.ts'
+import type { EffectDeps, EffectEnding } from '../effect.ts'
+import { buildOutput, describeError, getAuditFields, whyEndedBadly } from './answers.ts'
+import { askDevice, type DeviceReply, type DeviceRequest } from './ask-device.ts'
+import { type Executor, getDeadlineMs, getDeviceAddress, type MappedCall, requireMesh } from './executor.ts'
+
+export type AnnouncedCall = {
+  executor: Executor
+  mapped: MappedCall
+  key: string
+  /** The row that announced it. */
+  judged: IncidentEvent<'tool_started'>
+}
+
+/**
+ * Does one judged write on a device and answers how it ended; null while that is unknown. The device is asked for exactly
+ * what the person agreed to, under a grant that only this path issues. `authority`: the consumed approval or the used
+ * standing grant.
+ */
+export async function performWrite(
+  deps: EffectDeps,
+  call: AnnouncedCall,
+  authority: string,
+): Promise<EffectEnding | null> {
+  const { mapped, key } = call
+  const forbidden = whyForbidden(mapped)
+  if (forbidden !== null) return buildFailure(`device_mesh: ${mapped.capability}: blocked: ${forbidden}`, 'blocked')
+  const reply = await askFollowed(deps, call, {
+    key,
+    capability: mapped.capability,
+    args: mapped.args,
+    authority,
+    deadlineMs: getDeadlineMs(call.executor, false),
+    endedBadly: (result) => whyEndedBadly(mapped, result) !== null,
+  })
+  return toDeviceEnding(call, reply)
+}
+
+/** Makes a call of a run: its output lines become rows of the incident, and cancelling the run cancels the call. */
+export async function askFollowed(deps: EffectDeps, call: AnnouncedCall, request: DeviceRequest): Promise<DeviceReply> {
+  const { executor, mapped, judged, key } = call
+  const rows = mapped.spec.streams
+    ? createLineRows(deps.db, judged, (err) => deps.log.error({ err, key }, 'lines were lost'))
+    : null
+  const stopWatching = watchForCancel(deps, call)
+  try {
+    return await askDevice(deps, executor.device, {
+      ...request,
+      incidentId: judged.incidentId,
+      callId: judged.metadata.callId,
+      ...(rows && { onLine: rows.add }),
+    })
+  } finally {
+    stopWatching()
+    await rows?.end()
+  }
+}
+
+/**
+ * How a write ended, by the device's journal; null when it cannot be asked. A command that ran and failed is `failed` and
+ * keeps what it printed.
+ */
+export function toDeviceEnding(
+  { executor, mapped }: Pick<AnnouncedCall, 'executor' | 'mapped'>,
+  reply: DeviceReply,
+): EffectEnding | null {
+  const { capability, spec } = mapped
+  if (reply.kind === 'unknown') return null
+  if (reply.kind !== 'answer') {
+    return buildFailure(`device_mesh: ${capability}: device_unreachable: ${reply.reason}`, 'device_unreachable')
+  }
+  const { answer } = reply
+  if (answer.ok) {
+    const result = buildOutput(executor, answer, spec.toOutput)
+    const why = whyEndedBadly(mapped, answer.result ?? {})
+    if (why === null) return { status: 'done', detail: `${spec.name} on ${executor.resource.id} is done`, result }
+    return { status: 'failed', detail: `device_mesh: ${capability}: ${why}`, result: { ...result, error: 'exit_code' } }
+  }
+  const detail = describeError(capability, answer)
+  const result = { ...answer.result, error: answer.error?.code ?? 'failed', ...getAuditFields(answer) }
+  return { status: answer.error?.code === 'indeterminate' ? 'indeterminate' : 'failed', detail, result }
+}
+
+function buildFailure(detail: string, error: string): EffectEnding {
+  return { status: 'failed', detail, result: { error } }
+}
+
+/** Judges the command once more before its grant is issued: a forbidden one gets no grant, whatever the approval says. */
+function whyForbidden({ spec, input }: MappedCall): string | null {
+  if (!spec.command) return null
+  const verdict = judgeField(spec.command, input, new Set())
+  return verdict.verdict === 'refuse' ? verdict.reason : null
+}
+
+const lookEveryMs = 1_000
+
+/** Cancels the operation on the device once the investigation is stopped. Answers how to stop watching. */
+function watchForCancel(deps: EffectDeps, { executor, judged, key }: AnnouncedCall): () => void {
+  const mesh = requireMesh(deps)
+  let isCancelled = false
+  const timer = setInterval(() => {
+    void look().catch((error) => deps.log.error({ err: error, key }, 'a cancelled operation could not be stopped'))
+  }, lookEveryMs)
+  async function look() {
+    if (isCancelled || !(await cancelAsked(deps.db, judged))) return
+    const call = await callByKey(deps.db, key)
+    if (!call) return
+    isCancelled = true
+    try {
+      const order = issueCancel(call.requestId, executor.device.id, mesh.keys.signing)
+      await cancelOperation(getDeviceAddress(mesh, executor.device), call.requestId, order)
+    } catch (error) {
+      isCancelled = false
+      throw error
+    }
+  }
+  return () => clearInterval(timer)
+}
+
+/** At most two rows a second, and only so many: the result holds the whole output. */
+const flushEveryMs = 500
+const maxRowCharacters = 4_000
+const maxRows = 40
+const maxLineCharacters = 500
+
+type LineRows = {
+  add(line: string): void
+  /** Writes the remaining lines. An operation that ends before its first row writes none: its result holds them all. */
+  end(): Promise<void>
+}
+
+/**
+ * Writes the lines of a long operation as rows of its incident while they come. `append` cleanses them. Lines that come too
+ * fast or are too long are left out, and the row says how many.
+ */
+function createLineRows(db: Db, started: IncidentEvent<'tool_started'>, onFault: (error: unknown) => void): LineRows {
+  const { incidentId, turn, metadata } = started
+  const base = (started.stepKey ?? '').replace(':tool_started:', ':tool_output:')
+  let lines: string[] = []
+  let characters = 0
+  let left = 0
+  let rows = 0
+  let timer: NodeJS.Timeout | null = null
+  let writing: Promise<void> = Promise.resolve()
+
+  function flush(): void {
+    if (timer) clearTimeout(timer)
+    timer = null
+    if (lines.length === 0 && left === 0) return
+    const batch = { lines, left }
+    lines = []
+    characters = 0
+    left = 0
+    rows += 1
+    const row = rows
+    writing = writing.then(() => write(row, batch)).catch(onFault)
+  }
+
+  async function write(row: number, batch: { lines: string[]; left: number }): Promise<void> {
+    const { callId, tool } = metadata
+    const more = batch.left > 0 ? ` (${batch.left} more left out)` : ''
+    const detail = `${tool}: ${batch.lines.at(-1) ?? 'more output'}${more}`.slice(0, 300).toWellFormed()
+    await db.transaction().execute((trx) =>
+      append(trx, incidentId, null, {
+        kind: 'tool_output',
+        actor: agentActor,
+        turn,
+        stepKey: `${base}:${row}`,
+        detail,
+        metadata: { callId, tool, lines: batch.lines, left: batch.left },
+      }),
+    )
+  }
+
+  return {
+    add(line) {
+      if (rows >= maxRows - 1 || characters >= maxRowCharacters) left += 1
+      else {
+        const short = line.slice(0, maxLineCharacters).toWellFormed()
+        lines.push(short)
+        characters += short.length + 1
+      }
+      if (rows < maxRows - 1) timer ??= setTimeout(flush, flushEveryMs)
+    },
+    async end() {
+      if (rows > 0) flush()
+      else if (timer) clearTimeout(timer)
+      await writing
+    },
+  }
+}

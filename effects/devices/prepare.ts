@@ -1,0 +1,196 @@
+import { editOf } from '../../db/approvals/find.ts'
+import type { Db } from '../../db/connect.ts'
+import { executableNamed } from '../../db/devices.ts'
+import { eventByStepKey } from '../../db/events.ts'
+import { incidentById } from '../../db/incidents.ts'
+import { digestOf } from '../../domain/digest.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
+import type { Preparation } from '../../domain/tool.ts'
+import type { Proof } from '../../domain/verification.ts'
+import { specNamed } from '../../mesh/registry.ts'
+import type { Look } from '../../mesh/specs/spec.ts'
+import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
+import { isSameFingerprint } from '../plan-state.ts'
+import { refuseByDevice, refuseUnreachable } from './answers.ts'
+import { askApprovalNeed, describeProof, findApprovalNeed, getRootReads, isProvenRead } from './approval-need.ts'
+import { askDevice } from './ask-device.ts'
+import {
+  buildReadKey,
+  type Executor,
+  getDeadlineMs,
+  type MappedCall,
+  mapCall,
+  readInput,
+  requireExecutor,
+} from './executor.ts'
+
+export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootReads'> & {
+  dryRun: Preparation['dryRun'] & { proof: Proof }
+  resource: Executor['resource']
+  device: string
+  /** Another resource that it touches: a guest of the inventory that the call names by its container. */
+  touches?: ResourceRef[]
+}
+
+/** A mapped call on its device, and the step key and incident that it belongs to. */
+export type CallOnDevice = { executor: Executor; mapped: MappedCall; key: string; incidentId: string }
+
+type ProposedCall = { tool: string; arguments: Record<string, unknown>; incidentId: string }
+
+/**
+ * The call that a model proposed and that a run is about to judge, read from rows: its arguments, or a person's edit of
+ * them. The caller only names the place in the log.
+ */
+async function requireProposedCall(db: Db, stepKey: string): Promise<ProposedCall> {
+  const [, incidentId, attempt, turn, call] =
+    /^(inc_[0-9a-z]{26})\.(\d{1,6}):(\d{1,6}):tool_started:(\d{1,4})$/.exec(stepKey) ?? []
+  const missing = refuseMissing(`proposed call ${stepKey}`)
+  if (!incidentId) throw missing
+  const incident = await incidentById(db, incidentId)
+  if (incident?.attempt !== Number(attempt)) throw missing
+  const answered = await eventByStepKey(db, `${incidentId}.${attempt}:${turn}:model_answered:0`)
+  const proposed = answered?.kind === 'model_answered' ? answered.metadata.calls[Number(call)] : undefined
+  if (!proposed || proposed.secret) throw missing
+  const edit = await editOf(db, { incidentId, attempt: Number(attempt), callId: proposed.id })
+  const args = edit?.arguments ?? proposed.arguments
+  if (args === null) throw missing
+  return { tool: proposed.tool, arguments: args, incidentId }
+}
+
+/** What a proposed call would do to the resource: rehearsed on a copy where the device can, described otherwise. */
+export async function prepareCall(deps: EffectDeps, id: string, stepKey: string): Promise<DevicePreparation> {
+  const proposed = await requireProposedCall(deps.db, stepKey)
+  const { incidentId } = proposed
+  const spec = specNamed(proposed.tool)
+  if (spec?.name !== proposed.tool) throw refuseMissing(`device tool ${proposed.tool}`)
+  const { on: _, reason: __, ...args } = proposed.arguments
+  const input = readInput(spec, args)
+  const executor = await requireExecutor(deps.db, id)
+  const mapped = mapCall(executor, spec, input)
+  const { resource, device, through } = executor
+  const at = { key: stepKey, incidentId, deadlineMs: getDeadlineMs(executor, true) }
+  const asks = findApprovalNeed(device, mapped) ?? (await askApprovalNeed(deps, executor, mapped, at))
+  const { fingerprint, rehearsal, why } =
+    asks || spec.effect === 'write'
+      ? await rehearse(deps, { executor, mapped, key: stepKey, incidentId })
+      : { fingerprint: '', rehearsal: null, why: null }
+  // Through a host the call becomes another command, run by something other than the device.
+  const rootReads = through === null ? getRootReads(device, mapped.capability) : undefined
+  const guest = await findGuest(deps.db, executor, rehearsal?.container ?? input.container)
+  return {
+    resource,
+    device: device.id,
+    ...(guest && { touches: [guest] }),
+    stateFingerprint: fingerprint,
+    ...(asks && { asks }),
+    ...(rootReads?.length && { rootReads }),
+    dryRun: {
+      possible: rehearsal !== null && rehearsal.tried !== false,
+      summary: `${spec.summary(input)}, on ${resource.id}`,
+      proof: describeProof(executor, { spec, input }),
+      details: {
+        on: resource,
+        device: device.id,
+        mode: device.mode,
+        capability: mapped.capability,
+        args: mapped.args,
+        ...(through && { through }),
+        ...(rehearsal && { rehearsal }),
+        ...(why && { notRehearsed: why }),
+      },
+    },
+  }
+}
+
+/**
+ * The guest of the inventory that runs as this container on this host: a call that names the guest must not run at the same
+ * time. Other containers are no resources; the lease on their device covers them.
+ */
+async function findGuest(db: Db, { resource }: Executor, container: unknown): Promise<ResourceRef | null> {
+  const named = typeof container === 'string' ? await executableNamed(db, container) : null
+  return named?.kind === 'vm' && named.host === resource.id ? { kind: 'vm', id: String(container) } : null
+}
+
+/** `why`: the reason why there is no rehearsal, for the person who decides. */
+type Rehearsal = { fingerprint: string; rehearsal: Record<string, unknown> | null; why: string | null }
+
+const notAsRoot = 'This device does everything as root, and each look would need a leave of a person.'
+const notThroughHost = 'It is reached through the agent of its host, which tries nothing out inside a guest.'
+
+/** The fingerprint of the state that the action rests on, and its rehearsal; both are read from the device now. */
+async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal> {
+  const { executor, mapped, key, incidentId } = call
+  const { spec, input, capability, args } = mapped
+  const { device, through } = executor
+  // Which device does it, and as which user, is a part of what a person agrees to.
+  const by = { device: device.id, mode: device.mode, through }
+  const withoutRehearsal = (state: object, why: string | null): Rehearsal => ({
+    fingerprint: digestOf(state),
+    rehearsal: null,
+    why,
+  })
+  // As root every read needs its own approval, so nothing can be found out beforehand.
+  if (device.mode === 'sudo') return withoutRehearsal(by, notAsRoot)
+  // A guest that is a container is read from outside, like any container; of a guest behind `pct` the host knows nothing.
+  if (through === 'pct') return withoutRehearsal(by, notThroughHost)
+  const state = spec.state ? await readIfAllowed(deps, call, spec.state(input)) : null
+  if (!spec.rehearses || isProvenRead(executor, mapped)) return withoutRehearsal({ ...by, state }, null)
+  const reply = await askDevice(deps, device, {
+    key: buildReadKey(key, 'rehearse'),
+    capability,
+    args,
+    rehearse: true,
+    incidentId,
+    deadlineMs: getDeadlineMs(executor, true),
+  })
+  if (reply.kind !== 'answer') throw refuseUnreachable(device.id, capability, reply.reason)
+  const { answer } = reply
+  if (!answer.ok && !isWithoutRehearsal(answer.error?.code)) throw refuseByDevice(capability, answer)
+  const { rests_on: rests, ...rest } = answer.result ?? {}
+  return {
+    fingerprint: digestOf({ ...by, state, diff: rest.diff ?? null, ...(rests !== undefined && { rests }) }),
+    rehearsal: answer.ok ? { ...rest, truncated: answer.truncated } : null,
+    why: answer.ok ? null : (answer.error?.message ?? null),
+  }
+}
+
+/** The device cannot rehearse the call, or wants approval for a rehearsal: the call itself may still be proposed. */
+function isWithoutRehearsal(code: string | undefined): boolean {
+  return code === 'capability_unavailable' || code === 'approval_required'
+}
+
+/**
+ * What a read on the device answers: `result` is null where the thing does not exist. Null where the device wants approval
+ * for the read, as for a sensitive file. Refused where it cannot be read just now.
+ */
+export async function readIfAllowed(
+  deps: EffectDeps,
+  { executor, key, incidentId }: Omit<CallOnDevice, 'mapped'>,
+  look: Look,
+): Promise<{ result: Record<string, unknown> | null } | null> {
+  const reply = await askDevice(deps, executor.device, {
+    key: buildReadKey(key, 'look'),
+    ...look,
+    incidentId,
+    deadlineMs: getDeadlineMs(executor, true),
+  })
+  if (reply.kind !== 'answer') throw refuseUnreachable(executor.device.id, look.capability, reply.reason)
+  const { answer } = reply
+  if (answer.error?.code === 'not_found') return { result: null }
+  if (answer.error?.code === 'approval_required') return null
+  if (!answer.ok) throw refuseByDevice(look.capability, answer)
+  return { result: answer.result ?? {} }
+}
+
+/** The state is the one that the person saw: read once more, just before the write. */
+export async function requireSameState(
+  deps: EffectDeps,
+  call: CallOnDevice,
+  ifMatch: string | undefined,
+): Promise<void> {
+  if (ifMatch === undefined) return
+  const { fingerprint } = await rehearse(deps, call)
+  if (isSameFingerprint(ifMatch, fingerprint)) return
+  const detail = `${call.executor.resource.id} is not as it was when this was decided. Nothing was done.`
+  throw new EffectRefused('state_changed', 'STATE_CHANGED', detail, { fields: { currentFingerprint: fingerprint } })
+}

@@ -1,0 +1,242 @@
+import type { PlatformClient } from '../clients/platform.ts'
+import { storeProposal } from '../db/proposals.ts'
+import { cancelAsked, notePlanOfEffect } from '../db/steps.ts'
+import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
+import { planDigest, stateFingerprint } from '../placement/digest.ts'
+import { driftOf, replacedIn, type State, stateAfter, withVmOf } from '../placement/drift.ts'
+import { solve } from '../placement/solve.ts'
+import { verifyStep } from '../placement/verify.ts'
+import type { EffectDeps, Ending } from './effect.ts'
+import {
+  buildPlanEnding,
+  type PlanActor,
+  type StepOutcome,
+  type StepStatus,
+  writeStepFinished,
+  writeStepStarted,
+} from './plan-rows.ts'
+import { readCurrentState, type StoredPlan } from './plan-state.ts'
+import { followWrite, toEnding } from './platform.ts'
+
+/** As many migrations at once as a network of hosts carries without noticing. */
+const parallelSteps = 4
+/** A platform that changes more often than this while a plan runs is no place to move VMs about. */
+const maxReplans = 3
+
+type PlanRun = {
+  deps: EffectDeps
+  platform: PlatformClient
+  plan: Proposal
+  problem: PlacementProblem
+  by: PlanActor
+  /** The state for which this was decided: it says which VM and host a name meant then. */
+  approved: State
+  /** The state as it should be now: the approved one, and the steps that were done since. */
+  expected: State
+  /** Steps that have not ended, with the steps that each one needs. */
+  queue: PlanStep[]
+  outcomes: Map<number, StepOutcome>
+  /** The outcome of some step is unknown. */
+  hasUnknown: boolean
+  replans: number
+  nextProposalId: string | null
+}
+
+/**
+ * Carries a plan out: steps whose needs are met run at once, up to four, each under its own key and between two rows of the
+ * incident. The platform is read before any step starts. A change that this plan did not make stops the remaining steps; the
+ * done ones stay, and a new plan is made. A new plan that only moves what was approved continues, any other is stored for a
+ * new decision. A failed step stops only the steps that need it. Null: the outcome of some step is unknown.
+ *
+ * `approved`: the state that was compared with the one that was decided for. `resumed`: the process that started the plan
+ * died. The platform's journal says which steps it started; `isLate` starts no further step.
+ */
+export async function executePlan(
+  deps: EffectDeps,
+  platform: PlatformClient,
+  { proposal: plan, problem }: StoredPlan,
+  by: PlanActor,
+  start: { approved: State } | { resumed: { isLate: boolean } },
+): Promise<Ending | null> {
+  const resumed = 'resumed' in start ? start.resumed : null
+  // The compared state counts: a later change was not approved.
+  const approved = 'approved' in start ? start.approved : problem
+  const run: PlanRun = {
+    deps,
+    platform,
+    plan,
+    problem,
+    by,
+    approved,
+    expected: approved,
+    queue: plan.steps,
+    outcomes: new Map(),
+    hasUnknown: false,
+    replans: 0,
+    nextProposalId: null,
+  }
+  if (resumed) await readJournal(run)
+  else await notePlanOfEffect(deps.db, by.key, plan.id)
+  if (resumed?.isLate) await skipRest(run, 'whoever carried this out has ended, and that is too long ago to go on')
+  for (let ready = await readySteps(run); ready.length > 0; ready = await readySteps(run)) {
+    await Promise.all(ready.map((step) => runStep(run, step)))
+  }
+  return run.hasUnknown ? null : buildPlanEnding([...run.outcomes.values()], run.nextProposalId)
+}
+
+/** Steps that may start now; empty when all have ended or the rest was skipped. */
+async function readySteps(run: PlanRun): Promise<PlanStep[]> {
+  for (;;) {
+    await skipBlocked(run)
+    const ready = run.queue.filter(({ needs }) => needs.every((need) => run.outcomes.get(need)?.status === 'OK'))
+    if (ready.length === 0) return []
+    if (run.by.judged && (await cancelAsked(run.deps.db, run.by.judged))) {
+      await skipRest(run, 'the investigation was stopped')
+      return []
+    }
+    const current = await readCurrentState(run.deps)
+    if (await skipReplaced(run, current)) continue
+    const here = { ...run.problem, ...current }
+    const changes = driftOf(run.expected, current)
+    const unready = ready
+      .map((step) => ({ step, reason: verifyStep(here, step) }))
+      .find(({ reason }) => reason !== null)
+    if (changes.length === 0 && !unready) return ready.slice(0, parallelSteps)
+    const why = changes.join('; ') || `step ${unready?.step.step} cannot begin: ${unready?.reason}`
+    run.expected = current
+    if (!(await replan(run, here, why))) return []
+  }
+}
+
+/** True: the new plan is a part of the approved one and replaces it. False: the rest was skipped. */
+async function replan(run: PlanRun, here: PlacementProblem, why: string): Promise<boolean> {
+  run.replans += 1
+  if (run.replans > maxReplans) {
+    await skipRest(run, `${why}; it has been planned anew ${maxReplans} times already`)
+    return false
+  }
+  const { standing: _, ...next } = await solve(here, { engine: run.deps.placement.engine })
+  const approved = new Map(run.queue.map((step) => [`${step.action} ${step.vm} ${step.to}`, step.step]))
+  const numbers = next.steps.map(({ action, vm, to }) => approved.get(`${action} ${vm} ${to}`))
+  if (next.steps.length > 0 && numbers.every((number) => number !== undefined)) {
+    const kept = new Set(numbers)
+    const dropped = run.queue.filter(({ step }) => !kept.has(step))
+    run.queue = next.steps.map((step, index) => ({
+      ...step,
+      step: numbers[index] as number,
+      needs: step.needs.map((need) => numbers[need - 1] as number),
+    }))
+    for (const step of dropped) await recordOutcome(run, step, 'SKIPPED', `not needed any more: ${why}`)
+    return true
+  }
+  if (next.steps.length > 0) run.nextProposalId = await storeNextProposal(run, here, next)
+  const then = run.nextProposalId
+    ? `proposal ${run.nextProposalId} plans the rest anew and needs a decision of its own`
+    : `a new plan for the rest: ${next.state}`
+  await skipRest(run, `${why}; ${then}`)
+  return false
+}
+
+async function storeNextProposal(
+  { deps, plan }: PlanRun,
+  here: PlacementProblem,
+  next: Omit<Awaited<ReturnType<typeof solve>>, 'standing'>,
+): Promise<string> {
+  const { incidentId, intent, hostIds } = plan
+  const stored = await storeProposal(
+    deps.db,
+    {
+      incidentId,
+      intent,
+      hostIds,
+      fromInventory: true,
+      ...next,
+      standing: null,
+      planDigest: planDigest(next.steps),
+      stateFingerprint: stateFingerprint(here),
+    },
+    here,
+  )
+  return stored.id
+}
+
+async function runStep(run: PlanRun, step: PlanStep): Promise<void> {
+  const { deps, platform, plan, by } = run
+  await writeStepStarted(deps.db, plan, by, step)
+  const ending = await sendStep(platform, step, getStepKey(run, step))
+  await concludeStep(run, step, ending)
+}
+
+/** Compares what the platform said with where the VM is now. */
+async function concludeStep(run: PlanRun, step: PlanStep, ending: Ending | null): Promise<void> {
+  const current = await readCurrentState(run.deps).catch(() => null)
+  const found = current?.vms.find(({ vm }) => vm === step.vm)
+  const isThere = found?.running === true && found.host === step.to
+  run.hasUnknown ||= ending === null && !isThere
+  if (ending?.status === 'done' && (isThere || current === null)) {
+    run.expected = stateAfter(run.expected, step)
+    await recordOutcome(run, step, 'OK', ending.detail)
+    return
+  }
+  if (current) run.expected = withVmOf(run.expected, step.vm, current)
+  if (ending === null && isThere) return await recordOutcome(run, step, 'OK', 'no answer came, and it runs there')
+  const where = found ? `${found.running ? 'runs' : 'is stopped'} on ${found.host ?? 'no host'}` : 'could not be read'
+  const said = ending === null ? 'it cannot be told whether this took effect' : ending.detail
+  await recordOutcome(run, step, 'FAILED', ending?.status === 'done' ? `${said}, but ${step.vm} ${where}` : said)
+}
+
+async function recordOutcome(run: PlanRun, step: PlanStep, status: StepStatus, detail: string): Promise<void> {
+  const outcome: StepOutcome = { step: step.step, vm: step.vm, to: step.to, status, detail }
+  run.queue = run.queue.filter((each) => each.step !== step.step)
+  run.outcomes.set(step.step, outcome)
+  await writeStepFinished(run.deps.db, run.plan, run.by, outcome)
+}
+
+/** Skips steps that need a failed or skipped one. */
+async function skipBlocked(run: PlanRun): Promise<void> {
+  for (const step of run.queue) {
+    const missing = step.needs.find((need) => ['FAILED', 'SKIPPED'].includes(run.outcomes.get(need)?.status ?? ''))
+    if (missing !== undefined) await recordOutcome(run, step, 'SKIPPED', `it needs step ${missing}, which was not done`)
+  }
+}
+
+/**
+ * Skips steps whose VM or host is not the approved one any more: another machine of the same name needs a new decision.
+ * Answers whether any was skipped.
+ */
+async function skipReplaced(run: PlanRun, current: State): Promise<boolean> {
+  const replaced = run.queue.flatMap((step) => {
+    const why = replacedIn(run.approved, current, step)
+    return why === null ? [] : [{ step, why: `${why}: it is not what was approved` }]
+  })
+  for (const { step, why } of replaced) await recordOutcome(run, step, 'SKIPPED', why)
+  return replaced.length > 0
+}
+
+async function skipRest(run: PlanRun, why: string): Promise<void> {
+  for (const step of run.queue) await recordOutcome(run, step, 'SKIPPED', why)
+}
+
+/** Reads what the process that died had done: the platform's journal knows each step by its key. */
+async function readJournal(run: PlanRun): Promise<void> {
+  for (const step of run.plan.steps) {
+    const answer = await run.platform.effect(getStepKey(run, step))
+    if (!answer) continue
+    const ending = toEnding(answer) ?? (await followWrite(run.platform, getStepKey(run, step), async () => answer))
+    await concludeStep(run, step, ending)
+  }
+}
+
+function getStepKey({ by }: PlanRun, { step }: PlanStep): string {
+  return `${by.key}:${step}`
+}
+
+async function sendStep(
+  platform: PlatformClient,
+  { action, vm, from, to }: PlanStep,
+  key: string,
+): Promise<Ending | null> {
+  if (action === 'start') return await followWrite(platform, key, () => platform.startVm(vm, to, key))
+  if (from === null) return { status: 'failed', detail: 'a migration without a start', result: {} }
+  return await followWrite(platform, key, () => platform.migrateVm(vm, { from, to }, key))
+}

@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpError } from '../clients/http.ts'
+import { createPlatformClient, type PlatformClient, PlatformError } from '../clients/platform.ts'
+import { createProxmoxClient } from '../clients/proxmox/client.ts'
+import { type Config, proxmoxSettings } from '../config.ts'
+import type { Db } from '../db/connect.ts'
+import {
+  beginPlatformEffect,
+  endPlatformEffect,
+  notePlatformTask,
+  platformEffectByKey,
+} from '../db/platform-effects.ts'
+import type { EffectAnswer } from '../domain/platform.ts'
+import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
+
+/** The platform that the configuration names: a server that speaks our protocol, a Proxmox VE cluster, or null. */
+export function choosePlatform(config: Config, db: Db): PlatformClient | null {
+  const cluster = proxmoxSettings(config)
+  if (cluster) return createProxmoxClient({ ...cluster, journal: platformJournal(db) })
+  return config.PLATFORM_URL
+    ? createPlatformClient({ baseUrl: config.PLATFORM_URL, token: config.PLATFORM_TOKEN })
+    : null
+}
+
+/** The journal of writes that Proxmox VE does not keep: it outlives this process. */
+export function platformJournal(db: Db): Parameters<typeof createProxmoxClient>[0]['journal'] {
+  return {
+    get: (key) => platformEffectByKey(db, key),
+    begin: (entry) => beginPlatformEffect(db, entry),
+    noteTask: (key, task) => notePlatformTask(db, key, task),
+    end: (key, ending) => endPlatformEffect(db, key, ending),
+  }
+}
+
+/** The platform; refused where this API was started without one, which no retry changes. */
+export function requirePlatform(deps: Pick<EffectDeps, 'platform'>): PlatformClient {
+  if (deps.platform) return deps.platform
+  throw new EffectRefused(
+    'invalid',
+    'NO_PLATFORM',
+    'No platform is configured (PLATFORM_URL or PROXMOX_URL): nothing can be written to it.',
+  )
+}
+
+/** A write that the platform accepted is followed this long; after that its key answers. */
+const followForMs = 10 * 60_000
+
+/**
+ * Sends one write and follows it to its end. Null: whether it was done is unknown, and its key is what to ask by. A refusal
+ * of the platform (4xx) is a known failure; silence never is.
+ */
+export async function followWrite(
+  platform: PlatformClient,
+  key: string,
+  send: () => Promise<EffectAnswer>,
+): Promise<Ending | null> {
+  let answer: EffectAnswer | null
+  try {
+    answer = await send()
+  } catch (error) {
+    if (error instanceof PlatformError && !error.retryable) {
+      return { status: 'failed', detail: error.detail || error.message, result: {} }
+    }
+    if (!(error instanceof PlatformError) && !(error instanceof HttpError)) throw error
+    answer = await askPlatform(platform, key)
+  }
+  const untilMs = performance.now() + followForMs
+  let waitMs = 50
+  while (answer?.status === 'running' && performance.now() < untilMs) {
+    await sleep(waitMs)
+    waitMs = Math.min(1_000, waitMs * 2)
+    // A question without an answer changes nothing: the write goes on whatever the network does.
+    answer = (await askPlatform(platform, key)) ?? answer
+  }
+  return answer ? toEnding(answer) : null
+}
+
+/** What the platform's journal says about a key; null when it does not know the key or cannot be asked. */
+async function askPlatform(platform: PlatformClient, key: string): Promise<EffectAnswer | null> {
+  try {
+    return await platform.effect(key)
+  } catch (error) {
+    if (error instanceof PlatformError || error instanceof HttpError) return null
+    throw error
+  }
+}
+
+/** Null while it runs. */
+export function toEnding(answer: EffectAnswer): Ending | null {
+  const { status, detail, result } = answer
+  return status === 'running' ? null : { status, detail, result }
+}

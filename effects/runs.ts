@@ -1,0 +1,167 @@
+import { type Client, ScheduleNotFoundError, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
+import proto from '@temporalio/proto'
+import type { Logger } from 'pino'
+import { cleanse } from '../safety/cleanse.ts'
+import { alertResolved, cancelInvestigation, decided } from '../workflows/messages.ts'
+import { searchAttributeNames } from '../workflows/search-attributes.ts'
+
+const signals = { decided, alertResolved, cancelInvestigation }
+export type RunSignal = keyof typeof signals
+
+/**
+ * The runs, as this process reaches them through Temporal. Every call is best effort and ends in time: rows decide, the queue
+ * ticks once a minute, and a run reads its rows when it wakes.
+ */
+export type Runs = {
+  /** `gone`: no such run is open. `unreached`: Temporal did not answer. */
+  tell(
+    run: { incidentId: string; attempt: number },
+    signal: RunSignal,
+    withinMs: number,
+  ): Promise<'told' | 'gone' | 'unreached'>
+  /** Triggers the queue now instead of at the next minute. Many triggers at once are one. */
+  triggerQueue(): void
+  isReachable(withinMs: number): Promise<boolean>
+  /**
+   * Is an execution open for this attempt? `gone`: Temporal knows none, it ended, or the open one is not the run that made the
+   * claim. `unreached`: Temporal did not answer, and nothing may be concluded from it.
+   */
+  carries?(
+    run: { incidentId: string; attempt: number; runId: string | null },
+    withinMs: number,
+  ): Promise<'open' | 'gone' | 'unreached'>
+  /** The queue's Schedule and the workers; null where Temporal did not answer in time. */
+  queue?(withinMs: number): Promise<QueueState | null>
+}
+
+export type QueueState = {
+  schedule: ScheduleState | null
+  /** Workers that asked for work in the last minutes, by name. */
+  workers: string[]
+  /** Search attributes that the workflows set and the namespace does not know. */
+  missingAttributes: string[]
+}
+
+/** The Schedule as Temporal reports it; its note is free text from outside. */
+export type ScheduleState = {
+  paused: boolean
+  note: string | null
+  everySeconds: number | null
+  lastAt: string | null
+  nextAt: string | null
+}
+
+export const queueScheduleId = 'process-incident-queue'
+const taskQueue = 'nightshift'
+const triggerWithinMs = 2_000
+
+/** With any other status, also one that a later Temporal adds, the run may go on. */
+const ended: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT'])
+
+export function temporalRuns(client: Client, log: Logger): Runs {
+  const within = <T>(ms: number, ask: () => Promise<T>): Promise<T> => client.withDeadline(Date.now() + ms, ask)
+  let isTriggering = false
+  let again = false
+
+  const trigger = async () => {
+    isTriggering = true
+    try {
+      while (again) {
+        again = false
+        const handle = client.schedule.getHandle(queueScheduleId)
+        await within(triggerWithinMs, () => handle.trigger(ScheduleOverlapPolicy.SKIP))
+      }
+    } catch (error) {
+      log.debug({ err: error }, 'the queue was not triggered: it ticks by itself')
+    } finally {
+      isTriggering = false
+    }
+  }
+
+  return {
+    async tell({ incidentId, attempt }, signal, withinMs) {
+      try {
+        const handle = client.workflow.getHandle(`investigate:${incidentId}:${attempt}`)
+        await within(withinMs, () => handle.signal(signals[signal]))
+        return 'told'
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) return 'gone'
+        log.warn({ incidentId, attempt, signal, err: error }, 'a run could not be told')
+        return 'unreached'
+      }
+    },
+    async carries({ incidentId, attempt, runId }, withinMs) {
+      try {
+        const handle = client.workflow.getHandle(`investigate:${incidentId}:${attempt}`)
+        const { status, raw } = await within(withinMs, () => handle.describe())
+        if (ended.has(status.name)) return 'gone'
+        return runId === null || raw.workflowExecutionInfo?.firstRunId === runId ? 'open' : 'gone'
+      } catch (error) {
+        return error instanceof WorkflowNotFoundError ? 'gone' : 'unreached'
+      }
+    },
+    triggerQueue() {
+      again = true
+      if (!isTriggering) void trigger()
+    },
+    async queue(withinMs) {
+      try {
+        return await within(withinMs, () => queueState(client))
+      } catch (error) {
+        log.debug({ err: error }, 'the schedule could not be read')
+        return null
+      }
+    },
+    async isReachable(withinMs) {
+      try {
+        await within(withinMs, () => client.connection.workflowService.getSystemInfo({}))
+        return true
+      } catch {
+        return false
+      }
+    },
+  }
+}
+
+async function queueState(client: Client): Promise<QueueState> {
+  const { namespace } = client.options
+  const [schedule, { pollers }, { customAttributes }] = await Promise.all([
+    scheduleState(client),
+    client.connection.workflowService.describeTaskQueue({
+      namespace,
+      taskQueue: { name: taskQueue },
+      taskQueueType: proto.temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    }),
+    client.connection.operatorService.listSearchAttributes({ namespace }),
+  ])
+  return {
+    schedule,
+    workers: (pollers ?? []).flatMap(({ identity }) => identity ?? []),
+    missingAttributes: searchAttributeNames.filter((name) => !(name in (customAttributes ?? {}))),
+  }
+}
+
+/** Null where it was deleted. */
+async function scheduleState(client: Client): Promise<ScheduleState | null> {
+  try {
+    const { info, spec, state } = await client.schedule.getHandle(queueScheduleId).describe()
+    const every = spec.intervals?.[0]?.every
+    return {
+      paused: state.paused,
+      note: state.note ? cleanse(state.note).slice(0, 200) : null,
+      everySeconds: typeof every === 'number' ? every / 1000 : null,
+      lastAt: info.recentActions.at(-1)?.takenAt.toISOString() ?? null,
+      nextAt: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
+    }
+  } catch (error) {
+    if (error instanceof ScheduleNotFoundError) return null
+    throw error
+  }
+}
+
+/** Where no Temporal is configured. */
+export const noRuns: Runs = {
+  tell: async () => 'unreached',
+  triggerQueue: () => {},
+  isReachable: async () => false,
+}

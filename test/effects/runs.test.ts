@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client'
+import pino from 'pino'
+import { queueScheduleId, type Runs, temporalRuns } from '../../effects/runs.ts'
+import { temporalAddress } from '../support/servers.ts'
+
+const log = pino({ level: 'silent' })
+const run = { incidentId: 'inc_00000000000000000000000001', attempt: 1 }
+let client: Client
+let runs: Runs
+
+beforeAll(async () => {
+  client = new Client({ connection: Connection.lazy({ address: await temporalAddress() }) })
+  runs = temporalRuns(client, log)
+})
+afterAll(() => client.connection.close())
+
+test('a run is told, and one that there is not is known to be gone', async () => {
+  const handle = await client.workflow.start('InvestigateIncident', {
+    workflowId: `investigate:${run.incidentId}:1`,
+    taskQueue: 'nobody-works-here',
+  })
+  expect(await runs.tell(run, 'decided', 2_000)).toBe('told')
+  expect(await runs.tell({ ...run, attempt: 2 }, 'cancelInvestigation', 2_000)).toBe('gone')
+  await handle.terminate()
+  expect(await runs.isReachable(1_000)).toBe(true)
+})
+
+test('the queue ticks when it is triggered', async () => {
+  const schedule = await client.schedule.create({
+    scheduleId: queueScheduleId,
+    spec: { intervals: [{ every: '1 hour' }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP },
+    action: { type: 'startWorkflow', workflowType: 'ProcessIncidentQueue', taskQueue: 'nobody-works-here' },
+  })
+  for (let n = 0; n < 20; n++) runs.triggerQueue()
+  let ticks = 0
+  for (let tries = 0; tries < 50 && ticks === 0; tries++) {
+    ticks = (await schedule.describe()).info.recentActions.length
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  await schedule.delete()
+  expect(ticks).toBe(1)
+})
+
+test('a Temporal that is down is said to be out of reach, in time', async () => {
+  const lost = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) })
+  expect(await temporalRuns(lost, log).tell(run, 'decided', 500)).toBe('unreached')
+  await lost.connection.close()
+})
