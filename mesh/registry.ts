@@ -1,19 +1,23 @@
 import type { DeviceTerms, Guests } from '../domain/device.ts'
 import type { Capability, MeshHealth, MeshMode } from '../domain/mesh.ts'
-import { dockerExec, dockerList, dockerLogs } from './specs/docker.ts'
-import { fsList, fsRead, fsStat, fsWrite } from './specs/fs.ts'
-import { gitClone, gitCommit, gitPush } from './specs/git.ts'
-import { pkgInstall, pkgSearch } from './specs/pkg.ts'
-import { procKill, procList } from './specs/proc.ts'
-import { exec, shellEval } from './specs/shell.ts'
+import { dockerSpecs } from './specs/docker.ts'
+import { fsSpecs } from './specs/fs.ts'
+import { gitSpecs } from './specs/git.ts'
+import { pkgSpecs } from './specs/pkg.ts'
+import { procSpecs } from './specs/proc.ts'
+import { shellSpecs } from './specs/shell.ts'
 import type { MeshSpec } from './specs/spec.ts'
 
 export type { MeshSpec } from './specs/spec.ts'
 
 /** The sixteen tools on devices, in the order the model reads them. */
 export const meshSpecs: readonly MeshSpec[] = [
-  ...[exec, shellEval, fsRead, fsWrite, fsList, fsStat, gitClone, gitCommit, gitPush],
-  ...[pkgInstall, pkgSearch, procList, procKill, dockerList, dockerExec, dockerLogs],
+  ...shellSpecs,
+  ...fsSpecs,
+  ...gitSpecs,
+  ...pkgSpecs,
+  ...procSpecs,
+  ...dockerSpecs,
 ]
 
 const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))

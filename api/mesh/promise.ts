@@ -1,6 +1,6 @@
 import type { Proof } from '../../domain/verification.ts'
 import { specOf } from '../../mesh/registry.ts'
-import type { Promised } from '../../mesh/specs/spec.ts'
+import type { Postcondition as Promised } from '../../mesh/specs/spec.ts'
 import { whyAsked } from './asked.ts'
 import type { Mapped } from './call.ts'
 import type { Executor } from './executor.ts'

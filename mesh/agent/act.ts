@@ -2,10 +2,10 @@ import type { CapabilityAnswer, CapabilityRequest, Manifest, MeshErrorCode } fro
 import type { World } from './agent.ts'
 import { type CapabilityContext, failed, type Outcome } from './capability.ts'
 import { type Rests, whyUnmet as whyUnmetNow } from './discharge.ts'
-import { grantEndMs } from './grant.ts'
 import type { Ruling } from './guard.ts'
+import { grantEndMs } from './guard.ts'
 import { startTicksOf } from './members.ts'
-import { Refused } from './refused.ts'
+import { Refused } from './outcome.ts'
 import { runProgram } from './run.ts'
 
 /** No look at what a read rests on may take longer. */

@@ -77,7 +77,7 @@ export type DeviceCapability<Args = Record<string, unknown>> = {
   capability: Capability
   args: z.ZodType<Args>
   /** Null when this device has it; else what is missing, in words. Asked at the start, so that nobody learns it at night. */
-  lacks(manifest: Manifest): Promise<string | null>
+  missingPrerequisite(manifest: Manifest): Promise<string | null>
   weigh(args: Args, manifest: Manifest, own?: Own): Weight
   run(args: Args, context: CapabilityContext): Promise<Outcome>
   /** The same in a throw-away copy: what would change, and what the manifest's checks say. */

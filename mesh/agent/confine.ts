@@ -2,10 +2,8 @@ import { spawnSync } from 'node:child_process'
 import type { Sight } from './capability.ts'
 import type { Sandbox } from './guard.ts'
 import { type Hidden, nothingHidden } from './hidden.ts'
-import { search } from './rights.ts'
-import { byBwrap } from './sandbox-bwrap.ts'
-import { byUnshare } from './sandbox-unshare.ts'
-import { byUser } from './sandbox-user.ts'
+import { search } from './programs.ts'
+import { byBwrap, byUnshare, byUser } from './sandboxes.ts'
 
 /** How reads are confined on this machine. */
 export type Confinement = {

@@ -2,11 +2,9 @@ import { posix } from 'node:path'
 import { z } from 'zod'
 import { heldAt } from '../held.ts'
 import type { Outcome } from './capability.ts'
-import { engineId, pathOf, word } from './container.ts'
-import { ask, type Engine, open } from './engine.ts'
+import { ask, type Engine, engineId, open, pathOf, word } from './engine.ts'
 import { isFilled } from './named-files.ts'
-import { Refused } from './refused.ts'
-import { rehearsed, restsOnLines } from './rehearsed.ts'
+import { Refused, rehearsed, restsOnLines } from './outcome.ts'
 
 const inspected = z.looseObject({
   Id: engineId,

@@ -6,9 +6,8 @@ import type { RootRead } from '../../safety/command/verdict.ts'
 import type { CapabilityContext, Sight } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { whyNotPlainGit } from './git-look.ts'
-import { homeOf } from './home.ts'
-import { writableBelow, writersOf } from './root-only.ts'
-import { whyNoRootRead } from './root-read.ts'
+import { homeOf } from './programs.ts'
+import { whyNoRootRead, writableBelow, writersOf } from './root-read.ts'
 
 /** What an unasked run rests on besides its words. */
 export type Rests = {

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { stripText } from '../../safety/strip.ts'
-import { errnoOf, Refused } from './refused.ts'
+import { errnoOf, Refused } from './outcome.ts'
 
 /** The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then speaks its own newest. */
 export type Engine = { socket: string; host: string }
@@ -19,7 +19,7 @@ export function engineAt(host: string | undefined): Engine {
 }
 
 /** Null when an engine answers; else what is missing, in words. */
-export async function lacksEngine(engine: Engine): Promise<string | null> {
+export async function missingEngine(engine: Engine): Promise<string | null> {
   if (engine.socket === '') return `${engine.host} is no Unix socket, and others are not spoken to`
   try {
     const answer = await send(engine, 'GET', '/_ping', undefined, AbortSignal.timeout(patienceMs))
@@ -156,3 +156,27 @@ export async function* apart(body: AsyncIterable<Buffer>, terminal: boolean): As
     }
   }
 }
+
+/** An engine's own id, which goes into paths of its API and is looked for in control groups. */
+export const engineId = z.string().regex(/^[0-9a-f]{64}$/, 'is no id')
+
+/** A word of an engine on one line: what others may write there neither acts on a terminal nor looks like another line. */
+export const word = (longest = 200) =>
+  z.string().transform((text) => stripText(text, { keepNewlines: false }).slice(0, longest).toWellFormed())
+
+const inspected = z.looseObject({
+  Id: engineId,
+  Name: word().default(''),
+  Config: z.looseObject({ Tty: z.boolean().default(false) }),
+})
+
+export type Container = { id: string; name: string; terminal: boolean }
+
+/** Looks a container up: its whole id, and whether its output comes in one stream. */
+export async function containerOf(engine: Engine, name: string, signal: AbortSignal): Promise<Container> {
+  const found = await ask(engine, { method: 'GET', path: pathOf(name) }, inspected, signal)
+  return { id: found.Id, name: found.Name.replace(/^\//, ''), terminal: found.Config.Tty }
+}
+
+/** Where the engine tells of a container. */
+export const pathOf = (name: string): string => `/containers/${encodeURIComponent(name)}/json`

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { type GitSetting, gitSettingsIn, oddGitSetting } from '../../safety/command/surroundings/git-settings.ts'
 import { isInside } from '../held.ts'
 import type { CapabilityContext } from './capability.ts'
-import { writersOf } from './root-only.ts'
+import { writersOf } from './root-read.ts'
 
 /** More than these nobody looks at for one read. */
 const mostRepositories = 40

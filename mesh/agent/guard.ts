@@ -1,9 +1,16 @@
-import type { Capability, CapabilityRequest, Manifest } from '../../domain/mesh.ts'
+import {
+  type Capability,
+  type CapabilityRequest,
+  clockSkewSeconds,
+  type Grant,
+  grantSeconds,
+  type Manifest,
+} from '../../domain/mesh.ts'
+import { argsDigest, isSigned } from '../sign.ts'
 import type { DeviceCapability, Weight } from './capability.ts'
 import type { Rests } from './discharge.ts'
 import type { Refused } from './door.ts'
-import { refuseGrant } from './grant.ts'
-import type { TrustedKeys } from './manifest.ts'
+import { keyOf, type TrustedKeys } from './manifest.ts'
 
 export type Sandbox = 'bwrap' | 'unshare' | 'user' | 'none'
 
@@ -90,4 +97,38 @@ function whyGrant({ reason, programs = [], obeys = [] }: Weight, effect: 'read' 
 
 function no(code: Refused['code'], message: string, command: string | null = null) {
   return { ok: false as const, code, message: message.slice(0, 2_000), approval: 'refused' as const, command }
+}
+
+/**
+ * Does this grant allow exactly this request, here, now and for the first time? Null when it does. It lives two minutes from its
+ * issue, whatever it claims.
+ */
+export function refuseGrant(
+  grant: Grant,
+  request: CapabilityRequest,
+  at: { device: string; keys: TrustedKeys; nowMs: number; isUsed(grantId: string): boolean },
+): Refused | null {
+  const key = keyOf(at.keys, grant.key_id, at.nowMs)
+  if (!key || !isSigned(grant, key))
+    return noGrant('grant_forged', 'The grant is not signed by a key of this manifest.')
+  if (grant.device !== at.device)
+    return noGrant('grant_wrong_device', `The grant is for ${grant.device}, not ${at.device}.`)
+  if (grant.request_id !== request.request_id) return noGrant('grant_altered', 'The grant is for another request.')
+  if (grant.capability !== request.capability) return noGrant('grant_altered', `The grant is for ${grant.capability}.`)
+  if (grant.args_digest !== argsDigest(request.args))
+    return noGrant('grant_altered', 'The grant is for other arguments.')
+  const issuedMs = Date.parse(grant.issued_at)
+  if (at.nowMs >= grantEndMs(grant)) return noGrant('grant_expired', 'The grant has expired.')
+  if (issuedMs > at.nowMs + clockSkewSeconds * 1000) return noGrant('grant_expired', 'The grant is not valid yet.')
+  if (at.isUsed(grant.id)) return noGrant('grant_replayed', 'The grant was used before.')
+  return null
+}
+
+/** From then on nobody may use it, so nobody has to remember it either. */
+export function grantEndMs(grant: Grant): number {
+  return Math.min(Date.parse(grant.expires_at), Date.parse(grant.issued_at) + grantSeconds * 1000)
+}
+
+function noGrant(code: Refused['code'], message: string): Refused {
+  return { ok: false, code, message }
 }

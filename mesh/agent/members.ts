@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 /** Set in the environment of everything the agent starts: what it started is found by it, even after it left its session. */
 export const markerName = 'NIGHTSHIFT_OPERATION'
@@ -90,5 +91,73 @@ function carries(pid: number, marker: string): boolean {
     return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(`${markerName}=${marker}`)
   } catch {
     return false
+  }
+}
+
+const graceMs = 1_000
+const roundMs = 20
+/** After SIGKILL: what still lives then waits in the kernel, and dies when that lets it go. */
+const rounds = 50
+
+/**
+ * Ends everything that belongs to a leader: SIGTERM, and SIGKILL after a second for what did not heed it; at once without `gently`.
+ * Resolves with how many are still there, which is 0 unless something hangs in the kernel.
+ */
+export async function terminate(leader: number, marker: string, gently: boolean): Promise<number> {
+  if (gently) {
+    for (const { pid } of members(leader, marker)) send(pid, 'SIGTERM')
+    const until = Date.now() + graceMs
+    while (Date.now() < until) {
+      await pause(roundMs)
+      if (members(leader, marker).length === 0) return 0
+    }
+  }
+  for (let round = 0; round < rounds; round += 1) {
+    const left = members(leader, marker)
+    if (left.length === 0) return 0
+    // Whoever forks faster than it is killed is stopped first, so that it cannot.
+    for (const { pid } of left) send(pid, 'SIGSTOP')
+    for (const { pid } of left) send(pid, 'SIGKILL')
+    await pause(roundMs)
+  }
+  return members(leader, marker).length
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** One agent per state directory: two would tear the journal's chain. Throws when another one holds it; answers its release. */
+export function lock(state: string): () => void {
+  const file = join(state, 'agent.lock')
+  const own = `${process.pid} ${startTicksOf(process.pid)} ${bootId()}\n`
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      writeFileSync(file, own, { flag: 'wx', mode: 0o600 })
+      return () => rmSync(file, { force: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt > 0) throw error
+    }
+    const holder = holderOf(state)
+    if (holder !== null) throw new Error(`Another agent (process ${holder}) uses ${state}.`)
+    rmSync(file, { force: true })
+  }
+}
+
+/** The process of the agent that runs in a state directory; null when none does. */
+export function holderOf(state: string): number | null {
+  try {
+    const [pid, startTicks, boot] = readFileSync(join(state, 'agent.lock'), 'utf8').trim().split(' ')
+    return boot === bootId() && startTicksOf(Number(pid)) === startTicks ? Number(pid) : null
+  } catch {
+    return null
   }
 }

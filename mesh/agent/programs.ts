@@ -1,5 +1,6 @@
-import { constants } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { access } from 'node:fs/promises'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { failed, type Outcome, type RunResult } from './capability.ts'
 
@@ -37,4 +38,42 @@ export const tail = (text: string, length = 4_000) => (text.length > length ? te
 
 function lastLines({ stdout, stderr }: RunResult): string {
   return tail((stderr.trim() || stdout.trim()).split('\n').slice(-4).join(' '), 600)
+}
+
+/** Where the system's own programs are. */
+export const search = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
+
+export const dropAll = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all']
+
+/**
+ * Who is not root loses every right of a namespace by starting a program in it, that to a namespace of processes too: what such
+ * a program started is looked for in /proc then.
+ */
+export function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
+export function withoutMore(): string[] {
+  return isRoot() ? dropAll : ['--no-new-privs']
+}
+
+export function find(program: string): string | null {
+  for (const directory of search) {
+    try {
+      accessSync(`${directory}/${program}`, constants.X_OK)
+      return `${directory}/${program}`
+    } catch {
+      // In the next one, perhaps.
+    }
+  }
+  return null
+}
+
+/** Of the agent's user, who in a container may be in no list of users. */
+export function homeOf(): string {
+  try {
+    return userInfo().homedir
+  } catch {
+    return '/'
+  }
 }

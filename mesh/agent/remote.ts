@@ -47,12 +47,3 @@ function withoutPassword(text: string): string {
   url.password = ''
   return url.href
 }
-
-export function hasPassword(text: string): boolean {
-  try {
-    const url = new URL(text)
-    return url.password !== '' || (url.protocol === 'https:' && url.username !== '')
-  } catch {
-    return false
-  }
-}

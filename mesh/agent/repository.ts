@@ -1,10 +1,12 @@
 import { join } from 'node:path'
+import type { Manifest } from '../../domain/mesh.ts'
 import { stripText } from '../../safety/strip.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
 import { readWhole } from './content.ts'
-import { systemPath } from './programs.ts'
-import { Refused } from './refused.ts'
+import { Refused } from './outcome.ts'
+import { isInstalled, systemPath } from './programs.ts'
 import type { Place } from './roots.ts'
+import { missingWritableRoot } from './roots.ts'
 import { assertDirectory, at, entry, type Held, openContent } from './walk.ts'
 
 /**
@@ -215,4 +217,8 @@ function unquoted(text: string): string {
     else bytes.push(escapes[part[1]!] ?? Number.parseInt(part.slice(1), 8))
   }
   return Buffer.from(bytes).toString('utf8')
+}
+
+export async function missingGit(manifest: Manifest): Promise<string | null> {
+  return (await isInstalled('git')) ? missingWritableRoot(manifest) : 'git is not installed'
 }

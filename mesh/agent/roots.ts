@@ -1,15 +1,12 @@
 import { realpathSync } from 'node:fs'
+import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { z } from 'zod'
 import type { Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
 import { heldAt, isInside, plainRoot } from '../held.ts'
 import type { Weight } from './capability.ts'
-import { Refused } from './refused.ts'
-
-/** A path as an argument; what it may be is told by `placeOf`. */
-export const pathArgument = z.string().min(1).max(4_096)
+import { Refused } from './outcome.ts'
 
 /** A plain absolute path inside one of the manifest's roots: what can be told from the words alone. */
 export type Place = { path: string; segments: readonly string[]; writable: boolean }
@@ -103,4 +100,21 @@ function realPath(path: string): string {
   } catch {
     return resolve(path)
   }
+}
+
+/** What `fs.*` needs: roots to stay inside, and /proc, through which directories are held. */
+export async function missingProc(manifest: Manifest): Promise<string | null> {
+  if (manifest.roots.length === 0) return 'the manifest names no roots'
+  try {
+    await access('/proc/self/fd')
+    return null
+  } catch {
+    return '/proc is not mounted, and without it no path can be walked safely'
+  }
+}
+
+export async function missingWritableRoot(manifest: Manifest): Promise<string | null> {
+  if (manifest.roots.length > 0 && !manifest.roots.some(({ writable }) => writable))
+    return 'the manifest names no root that may be written'
+  return missingProc(manifest)
 }

@@ -7,12 +7,10 @@ import type { Elsewhere } from './capabilities.ts'
 import { findConfinement } from './confine.ts'
 import type { Hidden } from './hidden.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
-import { lock } from './lock.ts'
-import { bootId, members, startTicksOf } from './members.ts'
+import { bootId, lock, members, startTicksOf, terminate } from './members.ts'
 import { openNonces } from './nonces.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
 import { serve } from './server.ts'
-import { terminate } from './terminate.ts'
 
 export type AgentOptions = {
   manifestFile: string

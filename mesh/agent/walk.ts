@@ -1,6 +1,6 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, open, readlink, statfs } from 'node:fs/promises'
-import { errnoOf, Refused } from './refused.ts'
+import { errnoOf, Refused } from './outcome.ts'
 import type { Place } from './roots.ts'
 
 /**

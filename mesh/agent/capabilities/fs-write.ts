@@ -1,46 +1,27 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { sha256 } from '../../../domain/digest.ts'
+import { fsWriteArgs } from '../../specs/fs.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
-import { bytesOf, readWhole, wholeBytes } from '../content.ts'
-import { answered, Refused } from '../refused.ts'
+import { bytesOf, readWhole, unifiedDiff, wholeBytes } from '../content.ts'
+import { answered, inTurn, Refused } from '../outcome.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
-import { replace } from '../replace.ts'
-import { isSecret, pathArgument, placed, weighChange } from '../roots.ts'
-import { inTurn } from '../turns.ts'
-import { unifiedDiff } from '../unified.ts'
-import { keepVersion } from '../versions.ts'
+import { keepVersion, replace } from '../replace.ts'
+import { isSecret, missingWritableRoot, placed, weighChange } from '../roots.ts'
 import { beside, entry, type Held, modeOf, openContent } from '../walk.ts'
-import { lacksWritableRoot } from './fs.ts'
 
-const args = z.strictObject({
-  path: pathArgument,
-  content: z.string().max(1_048_576),
-  encoding: z.enum(['utf8', 'base64']).default('utf8'),
-  append: z.boolean().default(false),
-  /** Permission bits, as in `0644`; without it those of the former file, or 0644. */
-  mode: z
-    .string()
-    .regex(/^0?[0-7]{3}$/, 'is no mode such as 0644')
-    .optional(),
-  /** What the file must hold before it is written: the `sha256` that `fs.read` told. */
-  if_sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
-})
-type Args = z.infer<typeof args>
+type WriteArgs = z.infer<typeof fsWriteArgs>
 
 /**
  * Writes a file at once: whoever reads meanwhile sees the old or the new, and an append is such a write too, so a program that holds
  * the file open goes on with the old one. Keeps owner and mode, and what it held before (`previous_version`, on the device). The
  * rehearsal writes a copy, and answers `{ diff, checks, would_change }`.
  */
-export const fsWrite: DeviceCapability<Args> = {
+export const fsWrite: DeviceCapability<WriteArgs> = {
   capability: 'fs.write',
-  args,
-  lacks: lacksWritableRoot,
+  args: fsWriteArgs,
+  missingPrerequisite: missingWritableRoot,
   weigh: ({ path }, manifest) => weighChange(path, manifest),
   run: (args, context) => inPlace(args, context, (change) => write(change, context)),
   rehearse: (args, context) => inPlace(args, context, (change) => rehearse(change, context)),
@@ -56,7 +37,11 @@ type Change = {
   mode: number
 }
 
-function inPlace(args: Args, context: CapabilityContext, act: (change: Change) => Promise<Outcome>): Promise<Outcome> {
+function inPlace(
+  args: WriteArgs,
+  context: CapabilityContext,
+  act: (change: Change) => Promise<Outcome>,
+): Promise<Outcome> {
   return answered(context.signal, async () => {
     const place = placed(args.path, context.manifest, context, 'change')
     const given = bytesOf(args.content, args.encoding)

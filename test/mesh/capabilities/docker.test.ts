@@ -282,7 +282,7 @@ test.each(['../images', 'web/../../x', '-x', '', 'web?all=1', 'a b', `a${'b'.rep
 )
 
 test('a device says which engine it lacks', async () => {
-  const lacks = (host?: string) => dockerOn(host).list.lacks(device.manifest)
+  const lacks = (host?: string) => dockerOn(host).list.missingPrerequisite(device.manifest)
   expect(await lacks(`unix://${join(place.path, 'docker.sock')}`)).toBeNull()
   expect(await lacks('unix:///nowhere/docker.sock')).toBe('no engine socket at /nowhere/docker.sock')
   expect(await lacks('tcp://10.0.0.1:2375')).toBe('tcp://10.0.0.1:2375 is no Unix socket, and others are not spoken to')

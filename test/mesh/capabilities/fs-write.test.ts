@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { fsRead } from '../../../mesh/agent/capabilities/fs-read.ts'
+import { fsRead } from '../../../mesh/agent/capabilities/fs.ts'
 import { fsWrite } from '../../../mesh/agent/capabilities/fs-write.ts'
 import { sweepRehearsals } from '../../../mesh/agent/rehearsal.ts'
 import { replace } from '../../../mesh/agent/replace.ts'

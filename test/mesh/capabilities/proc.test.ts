@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, expect, test } from '@jest/globals'
-import { procKill } from '../../../mesh/agent/capabilities/proc-kill.ts'
-import { procList } from '../../../mesh/agent/capabilities/proc-list.ts'
+import { procKill, procList } from '../../../mesh/agent/capabilities/proc.ts'
+import { enclosureOf, type Standing, unitOf, whyOutside } from '../../../mesh/agent/process-facts.ts'
 import { readStat } from '../../../mesh/agent/processes.ts'
-import { enclosureOf, type Standing, unitOf, whyOutside } from '../../../mesh/agent/scope.ts'
 import { ask, deviceOf, done, fault } from './device.ts'
 
 const device = deviceOf('/nowhere', {})

@@ -1,19 +1,13 @@
-import { z } from 'zod'
+import { access, readFile } from 'node:fs/promises'
+import type { z } from 'zod'
+import { stripText } from '../../../safety/strip.ts'
+import { procKillArgs, procListArgs } from '../../specs/proc.ts'
 import type { DeviceCapability } from '../capability.ts'
-import { processFacts, tellProcess } from '../process-facts.ts'
-import { type Process, processOf } from '../processes.ts'
-import { answered, errnoOf, Refused } from '../refused.ts'
-import { rehearsed, restsOnLines } from '../rehearsed.ts'
-import { whyNeverSignalled } from '../scope.ts'
-import { lacksProcesses } from './proc-list.ts'
+import { answered, errnoOf, Refused, rehearsed, restsOnLines } from '../outcome.ts'
+import { processFacts, shownCommand, tellProcess, userNames, whyNeverSignalled } from '../process-facts.ts'
+import { type Process, pids, processOf, statusField } from '../processes.ts'
 
-const args = z.strictObject({
-  pid: z.number().int().min(1).max(4_194_304),
-  /** As `proc.list` told it: another process that has the pid by now is left alone. */
-  start_time: z.string().regex(/^\d{1,20}$/, 'is no start time'),
-  signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM'),
-})
-type Args = z.infer<typeof args>
+type KillArgs = z.infer<typeof procKillArgs>
 
 const watchMs = 2_000
 
@@ -23,10 +17,10 @@ const watchMs = 2_000
  * new one in the microseconds between that look and the signal, which takes a whole round of all pids. The rehearsal tells what the
  * process is, and rests on its being the same.
  */
-export const procKill: DeviceCapability<Args> = {
+export const procKill: DeviceCapability<KillArgs> = {
   capability: 'proc.kill',
-  args,
-  lacks: lacksProcesses,
+  args: procKillArgs,
+  missingPrerequisite: missingProcesses,
   weigh: ({ pid, signal }) => {
     const never = whyNeverSignalled(pid)
     if (never) return { effect: 'refused', reason: never, command: null }
@@ -53,7 +47,7 @@ export const procKill: DeviceCapability<Args> = {
 }
 
 /** The process that was named, if it still is that one and may be signalled; throws why not. */
-function meant({ pid, start_time }: Args, found: Process | null): Process {
+function meant({ pid, start_time }: KillArgs, found: Process | null): Process {
   const never = whyNeverSignalled(pid)
   if (never) throw new Refused('blocked', never)
   if (!found) throw new Refused('not_found', `there is no process ${pid}`)
@@ -64,7 +58,7 @@ function meant({ pid, start_time }: Args, found: Process | null): Process {
   return found
 }
 
-function send({ pid, name }: Process, signal: Args['signal']): void {
+function send({ pid, name }: Process, signal: KillArgs['signal']): void {
   try {
     process.kill(pid, `SIG${signal}`)
   } catch (error) {
@@ -85,3 +79,57 @@ async function endsWithin({ pid, start_time }: Process, signal: AbortSignal): Pr
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
+
+/** Running processes, the ones that used the most CPU first: `{ processes, total }`. Command lines come without their secrets. */
+export const procList: DeviceCapability<z.infer<typeof procListArgs>> = {
+  capability: 'proc.list',
+  args: procListArgs,
+  missingPrerequisite: missingProcesses,
+  weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
+  run: ({ name, limit }, { signal }) =>
+    answered(signal, async () => {
+      const users = await userNames()
+      const found = []
+      for (const pid of await pids()) {
+        signal.throwIfAborted()
+        const one = await described(pid, users)
+        if (one && (name === undefined || one.name.includes(name) || one.cmdline.includes(name))) found.push(one)
+      }
+      found.sort((a, b) => b.cpu_seconds - a.cpu_seconds || a.pid - b.pid)
+      const truncated = found.length > limit
+      return { ok: true, result: { processes: found.slice(0, limit), total: found.length }, truncated }
+    }),
+}
+
+export async function missingProcesses(): Promise<string | null> {
+  try {
+    await access('/proc/self/stat')
+    return null
+  } catch {
+    return '/proc is not mounted'
+  }
+}
+
+async function described(pid: number, users: ReadonlyMap<string, string>) {
+  const process = await processOf(pid)
+  if (!process) return null
+  try {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8')
+    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').slice(0, -1)
+    const uid = statusField(status, 'Uid')?.split(/\s/)[0] ?? ''
+    const { kernel_thread, ...rest } = process
+    return {
+      ...rest,
+      name: stripText(rest.name, { keepNewlines: false }),
+      user: users.get(uid) ?? uid,
+      kernel_thread,
+      rss_bytes: Number(statusField(status, 'VmRSS')?.split(' ')[0] ?? 0) * 1024,
+      cmdline: shownCommand(words),
+    }
+  } catch {
+    // It ended between two looks.
+    return null
+  }
+}
+
+export const procCapabilities = [procList, procKill]
