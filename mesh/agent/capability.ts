@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Capability, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
-import type { Rests } from './discharge.ts'
+import type { Rests } from './preconditions.ts'
 
 /** What a capability came to. A failure keeps what there was of a result: output up to the moment it was stopped. */
 export type Outcome =

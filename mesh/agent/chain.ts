@@ -6,8 +6,8 @@ import type { Capability, CapabilityAnswer, JournalEntry, MeshErrorCode } from '
 /** What stands before the first entry. */
 export const genesis = '0'.repeat(64)
 
-/** What a line of the journal tells. */
-export type Told =
+/** What an entry records. */
+export type JournalEntryBody =
   | { kind: 'started'; version: string; boot: string }
   | {
       kind: 'accepted'
@@ -37,7 +37,7 @@ export type Told =
   | { kind: 'pruned'; through: number }
 
 /** One line: `prev` is the SHA-256 of the line before, so that no line can be changed, taken out or put in between. */
-export type Entry = { n: number; prev: string; at: string } & Told
+export type Entry = { n: number; prev: string; at: string } & JournalEntryBody
 
 export function hashOf(line: string | Uint8Array): string {
   return createHash('sha256').update(line).digest('hex')

@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import type { Sight } from './capability.ts'
 import type { Sandbox } from './guard.ts'
-import { type Hidden, nothingHidden } from './hidden.ts'
 import { search } from './programs.ts'
-import { byBwrap, byUnshare, byUser } from './sandboxes.ts'
+import { byBwrap, byUnshare, byUser, type Hidden, nothingHidden } from './sandboxes.ts'
 
 /** How reads are confined on this machine. */
 export type Confinement = {

@@ -8,14 +8,14 @@ import {
 } from '../../domain/mesh.ts'
 import { argsDigest, isSigned } from '../sign.ts'
 import type { DeviceCapability, Weight } from './capability.ts'
-import type { Rests } from './discharge.ts'
-import type { Refused } from './door.ts'
 import { keyOf, type TrustedKeys } from './manifest.ts'
+import type { Rests } from './preconditions.ts'
+import type { Rejection } from './verify-request.ts'
 
 export type Sandbox = 'bwrap' | 'unshare' | 'user' | 'none'
 
 export type Ruling =
-  | (Refused & { approval: 'required' | 'refused'; command: string | null })
+  | (Rejection & { approval: 'required' | 'refused'; command: string | null })
   | {
       ok: true
       approval: 'auto_approved' | 'granted'
@@ -95,7 +95,7 @@ function whyGrant({ reason, programs = [], obeys = [] }: Weight, effect: 'read' 
   return unlisted === undefined ? null : `The manifest does not let ${unlisted} run unasked.`
 }
 
-function no(code: Refused['code'], message: string, command: string | null = null) {
+function no(code: Rejection['code'], message: string, command: string | null = null) {
   return { ok: false as const, code, message: message.slice(0, 2_000), approval: 'refused' as const, command }
 }
 
@@ -107,7 +107,7 @@ export function refuseGrant(
   grant: Grant,
   request: CapabilityRequest,
   at: { device: string; keys: TrustedKeys; nowMs: number; isUsed(grantId: string): boolean },
-): Refused | null {
+): Rejection | null {
   const key = keyOf(at.keys, grant.key_id, at.nowMs)
   if (!key || !isSigned(grant, key))
     return noGrant('grant_forged', 'The grant is not signed by a key of this manifest.')
@@ -129,6 +129,6 @@ export function grantEndMs(grant: Grant): number {
   return Math.min(Date.parse(grant.expires_at), Date.parse(grant.issued_at) + grantSeconds * 1000)
 }
 
-function noGrant(code: Refused['code'], message: string): Refused {
+function noGrant(code: Rejection['code'], message: string): Rejection {
   return { ok: false, code, message }
 }

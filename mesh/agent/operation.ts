@@ -6,7 +6,7 @@ const mostBytes = 1_000_000
 export type Line = { id: number; text: string }
 export type Listener = { onLine(line: Line): void; onAnswer(answer: CapabilityAnswer): void }
 
-/** Something that runs, with the newest of its lines for whoever comes late. */
+/** Something that runs, with the newest of its lines for listeners that come late. */
 export type Operation = {
   requestId: string
   key: string
@@ -21,11 +21,12 @@ export type Operation = {
   listen(afterId: number, listener: Listener): { missed: number; stop(): void }
 }
 
+/** `finish` gives everybody who waits or listens the answer. */
+export type RunningOperation = Operation & { finish(answer: CapabilityAnswer): void }
+
 export function operation(
   about: Pick<Operation, 'requestId' | 'key' | 'digest' | 'meanwhile' | 'cancel'>,
-): Operation & {
-  finish(answer: CapabilityAnswer): void
-} {
+): RunningOperation {
   const lines: Line[] = []
   const listeners = new Set<Listener>()
   const { promise, resolve } = Promise.withResolvers<CapabilityAnswer>()
@@ -56,11 +57,13 @@ export function operation(
   }
 }
 
-/** A minute is enough for who was answered "it runs" to ask how it ended. */
+/** A minute is enough for a client that was answered "it runs" to ask how it ended. */
 const keptMs = 60_000
 
-/** Answers of what ended before the journal had accepted it: no other place has them. */
-export function lately() {
+export type RecentRefusals = ReturnType<typeof recentRefusals>
+
+/** Answers to requests that were refused before the journal had accepted them: no other place has them. */
+export function recentRefusals() {
   const answers = new Map<string, CapabilityAnswer>()
   return {
     of: (requestId: string): CapabilityAnswer | null => answers.get(requestId) ?? null,

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import type { Manifest } from '../../domain/mesh.ts'
 import { readEnvironment } from '../../safety/command/surroundings.ts'
@@ -43,101 +43,133 @@ exec "$@"`
  * of a write only what left its process group while it ended by itself, as daemons do.
  */
 export async function runProgram(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
-  const { limits, confinement, signal } = runner
-  signal.throwIfAborted()
+  runner.signal.throwIfAborted()
   const cwd = options.cwd ?? '/'
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
     throw new Refused('not_found', `${cwd} is no directory.`)
-  const confined = options.confine === 'read'
-  const inner = confined ? await confinement.wrap(argv, { cwd, sees: options.sees }) : [...argv]
-  // Where the file system is not read-only, at least no file can grow; else what a read puts aside in memory stays small.
-  const isWritable = confinement.sandbox === 'user' || options.sees?.includes('mounts')
-  const fileBlocks = confined ? (isWritable ? '0' : largestFileBlocks) : 'unlimited'
-  const setpriv = find('setpriv')
-  const [program, ...rest] = [
-    ...(setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []),
-    ...['/bin/sh', '-c', limited, 'sh', String(limits.cpu_seconds), String(limits.memory_mib * 1_024), fileBlocks],
-    ...inner,
-  ] as [string, ...string[]]
-  const child = spawn(program, rest, {
+  const [program, ...words] = await limitedAndConfined(argv, { ...options, cwd }, runner)
+  // From here to the listeners nothing is awaited: a program that does not start says so in the next tick.
+  const child = spawn(program, words, {
     cwd,
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: {
-      PATH: options.confine === 'root' ? search.join(':') : path,
-      LANG: 'C.UTF-8',
-      HOME: options.confine === 'root' ? '/root' : homeOf(),
-      ...(confined ? { ...readEnvironment, ...confinement.environment } : {}),
-      ...options.env,
-      [markerName]: runner.marker,
-    },
+    env: environmentFor(options, runner),
   })
   return new Promise((resolve, reject) => {
-    const { pid } = child
-    if (pid === undefined) {
-      child.once('error', reject)
-      return
+    if (child.pid === undefined) child.once('error', reject)
+    else {
+      runner.onStart?.(child.pid)
+      watchUntilEnd({ child, pid: child.pid, options, runner, resolve })
     }
-    runner.onStart?.(pid)
-    const output = collect(limits.output_bytes, options.onLine ?? null)
-    let stoppedBy: RunResult['stoppedBy'] = null
-    let stopping: Promise<unknown> = Promise.resolve()
+  })
+}
 
-    const stop = (why: NonNullable<RunResult['stoppedBy']>, gently: boolean) => {
-      if (stoppedBy !== null) return
-      stoppedBy = why
-      stopping = terminate(pid, runner.marker, gently).then((left) => {
-        // What another user's rights or the kernel keep alive is not waited for: nobody reads it any more.
-        if (left > 0) finish(null, null)
-      })
-    }
-    let isFinished = false
-    const finish = (exitCode: number | null, endSignal: string | null) => {
-      if (isFinished) return
-      isFinished = true
-      clearInterval(watch)
-      child.stdout.destroy()
-      child.stderr.destroy()
-      output.end()
-      resolve({
-        exitCode: stoppedBy === null ? exitCode : null,
-        signal: endSignal,
-        stdout: output.text('stdout'),
-        stderr: output.text('stderr'),
-        truncated: output.truncated,
-        stoppedBy,
-      })
-    }
-    for (const stream of ['stdout', 'stderr'] as const) {
-      child[stream].on('error', () => undefined)
-      child[stream].on('data', (chunk: Buffer) => {
-        if (!output.take(stream, chunk)) stop('output', false)
-      })
-    }
-    // Who does not read its input must not end us.
-    child.stdin.on('error', () => undefined)
-    child.stdin.end(options.input ?? '')
-    const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
-    signal.addEventListener('abort', onAbort, { once: true })
-    // While the sandbox was made ready it may have come, and it comes once.
-    if (signal.aborted) onAbort()
-    const watch = setInterval(() => {
-      const bytes = members(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
-      if (bytes > limits.memory_mib * 1_048_576) stop('memory', false)
-    }, watchMs)
+/** The words that start the program under its limits and, where it is a read, confined. */
+async function limitedAndConfined(
+  argv: readonly string[],
+  { confine, cwd, sees }: RunOptions & { cwd: string },
+  { limits, confinement }: Runner,
+): Promise<[string, ...string[]]> {
+  const confined = confine === 'read'
+  const inner = confined ? await confinement.wrap(argv, { cwd, sees }) : [...argv]
+  // Where the file system is not read-only, at least no file can grow; else what a read puts aside in memory stays small.
+  const isWritable = confinement.sandbox === 'user' || sees?.includes('mounts')
+  const fileBlocks = confined ? (isWritable ? '0' : largestFileBlocks) : 'unlimited'
+  const shell = [
+    '/bin/sh',
+    '-c',
+    limited,
+    'sh',
+    String(limits.cpu_seconds),
+    String(limits.memory_mib * 1_024),
+    fileBlocks,
+  ]
+  const setpriv = find('setpriv')
+  const words = setpriv ? [setpriv, '--pdeathsig', 'KILL', '--', ...shell, ...inner] : [...shell, ...inner]
+  return words as [string, ...string[]]
+}
 
-    child.once('error', () => undefined)
-    child.once('exit', async (exitCode, endSignal) => {
-      clearInterval(watch)
-      signal.removeEventListener('abort', onAbort)
-      const drained = Promise.all([ended(child.stdout), ended(child.stderr)])
-      await Promise.race([drained, pause(drainMs)])
-      await stopping
-      // What a read leaves behind is nobody's; of a write only what stayed in its group, since a daemon leaves it.
-      if (!confined) endGroup(pid)
-      else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
-      finish(exitCode, endSignal)
+function environmentFor({ confine, env }: RunOptions, { confinement, marker }: Runner): NodeJS.ProcessEnv {
+  return {
+    PATH: confine === 'root' ? search.join(':') : path,
+    LANG: 'C.UTF-8',
+    HOME: confine === 'root' ? '/root' : homeOf(),
+    ...(confine === 'read' ? { ...readEnvironment, ...confinement.environment } : {}),
+    ...env,
+    [markerName]: marker,
+  }
+}
+
+type Watched = {
+  child: ChildProcessWithoutNullStreams
+  pid: number
+  options: RunOptions
+  runner: Runner
+  resolve(result: RunResult): void
+}
+
+/** Collects the output, stops the group at a limit or the signal, and resolves once nothing more comes. */
+function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void {
+  const { limits, confinement, signal } = runner
+  const confined = options.confine === 'read'
+  const output = collect(limits.output_bytes, options.onLine ?? null)
+  let stoppedBy: RunResult['stoppedBy'] = null
+  let stopping: Promise<unknown> = Promise.resolve()
+
+  const stop = (why: NonNullable<RunResult['stoppedBy']>, gently: boolean) => {
+    if (stoppedBy !== null) return
+    stoppedBy = why
+    stopping = terminate(pid, runner.marker, gently).then((left) => {
+      // What another user's rights or the kernel keep alive is not waited for: nobody reads it any more.
+      if (left > 0) finish(null, null)
     })
+  }
+  let isFinished = false
+  const finish = (exitCode: number | null, endSignal: string | null) => {
+    if (isFinished) return
+    isFinished = true
+    clearInterval(watch)
+    child.stdout.destroy()
+    child.stderr.destroy()
+    output.end()
+    resolve({
+      exitCode: stoppedBy === null ? exitCode : null,
+      signal: endSignal,
+      stdout: output.text('stdout'),
+      stderr: output.text('stderr'),
+      truncated: output.truncated,
+      stoppedBy,
+    })
+  }
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].on('error', () => undefined)
+    child[stream].on('data', (chunk: Buffer) => {
+      if (!output.take(stream, chunk)) stop('output', false)
+    })
+  }
+  // Who does not read its input must not end us.
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(options.input ?? '')
+  const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
+  signal.addEventListener('abort', onAbort, { once: true })
+  // While the sandbox was made ready it may have come, and it comes once.
+  if (signal.aborted) onAbort()
+  const watch = setInterval(() => {
+    const bytes = members(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
+    if (bytes > limits.memory_mib * 1_048_576) stop('memory', false)
+  }, watchMs)
+
+  child.once('error', () => undefined)
+  child.once('exit', async (exitCode, endSignal) => {
+    clearInterval(watch)
+    signal.removeEventListener('abort', onAbort)
+    const drained = Promise.all([ended(child.stdout), ended(child.stderr)])
+    await Promise.race([drained, pause(drainMs)])
+    await stopping
+    // What a read leaves behind is nobody's; of a write only what stayed in its group, since a daemon leaves it.
+    if (!confined) endGroup(pid)
+    else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
+    finish(exitCode, endSignal)
   })
 }
 

@@ -2,9 +2,10 @@ import { createServer as createHttpServer, type IncomingMessage, type Server, ty
 import { createServer as createHttpsServer } from 'node:https'
 import type { CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
 import { refusalOf } from './act.ts'
-import type { Agent, Reply } from './agent.ts'
-import { bodyBytes } from './door.ts'
+import type { Agent } from './agent.ts'
+import type { Reply } from './agent-state.ts'
 import type { Operation } from './operation.ts'
+import { bodyBytes } from './verify-request.ts'
 
 /** Every code is in the body; the status tells a proxy or a log what kind of thing happened. Others are 200: they were done. */
 const statuses: Partial<Record<MeshErrorCode, number>> = {

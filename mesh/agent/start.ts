@@ -5,12 +5,12 @@ import { type Address, whyTls } from './address.ts'
 import { openAgent } from './agent.ts'
 import type { Elsewhere } from './capabilities.ts'
 import { findConfinement } from './confine.ts'
-import type { Hidden } from './hidden.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { bootId, lock, members, startTicksOf, terminate } from './members.ts'
-import { openNonces } from './nonces.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
+import type { Hidden } from './sandboxes.ts'
 import { serve } from './server.ts'
+import { openNonces } from './verify-request.ts'
 
 export type AgentOptions = {
   manifestFile: string

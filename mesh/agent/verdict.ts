@@ -3,7 +3,7 @@ import { type CommandContext, type CommandVerdict, judgeArgv, judgeCommand } fro
 import { settingsDirectory } from '../../safety/command/surroundings.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import type { CapabilityContext, RunOptions, Weight } from './capability.ts'
-import type { Rests } from './discharge.ts'
+import type { Rests } from './preconditions.ts'
 
 /** A device knows no other hosts and no containers by name: whoever looked them up can vouch for them with a grant. */
 const nothingKnown = { knownHosts: new Set<string>() }

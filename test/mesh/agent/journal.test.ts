@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { verifyChain } from '../../../mesh/agent/chain.ts'
 import { openJournal } from '../../../mesh/agent/journal.ts'
-import { openNonces } from '../../../mesh/agent/nonces.ts'
+import { openNonces } from '../../../mesh/agent/verify-request.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 
 let state: ReturnType<typeof temporaryDirectory>
