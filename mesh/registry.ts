@@ -70,7 +70,7 @@ export type Offering = {
 }
 
 /** Why a device does not have a tool, in words; null when it has. */
-export function lacking(spec: MeshSpec, device: Offering): string | null {
+export function missingPrerequisite(spec: MeshSpec, device: Offering): string | null {
   if (!inMode(spec, device.mode)) return `${spec.name} is not for devices of mode ${device.mode}`
   // A list of nothing but unknown names allows nothing: it was meant to narrow.
   if (device.toolsAllowed.length > 0 && !device.toolsAllowed.some((name) => specNamed(name)?.name === spec.name)) {
@@ -83,7 +83,7 @@ export function lacking(spec: MeshSpec, device: Offering): string | null {
 
 /** The tools that a device has. */
 export function toolsOf(device: Offering): MeshSpec[] {
-  return meshSpecs.filter((spec) => lacking(spec, device) === null)
+  return meshSpecs.filter((spec) => missingPrerequisite(spec, device) === null)
 }
 
 /** What the device of a host is asked where something is asked of a guest on it. */
@@ -91,6 +91,6 @@ const reachedBy: Record<Guests, Capability> = { docker: 'docker.container.exec',
 
 /** The tools that work on a guest without an agent of its own, through the device of its host. */
 export function toolsThrough(device: Offering, guests: Guests): MeshSpec[] {
-  if (lacking(specOf(reachedBy[guests]), device) !== null) return []
+  if (missingPrerequisite(specOf(reachedBy[guests]), device) !== null) return []
   return toolsOf(device).filter((spec) => spec.throughHost !== undefined)
 }

@@ -1,7 +1,7 @@
 import { HttpError } from '../../clients/http.ts'
 import { type DeviceRow, noteHealth } from '../../db/devices.ts'
 import type { MeshHealth } from '../../domain/mesh.ts'
-import { DeviceLiesError, readHealth } from '../../mesh/client.ts'
+import { InvalidDeviceResponseError as DeviceLiesError, readHealth } from '../../mesh/client.ts'
 import type { ApiDeps } from '../deps.ts'
 import { addressOf, requireMesh } from './executor.ts'
 

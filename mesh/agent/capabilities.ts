@@ -40,9 +40,9 @@ export async function availableOf(all: readonly DeviceCapability[], manifest: Ma
   for (const one of all) {
     const name = one.capability
     if (manifest.capabilities.length > 0 && !manifest.capabilities.includes(name)) continue
-    const lacking = await one.missingPrerequisite(manifest).catch((error) => `it could not be asked: ${error.message}`)
-    if (lacking === null) available.set(name, one)
-    else unavailable[name] = lacking
+    const missing = await one.missingPrerequisite(manifest).catch((error) => `it could not be asked: ${error.message}`)
+    if (missing === null) available.set(name, one)
+    else unavailable[name] = missing
   }
   return { available, unavailable }
 }

@@ -64,8 +64,8 @@ function believed(manifest: Record<string, unknown>, rootKey: string, device: st
   return trusted.trusted.manifest.id
 }
 
-async function ask(api: string, door: 'enrolments' | 'manifests', token: string): Promise<unknown> {
-  const url = URL.parse(`/mesh/${door}`, api)
+async function ask(api: string, resource: 'enrolments' | 'manifests', token: string): Promise<unknown> {
+  const url = URL.parse(`/mesh/${resource}`, api)
   if (!url) throw new NotEnrolled('bad address', `${api} is no address of a control plane.`)
   const isNear = ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
   if (url.protocol !== 'https:' && !isNear && !isPrivate(url.hostname)) {
