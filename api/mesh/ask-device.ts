@@ -3,7 +3,13 @@ import { HttpError } from '../../clients/http.ts'
 import { closeCall, openCall } from '../../db/device-calls.ts'
 import type { DeviceRow } from '../../db/devices.ts'
 import type { Capability, CapabilityAnswer } from '../../domain/mesh.ts'
-import { callDevice, InvalidDeviceResponseError as DeviceLiesError, followOperation, readOperation, wasNotSent } from '../../mesh/client.ts'
+import {
+  callDevice,
+  InvalidDeviceResponseError as DeviceLiesError,
+  followOperation,
+  readOperation,
+  wasNotSent,
+} from '../../mesh/client.ts'
 import { issueGrant, issueRequest } from '../../mesh/issue.ts'
 import type { MeshKeys } from '../../mesh/keys.ts'
 import { argsDigest } from '../../mesh/sign.ts'

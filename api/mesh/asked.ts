@@ -1,7 +1,7 @@
 import type { DeviceRow } from '../../db/devices.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { Risk } from '../../domain/tool.ts'
-import { heldAt, isInside, plainRoot } from '../../mesh/held.ts'
+import { heldAt, isInside, plainRoot } from '../../mesh/paths.ts'
 import type { Probe as Look } from '../../mesh/specs/spec.ts'
 import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
 import type { ApiDeps } from '../deps.ts'

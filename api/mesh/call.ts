@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Capability } from '../../domain/mesh.ts'
-import { type MeshSpec, missingPrerequisite as lacking, specOf } from '../../mesh/registry.ts'
+import { missingPrerequisite as lacking, type MeshSpec, specOf } from '../../mesh/registry.ts'
 import { Problem } from '../problem.ts'
 import { type Executor, remedy, Unavailable } from './executor.ts'
 

@@ -4,8 +4,8 @@ import { type CapabilityContext, failed, type Outcome } from './capability.ts'
 import type { Ruling } from './guard.ts'
 import { grantEndMs } from './guard.ts'
 import { startTicksOf } from './members.ts'
-import { Refused } from './outcome.ts'
-import { type Rests, whyUnmet as whyUnmetNow } from './preconditions.ts'
+import { CapabilityError } from './outcome.ts'
+import { type Preconditions, whyUnmet as whyUnmetNow } from './preconditions.ts'
 import { runProgram } from './run.ts'
 
 /** No probe of a precondition may take longer. */
@@ -53,7 +53,7 @@ export async function act(task: Act): Promise<CapabilityAnswer> {
 const aboutOf = ({ request_id, device }: CapabilityRequest): About => ({ request_id, device })
 
 /** Probed before the journal knows of the request: a program that is started for it ends with it. */
-async function whyUnmet({ request, stopper, world, manifest }: Act, rests: Rests): Promise<string | null> {
+async function whyUnmet({ request, stopper, world, manifest }: Act, rests: Preconditions): Promise<string | null> {
   const signal = AbortSignal.any([stopper.signal, AbortSignal.timeout(probeMs)])
   const { confinement } = world
   const runner = { limits: manifest.limits, confinement, marker: request.request_id, signal }
@@ -76,7 +76,7 @@ function askFirst({ request, ruling, world }: Act, message: string): CapabilityA
 /** From here on the key stands for this request; a write waits for the disk. */
 async function accept({ request, ruling, digest, world: { journal } }: Act, startedMs: number): Promise<void> {
   const granted = ruling.approval === 'granted' ? request.grant : null
-  journal.known.forgetGrants(startedMs)
+  journal.index.forgetGrants(startedMs)
   journal.append({
     kind: 'accepted',
     request_id: request.request_id,
@@ -110,7 +110,7 @@ async function outcomeOf(task: Act): Promise<Outcome> {
       ? capability.rehearse(args, contextFor(task))
       : capability.run(args, contextFor(task)))
   } catch (error) {
-    if (error instanceof Refused) return failed(error.code, error.message)
+    if (error instanceof CapabilityError) return failed(error.code, error.message)
     if (stopper.signal.aborted) {
       const isLate = (stopper.signal.reason as Error).name === 'TimeoutError'
       return failed(isLate ? 'timeout' : 'cancelled', isLate ? 'It was stopped at the deadline.' : 'It was cancelled.')

@@ -2,10 +2,10 @@ import type { KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
 import { refusalOf } from './act.ts'
-import { type Available, availableOf, capabilitiesOn, type Elsewhere } from './capabilities.ts'
+import { type Available, availableOf, capabilitiesOn, type MachineOverrides } from './capabilities.ts'
 import type { Confinement } from './confine.ts'
 import type { Journal } from './journal.ts'
-import { type Trusted, trustManifest } from './manifest.ts'
+import { type TrustedManifest, trustManifest } from './manifest.ts'
 import { type RecentRefusals, type RunningOperation, recentRefusals } from './operation.ts'
 import type { Nonces, Rejection, VerificationContext } from './verify-request.ts'
 
@@ -22,7 +22,7 @@ export type World = {
   nonces: Nonces
   confinement: Confinement
   nowMs(): number
-} & Elsewhere
+} & MachineOverrides
 
 /** An answer with what a client of HTTP looks at first. */
 export type Reply = { answer: CapabilityAnswer; code: MeshErrorCode | null }
@@ -39,7 +39,7 @@ export type AgentState = {
   /** Counts readings of the manifest: a reading that ends after a later one began is dropped. */
   readings: number
   /** Null while the agent refuses everything; `refusing` then says why. */
-  trusted: Trusted | null
+  trusted: TrustedManifest | null
   refusing: string | null
   device: string | null
 }
@@ -88,7 +88,7 @@ function readManifest({ world, device }: AgentState) {
 }
 
 /** The manifest, unless it has expired since it was read. */
-export function currentManifest(agent: AgentState): Trusted | null {
+export function currentManifest(agent: AgentState): TrustedManifest | null {
   if (agent.trusted && agent.trusted.expiresMs <= agent.world.nowMs()) {
     agent.refusing = `the manifest expired at ${agent.trusted.manifest.expires_at}`
     agent.trusted = null
@@ -100,7 +100,7 @@ export function deviceName(agent: AgentState): string | null {
   return currentManifest(agent)?.manifest.device ?? null
 }
 
-export function verificationContext({ world }: AgentState, { manifest, keys }: Trusted): VerificationContext {
+export function verificationContext({ world }: AgentState, { manifest, keys }: TrustedManifest): VerificationContext {
   const { has, forgottenBeforeMs } = world.nonces
   return { device: manifest.device, keys, nowMs: world.nowMs(), hasSeen: has, forgottenBeforeMs }
 }

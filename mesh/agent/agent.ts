@@ -70,7 +70,7 @@ function lookUp(agent: AgentState, requestId: string): { running: Operation } | 
   if (running) return { running }
   const refused = agent.recentRefusals.of(requestId)
   if (refused) return { answer: refused, code: refused.error?.code ?? null }
-  const known = journal.known.ofRequest(requestId)
+  const known = journal.index.ofRequest(requestId)
   if (!known) return null
   const stored = known.state === 'done' ? storedAnswer(journal, known) : null
   if (stored) return { answer: stored, code: stored.error?.code ?? null }

@@ -12,8 +12,8 @@ import {
 } from './agent-state.ts'
 import { type Ruling, rule } from './guard.ts'
 import type { Journal } from './journal.ts'
-import type { Known } from './known.ts'
-import type { Trusted } from './manifest.ts'
+import type { KeyRecord } from './journal-index.ts'
+import type { TrustedManifest } from './manifest.ts'
 import { type Operation, operation } from './operation.ts'
 import { loadParsers } from './verdict.ts'
 import { requestIdIn, verifyCall } from './verify-request.ts'
@@ -36,11 +36,11 @@ export async function call(agent: AgentState, body: Uint8Array): Promise<Reply> 
   }
 }
 
-function perform(agent: AgentState, request: CapabilityRequest, trusted: Trusted): Reply | Promise<Reply> {
+function perform(agent: AgentState, request: CapabilityRequest, trusted: TrustedManifest): Reply | Promise<Reply> {
   const { journal } = agent.world
   const digest = digestOf(request)
   const running = agent.runningByKey.get(request.idempotency_key)
-  const known = journal.known.ofKey(request.idempotency_key)
+  const known = journal.index.ofKey(request.idempotency_key)
   const before = running?.digest ?? known?.digest
   if (before !== undefined && before !== digest)
     return refuse(agent, request, { code: 'idempotency_key_reused', message: 'This key was used for something else.' })
@@ -55,7 +55,7 @@ function perform(agent: AgentState, request: CapabilityRequest, trusted: Trusted
   return join(request, begin(agent, request, { ruling, digest, trusted }))
 }
 
-function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys }: Trusted): Ruling {
+function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys }: TrustedManifest): Ruling {
   const { confinement, hidden, journal, nowMs } = agent.world
   return rule(request, {
     manifest,
@@ -65,7 +65,7 @@ function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys 
     sandbox: confinement.sandbox,
     hidden,
     nowMs: nowMs(),
-    isUsedGrant: journal.known.isUsedGrant,
+    isUsedGrant: journal.index.isUsedGrant,
   })
 }
 
@@ -76,7 +76,7 @@ function obstacleTo(
   { world, running, runningByKey }: AgentState,
   request: CapabilityRequest,
   effect: 'read' | 'write',
-  { manifest }: Trusted,
+  { manifest }: TrustedManifest,
 ): Obstacle | null {
   const lost = world.journal.lost()
   if (lost !== null && effect === 'write') {
@@ -89,7 +89,7 @@ function obstacleTo(
   return null
 }
 
-type Permitted = { ruling: Ruling & { ok: true }; digest: string; trusted: Trusted }
+type Permitted = { ruling: Ruling & { ok: true }; digest: string; trusted: TrustedManifest }
 
 /** Starts the operation and keeps it under its id and key until it has its answer. */
 function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, trusted }: Permitted): Operation {
@@ -124,7 +124,7 @@ async function wait(request: CapabilityRequest, running: Operation): Promise<Rep
   return { answer: { ...answer, request_id: request.request_id }, code: answer.error?.code ?? null }
 }
 
-function repeat(agent: AgentState, request: CapabilityRequest, known: Known): Reply {
+function repeat(agent: AgentState, request: CapabilityRequest, known: KeyRecord): Reply {
   const stored = storedAnswer(agent.world.journal, known)
   if (!stored)
     return refuse(agent, request, { code: 'indeterminate', message: 'Its answer is not in the journal any more.' })
@@ -132,7 +132,7 @@ function repeat(agent: AgentState, request: CapabilityRequest, known: Known): Re
 }
 
 /** The answer that the journal holds; null when it is pruned. */
-export function storedAnswer(journal: Journal, { answer }: Known): CapabilityAnswer | null {
+export function storedAnswer(journal: Journal, { answer }: KeyRecord): CapabilityAnswer | null {
   if (!answer) return null
   try {
     return { ...journal.answerAt(answer.place), audit_hash: answer.hash }

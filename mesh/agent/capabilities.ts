@@ -8,7 +8,7 @@ import { shellCapabilities } from './capabilities/shell.ts'
 import type { DeviceCapability } from './capability.ts'
 
 /** Where what an agent uses is not where every machine has it. */
-export type Elsewhere = {
+export type MachineOverrides = {
   /** Where the container engine listens, as DOCKER_HOST writes it; without it where every engine does. */
   dockerHost?: string
   /** Given to each call of apt (`-o`, `Dir=/elsewhere`): its packages are then not the machine's, and an agent that is not root may install. */
@@ -16,7 +16,7 @@ export type Elsewhere = {
 }
 
 /** Everything that an agent can do. What the device lacks for it is found out at the start. */
-export const capabilitiesOn = ({ dockerHost, aptOptions = [] }: Elsewhere): readonly DeviceCapability[] => [
+export const capabilitiesOn = ({ dockerHost, aptOptions = [] }: MachineOverrides): readonly DeviceCapability[] => [
   ...shellCapabilities,
   ...fsCapabilities,
   ...gitCapabilities,

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Capability, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
-import type { Rests } from './preconditions.ts'
+import type { Preconditions } from './preconditions.ts'
 
 /** What a capability came to. A failure keeps what there was of a result: output up to the moment it was stopped. */
 export type Outcome =
@@ -20,11 +20,11 @@ export type Weight = {
   /** Those of them that obey more than the administrator. */
   obeys?: readonly string[]
   /** What a read rests on besides its words, to be looked at right before it. */
-  rests?: Rests
+  rests?: Preconditions
 }
 
 /** What belongs to the agent alone: paths that no unasked command reads. */
-export type Own = { hidden: readonly string[] }
+export type OwnPaths = { hidden: readonly string[] }
 
 export type RunOptions = {
   cwd?: string
@@ -56,7 +56,7 @@ export type RunResult = {
   stoppedBy: 'deadline' | 'cancelled' | 'output' | 'memory' | null
 }
 
-export type CapabilityContext = Own & {
+export type CapabilityContext = OwnPaths & {
   manifest: Manifest
   /** The agent's own directory: former versions and throw-away copies lie below it. */
   state: string
@@ -65,7 +65,7 @@ export type CapabilityContext = Own & {
   /** A person allowed exactly this. */
   isGranted: boolean
   /** Why what a read rests on is not so just now; null when it is. */
-  whyUnmet(rests: Rests): Promise<string | null>
+  whyUnmet(rests: Preconditions): Promise<string | null>
   /** Lines of a long operation, as they come; capped and made plain before they leave the device. */
   emit(line: string): void
   /** Runs a program without a shell: its own process group, the manifest's limits, killed with the signal. */
@@ -78,7 +78,7 @@ export type DeviceCapability<Args = Record<string, unknown>> = {
   args: z.ZodType<Args>
   /** Null when this device has it; else what is missing, in words. Asked at the start, so that nobody learns it at night. */
   missingPrerequisite(manifest: Manifest): Promise<string | null>
-  weigh(args: Args, manifest: Manifest, own?: Own): Weight
+  weigh(args: Args, manifest: Manifest, own?: OwnPaths): Weight
   run(args: Args, context: CapabilityContext): Promise<Outcome>
   /** The same in a throw-away copy: what would change, and what the manifest's checks say. */
   rehearse?(args: Args, context: CapabilityContext): Promise<Outcome>

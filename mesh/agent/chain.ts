@@ -43,7 +43,7 @@ export function hashOf(line: string | Uint8Array): string {
   return createHash('sha256').update(line).digest('hex')
 }
 
-export type Verified = {
+export type VerifiedChain = {
   /** Number and hash of the last entry; 0 and `genesis` where there is none. */
   entries: number
   head: string
@@ -63,7 +63,7 @@ export type Place = { segment: string; offset: number; length: number }
 export function verifyChain(
   directory: string,
   visit: (entry: Entry, hash: string, place: Place) => void = () => undefined,
-): ({ ok: true } & Verified) | { ok: false; reason: string } {
+): ({ ok: true } & VerifiedChain) | { ok: false; reason: string } {
   const segments = segmentsOf(directory)
   let last = { n: 0, hash: genesis }
   let first = 0
@@ -165,7 +165,7 @@ export function shortOf(entry: Entry, hash: string): JournalEntry {
   return { n, at, prev, hash, kind, request_id: 'request_id' in entry ? entry.request_id : null }
 }
 
-export type Audited = { n: number; at: string; kind: string; requestId: string | null }
+export type AuditedEntry = { n: number; at: string; kind: string; requestId: string | null }
 
 /**
  * Verifies the journal in a copy of an agent's state directory: its chain, and that it still holds the entry that `head.json` names.
@@ -175,9 +175,9 @@ export type Audited = { n: number; at: string; kind: string; requestId: string |
 export function auditJournal(
   state: string,
 ):
-  | { ok: true; entries: number; head: string; first: number; byHash: ReadonlyMap<string, Audited> }
+  | { ok: true; entries: number; head: string; first: number; byHash: ReadonlyMap<string, AuditedEntry> }
   | { ok: false; reason: string } {
-  const byHash = new Map<string, Audited>()
+  const byHash = new Map<string, AuditedEntry>()
   const head = readHead(state)
   if (!head) return { ok: false, reason: 'head.json cannot be read' }
   const verified = verifyChain(join(state, 'journal'), (entry, hash) => {

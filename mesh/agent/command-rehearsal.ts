@@ -5,10 +5,10 @@ import { redact } from '../../safety/redact.ts'
 import type { CapabilityContext, Outcome } from './capability.ts'
 import { dryRunOf, dryRuns } from './dry-runs.ts'
 import { fileFacts, patiently, programFacts, treeFacts, whyNotLooked } from './named-files.ts'
-import { Refused, type Rehearsed, rehearsed, restsOnLines } from './outcome.ts'
+import { CapabilityError, type RehearsalReport, reportOutcome, restsOnLines } from './outcome.ts'
 import { processFacts, tellProcess, whyNeverSignalled } from './process-facts.ts'
 import { homeOf } from './programs.ts'
-import { argvVerdict, asRead, restsOf } from './verdict.ts'
+import { argvVerdict, asRead, toPreconditions } from './verdict.ts'
 
 /** A card shows no more commands, files and lines of output than these. */
 const mostCommands = 8
@@ -18,7 +18,7 @@ const mostLines = 25
 const budgetMs = 8_000
 
 /** One command whose words are known before it runs. */
-type Planned = { words: string[]; targets: string[] }
+type PlannedCommand = { words: string[]; targets: string[] }
 
 /** A program with its words. */
 export function rehearseArgv(argv: readonly string[], cwd: string, context: CapabilityContext): Promise<Outcome> {
@@ -65,7 +65,7 @@ const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
         /^(?:alias|export|declare|typeset|hash|enable|readonly)$/.test(words[0]?.text ?? ''),
     )
 
-function plannedOf({ words, redirections, assignments }: Simple): Planned | string {
+function plannedOf({ words, redirections, assignments }: Simple): PlannedCommand | string {
   const unknown = words.find((word) => !word.literal)
   const shown = quote(words[0]?.text ?? '').slice(0, 80)
   if (assignments.length > 0) return `${shown} was not tried: it is given variables of the text.`
@@ -83,10 +83,10 @@ function plannedOf({ words, redirections, assignments }: Simple): Planned | stri
   return { words: words.map(({ text }) => text), targets }
 }
 
-const isRelative = ({ words, targets }: Planned): boolean =>
+const isRelative = ({ words, targets }: PlannedCommand): boolean =>
   [...words.slice(1), ...targets].some((word) => !word.startsWith('/') && !word.startsWith('-'))
 
-const notTried = ({ words }: Planned, why: string): string =>
+const notTried = ({ words }: PlannedCommand, why: string): string =>
   `${quote(words[0] ?? '').slice(0, 80)} was not tried: ${why}.`
 
 /** What bash does itself, and nothing lasts of it. */
@@ -97,7 +97,7 @@ const builtins = new Set(
 )
 
 async function rehearse(
-  planned: readonly Planned[],
+  planned: readonly PlannedCommand[],
   untried: readonly string[],
   cwd: string,
   context: CapabilityContext,
@@ -132,7 +132,7 @@ async function rehearse(
     }
   }
   if (planned.length > 1) left.push('Each command was looked at by itself, with everything as it is before the first.')
-  return rehearsed({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
+  return reportOutcome({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
 }
 
 function userOf(): string {
@@ -149,7 +149,7 @@ const takesFiles = new Set(
   ),
 )
 
-function namedFiles({ words: [first = '', ...rest], targets }: Planned, cwd: string): string[] {
+function namedFiles({ words: [first = '', ...rest], targets }: PlannedCommand, cwd: string): string[] {
   const isFile = (word: string) =>
     /^(?:\/|\.\.?\/)/.test(word) || (takesFiles.has(basename(first)) && !word.startsWith('-') && /[./]/.test(word))
   const values = rest.flatMap((word) => /^(?:-{1,2}[\w-]+|[a-z]+)=((?:\/|\.\.?\/).*)$/.exec(word)?.[1] ?? word)
@@ -158,17 +158,28 @@ function namedFiles({ words: [first = '', ...rest], targets }: Planned, cwd: str
 }
 
 /** What goes wrong with a look is no reason not to ask about the command. */
-async function tryOrSay(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+async function tryOrSay(
+  planned: PlannedCommand,
+  cwd: string,
+  context: CapabilityContext,
+): Promise<RehearsalReport | string> {
   try {
     return await tryOne(planned, cwd, context)
   } catch (error) {
     if (context.signal.aborted) throw error
-    return notTried(planned, error instanceof Refused ? error.message.replace(/\.$/, '') : 'it could not be looked at')
+    return notTried(
+      planned,
+      error instanceof CapabilityError ? error.message.replace(/\.$/, '') : 'it could not be looked at',
+    )
   }
 }
 
 /** What one command would do, as far as that can be seen beforehand; why not, in a sentence. */
-async function tryOne(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+async function tryOne(
+  planned: PlannedCommand,
+  cwd: string,
+  context: CapabilityContext,
+): Promise<RehearsalReport | string> {
   const { words } = planned
   const name = basename(words[0]!)
   const verdict = argvVerdict(words, cwd, { secrets: context.hidden })
@@ -193,7 +204,7 @@ async function tryOne(planned: Planned, cwd: string, context: CapabilityContext)
   if (auto_approve.length > 0 && !auto_approve.includes(argv[0]!))
     return notTried(planned, `the manifest does not let ${argv[0]} run unasked`)
   const looked = argvVerdict(argv, cwd, { secrets: context.hidden })
-  const unmet = row.kind !== 'tries' ? await context.whyUnmet(restsOf(looked, cwd)) : null
+  const unmet = row.kind !== 'tries' ? await context.whyUnmet(toPreconditions(looked, cwd)) : null
   if (unmet !== null) return notTried(planned, unmet)
   const read = row.kind !== 'tries' ? asRead(looked) : { confine: 'read' as const, env: { LC_ALL: 'C.UTF-8' } }
   const ran = await context.run(patiently(argv), { cwd, ...read })
@@ -221,7 +232,11 @@ async function tryOne(planned: Planned, cwd: string, context: CapabilityContext)
   }
 }
 
-async function tryRemoval(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+async function tryRemoval(
+  planned: PlannedCommand,
+  cwd: string,
+  context: CapabilityContext,
+): Promise<RehearsalReport | string> {
   const at = planned.words.indexOf('--')
   const operands = planned.words.slice(1).filter((word, index) => !/^-./.test(word) || (at >= 0 && index >= at))
   const names = operands.filter((word) => word !== '--')
@@ -232,7 +247,7 @@ async function tryRemoval(planned: Planned, cwd: string, context: CapabilityCont
   return { told: found.told, untried: [], rests: restsOnLines(found.rests), tried: true }
 }
 
-async function tryKill(planned: Planned): Promise<Rehearsed | string> {
+async function tryKill(planned: PlannedCommand): Promise<RehearsalReport | string> {
   const pids = planned.words
     .slice(1)
     .filter((word) => /^\d{1,7}$/.test(word))

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import type { Sight } from './capability.ts'
 import type { Sandbox } from './guard.ts'
 import { search } from './programs.ts'
-import { byBwrap, byUnshare, byUser, type Hidden, nothingHidden } from './sandboxes.ts'
+import { byBwrap, byUnshare, byUser, type HiddenPaths, nothingHidden } from './sandboxes.ts'
 
 /** How reads are confined on this machine. */
 export type Confinement = {
@@ -27,7 +27,7 @@ export type Confinement = {
  */
 export async function findConfinement(
   order: readonly (keyof typeof kinds)[] = ['bwrap', 'unshare', 'user'],
-  hidden: Hidden = nothingHidden,
+  hidden: HiddenPaths = nothingHidden,
 ): Promise<Confinement> {
   for (const kind of order) {
     const found = kinds[kind](hidden)
@@ -46,7 +46,7 @@ export async function findConfinement(
 }
 
 /** What looks at the mounts goes by namespaces, where these work as well: bubblewrap marks every mount. */
-async function withMounts(found: Confinement, hidden: Hidden): Promise<Confinement> {
+async function withMounts(found: Confinement, hidden: HiddenPaths): Promise<Confinement> {
   const beside = byUnshare(hidden)
   if (!beside || !(await holds(beside, hidden))) {
     beside?.close()
@@ -79,7 +79,7 @@ done`
  * Tries it, and fails unless the sandbox runs programs, keeps them from writing where the agent itself could, and shows them nothing of
  * what is hidden.
  */
-async function holds(confinement: Confinement, { paths }: Hidden): Promise<boolean> {
+async function holds(confinement: Confinement, { paths }: HiddenPaths): Promise<boolean> {
   try {
     const works = await confinement.wrap(['/bin/sh', '-c', probe, 'sh', ...paths], { cwd: '/' })
     const [program, ...args] = works as [string, ...string[]]

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { stripText } from '../../safety/strip.ts'
-import { Refused } from './outcome.ts'
+import { CapabilityError } from './outcome.ts'
 
 /** Files up to this are hashed and rewritten as a whole; beyond it, nobody reviews a change of them. */
 export const wholeBytes = 16 * 1024 * 1024
@@ -32,7 +32,7 @@ export function bytesOf(content: string, encoding: 'utf8' | 'base64'): Buffer {
   const bytes = Buffer.from(content, encoding)
   // Buffer reads what it can of base64 and drops the rest without a word.
   if (encoding === 'base64' && bytes.toString('base64').replace(/=+$/, '') !== content.replace(/=+$/, ''))
-    throw new Refused('invalid_arguments', 'the content is not base64')
+    throw new CapabilityError('invalid_arguments', 'the content is not base64')
   return bytes
 }
 
@@ -54,9 +54,9 @@ export async function readWhole(file: FileHandle, path: string, signal: AbortSig
   const { size } = await file.stat()
   const bytes = await readPart(file, 0, Math.min(size, wholeBytes) + 1, signal)
   if (size > wholeBytes || bytes.length > wholeBytes)
-    throw new Refused('failed', `${path} is larger than ${wholeBytes / 1024 / 1024} MiB`)
+    throw new CapabilityError('failed', `${path} is larger than ${wholeBytes / 1024 / 1024} MiB`)
   // One byte more than it was meant to be: it grew, and what was read is not all.
-  if (bytes.length > size) throw new Refused('conflict', `${path} grew while it was read`)
+  if (bytes.length > size) throw new CapabilityError('conflict', `${path} grew while it was read`)
   return bytes
 }
 

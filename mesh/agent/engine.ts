@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import { z } from 'zod'
 import { stripText } from '../../safety/strip.ts'
-import { errnoOf, Refused } from './outcome.ts'
+import { CapabilityError, errnoOf } from './outcome.ts'
 
 /** The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then speaks its own newest. */
 export type Engine = { socket: string; host: string }
@@ -37,21 +37,21 @@ function notThere({ socket }: Engine, error: unknown): string {
   return `no engine answers at ${socket}`
 }
 
-type Question = { method: 'GET' | 'POST'; path: string; body?: unknown }
+type EngineRequest = { method: 'GET' | 'POST'; path: string; body?: unknown }
 
 /** Asks for JSON of this shape; what the engine refuses is thrown with its own words, and so is what is none. */
-export async function ask<T>(
+export async function requestJson<T>(
   engine: Engine,
-  { method, path, body }: Question,
+  { method, path, body }: EngineRequest,
   shape: z.ZodType<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const text = await readUpTo(mostBytes, await open(engine, method, path, signal, body))
-  if (text === null) throw new Refused('failed', `the engine answered with more than ${mostBytes >> 20} MiB`)
+  if (text === null) throw new CapabilityError('failed', `the engine answered with more than ${mostBytes >> 20} MiB`)
   const parsed = shape.safeParse(jsonIn(text))
   if (parsed.success) return parsed.data
   const at = parsed.error.issues[0]?.path.join('.')
-  throw new Refused('failed', `the engine answered what no engine answers${at ? `: ${at}` : ''}`)
+  throw new CapabilityError('failed', `the engine answered what no engine answers${at ? `: ${at}` : ''}`)
 }
 
 /** Null once there is more: the rest is not taken. */
@@ -90,12 +90,15 @@ export async function open(
     answer = await send(engine, method, path, body, signal)
   } catch (error) {
     if (signal.aborted) throw error
-    throw new Refused('capability_unavailable', notThere(engine, error))
+    throw new CapabilityError('capability_unavailable', notThere(engine, error))
   }
   const status = answer.statusCode ?? 0
   if (status >= 200 && status < 300) return answer
   const why = wordsOf((await readUpTo(mostErrorBytes, answer)) ?? 'more than anybody reads')
-  throw new Refused(status === 404 ? 'not_found' : status === 409 ? 'conflict' : 'failed', `the engine says: ${why}`)
+  throw new CapabilityError(
+    status === 404 ? 'not_found' : status === 409 ? 'conflict' : 'failed',
+    `the engine says: ${why}`,
+  )
 }
 
 /** Errors come as `{ "message": "…" }`. */
@@ -130,7 +133,7 @@ export type Piece = { stream: 'stdout' | 'stderr'; bytes: Buffer }
  * Takes the two outputs of a container apart. Without a terminal each piece has a header of eight bytes: the output (1 and 0: standard,
  * 2: error), three zeros, and the length, big-endian. Pieces are handed on as they come, however the network cut them.
  */
-export async function* apart(body: AsyncIterable<Buffer>, terminal: boolean): AsyncGenerator<Piece> {
+export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolean): AsyncGenerator<Piece> {
   if (terminal) {
     for await (const bytes of body) yield { stream: 'stdout', bytes }
     return
@@ -149,7 +152,7 @@ export async function* apart(body: AsyncIterable<Buffer>, terminal: boolean): As
       }
       if (left > 0 || rest.length < 8) break
       if (rest[0]! > 2 || rest.readUIntBE(1, 3) !== 0)
-        throw new Refused('failed', 'the engine sent no stream of output')
+        throw new CapabilityError('failed', 'the engine sent no stream of output')
       stream = rest[0] === 2 ? 'stderr' : 'stdout'
       left = rest.readUInt32BE(4)
       rest = rest.subarray(8)
@@ -174,7 +177,7 @@ export type Container = { id: string; name: string; terminal: boolean }
 
 /** Looks a container up: its whole id, and whether its output comes in one stream. */
 export async function containerOf(engine: Engine, name: string, signal: AbortSignal): Promise<Container> {
-  const found = await ask(engine, { method: 'GET', path: pathOf(name) }, inspected, signal)
+  const found = await requestJson(engine, { method: 'GET', path: pathOf(name) }, inspected, signal)
   return { id: found.Id, name: found.Name.replace(/^\//, ''), terminal: found.Config.Tty }
 }
 

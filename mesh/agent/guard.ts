@@ -9,7 +9,7 @@ import {
 import { argsDigest, isSigned } from '../sign.ts'
 import type { DeviceCapability, Weight } from './capability.ts'
 import { keyOf, type TrustedKeys } from './manifest.ts'
-import type { Rests } from './preconditions.ts'
+import type { Preconditions } from './preconditions.ts'
 import type { Rejection } from './verify-request.ts'
 
 export type Sandbox = 'bwrap' | 'unshare' | 'user' | 'none'
@@ -24,10 +24,10 @@ export type Ruling =
       args: Record<string, unknown>
       capability: DeviceCapability
       /** What has to be looked at right before it, where nobody was asked. */
-      rests: Rests | null
+      rests: Preconditions | null
     }
 
-export type Guarded = {
+export type GuardContext = {
   manifest: Manifest
   keys: TrustedKeys
   /** What this device has. */
@@ -44,7 +44,7 @@ export type Guarded = {
  * May an admitted request be done? The device decides by itself, whatever the control plane thinks: what is forbidden stays so with any
  * grant, a proven read may run unasked, and everything else needs a grant for exactly this.
  */
-export function rule(request: CapabilityRequest, at: Guarded): Ruling {
+export function rule(request: CapabilityRequest, at: GuardContext): Ruling {
   const { manifest } = at
   const isListed = manifest.capabilities.length === 0 || manifest.capabilities.includes(request.capability)
   if (!isListed) return no('capability_unavailable', `The manifest does not list ${request.capability}.`)
@@ -84,7 +84,11 @@ export function rule(request: CapabilityRequest, at: Guarded): Ruling {
 }
 
 /** Why a person must be asked; null when nobody has to be. */
-function whyGrant({ reason, programs = [], obeys = [] }: Weight, effect: 'read' | 'write', at: Guarded): string | null {
+function whyGrant(
+  { reason, programs = [], obeys = [] }: Weight,
+  effect: 'read' | 'write',
+  at: GuardContext,
+): string | null {
   const { mode, auto_approve } = at.manifest
   if (mode === 'sudo') return 'This device runs as root: everything needs a grant.'
   if (effect === 'write') return `It needs a grant: ${reason}`

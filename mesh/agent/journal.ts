@@ -28,12 +28,12 @@ import {
   segmentsOf,
   verifyChain,
 } from './chain.ts'
-import { type Knowledge, knowledge } from './known.ts'
+import { type JournalIndex, journalIndex } from './journal-index.ts'
 
 const sync = promisify(fdatasync)
 
 export type Journal = {
-  known: Knowledge
+  index: JournalIndex
   entries(): number
   head(): string
   /** Why no write is done: the journal before this one is gone, and with it what has been done already. Null when all is well. */
@@ -64,7 +64,7 @@ type Store = { state: string; directory: string; headFile: string } & Required<J
 
 /** An open journal: what was read from its files, and where the next entry goes. */
 type OpenJournal = Store & {
-  known: Knowledge
+  index: JournalIndex
   last: Head
   headFd: number
   /** The newest segment, its descriptor and its size in bytes. */
@@ -90,13 +90,13 @@ export function openJournal(
   const store: Store = { state, directory, headFile, segmentBytes, segmentsKept, nowMs, onEntry }
   const read = readExisting(store)
   if (!read.ok) putAside(store)
-  const journal = openFiles(store, read.ok ? read : { known: knowledge(), last: beforeFirst })
+  const journal = openFiles(store, read.ok ? read : { index: journalIndex(), last: beforeFirst })
   if (!read.ok) append(journal, { kind: 'lost', reason: read.reason })
   return {
-    known: journal.known,
+    index: journal.index,
     entries: () => journal.last.n,
     head: () => journal.last.hash,
-    lost: () => journal.known.lost(),
+    lost: () => journal.index.lost(),
     append: (body) => append(journal, body),
     durable: () => durable(journal),
     answerAt: (place) => answerAt(journal, place),
@@ -104,24 +104,24 @@ export function openJournal(
   }
 }
 
-type Existing = { ok: true; known: Knowledge; last: Head } | { ok: false; reason: string }
+type Existing = { ok: true; index: JournalIndex; last: Head } | { ok: false; reason: string }
 
 /** Reads the journal that is there. `reason`: why it cannot be trusted. */
 function readExisting({ state, directory, headFile }: Store): Existing {
   const no = (reason: string): Existing => ({ ok: false, reason })
-  const known = knowledge()
+  const index = journalIndex()
   const segments = segmentsOf(directory)
   if (!existsSync(headFile)) {
     if (segments.length > 0) return no('head.json is gone')
     // Nonces are older than the first entry: where they are, there was a journal.
-    return existsSync(join(state, 'nonces')) ? no('the journal is gone') : { ok: true, known, last: beforeFirst }
+    return existsSync(join(state, 'nonces')) ? no('the journal is gone') : { ok: true, index, last: beforeFirst }
   }
   const head = readHead(headFile)
   if (!head) return no('head.json cannot be read')
   let isThere = head.n === 0
   const verified = verifyChain(directory, (entry, hash, place) => {
     if (entry.n === head.n && hash === head.hash) isThere = true
-    known.apply(entry, hash, place)
+    index.apply(entry, hash, place)
   })
   if (!verified.ok) return no(verified.reason)
   if (!isThere) {
@@ -136,7 +136,7 @@ function readExisting({ state, directory, headFile }: Store): Existing {
     const file = join(directory, newest)
     truncateSync(file, statSync(file).size - verified.tornBytes)
   }
-  return { ok: true, known, last: { n: verified.entries, hash: verified.head } }
+  return { ok: true, index, last: { n: verified.entries, hash: verified.head } }
 }
 
 function putAside({ state, directory, headFile, nowMs }: Store): void {
@@ -145,7 +145,7 @@ function putAside({ state, directory, headFile, nowMs }: Store): void {
   if (existsSync(headFile)) renameSync(headFile, join(state, `head-lost-${suffix}.json`))
 }
 
-function openFiles(store: Store, { known, last }: { known: Knowledge; last: Head }): OpenJournal {
+function openFiles(store: Store, { index, last }: { index: JournalIndex; last: Head }): OpenJournal {
   const { state, directory, headFile } = store
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   // There before the first entry: from then on a journal without a head is one that was touched from outside.
@@ -156,7 +156,7 @@ function openFiles(store: Store, { known, last }: { known: Knowledge; last: Head
   const { size } = statSync(join(directory, segment))
   fsyncDirectory(directory)
   fsyncDirectory(state)
-  return { ...store, known, last, headFd, segment, fd, size, durableN: last.n, syncing: null }
+  return { ...store, index, last, headFd, segment, fd, size, durableN: last.n, syncing: null }
 }
 
 function readHead(headFile: string): Head | null {
@@ -182,7 +182,7 @@ function append(journal: OpenJournal, body: JournalEntryBody): string {
     throw error
   }
   const hash = hashOf(bytes.subarray(0, length))
-  journal.known.apply(entry, hash, { segment, offset: size, length })
+  journal.index.apply(entry, hash, { segment, offset: size, length })
   journal.size += bytes.length
   journal.last = { n: entry.n, hash }
   journal.onEntry(body)
@@ -208,7 +208,7 @@ function rotate(journal: OpenJournal): void {
   append(journal, { kind: 'pruned', through: Number.parseInt(firstKept, 10) - 1 })
   fsyncSync(journal.fd)
   for (const name of oldest) unlinkSync(join(directory, name))
-  journal.known.forgetSegments(new Set(oldest))
+  journal.index.forgetSegments(new Set(oldest))
 }
 
 async function durable(journal: OpenJournal): Promise<void> {

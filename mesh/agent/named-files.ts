@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { accessSync, type BigIntStats, constants, createReadStream } from 'node:fs'
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { heldAt, isInside } from '../held.ts'
+import { heldAt, isInside } from '../paths.ts'
 import type { CapabilityContext } from './capability.ts'
 import { userNames } from './process-facts.ts'
 import { path as searchPath } from './run.ts'
 import { argvVerdict } from './verdict.ts'
 
-type Looking = Pick<CapabilityContext, 'run' | 'hidden'>
+type ProbeContext = Pick<CapabilityContext, 'run' | 'hidden'>
 
 /** A look of a rehearsal may take no longer. */
 export const patienceSeconds = 5
@@ -21,7 +21,7 @@ export type Fact = { told: string; rests: string }
  * What lies at these paths now: nothing of a file's content, and nothing at all of what is held for secret or belongs to the agent, by this
  * name or behind a link.
  */
-export async function fileFacts(paths: readonly string[], { hidden }: Pick<Looking, 'hidden'>): Promise<Fact[]> {
+export async function fileFacts(paths: readonly string[], { hidden }: Pick<ProbeContext, 'hidden'>): Promise<Fact[]> {
   const users = await userNames()
   return Promise.all(paths.map((path) => factOf(path, hidden, users)))
 }
@@ -95,7 +95,7 @@ const mostDigestBytes = 256 * 1024 * 1024
 export async function programFacts(
   words: readonly string[],
   cwd: string,
-  { hidden }: Pick<Looking, 'hidden'>,
+  { hidden }: Pick<ProbeContext, 'hidden'>,
 ): Promise<Fact[]> {
   const users = await userNames()
   return Promise.all(
@@ -131,7 +131,7 @@ async function realOf(path: string): Promise<string> {
 /** What a removal would take with it: each name with its kind and size, to the end of the tree, on this file system. */
 export async function treeFacts(
   paths: readonly string[],
-  context: Looking,
+  context: ProbeContext,
 ): Promise<{ told: string[]; rests: string[] } | null> {
   const format = '%y %s %p\\n'
   const open = paths.filter((path) => whyNotLooked(path, context.hidden) === null)

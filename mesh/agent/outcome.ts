@@ -3,7 +3,7 @@ import type { MeshErrorCode } from '../../domain/mesh.ts'
 import { failed, type Outcome } from './capability.ts'
 
 /** Why something is not done, thrown from deep inside; `answered` makes it the outcome. */
-export class Refused extends Error {
+export class CapabilityError extends Error {
   readonly code: MeshErrorCode
   constructor(code: MeshErrorCode, message: string) {
     super(message)
@@ -12,12 +12,12 @@ export class Refused extends Error {
 }
 
 /** Runs an act, and says in words what stopped it: a refusal, the deadline, or what the system answered. */
-export async function answered(signal: AbortSignal, act: () => Promise<Outcome>): Promise<Outcome> {
+export async function toOutcome(signal: AbortSignal, act: () => Promise<Outcome>): Promise<Outcome> {
   try {
     signal.throwIfAborted()
     return await act()
   } catch (error) {
-    if (error instanceof Refused) return failed(error.code, error.message)
+    if (error instanceof CapabilityError) return failed(error.code, error.message)
     if (signal.aborted) return stopped(signal)
     const code = errnoOf(error)
     if (code === null) throw error
@@ -55,7 +55,7 @@ const mostLines = 60
 const mostExact = 50
 const longestLine = 500
 
-export type Rehearsed = {
+export type RehearsalReport = {
   /** What a person reads, one fact a line. */
   told: readonly string[]
   /** What was not tried, in one sentence each: nothing is promised about that. */
@@ -67,7 +67,10 @@ export type Rehearsed = {
 }
 
 /** A rehearsal without a copy: `{ told, untried, rests_on, tried }`. */
-export function rehearsed({ told, untried, rests, tried }: Rehearsed, more: Record<string, unknown> = {}): Outcome {
+export function reportOutcome(
+  { told, untried, rests, tried }: RehearsalReport,
+  more: Record<string, unknown> = {},
+): Outcome {
   const shown = told.slice(0, mostLines).map((line) => line.slice(0, longestLine).toWellFormed())
   if (told.length > mostLines) shown.push(`… and ${told.length - mostLines} lines more`)
   const result = { ...more, told: shown, untried: [...new Set(untried)], rests_on: rests, tried }

@@ -4,14 +4,14 @@ import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../safety/comma
 import { type GitSetting, gitSettingsIn, oddGitSetting } from '../../safety/command/surroundings/git-settings.ts'
 import type { Condition } from '../../safety/command/surroundings.ts'
 import type { RootRead } from '../../safety/command/verdict.ts'
-import { isInside } from '../held.ts'
+import { isInside } from '../paths.ts'
 import type { CapabilityContext, Sight } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { homeOf } from './programs.ts'
 import { whyNoRootRead, writableBelow, writersOf } from './root-read.ts'
 
 /** What an unasked run rests on besides its words. */
-export type Rests = {
+export type Preconditions = {
   conditions: readonly Condition[]
   sees: readonly Sight[]
   /** Where it runs, and what is set for it. */
@@ -23,7 +23,7 @@ export type Rests = {
 
 /** Why a run may not happen unasked just now; null when everything that it rests on is so. To be asked right before it. */
 export async function whyUnmet(
-  { conditions, sees, cwd, environment, rootRead }: Rests,
+  { conditions, sees, cwd, environment, rootRead }: Preconditions,
   confinement: Pick<Confinement, 'canShow'>,
   context: Pick<CapabilityContext, 'run'>,
 ): Promise<string | null> {
@@ -150,13 +150,13 @@ function namedBy(file: string, gitDirectory: string): string {
   return file === '.git/config' || file === 'config' ? join(gitDirectory, 'config') : ''
 }
 
-type Found = { gitDirectory: string; top: string; settings: GitSetting[]; links: string[] }
+type GitFacts = { gitDirectory: string; top: string; settings: GitSetting[]; links: string[] }
 
 /** Git writes it last, when nothing failed before. */
 const ending = 'end\0'
 const isWhole = (part: string): boolean => part === ending || part.endsWith(`\0${ending}`)
 
-async function readAt(cwd: string, env: Record<string, string>, run: Prober['run']): Promise<Found | null> {
+async function readAt(cwd: string, env: Record<string, string>, run: Prober['run']): Promise<GitFacts | null> {
   const ran = await run(['/bin/sh', '-c', script], { cwd, env, confine: 'read' })
   const lines = ran.stdout.split('\n').map((line) => Buffer.from(line, 'base64').toString('utf8'))
   // Five, with what follows the last one; a name in another encoding is one that nobody here could follow.

@@ -88,7 +88,7 @@ export function tellProcess({
  */
 
 /** A process as the kernel files it. */
-export type Standing = {
+export type ProcessScope = {
   /** Its control groups, one line each, as /proc tells them. */
   cgroups: readonly string[]
   /** Its number in each namespace of processes, from that of the reader inwards. */
@@ -132,7 +132,7 @@ export function unitOf(cgroups: readonly string[]): string | null {
 const installed = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Is this the command line, or the unit, of Nightshift itself: a worker, the core API, another device's agent? */
-export function isNightshift({ words, cgroups }: Pick<Standing, 'words' | 'cgroups'>): boolean {
+export function isNightshift({ words, cgroups }: Pick<ProcessScope, 'words' | 'cgroups'>): boolean {
   if (/^nightshift(?:[-@][\w@.-]*)?\.service$/.test(unitOf(cgroups) ?? '')) return true
   const [program = '', ...rest] = words
   // Under Node the program is the first word that is no option.
@@ -148,7 +148,7 @@ export function isNightshift({ words, cgroups }: Pick<Standing, 'words' | 'cgrou
 const embedded = new Set(['postgres', 'temporal', 'temporal-server'])
 
 /** Why a process is not the device's own to signal, in words; null when it is. */
-export function whyOutside(found: Standing, own: Standing): string | null {
+export function whyOutside(found: ProcessScope, own: ProcessScope): string | null {
   const enclosure = enclosureOf(found.cgroups)
   if (enclosure !== null && enclosure !== enclosureOf(own.cgroups))
     return `belongs to ${enclosure.slice(0, 40)}, a container or guest on this device: ask for it there`
@@ -175,9 +175,9 @@ export function whyNeverSignalled(pid: number): string | null {
   return null
 }
 
-const nothing: Standing = { cgroups: [], numbers: [], namespace: null, words: [], name: '' }
+const nothing: ProcessScope = { cgroups: [], numbers: [], namespace: null, words: [], name: '' }
 
-export function standingOf(pid: number): Standing | null {
+export function standingOf(pid: number): ProcessScope | null {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
     return {

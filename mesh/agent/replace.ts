@@ -3,8 +3,8 @@ import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sha256 } from '../../domain/digest.ts'
-import { errnoOf, Refused } from './outcome.ts'
-import { type Held, within } from './walk.ts'
+import { CapabilityError, errnoOf } from './outcome.ts'
+import { type OpenEntry, within } from './walk.ts'
 
 /**
  * Puts a file in place at once: a temporary file beside it, on disk, then renamed, then the directory on disk. Whoever reads
@@ -12,7 +12,7 @@ import { type Held, within } from './walk.ts'
  * nothing is changed (`conflict`); null makes a new file and never replaces one. Access lists and extended attributes are not kept.
  */
 export async function replace(
-  directory: Held,
+  directory: OpenEntry,
   name: string,
   bytes: Buffer,
   mode: number,
@@ -56,11 +56,11 @@ async function giveTo(file: FileHandle, uid: number, gid: number): Promise<void>
   try {
     await file.chown(uid, gid)
   } catch {
-    throw new Refused('failed', `the file belongs to ${uid}:${gid}, and the agent may not give it back to them`)
+    throw new CapabilityError('failed', `the file belongs to ${uid}:${gid}, and the agent may not give it back to them`)
   }
 }
 
-async function assertSame(target: string, former: BigIntStats, directory: Held, name: string): Promise<void> {
+async function assertSame(target: string, former: BigIntStats, directory: OpenEntry, name: string): Promise<void> {
   const now = await lstat(target, { bigint: true }).catch(() => null)
   const same =
     now &&
@@ -72,8 +72,8 @@ async function assertSame(target: string, former: BigIntStats, directory: Held, 
   if (!same) throw changed(directory, name)
 }
 
-const changed = (directory: Held, name: string) =>
-  new Refused('conflict', `${directory.path === '/' ? '' : directory.path}/${name} was changed meanwhile`)
+const changed = (directory: OpenEntry, name: string) =>
+  new CapabilityError('conflict', `${directory.path === '/' ? '' : directory.path}/${name} was changed meanwhile`)
 
 async function syncDirectory(directory: FileHandle): Promise<void> {
   const opened = await open(`/proc/self/fd/${directory.fd}`, constants.O_RDONLY | constants.O_DIRECTORY)

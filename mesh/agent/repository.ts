@@ -3,11 +3,11 @@ import type { Manifest } from '../../domain/mesh.ts'
 import { stripText } from '../../safety/strip.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
 import { readWhole } from './content.ts'
-import { Refused } from './outcome.ts'
+import { CapabilityError } from './outcome.ts'
 import { isInstalled, systemPath } from './programs.ts'
 import type { Place } from './roots.ts'
 import { missingWritableRoot } from './roots.ts'
-import { assertDirectory, at, entry, type Held, openContent } from './walk.ts'
+import { assertDirectory, at, entry, type OpenEntry, openContent } from './walk.ts'
 
 /**
  * Running git where neither the device's configuration nor the repository's own can make it start a program, ask somebody, or go
@@ -78,7 +78,7 @@ export async function checkoutAt(place: Place, context: CapabilityContext): Prom
     assertDirectory(directory)
     assertOwn(directory)
     const inside = await entry(directory, '.git')
-    if (!inside) throw new Refused('not_found', `${place.path} is not a git checkout`)
+    if (!inside) throw new CapabilityError('not_found', `${place.path} is not a git checkout`)
     try {
       assertDirectory(inside)
       return await assertPlain(inside, place.path, context)
@@ -95,47 +95,51 @@ export async function bareAt(place: Place, context: CapabilityContext): Promise<
     const inside = await entry(directory, '.git')
     await inside?.handle.close()
     if (inside)
-      throw new Refused('invalid_arguments', `${place.path} is a checkout: only a bare repository is spoken to`)
+      throw new CapabilityError('invalid_arguments', `${place.path} is a checkout: only a bare repository is spoken to`)
     await assertPlain(directory, place.path, context)
   })
 }
 
 /** Others could change its settings under our hands, and could not use what we leave in it. */
-export function assertOwn({ stat, path }: Held): void {
+export function assertOwn({ stat, path }: OpenEntry): void {
   const own = process.getuid!()
   if (stat.uid !== BigInt(own))
-    throw new Refused('failed', `${path} belongs to user ${stat.uid}, and the agent is ${own}: git would lock them out`)
-  if ((stat.mode & 0o002n) !== 0n) throw new Refused('failed', `everybody may write to ${path}`)
+    throw new CapabilityError(
+      'failed',
+      `${path} belongs to user ${stat.uid}, and the agent is ${own}: git would lock them out`,
+    )
+  if ((stat.mode & 0o002n) !== 0n) throw new CapabilityError('failed', `everybody may write to ${path}`)
 }
 
-async function assertPlain(directory: Held, path: string, context: CapabilityContext): Promise<string> {
+async function assertPlain(directory: OpenEntry, path: string, context: CapabilityContext): Promise<string> {
   assertOwn(directory)
   await assertNone(directory, ['commondir'], `${path} shares its repository with another one`)
   await assertNone(directory, ['objects', 'info', 'alternates'], `${path} has objects elsewhere`)
   const text = await settingsIn(directory)
   // What a program prints reaches us as plain text: a name must not be another one by then.
-  if (stripText(text) !== text) throw new Refused('blocked', `the settings of ${path} hold what cannot be seen`)
+  if (stripText(text) !== text) throw new CapabilityError('blocked', `the settings of ${path} hold what cannot be seen`)
   const odd = (await askSettings(text, ['--list', '--name-only'], context)).find((key) => !harmless.test(key))
-  if (odd) throw new Refused('blocked', `the repository's own setting ${odd} could start a program or lead elsewhere`)
+  if (odd)
+    throw new CapabilityError('blocked', `the repository's own setting ${odd} could start a program or lead elsewhere`)
   return text
 }
 
-async function assertNone(directory: Held, names: readonly string[], why: string): Promise<void> {
-  let held: Held | null = directory
-  const opened: Held[] = []
+async function assertNone(directory: OpenEntry, names: readonly string[], why: string): Promise<void> {
+  let held: OpenEntry | null = directory
+  const opened: OpenEntry[] = []
   try {
     for (const name of names) {
       held = await entry(held, name)
       if (!held) return
       opened.push(held)
     }
-    throw new Refused('blocked', why)
+    throw new CapabilityError('blocked', why)
   } finally {
     for (const { handle } of opened) await handle.close()
   }
 }
 
-async function settingsIn(directory: Held): Promise<string> {
+async function settingsIn(directory: OpenEntry): Promise<string> {
   const held = await entry(directory, 'config')
   if (!held) return ''
   try {
@@ -163,7 +167,7 @@ export async function askSettings(
   })
   // 1: there is none.
   if ((ran.exitCode !== 0 && ran.exitCode !== 1) || ran.truncated)
-    throw new Refused('failed', 'git cannot read the settings of the repository')
+    throw new CapabilityError('failed', 'git cannot read the settings of the repository')
   return ran.stdout.split('\n').filter((line) => line !== '')
 }
 
@@ -196,7 +200,7 @@ export async function changed(
   const which = options.removed === false ? ['--diff-filter=d'] : []
   const words = ['diff-tree', '-r', '--name-only', '--no-renames', ...which, from, to]
   const { stdout, exitCode } = await inCheckout(path, words, context, { env: options.env })
-  if (exitCode !== 0) throw new Refused('failed', `git cannot tell what changes in ${path}, or it is too much`)
+  if (exitCode !== 0) throw new CapabilityError('failed', `git cannot tell what changes in ${path}, or it is too much`)
   return namesIn(stdout)
 }
 

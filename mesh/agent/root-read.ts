@@ -2,7 +2,7 @@ import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { RootRead } from '../../safety/command/verdict.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
-import { Refused } from './outcome.ts'
+import { CapabilityError } from './outcome.ts'
 import { find } from './programs.ts'
 
 /**
@@ -32,7 +32,7 @@ export async function readAsRoot(
 ): Promise<RunResult> {
   // Looked at once more: since the ruling somebody may have changed it.
   const why = whyNoRootRead(read)
-  if (why !== null) throw new Refused('approval_required', `It needs a grant just now: ${why}.`)
+  if (why !== null) throw new CapabilityError('approval_required', `It needs a grant just now: ${why}.`)
   const { argv, rest } = read
   const told = rest === null ? { onLine: context.emit } : {}
   const words = [sudo, '-n', '--', programOf(argv) ?? '', ...argv.slice(1)]

@@ -4,19 +4,19 @@ import { resolve } from 'node:path'
 import type { Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
-import { heldAt, isInside, plainRoot } from '../held.ts'
+import { heldAt, isInside, plainRoot } from '../paths.ts'
 import type { Weight } from './capability.ts'
-import { Refused } from './outcome.ts'
+import { CapabilityError } from './outcome.ts'
 
 /** A plain absolute path inside one of the manifest's roots: what can be told from the words alone. */
 export type Place = { path: string; segments: readonly string[]; writable: boolean }
-export type Misplaced = { code: MeshErrorCode; message: string }
+export type PathRejection = { code: MeshErrorCode; message: string }
 
 /**
  * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts` then goes there without
  * following a single link, so that the words are the truth.
  */
-export function placeOf(path: string, manifest: Manifest): Place | Misplaced {
+export function parsePlace(path: string, manifest: Manifest): Place | PathRejection {
   const segments = path.split('/').filter((segment) => segment !== '')
   const wrong = wrongWith(path, segments)
   if (wrong) return { code: 'invalid_arguments', message: wrong }
@@ -50,8 +50,8 @@ const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', 
 export const isSecret = (path: string): boolean => heldAt(path) !== null
 
 /** A look at a path: unasked, unless what lies there is secret by the rules that commands are judged by. */
-export function weighLook(path: string, manifest: Manifest): Weight {
-  const place = placeOf(path, manifest)
+export function weighRead(path: string, manifest: Manifest): Weight {
+  const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
   const held = heldAt(place.path)
   if (held === 'endless') return { effect: 'refused', reason: `${place.path} does not end`, command: null }
@@ -60,8 +60,8 @@ export function weighLook(path: string, manifest: Manifest): Weight {
 }
 
 /** A change of a path: always asked about, and never where no command may write either. */
-export function weighChange(path: string, manifest: Manifest): Weight {
-  const place = placeOf(path, manifest)
+export function weighWrite(path: string, manifest: Manifest): Weight {
+  const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
   if (!place.writable) return refusedFor(readOnly(place))
   const never = forbiddenRedirection({ operator: '>', target: wordOf(place.path), source: '' }, [])
@@ -69,27 +69,27 @@ export function weighChange(path: string, manifest: Manifest): Weight {
   return { effect: 'write', reason: `changes ${place.path}`, command: null }
 }
 
-const readOnly = ({ path }: Place): Misplaced => ({
+const readOnly = ({ path }: Place): PathRejection => ({
   code: 'outside_roots',
   message: `${path} is in a root that is only read`,
 })
 
-const refusedFor = ({ code, message }: Misplaced): Weight => ({
+const refusedFor = ({ code, message }: PathRejection): Weight => ({
   effect: 'refused',
   reason: message,
   code,
   command: null,
 })
 
-type OfTheAgent = { state: string; hidden: readonly string[] }
+type AgentPaths = { state: string; hidden: readonly string[] }
 
 /** The place, for those who are about to go there; throws what `weigh` would have said. What is the agent's own is given to nobody. */
-export function placed(path: string, manifest: Manifest, own: OfTheAgent, access: 'look' | 'change'): Place {
-  const place = placeOf(path, manifest)
-  if ('code' in place) throw new Refused(place.code, place.message)
+export function requirePlace(path: string, manifest: Manifest, own: AgentPaths, access: 'look' | 'change'): Place {
+  const place = parsePlace(path, manifest)
+  if ('code' in place) throw new CapabilityError(place.code, place.message)
   if ([own.state, ...own.hidden].some((each) => isInside(place.path, realPath(each))))
-    throw new Refused('outside_roots', `${place.path} belongs to the agent`)
-  if (access === 'change' && !place.writable) throw new Refused('outside_roots', readOnly(place).message)
+    throw new CapabilityError('outside_roots', `${place.path} belongs to the agent`)
+  if (access === 'change' && !place.writable) throw new CapabilityError('outside_roots', readOnly(place).message)
   return place
 }
 

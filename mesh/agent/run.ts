@@ -6,7 +6,7 @@ import { stripText } from '../../safety/strip.ts'
 import type { RunOptions, RunResult } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { markerName, members, terminate } from './members.ts'
-import { Refused } from './outcome.ts'
+import { CapabilityError } from './outcome.ts'
 import { find, homeOf, search } from './programs.ts'
 
 export type Runner = {
@@ -46,7 +46,7 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
   runner.signal.throwIfAborted()
   const cwd = options.cwd ?? '/'
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
-    throw new Refused('not_found', `${cwd} is no directory.`)
+    throw new CapabilityError('not_found', `${cwd} is no directory.`)
   const [program, ...words] = await limitedAndConfined(argv, { ...options, cwd }, runner)
   // From here to the listeners nothing is awaited: a program that does not start says so in the next tick.
   const child = spawn(program, words, {

@@ -5,7 +5,7 @@ import type { Confinement } from './confine.ts'
 import { dropAll, find, isRoot, search, withoutMore } from './programs.ts'
 
 /** `/proc` stays the machine's own: `ps` in a sandbox must tell the truth. A namespace of users keeps it from leading out. */
-export function byBwrap(hidden: Hidden): Confinement | null {
+export function byBwrap(hidden: HiddenPaths): Confinement | null {
   const bwrap = find('bwrap')
   if (!bwrap) return null
   const devices = ['null', 'zero', 'full', 'random', 'urandom'].flatMap((name) => [
@@ -37,7 +37,7 @@ export function byBwrap(hidden: Hidden): Confinement | null {
 }
 
 /** Empty directories and files over what nobody may see in there. */
-function covers({ paths, rehearsals }: Hidden, withRehearsals: boolean): string[] {
+function covers({ paths, rehearsals }: HiddenPaths, withRehearsals: boolean): string[] {
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
   const covered = [...new Set(paths.flatMap((path) => shownAt(path, mounts)))].sort((a, b) => b.length - a.length)
   const shown = withRehearsals && rehearsals !== null && existsSync(rehearsals) ? rehearsals : null
@@ -53,7 +53,7 @@ function covers({ paths, rehearsals }: Hidden, withRehearsals: boolean): string[
  * of processes. Setting one up takes 50 ms, entering it 5. They end with the agent, and are replaced when the machine mounts
  * something, which would otherwise be missing in there.
  */
-export function byUnshare(hidden: Hidden): Confinement | null {
+export function byUnshare(hidden: HiddenPaths): Confinement | null {
   const [unshare, nsenter, setpriv] = ['unshare', 'nsenter', 'setpriv'].map(find)
   if (!unshare || !nsenter || !setpriv) return null
   const held = new Map<string, { holder: Promise<ChildProcess>; mounts: string }>()
@@ -134,7 +134,7 @@ for path; do if [ -d "$path" ]; then mount -o remount,ro,mode=755,nosuid,nodev,n
 function hold(
   unshare: string,
   sees: readonly Sight[],
-  { hidden, mounts }: { hidden: Hidden; mounts: string },
+  { hidden, mounts }: { hidden: HiddenPaths; mounts: string },
 ): Promise<ChildProcess> {
   const shown = sees.includes('rehearsals') && hidden.rehearsals !== null && existsSync(hidden.rehearsals)
   // The deepest first, so that none is covered before its turn; the flags of the machine's own mounts stay where they are looked at.
@@ -184,13 +184,13 @@ export function byUser(): Confinement | null {
 }
 
 /** What belongs to the agent alone: its state with journal and nonces, and files of keys that lie elsewhere. */
-export type Hidden = {
+export type HiddenPaths = {
   paths: readonly string[]
   /** A directory below one of them that a rehearsed check has to see. */
   rehearsals: string | null
 }
 
-export const nothingHidden: Hidden = { paths: [], rehearsals: null }
+export const nothingHidden: HiddenPaths = { paths: [], rehearsals: null }
 
 type Mount = { device: string; root: string; target: string }
 

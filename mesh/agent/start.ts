@@ -3,12 +3,12 @@ import { join, resolve } from 'node:path'
 import { readPublicKey } from '../sign.ts'
 import { type Address, whyTls } from './address.ts'
 import { openAgent } from './agent.ts'
-import type { Elsewhere } from './capabilities.ts'
+import type { MachineOverrides } from './capabilities.ts'
 import { findConfinement } from './confine.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { bootId, lock, members, startTicksOf, terminate } from './members.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
-import type { Hidden } from './sandboxes.ts'
+import type { HiddenPaths } from './sandboxes.ts'
 import { serve } from './server.ts'
 import { openNonces } from './verify-request.ts'
 
@@ -20,7 +20,7 @@ export type AgentOptions = {
   tls: { cert: string; key: string } | null
   acceptLostJournal: boolean
   version: string
-} & Elsewhere
+} & MachineOverrides
 
 /** How often entries of reads get to the disk; a write waits for its own. */
 const syncMs = 1_000
@@ -97,7 +97,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
 /** What an agent before this one had started and did not see end: nobody waits for it any more, and its deadline is nobody's. */
 async function endLeftovers(journal: Journal): Promise<void> {
   const boot = bootId()
-  for (const { process: started, requestId } of journal.known.open()) {
+  for (const { process: started, requestId } of journal.index.open()) {
     // A pid may be another's by now: then only the marker tells.
     const isSame = started !== null && started.boot === boot && startTicksOf(started.pid) === started.startTicks
     const leader = isSame ? started.pid : nobody
@@ -117,7 +117,7 @@ function closeToOthers(state: string): void {
 }
 
 /** What no unasked command may see: the state, and what of the agent lies elsewhere. */
-function hiddenFor(state: string, files: readonly string[]): Hidden {
+function hiddenFor(state: string, files: readonly string[]): HiddenPaths {
   const paths = [state, ...files.map((file) => resolve(file))].filter((path) => existsSync(path))
   return {
     paths: [...new Set(paths.flatMap((path) => [path, realpathSync(path)]))],

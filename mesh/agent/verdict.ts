@@ -3,7 +3,7 @@ import { type CommandContext, type CommandVerdict, judgeArgv, judgeCommand } fro
 import { settingsDirectory } from '../../safety/command/surroundings.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import type { CapabilityContext, RunOptions, Weight } from './capability.ts'
-import type { Rests } from './preconditions.ts'
+import type { Preconditions } from './preconditions.ts'
 
 /** A device knows no other hosts and no containers by name: whoever looked them up can vouch for them with a grant. */
 const nothingKnown = { knownHosts: new Set<string>() }
@@ -13,17 +13,17 @@ export const defaultDirectory = '/'
 
 /** `secrets`: what belongs to the agent itself. `canLook`: not where it runs in a container, whose files nobody looks at beforehand.
  * `rootReads`: what the manifest lets root look with. */
-type Here = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads'>
+type JudgeContext = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads'>
 
-export function hereOf({ hidden, manifest }: Pick<CapabilityContext, 'hidden' | 'manifest'>): Here {
+export function hereOf({ hidden, manifest }: Pick<CapabilityContext, 'hidden' | 'manifest'>): JudgeContext {
   return { secrets: hidden, rootReads: manifest.root_reads }
 }
 
-export function argvVerdict(argv: readonly string[], cwd: string, here: Here = {}): CommandVerdict {
+export function argvVerdict(argv: readonly string[], cwd: string, here: JudgeContext = {}): CommandVerdict {
   return judgeArgv(argv, { ...nothingKnown, ...here, directory: cwd })
 }
 
-export function textVerdict(text: string, cwd: string, here: Here = {}): CommandVerdict {
+export function textVerdict(text: string, cwd: string, here: JudgeContext = {}): CommandVerdict {
   return judgeCommand(text, { ...nothingKnown, ...here, directory: cwd })
 }
 
@@ -62,7 +62,7 @@ export function weightOf(verdict: CommandVerdict, command: string, cwd: string |
       command,
       programs,
       obeys,
-      ...(cwd !== null && { rests: restsOf(verdict, cwd) }),
+      ...(cwd !== null && { rests: toPreconditions(verdict, cwd) }),
     }
   if (verdict.verdict === 'refuse') return { effect: 'refused', reason: said, command, programs }
   // An endless read is nobody's to approve: the deadline would kill it without an answer.
@@ -71,7 +71,10 @@ export function weightOf(verdict: CommandVerdict, command: string, cwd: string |
   return { effect: 'write', reason: said, command, programs }
 }
 
-export function restsOf({ conditions, sees, environment, rootRead }: CommandVerdict, cwd: string): Rests {
+export function toPreconditions(
+  { conditions, sees, environment, rootRead }: CommandVerdict,
+  cwd: string,
+): Preconditions {
   return { conditions, sees, environment, rootRead, cwd }
 }
 

@@ -124,7 +124,7 @@ export const gitCommit = defineSpec({
     gitCommitArgs.omit({ incident: true }).extend({
       path,
       message: z.string().min(3).max(2_000),
-      files: z.array(word.max(1_000)).min(1).max(100).optional(),
+      files: z.array(word).min(1).max(100).optional(),
     }),
   effect: 'write',
   risk: 'medium',

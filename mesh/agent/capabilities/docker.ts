@@ -8,18 +8,18 @@ import { dockerExecArgs, dockerListArgs, dockerLogsArgs } from '../../specs/dock
 import type { DeviceCapability } from '../capability.ts'
 import { rehearseInContainer } from '../container-rehearsal.ts'
 import {
-  apart,
-  ask,
   type Container,
   containerOf,
+  demultiplex,
   type Engine,
   engineAt,
   engineId,
   missingEngine,
   open,
+  requestJson,
   word,
 } from '../engine.ts'
-import { answered, Refused, stopped } from '../outcome.ts'
+import { CapabilityError, stopped, toOutcome } from '../outcome.ts'
 import { pids, processOf } from '../processes.ts'
 import { collect } from '../run.ts'
 import { argvVerdict, defaultDirectory, weightOf } from '../verdict.ts'
@@ -45,19 +45,22 @@ const dockerExecIn = (
   weigh: ({ argv, container }) =>
     weightOf(argvVerdict(argv, defaultDirectory, { canLook: false }), `in ${container}: ${argv.map(quote).join(' ')}`),
   rehearse: ({ container, argv, user }, { signal }) =>
-    answered(signal, async () => {
+    toOutcome(signal, async () => {
       const outcome = await rehearseInContainer(engine, { container, argv, user }, signal)
       if (outcome.ok) noteLook(lookedAt, keyOf({ container, argv, user }), String(outcome.result.container_id))
       return outcome
     }),
   run: ({ container, argv, user }, { manifest, signal, emit }) =>
-    answered(signal, async () => {
+    toOutcome(signal, async () => {
       const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory, { canLook: false })
       const environment = verdict === 'run' ? { ...readEnvironment, ...switches } : {}
       const found = await containerOf(engine, container, signal)
       const before = lookedAt.get(keyOf({ container, argv, user }))
       if (verdict !== 'run' && before !== undefined && before !== found.id)
-        throw new Refused('conflict', `${container} is another container than the one that was looked at before`)
+        throw new CapabilityError(
+          'conflict',
+          `${container} is another container than the one that was looked at before`,
+        )
       const body = {
         ...{ AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Privileged: false },
         Cmd: argv,
@@ -65,7 +68,12 @@ const dockerExecIn = (
         ...(user !== undefined && { User: user }),
       }
       const path = `/containers/${found.id}/exec`
-      const { Id: id } = await ask(engine, { method: 'POST', path, body }, z.looseObject({ Id: engineId }), signal)
+      const { Id: id } = await requestJson(
+        engine,
+        { method: 'POST', path, body },
+        z.looseObject({ Id: engineId }),
+        signal,
+      )
       const output = collect(manifest.limits.output_bytes, emit)
       const told = (exit: object) => ({
         ...{ container: found.name, stdout: output.text('stdout'), stderr: output.text('stderr') },
@@ -74,7 +82,7 @@ const dockerExecIn = (
       try {
         const body = await open(engine, 'POST', `/exec/${id}/start`, signal, { Detach: false, Tty: false })
         try {
-          for await (const { stream, bytes } of apart(body, false)) if (!output.take(stream, bytes)) break
+          for await (const { stream, bytes } of demultiplex(body, false)) if (!output.take(stream, bytes)) break
         } finally {
           body.destroy()
           output.end()
@@ -84,11 +92,11 @@ const dockerExecIn = (
       }
       // A stream that ends with its connection ends without an error, too.
       if (signal.aborted) {
-        const still = await end(engine, id, found)
+        const still = await killExec(engine, id, found)
         return { ...stopped(signal, told({ still_running: still })), truncated: output.truncated }
       }
       if (output.truncated) {
-        const still = await end(engine, id, found)
+        const still = await killExec(engine, id, found)
         return { ok: true, result: told({ still_running: still }), truncated: true }
       }
       return { ok: true, result: told({ exit_code: await exitOf(engine, id, signal) }), truncated: false }
@@ -113,13 +121,13 @@ const started = z.looseObject({
   ExitCode: z.number().int().nullish(),
   Pid: z.number().int().default(0),
 })
-const look = (engine: Engine, id: string, signal: AbortSignal) =>
-  ask(engine, { method: 'GET', path: `/exec/${id}/json` }, started, signal)
+const inspectExec = (engine: Engine, id: string, signal: AbortSignal) =>
+  requestJson(engine, { method: 'GET', path: `/exec/${id}/json` }, started, signal)
 
 /** The output may end a moment before the engine has heard of the end. */
 async function exitOf(engine: Engine, id: string, signal: AbortSignal): Promise<number | null> {
   for (let round = 0; round < 40; round++) {
-    const { Running, ExitCode } = await look(engine, id, signal)
+    const { Running, ExitCode } = await inspectExec(engine, id, signal)
     if (!Running) return ExitCode ?? null
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
@@ -130,25 +138,25 @@ async function exitOf(engine: Engine, id: string, signal: AbortSignal): Promise<
  * Kills what was started, and answers whether some of it goes on. The API has no call for that, so it is done by pid, and only where
  * the control group of the process names the container: an engine elsewhere counts pids of its own.
  */
-async function end(engine: Engine, id: string, container: Container): Promise<boolean> {
+async function killExec(engine: Engine, id: string, container: Container): Promise<boolean> {
   const patience = AbortSignal.timeout(3_000)
   try {
-    const { Running, Pid } = await look(engine, id, patience)
+    const { Running, Pid } = await inspectExec(engine, id, patience)
     if (!Running) return false
-    if (Pid <= 1 || !(await belongs(Pid, container))) return true
-    for (const pid of await below(Pid)) if (await belongs(pid, container)) process.kill(pid, 'SIGKILL')
-    return (await exitOf(engine, id, patience)) === null && (await look(engine, id, patience)).Running
+    if (Pid <= 1 || !(await isInContainer(Pid, container))) return true
+    for (const pid of await descendantsOf(Pid)) if (await isInContainer(pid, container)) process.kill(pid, 'SIGKILL')
+    return (await exitOf(engine, id, patience)) === null && (await inspectExec(engine, id, patience)).Running
   } catch {
     return true
   }
 }
 
-async function belongs(pid: number, { id }: Container): Promise<boolean> {
+async function isInContainer(pid: number, { id }: Container): Promise<boolean> {
   return (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).includes(id)
 }
 
 /** A process and all that descend from it, as they stand now. */
-async function below(first: number): Promise<number[]> {
+async function descendantsOf(first: number): Promise<number[]> {
   const parents = new Map<number, number>()
   for (const pid of await pids()) {
     const found = await processOf(pid)
@@ -189,8 +197,8 @@ export const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dock
   missingPrerequisite: () => missingEngine(engine),
   weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
   run: ({ all }, { signal }) =>
-    answered(signal, async () => {
-      const found = await ask(engine, { method: 'GET', path: `/containers/json?all=${all}` }, listed, signal)
+    toOutcome(signal, async () => {
+      const found = await requestJson(engine, { method: 'GET', path: `/containers/json?all=${all}` }, listed, signal)
       const containers = found.slice(0, most).map((one) => ({
         id: one.Id.slice(0, 12),
         name: one.Names[0]?.replace(/^\//, '') ?? null,
@@ -222,7 +230,7 @@ export const dockerLogs = (engine: Engine): DeviceCapability<z.infer<typeof dock
   missingPrerequisite: () => missingEngine(engine),
   weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
   run: ({ container, tail, since_seconds, follow_seconds }, { manifest, signal, emit }) =>
-    answered(signal, async () => {
+    toOutcome(signal, async () => {
       const found = await containerOf(engine, container, signal)
       const query = new URLSearchParams({ stdout: 'true', stderr: 'true', tail: String(tail) })
       if (since_seconds !== undefined) query.set('since', String(Math.floor(Date.now() / 1_000) - since_seconds))
@@ -231,7 +239,7 @@ export const dockerLogs = (engine: Engine): DeviceCapability<z.infer<typeof dock
       const enough = setTimeout(() => body.destroy(), (follow_seconds ?? 3_600) * 1_000)
       const output = collect(manifest.limits.output_bytes, emit)
       try {
-        for await (const { bytes } of apart(body, found.terminal)) if (!output.take('stdout', bytes)) break
+        for await (const { bytes } of demultiplex(body, found.terminal)) if (!output.take('stdout', bytes)) break
       } catch (error) {
         // Ended by us: what was heard until then is the answer.
         if (follow_seconds === undefined || signal.aborted || !body.destroyed) throw error

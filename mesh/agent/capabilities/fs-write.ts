@@ -5,11 +5,11 @@ import { sha256 } from '../../../domain/digest.ts'
 import { fsWriteArgs } from '../../specs/fs.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
 import { bytesOf, readWhole, unifiedDiff, wholeBytes } from '../content.ts'
-import { answered, inTurn, Refused } from '../outcome.ts'
+import { CapabilityError, inTurn, toOutcome } from '../outcome.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import { keepVersion, replace } from '../replace.ts'
-import { isSecret, missingWritableRoot, placed, weighChange } from '../roots.ts'
-import { beside, entry, type Held, modeOf, openContent } from '../walk.ts'
+import { isSecret, missingWritableRoot, requirePlace, weighWrite } from '../roots.ts'
+import { beside, entry, modeOf, type OpenEntry, openContent } from '../walk.ts'
 
 type WriteArgs = z.infer<typeof fsWriteArgs>
 
@@ -22,17 +22,17 @@ export const fsWrite: DeviceCapability<WriteArgs> = {
   capability: 'fs.write',
   args: fsWriteArgs,
   missingPrerequisite: missingWritableRoot,
-  weigh: ({ path }, manifest) => weighChange(path, manifest),
+  weigh: ({ path }, manifest) => weighWrite(path, manifest),
   run: (args, context) => inPlace(args, context, (change) => write(change, context)),
   rehearse: (args, context) => inPlace(args, context, (change) => rehearse(change, context)),
 }
 
 /** What is to be done, made up from what is there: the same for the act and its rehearsal. */
 type Change = {
-  directory: Held
+  directory: OpenEntry
   name: string
   path: string
-  former: { stat: Held['stat']; bytes: Buffer } | null
+  former: { stat: OpenEntry['stat']; bytes: Buffer } | null
   bytes: Buffer
   mode: number
 }
@@ -42,16 +42,16 @@ function inPlace(
   context: CapabilityContext,
   act: (change: Change) => Promise<Outcome>,
 ): Promise<Outcome> {
-  return answered(context.signal, async () => {
-    const place = placed(args.path, context.manifest, context, 'change')
+  return toOutcome(context.signal, async () => {
+    const place = requirePlace(args.path, context.manifest, context, 'change')
     const given = bytesOf(args.content, args.encoding)
     return inTurn(place.path, () =>
       beside(place, async (directory, name) => {
         const former = await formerOf(directory, name, context.signal)
         if (args.if_sha256 !== undefined && (!former || sha256(former.bytes) !== args.if_sha256))
-          throw new Refused('conflict', `${place.path} does not hold what if_sha256 says`)
+          throw new CapabilityError('conflict', `${place.path} does not hold what if_sha256 says`)
         const bytes = args.append && former ? Buffer.concat([former.bytes, given]) : given
-        if (bytes.length > wholeBytes) throw new Refused('failed', `${place.path} would be larger than 16 MiB`)
+        if (bytes.length > wholeBytes) throw new CapabilityError('failed', `${place.path} would be larger than 16 MiB`)
         const mode = args.mode ? Number.parseInt(args.mode, 8) : former ? Number(former.stat.mode & 0o777n) : 0o644
         return act({ directory, name, path: place.path, former, bytes, mode })
       }),
@@ -59,15 +59,15 @@ function inPlace(
   })
 }
 
-async function formerOf(directory: Held, name: string, signal: AbortSignal): Promise<Change['former']> {
+async function formerOf(directory: OpenEntry, name: string, signal: AbortSignal): Promise<Change['former']> {
   const held = await entry(directory, name)
   if (!held) return null
   try {
     const { stat, path } = held
     if (stat.isFile() && stat.nlink > 1n)
-      throw new Refused('outside_roots', `${path} has another name, which may be outside the roots`)
+      throw new CapabilityError('outside_roots', `${path} has another name, which may be outside the roots`)
     if ((stat.mode & 0o7000n) !== 0n && stat.isFile())
-      throw new Refused('failed', `${path} is setuid, setgid or sticky: such files are not written`)
+      throw new CapabilityError('failed', `${path} is setuid, setgid or sticky: such files are not written`)
     const file = await openContent(held)
     try {
       return { stat, bytes: await readWhole(file, path, signal) }

@@ -4,8 +4,8 @@ import type { z } from 'zod'
 import { fsListArgs, fsReadArgs, fsStatArgs } from '../../specs/fs.ts'
 import type { DeviceCapability } from '../capability.ts'
 import { digestOf, readPart, textOf } from '../content.ts'
-import { answered, errnoOf, Refused } from '../outcome.ts'
-import { isSecret, missingProc, placed, weighLook } from '../roots.ts'
+import { CapabilityError, errnoOf, toOutcome } from '../outcome.ts'
+import { isSecret, missingProc, requirePlace, weighRead } from '../roots.ts'
 import { assertDirectory, at, kindOf, modeOf, openContent, within } from '../walk.ts'
 import { fsWrite } from './fs-write.ts'
 
@@ -17,10 +17,10 @@ export const fsList: DeviceCapability<z.infer<typeof fsListArgs>> = {
   capability: 'fs.list',
   args: fsListArgs,
   missingPrerequisite: missingProc,
-  weigh: ({ path }, manifest) => weighLook(path, manifest),
+  weigh: ({ path }, manifest) => weighRead(path, manifest),
   run: ({ path, limit }, { manifest, state, hidden, signal }) =>
-    answered(signal, () =>
-      at(placed(path, manifest, { state, hidden }, 'look'), async (held) => {
+    toOutcome(signal, () =>
+      at(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
         assertDirectory(held)
         const { names, more } = await namesIn(held.handle, signal)
         names.sort(Buffer.compare)
@@ -80,13 +80,13 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
   args: fsReadArgs,
   missingPrerequisite: missingProc,
   weigh({ path, offset }, manifest) {
-    const weight = weighLook(path, manifest)
+    const weight = weighRead(path, manifest)
     if (weight.effect !== 'write' || offset === 0) return weight
     return { ...weight, effect: 'refused', reason: wholeOnly }
   },
   run: ({ path, offset, max_bytes }, { manifest, state, hidden, signal }) =>
-    answered(signal, () =>
-      at(placed(path, manifest, { state, hidden }, 'look'), async (held) => {
+    toOutcome(signal, () =>
+      at(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
         const file = await openContent(held)
         try {
           const { size, mtime } = await file.stat({ bigint: true })
@@ -95,7 +95,7 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
           const bytes = await readPart(file, offset, limit + 1, signal)
           const more = bytes.length > limit
           const text = textOf(bytes.subarray(0, limit), more)
-          if (isSecret(held.path) && (more || text.encoding !== 'utf8')) throw new Refused('blocked', wholeOnly)
+          if (isSecret(held.path) && (more || text.encoding !== 'utf8')) throw new CapabilityError('blocked', wholeOnly)
           const result = {
             path: held.path,
             content: text.content,
@@ -120,10 +120,10 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
   capability: 'fs.stat',
   args: fsStatArgs,
   missingPrerequisite: missingProc,
-  weigh: ({ path }, manifest) => weighLook(path, manifest),
+  weigh: ({ path }, manifest) => weighRead(path, manifest),
   run: ({ path }, { manifest, state, hidden, signal }) =>
-    answered(signal, () =>
-      at(placed(path, manifest, { state, hidden }, 'look'), async ({ stat, parent, name, path }) => {
+    toOutcome(signal, () =>
+      at(requirePlace(path, manifest, { state, hidden }, 'look'), async ({ stat, parent, name, path }) => {
         const result = {
           path,
           type: kindOf(stat),

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import type { z } from 'zod'
 import { gitCommitArgs } from '../../specs/git.ts'
 import { type CapabilityContext, type DeviceCapability, failed, type Outcome } from '../capability.ts'
-import { answered, inTurn, Refused } from '../outcome.ts'
+import { CapabilityError, inTurn, toOutcome } from '../outcome.ts'
 import { whyNotDone } from '../programs.ts'
 import { type Copy, inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import { changed, checkoutAt, inCheckout, missingGit } from '../repository.ts'
-import { isSecret, type Place, placed, weighChange } from '../roots.ts'
+import { isSecret, type Place, requirePlace, weighWrite } from '../roots.ts'
 import { at, entry } from '../walk.ts'
 
 type CommitArgs = z.infer<typeof gitCommitArgs>
@@ -21,7 +21,7 @@ export const gitCommit: DeviceCapability<CommitArgs> = {
   args: gitCommitArgs,
   missingPrerequisite: missingGit,
   weigh: ({ path, files }, manifest) => {
-    const weight = weighChange(path, manifest)
+    const weight = weighWrite(path, manifest)
     if (weight.effect === 'refused') return weight
     return { ...weight, reason: `commits ${files ? files.join(', ') : 'what has changed'} in ${path}` }
   },
@@ -37,15 +37,16 @@ function ready(
   context: CapabilityContext,
   act: (checkout: Checkout) => Promise<Outcome>,
 ): Promise<Outcome> {
-  return answered(context.signal, async () => {
-    const place = placed(args.path, context.manifest, context, 'change')
+  return toOutcome(context.signal, async () => {
+    const place = requirePlace(args.path, context.manifest, context, 'change')
     return inTurn(place.path, async () => {
       await checkoutAt(place, context)
       await assertIdle(place)
       const branch = await inCheckout(place.path, ['symbolic-ref', '--short', 'HEAD'], context)
-      if (branch.exitCode !== 0) throw new Refused('failed', `${place.path} is on no branch: a commit would get lost`)
+      if (branch.exitCode !== 0)
+        throw new CapabilityError('failed', `${place.path} is on no branch: a commit would get lost`)
       const head = await inCheckout(place.path, ['rev-parse', '--verify', 'HEAD^{commit}'], context)
-      if (head.exitCode !== 0) throw new Refused('failed', `${place.path} has no commit yet`)
+      if (head.exitCode !== 0) throw new CapabilityError('failed', `${place.path} has no commit yet`)
       return act({ path: place.path, head: head.stdout.trim(), branch: branch.stdout.trim() })
     })
   })
@@ -65,7 +66,7 @@ async function assertIdle(place: Place): Promise<void> {
     ]) {
       const found = await entry(held, name)
       await found?.handle.close()
-      if (found) throw new Refused('conflict', `somebody is at work in ${place.path}: there is .git/${name}`)
+      if (found) throw new CapabilityError('conflict', `somebody is at work in ${place.path}: there is .git/${name}`)
     }
   })
 }
@@ -122,7 +123,7 @@ export function rehearseCommit(
     const ours = async (...words: string[]): Promise<string> => {
       const ran = await inCheckout(path, words, context, { env })
       const why = whyNotDone(`git ${words[0]}`, ran)
-      if (why && !why.ok) throw new Refused(why.code, why.message)
+      if (why && !why.ok) throw new CapabilityError(why.code, why.message)
       return ran.stdout
     }
     // As the commit will: named files on top of the last commit, or what has changed on top of what is staged.

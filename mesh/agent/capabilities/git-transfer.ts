@@ -12,7 +12,7 @@ import {
   type RunResult,
   type Weight,
 } from '../capability.ts'
-import { answered, Refused, rehearsed, restsOnLines } from '../outcome.ts'
+import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
 import { tail, whyNotDone } from '../programs.ts'
 import { type Remote, remoteOf } from '../remote.ts'
 import {
@@ -26,8 +26,8 @@ import {
   inCheckout,
   missingGit,
 } from '../repository.ts'
-import { type Misplaced, type Place, placed, weighChange } from '../roots.ts'
-import { beside, entry, type Held, within } from '../walk.ts'
+import { type PathRejection, type Place, requirePlace, weighWrite } from '../roots.ts'
+import { beside, entry, type OpenEntry, within } from '../walk.ts'
 import { gitCommit } from './git-commit.ts'
 
 /**
@@ -39,16 +39,16 @@ export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
   args: gitPushArgs,
   missingPrerequisite: missingGit,
   weigh: ({ path, remote, branch }, manifest) => {
-    const weight = weighChange(path, manifest)
+    const weight = weighWrite(path, manifest)
     if (weight.effect === 'refused') return weight
     return { ...weight, reason: `pushes ${branch ?? 'the current branch'} of ${path} to ${remote}` }
   },
   run: (args, context) =>
-    answered(context.signal, async () => {
-      const push = await whatToPush(args, context)
+    toOutcome(context.signal, async () => {
+      const push = await resolvePush(args, context)
       const { place, to, name, commit } = push
-      const ran = await pushed(push, [], context)
-      const why = behind(ran, name) ?? whyNotDone('git push', ran)
+      const ran = await runPush(push, [], context)
+      const why = whyBehind(ran, name) ?? whyNotDone('git push', ran)
       if (why) return why
       const result = {
         ...{ path: place.path, remote: args.remote, url: to.shown, branch: name, commit },
@@ -59,8 +59,8 @@ export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
     }),
   /** A remote on this machine is asked by a push that sends nothing; another host is not called before somebody has agreed to that. */
   rehearse: (args, context) =>
-    answered(context.signal, async () => {
-      const push = await whatToPush(args, context)
+    toOutcome(context.signal, async () => {
+      const push = await resolvePush(args, context)
       const { place, to, name, commit } = push
       const told = [`branch ${name} of ${place.path} is at ${commit.slice(0, 12)}`, `goes to ${to.shown}`]
       const rests = [name, commit, to.url]
@@ -69,10 +69,10 @@ export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
         told.push(since ? `since the last fetch, at ${since.slice(0, 12)}:` : 'its newest commits:')
         told.push(...(await commits(place.path, since ? `${since}..${commit}` : commit, context)))
         const untried = [`The remote was not asked: ${to.shown} is called only after somebody has agreed.`]
-        return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false })
+        return reportOutcome({ told, untried, rests: restsOnLines(rests), tried: false })
       }
-      const ran = await pushed(push, ['--dry-run'], context)
-      const why = behind(ran, name) ?? whyNotDone('git push --dry-run', ran)
+      const ran = await runPush(push, ['--dry-run'], context)
+      const why = whyBehind(ran, name) ?? whyNotDone('git push --dry-run', ran)
       if (why) return why
       // "<flag>\t<from>:<to>\t<summary>"
       const [, flag = '', , summary = ''] = /^(.)\t(\S+)\t(.*)$/m.exec(ran.stdout) ?? []
@@ -83,26 +83,26 @@ export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
       if (flag !== '=') {
         told.push(...(await commits(place.path, range ?? commit, context)))
       }
-      return rehearsed({ told, untried: [], rests: restsOnLines([...rests, flag, summary]), tried: true })
+      return reportOutcome({ told, untried: [], rests: restsOnLines([...rests, flag, summary]), tried: true })
     }),
 }
 
 type Push = { place: Place; to: Remote; name: string; commit: string }
 
-async function whatToPush(
+async function resolvePush(
   { path, remote, branch }: z.infer<typeof gitPushArgs>,
   context: CapabilityContext,
 ): Promise<Push> {
-  const place = placed(path, context.manifest, context, 'change')
+  const place = requirePlace(path, context.manifest, context, 'change')
   const settings = await checkoutAt(place, context)
   const to = await targetOf(settings, remote, context)
   const name = branch ?? (await currentBranch(place.path, context))
   const commit = await inCheckout(place.path, ['rev-parse', '--verify', `refs/heads/${name}^{commit}`], context)
-  if (commit.exitCode !== 0) throw new Refused('not_found', `${place.path} has no branch ${name}`)
+  if (commit.exitCode !== 0) throw new CapabilityError('not_found', `${place.path} has no branch ${name}`)
   return { place, to, name, commit: commit.stdout.trim() }
 }
 
-function pushed({ place, to, name }: Push, more: readonly string[], context: CapabilityContext): Promise<RunResult> {
+function runPush({ place, to, name }: Push, more: readonly string[], context: CapabilityContext): Promise<RunResult> {
   // The hooks of a repository on this machine would run as the agent.
   const plain = to.kind === 'path' ? ['--receive-pack=git -c core.hooksPath=/dev/null receive-pack'] : []
   const words = ['push', ...more, '--porcelain', '--no-verify', '--no-signed', ...plain, '--', to.url]
@@ -135,24 +135,24 @@ async function commits(path: string, range: string, context: CapabilityContext):
 /** Pushed to by its address, which we have judged, and not by its name, which git would look up again. */
 async function targetOf(settings: string, remote: string, context: CapabilityContext): Promise<Remote> {
   const of = (field: string) => askSettings(settings, ['--get-all', `remote.${remote}.${field}`], context)
-  const pushed = await of('pushurl')
-  const urls = pushed.length > 0 ? pushed : await of('url')
-  if (urls.length === 0) throw new Refused('not_found', `there is no remote ${remote}`)
-  if (urls.length > 1) throw new Refused('failed', `${remote} has ${urls.length} addresses: one is pushed to`)
+  const runPush = await of('pushurl')
+  const urls = runPush.length > 0 ? runPush : await of('url')
+  if (urls.length === 0) throw new CapabilityError('not_found', `there is no remote ${remote}`)
+  if (urls.length > 1) throw new CapabilityError('failed', `${remote} has ${urls.length} addresses: one is pushed to`)
   const found = remoteOf(urls[0]!, context.manifest)
-  if ('code' in found) throw new Refused(found.code, found.message)
-  if (found.kind === 'path') await bareAt(placed(found.url, context.manifest, context, 'change'), context)
+  if ('code' in found) throw new CapabilityError(found.code, found.message)
+  if (found.kind === 'path') await bareAt(requirePlace(found.url, context.manifest, context, 'change'), context)
   return found
 }
 
 async function currentBranch(path: string, context: CapabilityContext): Promise<string> {
   const { exitCode, stdout } = await inCheckout(path, ['symbolic-ref', '--short', 'HEAD'], context)
   const name = branchName.safeParse(stdout.trim())
-  if (exitCode !== 0 || !name.success) throw new Refused('failed', `${path} is on no branch that can be pushed`)
+  if (exitCode !== 0 || !name.success) throw new CapabilityError('failed', `${path} is on no branch that can be pushed`)
   return name.data
 }
 
-function behind(ran: RunResult, branch: string): Outcome | null {
+function whyBehind(ran: RunResult, branch: string): Outcome | null {
   return /^!\t.*\[rejected\]/m.test(ran.stdout)
     ? failed('conflict', `${branch} has moved on at the remote: nothing is pushed by force`)
     : null
@@ -170,7 +170,7 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
   weigh: ({ url, path }, manifest) => {
     const remote = remoteOf(url, manifest)
     if ('code' in remote) return refusedBy(remote)
-    const weight = weighChange(path, manifest)
+    const weight = weighWrite(path, manifest)
     return weight.effect === 'refused' ? weight : { ...weight, reason: `clones ${remote.shown} to ${path}` }
   },
   /**
@@ -178,26 +178,26 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
    * to that.
    */
   rehearse: ({ url, path, branch }, context) =>
-    answered(context.signal, async () => {
+    toOutcome(context.signal, async () => {
       const remote = await reachable(url, context)
-      const place = placed(path, context.manifest, context, 'change')
+      const place = requirePlace(path, context.manifest, context, 'change')
       return beside(place, async (directory, name) => {
         await assertFree(directory, name, place.path)
         const told = [`${place.path} is free, and its directory is the agent's own`, `comes from ${remote.shown}`]
         const rests = [place.path, remote.url, String(directory.stat.ino)]
         if (remote.kind === 'host') {
           const untried = [`The repository was not asked: ${remote.shown} is called only after somebody has agreed.`]
-          return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false })
+          return reportOutcome({ told, untried, rests: restsOnLines(rests), tried: false })
         }
         const found = await branchesOf(remote, branch, context)
         told.push(...found.told)
-        return rehearsed({ told, untried: [], rests: restsOnLines([...rests, found.commit]), tried: true })
+        return reportOutcome({ told, untried: [], rests: restsOnLines([...rests, found.commit]), tried: true })
       })
     }),
   run: ({ url, path, branch }, context) =>
-    answered(context.signal, async () => {
+    toOutcome(context.signal, async () => {
       const remote = await reachable(url, context)
-      const place = placed(path, context.manifest, context, 'change')
+      const place = requirePlace(path, context.manifest, context, 'change')
       return beside(place, async (directory, name) => {
         await assertFree(directory, name, place.path)
         const temporary = `.nightshift-${randomBytes(8).toString('hex')}`
@@ -230,11 +230,11 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
     }),
 }
 
-async function assertFree(directory: Held, name: string, path: string): Promise<void> {
+async function assertFree(directory: OpenEntry, name: string, path: string): Promise<void> {
   assertOwn(directory)
   const there = await entry(directory, name)
   await there?.handle.close()
-  if (there) throw new Refused('conflict', `${path} exists already`)
+  if (there) throw new CapabilityError('conflict', `${path} exists already`)
 }
 
 /** What a clone of a repository on this machine would stand at, and how large it is. */
@@ -248,7 +248,7 @@ async function branchesOf(remote: Remote, branch: string | undefined, context: C
   const ref = branch === undefined ? 'HEAD' : `refs/heads/${branch}`
   const commit = await ask('rev-parse', '--verify', '--quiet', `${ref}^{commit}`)
   if (commit.exitCode !== 0 && branch !== undefined)
-    throw new Refused('not_found', `${remote.shown} has no branch ${branch}`)
+    throw new CapabilityError('not_found', `${remote.shown} has no branch ${branch}`)
   const listed = await ask('for-each-ref', '--count=21', '--format=%(refname:short) %(objectname:short)', 'refs/heads')
   const size = /^size-pack: (\d+)$/m.exec((await ask('count-objects', '-v')).stdout)?.[1] ?? '?'
   const names = listed.stdout.split('\n').filter((line) => line !== '')
@@ -263,18 +263,18 @@ async function branchesOf(remote: Remote, branch: string | undefined, context: C
 
 async function reachable(url: string, context: CapabilityContext): Promise<Remote> {
   const remote = remoteOf(url, context.manifest)
-  if ('code' in remote) throw new Refused(remote.code, remote.message)
-  if (remote.kind === 'path') await bareAt(placed(remote.url, context.manifest, context, 'look'), context)
+  if ('code' in remote) throw new CapabilityError(remote.code, remote.message)
+  if (remote.kind === 'path') await bareAt(requirePlace(remote.url, context.manifest, context, 'look'), context)
   return remote
 }
 
 /** A rename onto a directory that somebody made meanwhile fails unless it is empty; onto a file it always fails. */
 async function takePlace(from: string, to: string, path: string): Promise<void> {
-  if (await lstat(to).catch(() => null)) throw new Refused('conflict', `${path} was made meanwhile`)
+  if (await lstat(to).catch(() => null)) throw new CapabilityError('conflict', `${path} was made meanwhile`)
   await rename(from, to)
 }
 
-export const refusedBy = ({ code, message }: Misplaced): Weight => ({
+export const refusedBy = ({ code, message }: PathRejection): Weight => ({
   effect: 'refused',
   reason: message,
   code,

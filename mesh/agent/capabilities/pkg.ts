@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { pkgInstallArgs, pkgSearchArgs } from '../../specs/pkg.ts'
 import type { CapabilityContext, DeviceCapability, Outcome, RunOptions } from '../capability.ts'
-import { answered, Refused } from '../outcome.ts'
+import { CapabilityError, toOutcome } from '../outcome.ts'
 import { isInstalled, systemPath, tail, whyNotDone } from '../programs.ts'
 
 /**
@@ -114,7 +114,7 @@ async function known(
       found.set(name, { installed: version('Installed'), candidate: version('Candidate') })
   }
   const unknown = names.filter((name) => !found.get(name)?.candidate && !found.get(name)?.installed)
-  if (unknown.length > 0) throw new Refused('not_found', `apt knows no package ${unknown.join(', ')}`)
+  if (unknown.length > 0) throw new CapabilityError('not_found', `apt knows no package ${unknown.join(', ')}`)
   return found
 }
 
@@ -123,7 +123,7 @@ export const searchWith = (manager: PackageManager): DeviceCapability<z.infer<ty
   args: pkgSearchArgs,
   missingPrerequisite: () => manager.missingPrerequisite(),
   weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
-  run: ({ text, limit }, context) => answered(context.signal, () => manager.search(text, limit, context)),
+  run: ({ text, limit }, context) => toOutcome(context.signal, () => manager.search(text, limit, context)),
 })
 
 export const installWith = (manager: PackageManager): DeviceCapability<z.infer<typeof pkgInstallArgs>> => ({
@@ -131,8 +131,8 @@ export const installWith = (manager: PackageManager): DeviceCapability<z.infer<t
   args: pkgInstallArgs,
   missingPrerequisite: async () => (await manager.missingPrerequisite()) ?? manager.missingRights(),
   weigh: ({ packages }) => ({ effect: 'write', reason: `installs ${packages.join(', ')}`, command: null }),
-  run: ({ packages }, context) => answered(context.signal, () => manager.install(packages, context)),
-  rehearse: ({ packages }, context) => answered(context.signal, () => manager.simulate(packages, context)),
+  run: ({ packages }, context) => toOutcome(context.signal, () => manager.install(packages, context)),
+  rehearse: ({ packages }, context) => toOutcome(context.signal, () => manager.simulate(packages, context)),
 })
 
 /** Both, with options for apt's every call: none where it is about this machine itself. */

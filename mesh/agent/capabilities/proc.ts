@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { stripText } from '../../../safety/strip.ts'
 import { procKillArgs, procListArgs } from '../../specs/proc.ts'
 import type { DeviceCapability } from '../capability.ts'
-import { answered, errnoOf, Refused, rehearsed, restsOnLines } from '../outcome.ts'
+import { CapabilityError, errnoOf, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
 import { processFacts, shownCommand, tellProcess, userNames, whyNeverSignalled } from '../process-facts.ts'
 import { type Process, pids, processOf, statusField } from '../processes.ts'
 
@@ -27,34 +27,37 @@ export const procKill: DeviceCapability<KillArgs> = {
     return { effect: 'write', reason: `sends SIG${signal} to process ${pid}`, command: null }
   },
   run: (asked, context) =>
-    answered(context.signal, async () => {
+    toOutcome(context.signal, async () => {
       const { pid, start_time, signal } = asked
-      const found = meant(asked, await processOf(pid))
+      const found = requireSameProcess(asked, await processOf(pid))
       send(found, signal)
       const ended = await endsWithin(found, context.signal)
       return { ok: true, result: { pid, start_time, name: found.name, signal, ended }, truncated: false }
     }),
   rehearse: (asked, context) =>
-    answered(context.signal, async () => {
+    toOutcome(context.signal, async () => {
       const facts = await processFacts(asked.pid)
-      const found = meant(asked, facts?.process ?? null)
+      const found = requireSameProcess(asked, facts?.process ?? null)
       const { user, service } = facts!
       // Not on its command line, in which some programs show what they are doing.
       const rests = restsOnLines([found.start_time, found.name, user, service ?? ''])
       const untried = [`What it does with SIG${asked.signal} shows only when it gets it.`]
-      return rehearsed({ told: tellProcess(facts!), untried, rests, tried: false })
+      return reportOutcome({ told: tellProcess(facts!), untried, rests, tried: false })
     }),
 }
 
 /** The process that was named, if it still is that one and may be signalled; throws why not. */
-function meant({ pid, start_time }: KillArgs, found: Process | null): Process {
+function requireSameProcess({ pid, start_time }: KillArgs, found: Process | null): Process {
   const never = whyNeverSignalled(pid)
-  if (never) throw new Refused('blocked', never)
-  if (!found) throw new Refused('not_found', `there is no process ${pid}`)
-  if (found.kernel_thread) throw new Refused('blocked', `${pid} is a thread of the kernel`)
-  if (found.state === 'Z') throw new Refused('conflict', `${pid} has ended already and waits for its parent`)
+  if (never) throw new CapabilityError('blocked', never)
+  if (!found) throw new CapabilityError('not_found', `there is no process ${pid}`)
+  if (found.kernel_thread) throw new CapabilityError('blocked', `${pid} is a thread of the kernel`)
+  if (found.state === 'Z') throw new CapabilityError('conflict', `${pid} has ended already and waits for its parent`)
   if (found.start_time !== start_time)
-    throw new Refused('conflict', `${pid} is another process now: ${found.name}, started at ${found.start_time}`)
+    throw new CapabilityError(
+      'conflict',
+      `${pid} is another process now: ${found.name}, started at ${found.start_time}`,
+    )
   return found
 }
 
@@ -63,8 +66,8 @@ function send({ pid, name }: Process, signal: KillArgs['signal']): void {
     process.kill(pid, `SIG${signal}`)
   } catch (error) {
     const code = errnoOf(error)
-    if (code === 'ESRCH') throw new Refused('not_found', `there is no process ${pid}`)
-    if (code === 'EPERM') throw new Refused('failed', `the agent may not signal ${pid} (${name})`)
+    if (code === 'ESRCH') throw new CapabilityError('not_found', `there is no process ${pid}`)
+    if (code === 'EPERM') throw new CapabilityError('failed', `the agent may not signal ${pid} (${name})`)
     throw error
   }
 }
@@ -87,7 +90,7 @@ export const procList: DeviceCapability<z.infer<typeof procListArgs>> = {
   missingPrerequisite: missingProcesses,
   weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
   run: ({ name, limit }, { signal }) =>
-    answered(signal, async () => {
+    toOutcome(signal, async () => {
       const users = await userNames()
       const found = []
       for (const pid of await pids()) {

@@ -6,7 +6,7 @@ import { rehearseArgv, rehearseText } from '../command-rehearsal.ts'
 import { find } from '../programs.ts'
 import { authorOf, identityOf } from '../repository.ts'
 import { readAsRoot } from '../root-read.ts'
-import { argvVerdict, asRead, defaultDirectory, hereOf, restsOf, textVerdict, weightOf } from '../verdict.ts'
+import { argvVerdict, asRead, defaultDirectory, hereOf, textVerdict, toPreconditions, weightOf } from '../verdict.ts'
 
 type ExecArgs = z.infer<typeof execArgs>
 
@@ -35,7 +35,7 @@ export const exec: DeviceCapability<ExecArgs> = {
   async rehearse({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<Outcome> {
     const verdict = argvVerdict(argv, cwd, hereOf(context))
     if (verdict.verdict !== 'run') return await rehearseArgv(argv, cwd, context)
-    const unmet = await context.whyUnmet(restsOf(verdict, cwd))
+    const unmet = await context.whyUnmet(toPreconditions(verdict, cwd))
     return { ok: true, result: { unmet }, truncated: false }
   },
 }
@@ -77,7 +77,7 @@ export const evaluate: DeviceCapability<EvalArgs> = {
   async rehearse({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<Outcome> {
     const verdict = textVerdict(text, cwd, hereOf(context))
     if (verdict.verdict !== 'run') return await rehearseText(text, cwd, context)
-    const unmet = await context.whyUnmet(restsOf(verdict, cwd))
+    const unmet = await context.whyUnmet(toPreconditions(verdict, cwd))
     return { ok: true, result: { unmet }, truncated: false }
   },
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { dockerOn } from '../../../mesh/agent/capabilities/docker.ts'
-import { apart } from '../../../mesh/agent/engine.ts'
+import { demultiplex } from '../../../mesh/agent/engine.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ask, type Device, deviceOf, done, fault } from './device.ts'
@@ -308,7 +308,7 @@ test('the outputs come apart whole, however the network cuts them', async () => 
           yield whole.subarray(at)
         }
         const heard: Record<string, Buffer[]> = { stdout: [], stderr: [] }
-        for await (const { stream, bytes } of apart(body(), false)) heard[stream]!.push(bytes)
+        for await (const { stream, bytes } of demultiplex(body(), false)) heard[stream]!.push(bytes)
         for (const [number, stream] of [
           [1, 'stdout'],
           [2, 'stderr'],

@@ -2,7 +2,7 @@ import { clockSkewSeconds } from '../../domain/mesh.ts'
 import type { Entry, Place } from './chain.ts'
 
 /** What the journal tells about one idempotency key. */
-export type Known = {
+export type KeyRecord = {
   key: string
   requestId: string
   digest: string
@@ -19,8 +19,8 @@ export type Known = {
 const mostReads = 5_000
 
 /** Folds the entries of a journal into what is known of keys and grants. */
-export function knowledge() {
-  const byKey = new Map<string, Known>()
+export function journalIndex() {
+  const byKey = new Map<string, KeyRecord>()
   const keyOfRequest = new Map<string, string>()
   const reads = new Set<string>()
   const grants = new Map<string, number>()
@@ -58,8 +58,8 @@ export function knowledge() {
         if (known) Object.assign(known, { state: 'done', answer: { place, hash }, process: null })
       }
     },
-    ofKey: (key: string): Known | null => byKey.get(key) ?? null,
-    ofRequest: (requestId: string): Known | null => byKey.get(keyOfRequest.get(requestId) ?? '') ?? null,
+    ofKey: (key: string): KeyRecord | null => byKey.get(key) ?? null,
+    ofRequest: (requestId: string): KeyRecord | null => byKey.get(keyOfRequest.get(requestId) ?? '') ?? null,
     isUsedGrant: (id: string): boolean => grants.has(id),
     /** One that has ended is refused for that. It is kept for as long as a clock may be set back. */
     forgetGrants(nowMs: number): void {
@@ -70,9 +70,9 @@ export function knowledge() {
       for (const { key, answer } of byKey.values()) if (answer && segments.has(answer.place.segment)) forget(key)
     },
     /** Keys that were accepted and have no answer. */
-    open: (): Known[] => [...byKey.values()].filter(({ state }) => state === 'accepted'),
+    open: (): KeyRecord[] => [...byKey.values()].filter(({ state }) => state === 'accepted'),
     /** What happened to the journal before this one; null when nothing did, or a person has accepted it. */
     lost: () => lost,
   }
 }
-export type Knowledge = ReturnType<typeof knowledge>
+export type JournalIndex = ReturnType<typeof journalIndex>
