@@ -17,7 +17,10 @@ import type { SigningKey } from './sign.ts'
 /** Where a device listens, and the authority (PEM) that its certificate has to be signed by. */
 export type DeviceAddress = { id: string; url: string; ca?: string }
 
-/** The response does not match the request, the device or the schema of the protocol. Nothing in it is used. */
+/**
+ * The response does not match the request, the device or the schema of the protocol. Nothing in it
+ * is used.
+ */
 export class InvalidDeviceResponseError extends Error {
   override name = 'InvalidDeviceResponseError' as const
 }
@@ -27,8 +30,8 @@ const maxAnswerBytes = 16_000_000
 const graceMs = 5_000
 
 /**
- * Sends one signed request and returns the device's answer, also a refusal. Throws HttpError when no answer came, and
- * InvalidDeviceResponseError when it is not one. Never repeats anything.
+ * Sends one signed request and returns the device's answer, also a refusal. Throws HttpError when
+ * no answer came, and InvalidDeviceResponseError when it is not one. Never repeats anything.
  */
 export async function callDevice(
   address: DeviceAddress,
@@ -55,8 +58,8 @@ export async function readOperation(
 }
 
 /**
- * Follows a long operation: each line as it comes, then the answer. Null when the stream ended without one; `readOperation` then
- * returns its state.
+ * Follows a long operation: each line as it comes, then the answer. Null when the stream ended
+ * without one; `readOperation` then returns its state.
  */
 export async function followOperation(
   address: DeviceAddress,
@@ -92,7 +95,10 @@ function lineOf(text: string): string {
   }
 }
 
-/** Asks a device to stop an operation; signed like any request. `readOperation` returns how it ended. */
+/**
+ * Asks a device to stop an operation; signed like any request. `readOperation` returns how it
+ * ended.
+ */
 export async function cancelOperation(address: DeviceAddress, requestId: string, order: object): Promise<void> {
   await request(post(address, 'DELETE', `/operations/${requestId}`, JSON.stringify(order), { timeoutMs: 10_000 }))
 }
@@ -144,7 +150,7 @@ function post(
     url: `${address.url.replace(/\/+$/, '')}${path}`,
     ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
     maxBytes: maxAnswerBytes,
-    // Devices are in private networks; link-local addresses and metadata services are none of them.
+    // Devices are in private networks; link-local addresses and metadata services are refused.
     allow: 'private',
     ...(address.ca !== undefined && { ca: address.ca }),
     ...more,

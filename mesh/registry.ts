@@ -22,7 +22,10 @@ export const meshSpecs: readonly MeshSpec[] = [
 
 const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))
 
-/** By the name the model uses, the dotted spelling of it, or the capability's own name; null for what is none of them. */
+/**
+ * By the name the model uses, the dotted spelling of it, or the capability's own name; null for
+ * other names.
+ */
 export function specNamed(name: string): MeshSpec | null {
   return (
     byName.get(name) ?? byName.get(name.replace('.', '_')) ?? meshSpecs.find((spec) => spec.capability === name) ?? null
@@ -40,13 +43,18 @@ export function specOf(capability: Capability): MeshSpec {
   return spec
 }
 
-/** `…[device_mesh: pkg.install] (approval required)`: the marker by which a model knows a remote tool. */
+/**
+ * `…[device_mesh: pkg.install] (approval required)`: the marker by which a model knows a remote
+ * tool.
+ */
 export function descriptionOf(spec: MeshSpec, mode: MeshMode = 'all'): string {
   const marked = `${spec.about} [device_mesh: ${spec.capability}]`
   return needsApproval(spec, mode) ? `${marked} (approval required)` : marked
 }
 
-/** Is it asked whatever its arguments are? On a `sudo` device everything is, and `shell_eval` too. */
+/**
+ * Is it asked whatever its arguments are? On a `sudo` device everything is, and `shell_eval` too.
+ */
 export function needsApproval(spec: MeshSpec, mode: MeshMode): boolean {
   return spec.asked === true || mode === 'sudo'
 }
@@ -56,12 +64,12 @@ export function inMode(spec: MeshSpec, mode: MeshMode): boolean {
   return mode !== 'user' || !spec.privileged
 }
 
-/** Names of `tools_allowed` that no tool has: told in the log and passed over, never a failure. */
+/** Names of `tools_allowed` that no tool has: logged and ignored, never a failure. */
 export function unknownTools(toolsAllowed: readonly string[]): string[] {
   return toolsAllowed.filter((name) => specNamed(name) === null)
 }
 
-/** What of a device decides which tools it has. */
+/** The properties of a device that decide which tools it has. */
 export type Offering = {
   mode: MeshMode
   toolsAllowed: readonly string[]
@@ -89,7 +97,7 @@ export function toolsOf(device: Offering): MeshSpec[] {
 /** What the device of a host is asked where something is asked of a guest on it. */
 const reachedBy: Record<Guests, Capability> = { docker: 'docker.container.exec', pct: 'shell.exec' }
 
-/** The tools that work on a guest without an agent of its own, through the device of its host. */
+/** The tools that work on a guest without an agent, through the device of its host. */
 export function toolsThrough(device: Offering, guests: Guests): MeshSpec[] {
   if (missingPrerequisite(specOf(reachedBy[guests]), device) !== null) return []
   return toolsOf(device).filter((spec) => spec.throughHost !== undefined)

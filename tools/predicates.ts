@@ -24,7 +24,10 @@ export const nodeHealth = defineTool({
   run: ({ node }, { core, signal }) => core.get(`/api/v1/nodes/${node}/health`, { signal }),
 })
 
-/** Draining is degraded while something is left to move; a host that is empty is as its operator wants it. */
+/**
+ * Draining is degraded while something is left to move; a host that is empty is as its operator
+ * wants it.
+ */
 function isDrained({ state, vmCount, status }: { state?: string; vmCount?: number; status: string }): boolean {
   return state === 'draining' && vmCount === 0 && status !== 'unknown'
 }

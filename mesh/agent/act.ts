@@ -22,8 +22,8 @@ export type Act = {
 }
 
 /**
- * Does once what was ruled to be done. The journal holds that it was accepted before anything happens, a write on disk, and its
- * outcome before anybody is answered. Never throws.
+ * Does once what was ruled to be done. The journal holds that it was accepted before anything
+ * happens, a write on disk, and its outcome before anybody is answered. Never throws.
  */
 export async function act(task: Act): Promise<CapabilityAnswer> {
   const { request, ruling, world } = task
@@ -52,7 +52,9 @@ export async function act(task: Act): Promise<CapabilityAnswer> {
 
 const aboutOf = ({ request_id, device }: CapabilityRequest): About => ({ request_id, device })
 
-/** Probed before the journal knows of the request: a program that is started for it ends with it. */
+/**
+ * Probed before the journal knows of the request: a program that is started for it ends with it.
+ */
 async function whyUnmet({ request, stopper, world, manifest }: Act, rests: Preconditions): Promise<string | null> {
   const signal = AbortSignal.any([stopper.signal, AbortSignal.timeout(probeMs)])
   const { confinement } = world
@@ -159,7 +161,8 @@ async function recordAnswer({ request, ruling, world }: Act, answer: CapabilityA
     if (ruling.effect === 'write') await journal.durable()
     return { ...answer, audit_hash: hash }
   } catch {
-    // It was done, and the caller learns that; only the journal does not know, and will call it indeterminate.
+    // It was done, and the caller learns that; only the journal does not know, and will call it
+    // indeterminate.
     return answer
   }
 }

@@ -59,7 +59,10 @@ export function newState(world: World): AgentState {
   }
 }
 
-/** Reads the manifest again. What runs goes on; without a valid manifest every later request is refused. */
+/**
+ * Reads the manifest again. What runs goes on; without a valid manifest every later request is
+ * refused.
+ */
 export async function reload(agent: AgentState): Promise<void> {
   agent.readings += 1
   const reading = agent.readings

@@ -22,9 +22,14 @@ import { noRequestId, requestIdIn, verifyCancel, verifyRead } from './verify-req
 export type Agent = {
   call(body: Uint8Array): Promise<Reply>
   cancel(requestId: string, body: Uint8Array): Reply
-  /** Why the bearer of this leave may not read a path with its query; null when it may, this once. */
+  /**
+   * Why the bearer of this leave may not read a path with its query; null when it may, this once.
+   */
   whyNotRead(leave: string | undefined, path: string, requestId?: string): Reply | null
-  /** What there is of an operation: it runs, the journal knows its answer, or nobody can tell. Null: nothing. */
+  /**
+   * An operation that runs, its stored answer, or `indeterminate`. Null: the agent knows none with
+   * this id.
+   */
   lookUp(requestId: string): { running: Operation } | Reply | null
   journalAfter(after: number): JournalPage
   health(): MeshHealth

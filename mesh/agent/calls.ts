@@ -18,7 +18,9 @@ import { type Operation, operation } from './operation.ts'
 import { loadParsers } from './verdict.ts'
 import { requestIdIn, verifyCall } from './verify-request.ts'
 
-/** Verifies, judges and does what a request asks, at most once per idempotency key. Never throws. */
+/**
+ * Verifies, judges and does what a request asks, at most once per idempotency key. Never throws.
+ */
 export async function call(agent: AgentState, body: Uint8Array): Promise<Reply> {
   const trusted = currentManifest(agent)
   if (!trusted) return unavailable(agent, requestIdIn(body))
@@ -114,7 +116,10 @@ function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, 
   return begun
 }
 
-/** Also for the same key while it runs: the same answer, without doing it twice. A stream is read under the id it began with. */
+/**
+ * Also for the same key while it runs: the same answer, without doing it twice. A stream is read
+ * under the id it began with.
+ */
 function join(request: CapabilityRequest, running: Operation): Reply | Promise<Reply> {
   return request.stream ? { answer: running.meanwhile, code: null } : wait(request, running)
 }
@@ -143,7 +148,10 @@ export function storedAnswer(journal: Journal, { answer }: KeyRecord): Capabilit
 
 type Refusal = Obstacle & { approval?: 'required' | 'refused'; command?: string | null }
 
-/** The refusal of a verified request is an entry of the journal as well: a holder of a signing key has asked for it. */
+/**
+ * The refusal of a verified request is an entry of the journal as well: a holder of a signing key
+ * has asked for it.
+ */
 function refuse(agent: AgentState, request: CapabilityRequest, refusal: Refusal): Reply {
   const { code, message, approval = 'refused', command = null } = refusal
   const { request_id, idempotency_key: key, capability } = request
@@ -163,7 +171,10 @@ function runningAnswer(
 
 export const interrupted = 'The agent ended while it was being done: nobody can tell how far it came.'
 
-/** What a key stands for: the same request sent again has the same digest, whatever its time, nonce and grant. */
+/**
+ * What a key stands for: the same request sent again has the same digest, whatever its time, nonce
+ * and grant.
+ */
 function digestOf({ device, capability, args, rehearse }: CapabilityRequest): string {
   return argsDigest({ device, capability, args, rehearse })
 }

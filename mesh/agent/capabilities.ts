@@ -7,11 +7,17 @@ import { procCapabilities } from './capabilities/proc.ts'
 import { shellCapabilities } from './capabilities/shell.ts'
 import type { DeviceCapability } from './capability.ts'
 
-/** Where what an agent uses is not where every machine has it. */
+/** Where this machine differs from the standard places. */
 export type MachineOverrides = {
-  /** Where the container engine listens, as DOCKER_HOST writes it; without it where every engine does. */
+  /**
+   * Where the container engine listens, as DOCKER_HOST writes it; without it where every engine
+   * does.
+   */
   dockerHost?: string
-  /** Given to each call of apt (`-o`, `Dir=/elsewhere`): its packages are then not the machine's, and an agent that is not root may install. */
+  /**
+   * Given to each call of apt (`-o`, `Dir=/elsewhere`): its packages are then not the machine's,
+   * and an agent that is not root may install.
+   */
   aptOptions?: readonly string[]
 }
 

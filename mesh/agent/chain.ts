@@ -36,7 +36,10 @@ export type JournalEntryBody =
   | { kind: 'loss_accepted' }
   | { kind: 'pruned'; through: number }
 
-/** One line: `prev` is the SHA-256 of the line before, so that no line can be changed, taken out or put in between. */
+/**
+ * One line: `prev` is the SHA-256 of the line before, so that no line can be changed, taken out or
+ * put in between.
+ */
 export type Entry = { n: number; prev: string; at: string } & JournalEntryBody
 
 export function hashOf(line: string | Uint8Array): string {
@@ -47,7 +50,10 @@ export type VerifiedChain = {
   /** Number and hash of the last entry; 0 and `genesis` where there is none. */
   entries: number
   head: string
-  /** Of the first entry that is still there: older ones are pruned after a while, and an entry says so. */
+  /**
+   * Of the first entry that is still there: older ones are pruned after a while, and an entry says
+   * so.
+   */
   first: number
   segments: string[]
   /** Bytes of a last line that was never finished: nothing was done on its account. */
@@ -57,8 +63,8 @@ export type VerifiedChain = {
 export type Place = { segment: string; offset: number; length: number }
 
 /**
- * Reads a journal from its oldest segment to its last line, and tells where its chain does not hold. `visit` sees each entry whose place
- * in the chain is right.
+ * Reads a journal from its oldest segment to its last line, and returns where its chain does not
+ * hold. `visit` sees each entry whose place in the chain is right.
  */
 export function verifyChain(
   directory: string,
@@ -82,7 +88,8 @@ export function verifyChain(
       const line = bytes.subarray(offset, end)
       const entry = read(line)
       if (!entry) return { ok: false, reason: `${segment}: entry ${last.n + 1} cannot be read` }
-      // The oldest line that is left starts the chain; what was before it must have been pruned, as is checked at the end.
+      // The oldest line that is left starts the chain; what was before it must have been pruned, as
+      // is checked at the end.
       if (first === 0) {
         first = entry.n
         last = { n: entry.n - 1, hash: entry.n === 1 ? genesis : entry.prev }
@@ -127,8 +134,9 @@ function read(line: Uint8Array): Entry | null {
 }
 
 /**
- * What stands in the journal of a state directory after an entry, to the end of that segment: at least one entry where there is one. Read from the files,
- * since what an agent remembers is less than it wrote down.
+ * What stands in the journal of a state directory after an entry, to the end of that segment: at
+ * least one entry where there is one. Read from the files, since what an agent remembers is less
+ * than it wrote down.
  */
 export function entriesAfter(state: string, after: number): { first: number; entries: JournalEntry[] } {
   const directory = join(state, 'journal')
@@ -168,9 +176,10 @@ export function shortOf(entry: Entry, hash: string): JournalEntry {
 export type AuditedEntry = { n: number; at: string; kind: string; requestId: string | null }
 
 /**
- * Verifies the journal in a copy of an agent's state directory: its chain, and that it still holds the entry that `head.json` names.
- * `byHash` finds the entry behind an `audit_hash` that the control plane has stored: one that is not there was never answered by
- * this device, or its segment has been pruned. Nothing is changed, so an agent may be running.
+ * Verifies the journal in a copy of an agent's state directory: its chain, and that it still holds
+ * the entry that `head.json` names. `byHash` finds the entry behind an `audit_hash` that the
+ * control plane has stored: one that is not there was never answered by this device, or its segment
+ * has been pruned. Nothing is changed, so an agent may be running.
  */
 export function auditJournal(
   state: string,

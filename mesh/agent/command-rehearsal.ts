@@ -14,7 +14,7 @@ import { argvVerdict, asRead, toPreconditions } from './verdict.ts'
 const mostCommands = 8
 const mostFiles = 12
 const mostLines = 25
-/** After this no further look is begun, since the run waits for the card. */
+/** After this no further probe starts, since the run waits for the card. */
 const budgetMs = 8_000
 
 /** One command whose words are known before it runs. */
@@ -54,7 +54,9 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
   return rehearse(planned.slice(0, mostCommands), untried, cwd, context)
 }
 
-/** A function, an alias or another path of commands: its own names mean something else than here. */
+/**
+ * A function, an alias or another path of commands: its own names mean something else than here.
+ */
 const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
   shapes.some(({ shape }) => shape === 'function') ||
   [...pipelines, ...nested]
@@ -157,7 +159,7 @@ function namedFiles({ words: [first = '', ...rest], targets }: PlannedCommand, c
   return [...named, ...targets].map((word) => resolve(cwd, word))
 }
 
-/** What goes wrong with a look is no reason not to ask about the command. */
+/** A probe that fails does not keep the command from being asked about. */
 async function tryOrSay(
   planned: PlannedCommand,
   cwd: string,

@@ -8,8 +8,8 @@ import { byBwrap, byUnshare, byUser, type HiddenPaths, nothingHidden } from './s
 export type Confinement = {
   sandbox: Sandbox
   /**
-   * The program with what goes before it so that it can neither write files nor see what is the agent's, nor, unless it must see it, reach
-   * the network.
+   * The program with what goes before it so that it can neither write files nor see what is the
+   * agent's, nor, unless it must see it, reach the network.
    */
   wrap(argv: readonly string[], at: { cwd: string; sees?: readonly Sight[] }): Promise<string[]>
   /** A program's own namespace of processes ends with it, so that nothing it started is left. */
@@ -22,8 +22,9 @@ export type Confinement = {
 }
 
 /**
- * Finds out which confinement works here, by trying: a write that succeeds, a file of the agent that is seen, or a sandbox that does not
- * start, is not taken. From the strongest: bubblewrap, namespaces by `unshare`, another user.
+ * Finds out which confinement works here, by trying: a write that succeeds, a file of the agent
+ * that is seen, or a sandbox that does not start, is not taken. From the strongest: bubblewrap,
+ * namespaces by `unshare`, another user.
  */
 export async function findConfinement(
   order: readonly (keyof typeof kinds)[] = ['bwrap', 'unshare', 'user'],
@@ -45,7 +46,10 @@ export async function findConfinement(
   }
 }
 
-/** What looks at the mounts goes by namespaces, where these work as well: bubblewrap marks every mount. */
+/**
+ * What looks at the mounts goes by namespaces, where these work as well: bubblewrap marks every
+ * mount.
+ */
 async function withMounts(found: Confinement, hidden: HiddenPaths): Promise<Confinement> {
   const beside = byUnshare(hidden)
   if (!beside || !(await holds(beside, hidden))) {
@@ -76,8 +80,8 @@ for path; do
 done`
 
 /**
- * Tries it, and fails unless the sandbox runs programs, keeps them from writing where the agent itself could, and shows them nothing of
- * what is hidden.
+ * Tries it, and fails unless the sandbox runs programs, keeps them from writing where the agent
+ * itself could, and shows them nothing of what is hidden.
  */
 async function holds(confinement: Confinement, { paths }: HiddenPaths): Promise<boolean> {
   try {

@@ -40,8 +40,9 @@ const mostFiles = 8
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
- * What can be told of a program in a container without running anything there: the container itself, as whom the program runs, and the
- * files it names, which the engine describes from outside. The container is looked up by its name once, and the decision rests on its id.
+ * What is known about a program in a container without running anything there: the container
+ * itself, as whom the program runs, and the files it names, which the engine describes from
+ * outside. The container is looked up by its name once, and the decision rests on its id.
  */
 export async function rehearseInContainer(engine: Engine, asked: ExecRequest, signal: AbortSignal): Promise<Outcome> {
   const found = await requestJson(engine, { method: 'GET', path: pathOf(asked.container) }, inspected, signal)
@@ -131,7 +132,7 @@ const pathStat = z.looseObject({
   linkTarget: word().default(''),
 })
 
-/** The engine tells of a path in a header, and copies nothing for that. Null where nothing is there. */
+/** The engine describes a path in a header, without copying it. Null where nothing is there. */
 async function fileIn(engine: Engine, id: string, path: string, signal: AbortSignal) {
   try {
     const answer = await open(engine, 'HEAD', `/containers/${id}/archive?path=${encodeURIComponent(path)}`, signal)

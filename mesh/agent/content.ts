@@ -3,12 +3,18 @@ import type { FileHandle } from 'node:fs/promises'
 import { stripText } from '../../safety/strip.ts'
 import { CapabilityError } from './outcome.ts'
 
-/** Files up to this are hashed and rewritten as a whole; beyond it, nobody reviews a change of them. */
+/**
+ * Files up to this are hashed and rewritten as a whole; a change of a larger one cannot be
+ * reviewed.
+ */
 export const wholeBytes = 16 * 1024 * 1024
 
 export type Text = { content: string; encoding: 'utf8' | 'base64' }
 
-/** Bytes as JSON can carry them: as text where they are text, else in base64. A character that is cut at the end is left off. */
+/**
+ * Bytes as JSON can carry them: as text where they are text, else in base64. A character that is
+ * cut at the end is left off.
+ */
 export function textOf(bytes: Buffer, cut: boolean): Text & { bytes: number } {
   for (let short = 0; short <= (cut ? 3 : 0) && short <= bytes.length; short++) {
     const part = bytes.subarray(0, bytes.length - short)
@@ -49,7 +55,10 @@ export async function readPart(file: FileHandle, offset: number, limit: number, 
   return bytes.subarray(0, length)
 }
 
-/** All of a file that is small enough; throws `failed` for a larger one, also when it grows meanwhile. */
+/**
+ * All of a file that is small enough; throws `failed` for a larger one, also when it grows
+ * meanwhile.
+ */
 export async function readWhole(file: FileHandle, path: string, signal: AbortSignal): Promise<Buffer> {
   const { size } = await file.stat()
   const bytes = await readPart(file, 0, Math.min(size, wholeBytes) + 1, signal)
@@ -75,12 +84,13 @@ export async function digestOf(file: FileHandle, size: bigint, signal: AbortSign
   return hash.digest('hex')
 }
 
-/** More than this nobody reads on an approval card. */
+/** An approval card shows no more characters of a diff than these. */
 const longestDiff = 100_000
 
 /**
- * What a change of one file looks like, as a unified diff with three lines of context; `null` on a side that has no file. Empty when
- * both are the same. Says so in words where a diff would help nobody: binary content, or too much of it.
+ * What a change of one file looks like, as a unified diff with three lines of context; `null` on a
+ * side that has no file. Empty when both are the same. A sentence replaces the diff of binary
+ * content, and of too much content.
  */
 export async function unifiedDiff(
   path: string,
@@ -90,7 +100,7 @@ export async function unifiedDiff(
   if (before && after?.equals(before)) return { diff: '', truncated: false }
   const [old, now] = [textOrNothing(before), textOrNothing(after)]
   if (old === null || now === null) return { diff: `Binary content of ${path} differs\n`, truncated: false }
-  // Only asked for when somebody rehearses: an idle agent does not carry it.
+  // Imported by the first rehearsal only: an idle agent does not hold it in memory.
   const { createTwoFilesPatch, FILE_HEADERS_ONLY } = await import('diff')
   const diff = createTwoFilesPatch(
     before ? `a${path}` : '/dev/null',

@@ -3,12 +3,15 @@ import { z } from 'zod'
 import { stripText } from '../../safety/strip.ts'
 import { CapabilityError, errnoOf } from './outcome.ts'
 
-/** The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then speaks its own newest. */
+/**
+ * The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then
+ * speaks its own newest.
+ */
 export type Engine = { socket: string; host: string }
 
 const standard = 'unix:///var/run/docker.sock'
 const patienceMs = 3_000
-/** An engine that says more than this of a few hundred containers is not listened to. */
+/** Bounds an answer about a few hundred containers. */
 const mostBytes = 4 << 20
 const mostErrorBytes = 64 << 10
 
@@ -39,7 +42,10 @@ function notThere({ socket }: Engine, error: unknown): string {
 
 type EngineRequest = { method: 'GET' | 'POST'; path: string; body?: unknown }
 
-/** Asks for JSON of this shape; what the engine refuses is thrown with its own words, and so is what is none. */
+/**
+ * Requests JSON of this shape. Throws CapabilityError with the engine's words when it refuses, and
+ * for another shape.
+ */
 export async function requestJson<T>(
   engine: Engine,
   { method, path, body }: EngineRequest,
@@ -130,8 +136,9 @@ function send(
 export type Piece = { stream: 'stdout' | 'stderr'; bytes: Buffer }
 
 /**
- * Takes the two outputs of a container apart. Without a terminal each piece has a header of eight bytes: the output (1 and 0: standard,
- * 2: error), three zeros, and the length, big-endian. Pieces are handed on as they come, however the network cut them.
+ * Takes the two outputs of a container apart. Without a terminal each piece has a header of eight
+ * bytes: the output (1 and 0: standard, 2: error), three zeros, and the length, big-endian. Pieces
+ * are handed on as they come, however the network cut them.
  */
 export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolean): AsyncGenerator<Piece> {
   if (terminal) {
@@ -163,7 +170,10 @@ export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolea
 /** An engine's own id, which goes into paths of its API and is looked for in control groups. */
 export const engineId = z.string().regex(/^[0-9a-f]{64}$/, 'is no id')
 
-/** A word of an engine on one line: what others may write there neither acts on a terminal nor looks like another line. */
+/**
+ * A word of an engine on one line: what others may write there neither acts on a terminal nor looks
+ * like another line.
+ */
 export const word = (longest = 200) =>
   z.string().transform((text) => stripText(text, { keepNewlines: false }).slice(0, longest).toWellFormed())
 
@@ -181,5 +191,5 @@ export async function containerOf(engine: Engine, name: string, signal: AbortSig
   return { id: found.Id, name: found.Name.replace(/^\//, ''), terminal: found.Config.Tty }
 }
 
-/** Where the engine tells of a container. */
+/** The API path that describes a container. */
 export const pathOf = (name: string): string => `/containers/${encodeURIComponent(name)}/json`

@@ -23,7 +23,7 @@ export type Ruling =
       command: string | null
       args: Record<string, unknown>
       capability: DeviceCapability
-      /** What has to be looked at right before it, where nobody was asked. */
+      /** What has to be checked right before it, where no person was asked. */
       rests: Preconditions | null
     }
 
@@ -41,8 +41,9 @@ export type GuardContext = {
 }
 
 /**
- * May an admitted request be done? The device decides by itself, whatever the control plane thinks: what is forbidden stays so with any
- * grant, a proven read may run unasked, and everything else needs a grant for exactly this.
+ * May a verified request be done? The device decides by itself, whatever the control plane thinks:
+ * what is forbidden stays so with any grant, a proven read may run unasked, and everything else
+ * needs a grant for exactly this.
  */
 export function rule(request: CapabilityRequest, at: GuardContext): Ruling {
   const { manifest } = at
@@ -65,9 +66,11 @@ export function rule(request: CapabilityRequest, at: GuardContext): Ruling {
   const weight = capability.weigh(args, manifest, at)
   const { command } = weight
   if (weight.effect === 'refused') return no(weight.code ?? 'blocked', weight.reason, command)
-  // A rehearsal happens in a copy that is thrown away: there is nothing yet that a person could approve.
+  // A rehearsal happens in a copy that is thrown away: there is nothing yet that a person could
+  // approve.
   const effect = request.rehearse ? 'read' : weight.effect
-  // Nor does it start the programs of a write: what it starts instead is held against the manifest where it does.
+  // Nor does it start the programs of a write: what it starts instead is held against the manifest
+  // where it does.
   const needed = whyGrant(
     request.rehearse && weight.effect === 'write' ? { ...weight, programs: [] } : weight,
     effect,
@@ -83,7 +86,7 @@ export function rule(request: CapabilityRequest, at: GuardContext): Ruling {
   return { ok: true, approval: 'granted', effect, command, args, capability, rests: null }
 }
 
-/** Why a person must be asked; null when nobody has to be. */
+/** Why a person must be asked; null when that is not necessary. */
 function whyGrant(
   { reason, programs = [], obeys = [] }: Weight,
   effect: 'read' | 'write',
@@ -104,8 +107,8 @@ function no(code: Rejection['code'], message: string, command: string | null = n
 }
 
 /**
- * Does this grant allow exactly this request, here, now and for the first time? Null when it does. It lives two minutes from its
- * issue, whatever it claims.
+ * Does this grant allow exactly this request, here, now and for the first time? Null when it does.
+ * It lives two minutes from its issue, whatever it claims.
  */
 export function refuseGrant(
   grant: Grant,
@@ -128,7 +131,7 @@ export function refuseGrant(
   return null
 }
 
-/** From then on nobody may use it, so nobody has to remember it either. */
+/** After this moment the grant is expired, so its id need not be remembered. */
 export function grantEndMs(grant: Grant): number {
   return Math.min(Date.parse(grant.expires_at), Date.parse(grant.issued_at) + grantSeconds * 1000)
 }

@@ -36,9 +36,15 @@ export type Journal = {
   index: JournalIndex
   entries(): number
   head(): string
-  /** Why no write is done: the journal before this one is gone, and with it what has been done already. Null when all is well. */
+  /**
+   * Why no write is done: the journal before this one is gone, and with it what has been done
+   * already. Null when all is well.
+   */
   lost(): string | null
-  /** Appends an entry and answers its hash. It survives the end of this process from then on, and the machine's with `durable`. */
+  /**
+   * Appends an entry and answers its hash. It survives the end of this process from then on, and
+   * the machine's with `durable`.
+   */
   append(body: JournalEntryBody): string
   /** Resolves when everything appended so far is on the disk. */
   durable(): Promise<void>
@@ -77,9 +83,10 @@ type OpenJournal = Store & {
 }
 
 /**
- * Opens the journal of a state directory, `journal/` with a segment per so many bytes and `head.json` beside it. The head names an
- * entry that was once on disk: a journal that does not hold it is another one, or was cut. A journal that cannot be trusted is put
- * aside, and a new one begins with an entry that says so.
+ * Opens the journal of a state directory, `journal/` with a segment per so many bytes and
+ * `head.json` beside it. The head names an entry that was once on disk: a journal that does not
+ * hold it is another one, or was cut. A journal that cannot be trusted is put aside, and a new one
+ * begins with an entry that says so.
  */
 export function openJournal(
   state: string,
@@ -148,7 +155,8 @@ function putAside({ state, directory, headFile, nowMs }: Store): void {
 function openFiles(store: Store, { index, last }: { index: JournalIndex; last: Head }): OpenJournal {
   const { state, directory, headFile } = store
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  // There before the first entry: from then on a journal without a head is one that was touched from outside.
+  // There before the first entry: from then on a journal without a head is one that was touched
+  // from outside.
   if (!existsSync(headFile)) writeFileSync(headFile, headText(last), { mode: 0o600 })
   const headFd = openSync(headFile, 'r+')
   const segment = segmentsOf(directory).at(-1) ?? segmentName(1)
@@ -225,7 +233,8 @@ async function syncOnce(journal: OpenJournal): Promise<void> {
   const at = journal.last
   await sync(journal.fd)
   journal.durableN = at.n
-  // Only what is on disk: after a loss of power the head must not name an entry that never got there.
+  // Only what is on disk: after a loss of power the head must not name an entry that never got
+  // there.
   writeSync(journal.headFd, headText(at), 0, 'utf8')
 }
 

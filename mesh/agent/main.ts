@@ -7,13 +7,17 @@ import { type AgentOptions, startAgent } from './start.ts'
 
 const program = fileURLToPath(new URL('./renew-process.ts', import.meta.url))
 
-/** A manifest is renewed in the second half of its days, and the control plane's keys change: a few hours late is early enough. */
+/**
+ * A manifest is renewed in the second half of its days, and the control plane's keys change: a few
+ * hours late is early enough.
+ */
 const everyMs = 6 * 3_600_000
 const afterFailureMs = 10 * 60_000
 
 /**
- * Fetches the device's manifest now and every few hours, and tells its id. In a process of its own: what speaks TLS outwards would stay
- * in the memory of an agent that is idle nearly always. A device that was not enrolled by a token keeps the manifest that it has.
+ * Fetches the device's manifest now and every few hours, and passes on its id. A child process does
+ * it: a TLS client would stay in the memory of an agent that is idle nearly always. A device that
+ * was not enrolled by a token keeps the manifest that it has.
  */
 export function keepRenewed(
   places: Places,
@@ -49,8 +53,9 @@ export function keepRenewed(
 }
 
 /**
- * The agent's own process: `main.ts '<AgentOptions as JSON>'`. What Node keeps in memory to read TypeScript is half of what an idle
- * agent would hold, so the first life of a process only fills the compile cache, and the second one reads it.
+ * The agent's own process: `main.ts '<AgentOptions as JSON>'`. What Node keeps in memory to read
+ * TypeScript is half of what an idle agent would hold, so the first life of a process only fills
+ * the compile cache, and the second one reads it.
  */
 const warm = 'NIGHTSHIFT_AGENT_WARM'
 if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execve) {

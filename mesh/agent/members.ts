@@ -1,7 +1,10 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Set in the environment of everything the agent starts: what it started is found by it, even after it left its session. */
+/**
+ * Set in the environment of everything the agent starts: what it started is found by it, even after
+ * it left its session.
+ */
 export const markerName = 'NIGHTSHIFT_OPERATION'
 
 export type Member = { pid: number; residentBytes: number }
@@ -17,9 +20,10 @@ type Stat = {
 }
 
 /**
- * Processes that belong to a leader that was started in a session of its own: its group, its session, its descendants and, with a
- * marker, whoever carries that in the environment. Zombies are left out. What changed its session *and* wiped its environment *and*
- * lost its parent is not found.
+ * Processes that belong to a leader that was started in a session of its own: its group, its
+ * session, its descendants and, with a marker, every process with that marker in its environment.
+ * Zombies are left out. What changed its session *and* wiped its environment *and* lost its parent
+ * is not found.
  */
 export function members(leader: number, marker: string | null): Member[] {
   const all = processes()
@@ -43,7 +47,10 @@ export function members(leader: number, marker: string | null): Member[] {
     .map(({ pid, residentPages }) => ({ pid, residentBytes: residentPages * 4_096 }))
 }
 
-/** When a process started, in clock ticks since boot: with the pid it names one process. Null when there is none. */
+/**
+ * When a process started, in clock ticks since boot: with the pid it names one process. Null when
+ * there is none.
+ */
 export function startTicksOf(pid: number): string | null {
   return stat(pid)?.startTicks ?? null
 }
@@ -100,8 +107,9 @@ const roundMs = 20
 const rounds = 50
 
 /**
- * Ends everything that belongs to a leader: SIGTERM, and SIGKILL after a second for what did not heed it; at once without `gently`.
- * Resolves with how many are still there, which is 0 unless something hangs in the kernel.
+ * Ends everything that belongs to a leader: SIGTERM, and SIGKILL after a second for what still
+ * runs; without `gently` SIGKILL at once. Resolves with how many are still there, which is 0 unless
+ * something hangs in the kernel.
  */
 export async function terminate(leader: number, marker: string, gently: boolean): Promise<number> {
   if (gently) {
@@ -115,7 +123,7 @@ export async function terminate(leader: number, marker: string, gently: boolean)
   for (let round = 0; round < rounds; round += 1) {
     const left = members(leader, marker)
     if (left.length === 0) return 0
-    // Whoever forks faster than it is killed is stopped first, so that it cannot.
+    // Stopped first, so that a process which forks faster than it is killed cannot.
     for (const { pid } of left) send(pid, 'SIGSTOP')
     for (const { pid } of left) send(pid, 'SIGKILL')
     await pause(roundMs)
@@ -135,7 +143,10 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** One agent per state directory: two would tear the journal's chain. Throws when another one holds it; answers its release. */
+/**
+ * One agent per state directory: two would tear the journal's chain. Throws when another one holds
+ * it; answers its release.
+ */
 export function lock(state: string): () => void {
   const file = join(state, 'agent.lock')
   const own = `${process.pid} ${startTicksOf(process.pid)} ${bootId()}\n`

@@ -11,13 +11,16 @@ export type Operation = {
   requestId: string
   key: string
   digest: string
-  /** What is said as long as there is no answer. */
+  /** The answer while it runs. */
   meanwhile: CapabilityAnswer
   answer: Promise<CapabilityAnswer>
   emit(text: string): void
   /** Stops it with this reason. */
   cancel(): void
-  /** Lines after an id; `missed` counts those that are gone from the ring. Then everything that follows, until the answer. */
+  /**
+   * Lines after an id; `missed` counts those that are gone from the ring. Then everything that
+   * follows, until the answer.
+   */
   listen(afterId: number, listener: Listener): { missed: number; stop(): void }
 }
 
@@ -62,7 +65,10 @@ const keptMs = 60_000
 
 export type RecentRefusals = ReturnType<typeof recentRefusals>
 
-/** Answers to requests that were refused before the journal had accepted them: no other place has them. */
+/**
+ * Answers to requests that were refused before the journal had accepted them: no other place has
+ * them.
+ */
 export function recentRefusals() {
   const answers = new Map<string, CapabilityAnswer>()
   return {

@@ -11,7 +11,10 @@ export class CapabilityError extends Error {
   }
 }
 
-/** Runs an act, and says in words what stopped it: a refusal, the deadline, or what the system answered. */
+/**
+ * Runs an act, and says in words what stopped it: a refusal, the deadline, or what the system
+ * answered.
+ */
 export async function toOutcome(signal: AbortSignal, act: () => Promise<Outcome>): Promise<Outcome> {
   try {
     signal.throwIfAborted()
@@ -25,13 +28,15 @@ export async function toOutcome(signal: AbortSignal, act: () => Promise<Outcome>
   }
 }
 
-/** `AbortSignal.timeout` gives a TimeoutError as its reason; everything else is somebody who cancelled. */
+/**
+ * `AbortSignal.timeout` gives a TimeoutError as its reason; every other reason is a cancellation.
+ */
 export function stopped(signal: AbortSignal, result: Record<string, unknown> | null = null): Outcome {
   const late = (signal.reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
   return failed(late ? 'timeout' : 'cancelled', late ? 'stopped at the deadline' : 'cancelled', result)
 }
 
-/** The system's own code of an error (`ENOENT`); null for what is no answer of the system. */
+/** The system's own code of an error (`ENOENT`); null for other errors. */
 export function errnoOf(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : null
@@ -78,8 +83,9 @@ export function reportOutcome(
 }
 
 /**
- * What a list stands for in the state that a person agrees to. Of a short list every line counts; of a long one its order of magnitude,
- * for what fills while somebody decides would else be asked about for ever.
+ * What a list stands for in the state that a person agrees to. Of a short list every line counts;
+ * of a long one its order of magnitude, since a list that grows while a person decides would
+ * otherwise be asked about for ever.
  */
 export function restsOnLines(lines: readonly string[]): string {
   if (lines.length > mostExact) return `about 2^${Math.round(Math.log2(lines.length))} lines`
@@ -88,7 +94,10 @@ export function restsOnLines(lines: readonly string[]): string {
 
 const turns = new Map<string, Promise<unknown>>()
 
-/** One after the other for the same name, in the order they were asked for: for acts of this process that must not mix. */
+/**
+ * One after the other for the same name, in the order they were asked for: for acts of this process
+ * that must not mix.
+ */
 export async function inTurn<T>(name: string, act: () => Promise<T>): Promise<T> {
   const before = turns.get(name) ?? Promise.resolve()
   const mine = before.then(act, act)

@@ -21,7 +21,10 @@ export type Preconditions = {
   rootRead: RootRead | null
 }
 
-/** Why a run may not happen unasked just now; null when everything that it rests on is so. To be asked right before it. */
+/**
+ * Why a run may not happen unasked just now; null when everything that it rests on is so. To be
+ * asked right before it.
+ */
 export async function whyUnmet(
   { conditions, sees, cwd, environment, rootRead }: Preconditions,
   confinement: Pick<Confinement, 'canShow'>,
@@ -98,10 +101,13 @@ async function whyFile(
   }
 }
 
-/** More than these nobody looks at for one read. */
+/** Limits the work for one read. */
 const mostRepositories = 40
 
-/** Four lines in base64: what a program prints reaches us as plain text otherwise, and a name must not be another one by then. */
+/**
+ * Four lines in base64: what a program prints reaches us as plain text otherwise, and a name must
+ * not be another one by then.
+ */
 const script = `
 line() { base64 | tr -d '\\n'; echo; }
 git rev-parse --absolute-git-dir 2>/dev/null | line
@@ -112,8 +118,10 @@ git rev-parse --show-toplevel 2>/dev/null | line
 type Prober = Pick<CapabilityContext, 'run'>
 
 /**
- * Why a read by git in this directory could obey somebody: a setting, there or in a submodule that git would enter, does more than describe
- * the repository. Null when none does. Asked of git itself, confined and with the same environment, so that it is what the read will find.
+ * Why a read by git in this directory could run what another user wrote: a setting, there or in a
+ * submodule that git would enter, does more than describe the repository. Null when none does.
+ * Asked of git itself, confined and with the same environment, so that it is what the read will
+ * find.
  */
 export async function whyNotPlainGit(
   directory: string,
@@ -144,7 +152,10 @@ export async function whyNotPlainGit(
   return null
 }
 
-/** A setting of the repository's own file is said to be from a relative path; any other relative one is not followed. */
+/**
+ * A setting of the repository's own file is said to be from a relative path; any other relative one
+ * is not followed.
+ */
 function namedBy(file: string, gitDirectory: string): string {
   if (file.startsWith('/')) return file
   return file === '.git/config' || file === 'config' ? join(gitDirectory, 'config') : ''
@@ -159,7 +170,7 @@ const isWhole = (part: string): boolean => part === ending || part.endsWith(`\0$
 async function readAt(cwd: string, env: Record<string, string>, run: Prober['run']): Promise<GitFacts | null> {
   const ran = await run(['/bin/sh', '-c', script], { cwd, env, confine: 'read' })
   const lines = ran.stdout.split('\n').map((line) => Buffer.from(line, 'base64').toString('utf8'))
-  // Five, with what follows the last one; a name in another encoding is one that nobody here could follow.
+  // Five, with what follows the last one; a name in another encoding cannot be followed here.
   if (ran.exitCode !== 0 || ran.truncated || lines.length !== 5 || lines.join('').includes('\ufffd')) return null
   const [gitDirectory, top, listed, stage] = lines as [string, string, string, string, string]
   const settings = isWhole(listed) ? gitSettingsIn(listed.slice(0, -ending.length)) : null

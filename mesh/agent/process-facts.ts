@@ -17,9 +17,12 @@ export type ProcessFacts = {
   user: string
   /** Without its secrets. */
   command: string
-  /** When it started, as a time of day in UTC; null where the machine does not say when it started itself. */
+  /**
+   * When it started, as a time of day in UTC; null where the machine does not say when it started
+   * itself.
+   */
   startedAt: string | null
-  /** The unit of systemd it belongs to, else its control group; null where neither is told. */
+  /** The unit of systemd it belongs to, else its control group; null where neither is known. */
   service: string | null
 }
 
@@ -54,7 +57,9 @@ export async function userNames(): Promise<Map<string, string>> {
   return new Map(text.split('\n').map((line): [string, string] => [line.split(':')[2] ?? '', line.split(':')[0]!]))
 }
 
-/** The kernel counts from the start of the machine, which it tells in seconds of the epoch. */
+/**
+ * The kernel counts from the start of the machine, which /proc/stat gives in seconds since 1970.
+ */
 async function startedAt(ticks: string): Promise<string | null> {
   const boot = /^btime (\d+)$/m.exec(await readFile('/proc/stat', 'utf8').catch(() => ''))?.[1]
   if (boot === undefined) return null
@@ -83,13 +88,14 @@ export function tellProcess({
 }
 
 /**
- * Which processes are the device's own to signal. A machine's table of processes also shows what runs in its containers and guests, and
- * Nightshift itself: none of these is meant by somebody who names the machine.
+ * Which processes are the device's own to signal. A machine's table of processes also shows what
+ * runs in its containers and guests, and Nightshift itself: a call that names the machine means
+ * none of these.
  */
 
 /** A process as the kernel files it. */
 export type ProcessScope = {
-  /** Its control groups, one line each, as /proc tells them. */
+  /** Its control groups, one line each, as /proc shows them. */
   cgroups: readonly string[]
   /** Its number in each namespace of processes, from that of the reader inwards. */
   numbers: readonly string[]
@@ -99,7 +105,10 @@ export type ProcessScope = {
   name: string
 }
 
-/** `/docker/<id>`, `docker-<id>.scope`, `kubepods…`, and the same of other engines, of LXC, nspawn and virtual machines. */
+/**
+ * `/docker/<id>`, `docker-<id>.scope`, `kubepods…`, and the same of other engines, of LXC, nspawn
+ * and virtual machines.
+ */
 const enclosures: readonly RegExp[] = [
   /(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:\/|$)/,
   /\/(kubepods[^/]*)(?:\/|$)/,
@@ -122,7 +131,9 @@ export function enclosureOf(cgroups: readonly string[]): string | null {
   return null
 }
 
-/** The systemd unit of a process, the innermost where units hold units; null where it is in none. */
+/**
+ * The systemd unit of a process, the innermost where units hold units; null where it is in none.
+ */
 export function unitOf(cgroups: readonly string[]): string | null {
   const line = cgroups.find((each) => each.startsWith('0::')) ?? cgroups.find((each) => each.includes(':name=systemd:'))
   const parts = (line ?? '').split(':').slice(2).join(':').split('/')
@@ -131,7 +142,10 @@ export function unitOf(cgroups: readonly string[]): string | null {
 
 const installed = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Is this the command line, or the unit, of Nightshift itself: a worker, the core API, another device's agent? */
+/**
+ * Is this the command line, or the unit, of Nightshift itself: a worker, the core API, another
+ * device's agent?
+ */
 export function isNightshift({ words, cgroups }: Pick<ProcessScope, 'words' | 'cgroups'>): boolean {
   if (/^nightshift(?:[-@][\w@.-]*)?\.service$/.test(unitOf(cgroups) ?? '')) return true
   const [program = '', ...rest] = words
@@ -158,7 +172,10 @@ export function whyOutside(found: ProcessScope, own: ProcessScope): string | nul
   return isNightshift(found) ? 'is one of the services of Nightshift' : null
 }
 
-/** The same of a number, as things stand now. Null for a process that is not there: the signal finds that out. */
+/**
+ * The same of a number, as things stand now. Null for a process that is not there: the signal finds
+ * that out.
+ */
 export function whyNeverSignalled(pid: number): string | null {
   if (pid === 1) return 'process 1 is never signalled'
   if (pid === process.pid) return `${pid} is the agent itself`
@@ -221,7 +238,10 @@ function parentOf(pid: number): number {
   return text === '' ? 0 : readStat(text).ppid
 }
 
-/** What an agent starts carries its mark. A daemon that a call left behind carries it, too, and is no part of a call. */
+/**
+ * What an agent starts carries its mark. A daemon that a call left behind carries it, too, and does
+ * not belong to a call.
+ */
 function carriesMarker(pid: number): boolean {
   return textOf(`/proc/${pid}/environ`)
     .split('\0')

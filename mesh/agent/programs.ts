@@ -4,7 +4,10 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { failed, type Outcome, type RunResult } from './capability.ts'
 
-/** What a program finds when nothing of our own environment goes along; apt and dpkg want the sbin directories. */
+/**
+ * The PATH of programs that do not inherit the agent's environment; apt and dpkg need the sbin
+ * directories.
+ */
 export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 export async function isInstalled(program: string): Promise<boolean> {
@@ -17,7 +20,10 @@ export async function isInstalled(program: string): Promise<boolean> {
   return false
 }
 
-/** Why a program that was started did not do its work; null when it ended with 0. Keeps what it printed. */
+/**
+ * Why a program that was started did not do its work; null when it ended with 0. Keeps what it
+ * printed.
+ */
 export function whyNotDone(what: string, ran: RunResult): Outcome | null {
   const result = { exit_code: ran.exitCode, output: tail(ran.stdout + ran.stderr) }
   const outcome = (code: 'timeout' | 'cancelled' | 'failed', message: string): Outcome => ({
@@ -46,8 +52,8 @@ export const search = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 export const dropAll = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all']
 
 /**
- * Who is not root loses every right of a namespace by starting a program in it, that to a namespace of processes too: what such
- * a program started is looked for in /proc then.
+ * Who is not root loses every right of a namespace by starting a program in it, that to a namespace
+ * of processes too: what such a program started is looked for in /proc then.
  */
 export function isRoot(): boolean {
   return process.getuid?.() === 0

@@ -2,7 +2,8 @@ import { request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
 
 /**
- * Is the agent that listens at `MESH_LISTEN` ready? Ends with 0 if so, else with 1 and the reason: the health check of the container.
+ * Is the agent that listens at `MESH_LISTEN` ready? Ends with 0 if so, else with 1 and the reason:
+ * the health check of the container.
  */
 const listen = process.env.MESH_LISTEN ?? '127.0.0.1:7474'
 

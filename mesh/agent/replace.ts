@@ -7,9 +7,11 @@ import { CapabilityError, errnoOf } from './outcome.ts'
 import { type OpenEntry, within } from './walk.ts'
 
 /**
- * Puts a file in place at once: a temporary file beside it, on disk, then renamed, then the directory on disk. Whoever reads
- * meanwhile sees the old content or the new. `former` is what was there when the change was made up: when it is not there any more,
- * nothing is changed (`conflict`); null makes a new file and never replaces one. Access lists and extended attributes are not kept.
+ * Puts a file in place at once: a temporary file beside it, on disk, then renamed, then the
+ * directory on disk. A process that reads meanwhile sees the old content or the new. `former` is
+ * what was there when the change was made up: when it is not there any more, nothing is changed
+ * (`conflict`); null makes a new file and never replaces one. Access lists and extended attributes
+ * are not kept.
  */
 export async function replace(
   directory: OpenEntry,
@@ -89,7 +91,10 @@ const perPath = 10
 /** Of all files together. */
 const allBytes = 256 * 1024 * 1024
 
-/** Keeps what a file held before it was written, readable by the agent alone, and answers where. On disk when it returns. */
+/**
+ * Keeps what a file held before it was written, readable by the agent alone, and answers where. On
+ * disk when it returns.
+ */
 export async function keepVersion(state: string, path: string, bytes: Buffer): Promise<string> {
   const directory = join(state, 'versions', sha256(path).slice(0, 32))
   await mkdir(directory, { recursive: true, mode: 0o700 })

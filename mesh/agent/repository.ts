@@ -10,32 +10,42 @@ import { missingWritableRoot } from './roots.ts'
 import { assertDirectory, at, entry, type OpenEntry, openContent } from './walk.ts'
 
 /**
- * Running git where neither the device's configuration nor the repository's own can make it start a program, ask somebody, or go
- * elsewhere. git walks by name, so what `at` proved can be undone by whoever may rename inside the repository: that is why it
- * must belong to the agent's own user, and then they could as well run programs themselves.
+ * Running git where neither the device's configuration nor the repository's own can make it start a
+ * program, prompt, or go elsewhere. git walks by name, so what `at` proved can be undone by a user
+ * who may rename inside the repository: that is why it must belong to the agent's own user, and
+ * then they could as well run programs themselves.
  */
 
 const settings = [
-  ...[
-    'core.hooksPath=/dev/null',
-    'core.fsmonitor=false',
-    'core.attributesFile=/dev/null',
-    'core.excludesFile=/dev/null',
-  ],
-  ...['core.pager=cat', 'core.editor=false', 'credential.helper=', 'core.askPass=', 'http.followRedirects=false'],
-  ...['commit.gpgSign=false', 'tag.gpgSign=false', 'push.gpgSign=false', 'submodule.recurse=false'],
-  ...[
-    'core.quotePath=true',
-    'gc.auto=0',
-    'maintenance.auto=false',
-    'push.followTags=false',
-    'push.recurseSubmodules=no',
-  ],
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.attributesFile=/dev/null',
+  'core.excludesFile=/dev/null',
+  'core.pager=cat',
+  'core.editor=false',
+  'credential.helper=',
+  'core.askPass=',
+  'http.followRedirects=false',
+  'commit.gpgSign=false',
+  'tag.gpgSign=false',
+  'push.gpgSign=false',
+  'submodule.recurse=false',
+  'core.quotePath=true',
+  'gc.auto=0',
+  'maintenance.auto=false',
+  'push.followTags=false',
+  'push.recurseSubmodules=no',
 ]
 
-/** Everything of git starts with these; `safe.directory` since the agent has looked at the owner itself. */
+/**
+ * Everything of git starts with these; `safe.directory` since the agent has looked at the owner
+ * itself.
+ */
 export const git = (...words: readonly string[]) => [
-  ...['git', '--no-pager', '--literal-pathspecs', '--no-replace-objects'],
+  'git',
+  '--no-pager',
+  '--literal-pathspecs',
+  '--no-replace-objects',
   ...[...settings, 'safe.directory=*'].flatMap((setting) => ['-c', setting]),
   ...words,
 ]
@@ -57,7 +67,10 @@ export function gitEnvironment(author: string, local = false): NonNullable<RunOp
   }
 }
 
-/** Who a commit is by: the agent has no settings of git in its home, and without a name git makes no commit. */
+/**
+ * Who a commit is by: the agent has no settings of git in its home, and without a name git makes no
+ * commit.
+ */
 export const identityOf = (author: string) => ({
   GIT_AUTHOR_NAME: 'Nightshift',
   GIT_AUTHOR_EMAIL: author,
@@ -65,13 +78,17 @@ export const identityOf = (author: string) => ({
   GIT_COMMITTER_EMAIL: author,
 })
 
-/** Settings of a repository that only describe it. Whatever else stands there could start a program or lead elsewhere. */
+/**
+ * Settings of a repository that only describe it. Whatever else stands there could start a program
+ * or lead elsewhere.
+ */
 const harmless =
   /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|autocrlf|safecrlf|eol|symlinks|sharedrepository|abbrev|quotepath|compression)|user\.(?:name|email)|remote\.[^\n]*\.(?:url|pushurl|fetch|tagopt|prune)|branch\.[^\n]*\.(?:remote|merge|rebase|description)|extensions\.objectformat|init\.defaultbranch|pull\.(?:rebase|ff)|push\.default|fetch\.prune|merge\.(?:ff|conflictstyle)|diff\.(?:renames|algorithm)|receive\.denynonfastforwards|receive\.denydeletes|gc\.(?:auto|pruneexpire|reflogexpire)|submodule\.(?:active|[^\n]*\.(?:url|active))|color\.[^\n]*|advice\.[a-z]+|i18n\.[a-z]+)$/i
 
 /**
- * A checkout as it must be: a directory with a real `.git` in it, of the agent's own user, with no settings but harmless ones and
- * no objects elsewhere. Answers the text of its settings; throws why not.
+ * A checkout as it must be: a directory with a real `.git` in it, of the agent's own user, with no
+ * settings but harmless ones and no objects elsewhere. Answers the text of its settings; throws why
+ * not.
  */
 export async function checkoutAt(place: Place, context: CapabilityContext): Promise<string> {
   return at(place, async (directory) => {
@@ -154,7 +171,10 @@ async function settingsIn(directory: OpenEntry): Promise<string> {
   }
 }
 
-/** Asks git about settings that are handed to it on its input, so that it includes no others; one answer a line. */
+/**
+ * Asks git about settings that are handed to it on its input, so that it includes no others; one
+ * answer a line.
+ */
 export async function askSettings(
   text: string,
   words: readonly string[],
@@ -173,7 +193,10 @@ export async function askSettings(
 
 export const authorOf = ({ manifest }: Pick<CapabilityContext, 'manifest'>) => `nightshift@${manifest.device}`
 
-/** Runs git in a checkout as the agent's own user, to whom it belongs: somebody confined might not even read it. */
+/**
+ * Runs git in a checkout as the agent's own user, which owns it: a confined user might not be able
+ * to read it.
+ */
 export function inCheckout(
   path: string,
   words: readonly string[],
@@ -189,7 +212,9 @@ export function inCheckout(
   })
 }
 
-/** The files in which two trees differ, those that the second lacks too unless told otherwise. */
+/**
+ * The files in which two trees differ, also those that the second lacks, unless `removed` is false.
+ */
 export async function changed(
   path: string,
   from: string,
@@ -204,7 +229,10 @@ export async function changed(
   return namesIn(stdout)
 }
 
-/** The names in a list that git wrote one a line: what is not plain ASCII stands in quotes, with escapes as in C. */
+/**
+ * The names in a list that git wrote one a line: what is not plain ASCII stands in quotes, with
+ * escapes as in C.
+ */
 function namesIn(listing: string): string[] {
   return listing
     .split('\n')

@@ -6,15 +6,19 @@ import { CapabilityError } from './outcome.ts'
 import { find } from './programs.ts'
 
 /**
- * A command that the manifest lets root look with. No sandbox lets a set-user-ID program work, so it runs outside of one: by itself, without
- * a shell, as root would start it. The rest of a pipe reads what it printed, inside.
+ * A command that the manifest lets root look with. No sandbox lets a set-user-ID program work, so
+ * it runs outside of one: by itself, without a shell, as root would start it. The rest of a pipe
+ * reads what it printed, inside.
  */
 
 const sudo = '/usr/bin/sudo'
 /** Of what it complained about before the rest of the pipe began. */
 const mostErrors = 4_000
 
-/** Why it does not run unasked just now; null when root alone decides what it runs and what it reads. */
+/**
+ * Why it does not run unasked just now; null when root alone decides what it runs and what it
+ * reads.
+ */
 export function whyNoRootRead({ argv }: RootRead): string | null {
   if (!isRootsSudo()) return `${sudo} is not there as root's own set-user-ID program`
   const program = programOf(argv)
@@ -30,7 +34,7 @@ export async function readAsRoot(
   context: CapabilityContext,
   inSandbox: (rest: string, options: Pick<RunOptions, 'input'>) => Promise<RunResult>,
 ): Promise<RunResult> {
-  // Looked at once more: since the ruling somebody may have changed it.
+  // Checked again: it may have changed since the ruling.
   const why = whyNoRootRead(read)
   if (why !== null) throw new CapabilityError('approval_required', `It needs a grant just now: ${why}.`)
   const { argv, rest } = read
@@ -65,7 +69,10 @@ function pathsIn(word: string): string[] {
   return [resolve('/', word), ...(at > 0 ? [word.slice(at)] : [])]
 }
 
-/** Can root alone change where this path leads? What it leads to may be anybody's, unless that is a link. */
+/**
+ * Can root alone change where this path leads? What it leads to may be anybody's, unless that is a
+ * link.
+ */
 function isRootsWay(path: string): boolean {
   const at = resolve(path)
   const found = lstatSync(at, { throwIfNoEntry: false })
@@ -74,7 +81,7 @@ function isRootsWay(path: string): boolean {
   return found ? writersOf(dirname(at)) === 'root' : isRootsWay(dirname(at)) && !isOpenToOthers(dirname(at))
 }
 
-/** Somebody else could make what is not there yet. */
+/** Another user could create what is not there yet. */
 function isOpenToOthers(directory: string): boolean {
   return writersOf(directory) === 'others'
 }
@@ -82,7 +89,7 @@ function isOpenToOthers(directory: string): boolean {
 /** More links than this lead nowhere. */
 const mostLinks = 40
 
-/** `absent`; `root`: nobody but root can write it, or put another one in its place; else `others`. */
+/** `absent`; `root`: only root can write it or put another one in its place; else `others`. */
 export function writersOf(path: string): 'absent' | 'root' | 'others' {
   if (!path.startsWith('/')) return 'others'
   let links = 0
@@ -115,7 +122,7 @@ export function writersOf(path: string): 'absent' | 'root' | 'others' {
   return verdict
 }
 
-/** More entries than this nobody looks at for one read. */
+/** Limits the work for one read. */
 const mostEntries = 1_000
 
 /** The same of a directory with all that is in it: the first that others may write, or null. */

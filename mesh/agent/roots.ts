@@ -8,13 +8,13 @@ import { heldAt, isInside, plainRoot } from '../paths.ts'
 import type { Weight } from './capability.ts'
 import { CapabilityError } from './outcome.ts'
 
-/** A plain absolute path inside one of the manifest's roots: what can be told from the words alone. */
+/** A plain absolute path inside one of the manifest's roots, judged by the text alone. */
 export type Place = { path: string; segments: readonly string[]; writable: boolean }
 export type PathRejection = { code: MeshErrorCode; message: string }
 
 /**
- * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts` then goes there without
- * following a single link, so that the words are the truth.
+ * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts`
+ * then goes there without following a single link, so that the words are the truth.
  */
 export function parsePlace(path: string, manifest: Manifest): Place | PathRejection {
   const segments = path.split('/').filter((segment) => segment !== '')
@@ -46,10 +46,16 @@ const rootsOf = ({ roots }: Manifest) =>
 
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
-/** Is what lies there not shown unasked? Then a rehearsal, which nobody is asked about, does not show it either. */
+/**
+ * May this path be read only with approval? A rehearsal needs no approval, so it does not show it
+ * either.
+ */
 export const isSecret = (path: string): boolean => heldAt(path) !== null
 
-/** A look at a path: unasked, unless what lies there is secret by the rules that commands are judged by. */
+/**
+ * A look at a path: unasked, unless what lies there is secret by the rules that commands are judged
+ * by.
+ */
 export function weighRead(path: string, manifest: Manifest): Weight {
   const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
@@ -83,7 +89,10 @@ const refusedFor = ({ code, message }: PathRejection): Weight => ({
 
 type AgentPaths = { state: string; hidden: readonly string[] }
 
-/** The place, for those who are about to go there; throws what `weigh` would have said. What is the agent's own is given to nobody. */
+/**
+ * The place, for a caller that is about to open it; throws what `weigh` would have answered. The
+ * agent's own files are refused.
+ */
 export function requirePlace(path: string, manifest: Manifest, own: AgentPaths, access: 'look' | 'change'): Place {
   const place = parsePlace(path, manifest)
   if ('code' in place) throw new CapabilityError(place.code, place.message)

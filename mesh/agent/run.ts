@@ -15,7 +15,7 @@ export type Runner = {
   /** Set in the environment of all that is started, so that it is found again. */
   marker: string
   signal: AbortSignal
-  /** Told of the process as soon as there is one. */
+  /** Called with the process id as soon as there is one. */
   onStart?(pid: number): void
 }
 
@@ -23,13 +23,16 @@ export type Runner = {
 export const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** How often the memory of a group is summed up. */
 const watchMs = 500
-/** Output that is under way when the program has ended; what holds the pipe for longer is no part of it. */
+/** How long output that is under way is awaited after the program has ended. */
 const drainMs = 200
 
 /** 32 MiB in blocks of 512 bytes. */
 const largestFileBlocks = '65536'
 
-/** Limits that every shell can set; one that is already lower stays. The program then takes this process's place. */
+/**
+ * Limits that every shell can set; one that is already lower stays. The program then takes this
+ * process's place.
+ */
 const limited = `ulimit -c 0 2>/dev/null
 ulimit -t "$1" 2>/dev/null
 ulimit -d "$2" 2>/dev/null
@@ -38,9 +41,10 @@ shift 3
 exec "$@"`
 
 /**
- * Runs a program in a session of its own, with an environment of its own and an empty input, and stops it at the deadline, on cancel,
- * at the limit of output and when the group holds more memory than it may. When this resolves nothing of a confined read is left;
- * of a write only what left its process group while it ended by itself, as daemons do.
+ * Runs a program in its own session, with its own environment and an empty input, and stops it at
+ * the deadline, on cancel, at the limit of output and when the group holds more memory than it may.
+ * When this resolves, nothing of a confined read is left; of a write only what left its process
+ * group while it ended by itself, as daemons do.
  */
 export async function runProgram(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
   runner.signal.throwIfAborted()
@@ -48,7 +52,8 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
     throw new CapabilityError('not_found', `${cwd} is no directory.`)
   const [program, ...words] = await limitedAndConfined(argv, { ...options, cwd }, runner)
-  // From here to the listeners nothing is awaited: a program that does not start says so in the next tick.
+  // From here to the listeners nothing is awaited: a program that does not start says so in the
+  // next tick.
   const child = spawn(program, words, {
     cwd,
     detached: true,
@@ -72,7 +77,8 @@ async function limitedAndConfined(
 ): Promise<[string, ...string[]]> {
   const confined = confine === 'read'
   const inner = confined ? await confinement.wrap(argv, { cwd, sees }) : [...argv]
-  // Where the file system is not read-only, at least no file can grow; else what a read puts aside in memory stays small.
+  // Where the file system is not read-only, at least no file can grow; else what a read puts aside
+  // in memory stays small.
   const isWritable = confinement.sandbox === 'user' || sees?.includes('mounts')
   const fileBlocks = confined ? (isWritable ? '0' : largestFileBlocks) : 'unlimited'
   const shell = [
@@ -108,7 +114,10 @@ type Watched = {
   resolve(result: RunResult): void
 }
 
-/** Collects the output, stops the group at a limit or the signal, and resolves once nothing more comes. */
+/**
+ * Collects the output, stops the group at a limit or the signal, and resolves once nothing more
+ * comes.
+ */
 function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void {
   const { limits, confinement, signal } = runner
   const confined = options.confine === 'read'
@@ -120,7 +129,7 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
     if (stoppedBy !== null) return
     stoppedBy = why
     stopping = terminate(pid, runner.marker, gently).then((left) => {
-      // What another user's rights or the kernel keep alive is not waited for: nobody reads it any more.
+      // A process that cannot be killed (another user's, or in the kernel) is not waited for.
       if (left > 0) finish(null, null)
     })
   }
@@ -147,7 +156,7 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
       if (!output.take(stream, chunk)) stop('output', false)
     })
   }
-  // Who does not read its input must not end us.
+  // A program that does not read its input must not end the agent.
   child.stdin.on('error', () => undefined)
   child.stdin.end(options.input ?? '')
   const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
@@ -166,7 +175,8 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
     const drained = Promise.all([ended(child.stdout), ended(child.stderr)])
     await Promise.race([drained, pause(drainMs)])
     await stopping
-    // What a read leaves behind is nobody's; of a write only what stayed in its group, since a daemon leaves it.
+    // After a read everything is killed; after a write only its process group, since a daemon
+    // leaves it.
     if (!confined) endGroup(pid)
     else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
     finish(exitCode, endSignal)
@@ -182,7 +192,7 @@ function endGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // Nobody is left.
+    // No process is left.
   }
 }
 
@@ -197,7 +207,7 @@ function pause(ms: number): Promise<void> {
 
 const longestLine = 4_000
 
-/** Bytes of both outputs, up to a limit for both together; lines are told as they come. */
+/** Bytes of both outputs, up to a limit for both together; each line is passed on as it comes. */
 export type Output = {
   /** False once the limit is reached: what came over it is dropped. */
   take(stream: 'stdout' | 'stderr', bytes: Uint8Array): boolean
@@ -233,7 +243,10 @@ export function collect(limitBytes: number, onLine: ((line: string) => void) | n
   }
 }
 
-/** Text of whatever bytes: what is no UTF-8 becomes U+FFFD, and what a terminal would obey or nobody would see is gone. */
+/**
+ * Any bytes as text: invalid UTF-8 becomes U+FFFD; control sequences and invisible characters are
+ * removed.
+ */
 export function plain(bytes: Uint8Array): string {
   return stripText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
 }
@@ -249,7 +262,7 @@ function lineReader(onLine: ((line: string) => void) | null) {
       const parts = open.split('\n')
       open = parts.pop() ?? ''
       for (const line of parts) tell(line)
-      // A line without an end is told in pieces, so that it neither waits nor grows.
+      // A line without an end is passed on in pieces, so that it neither waits nor grows.
       while (open.length > longestLine) {
         tell(open)
         open = open.slice(longestLine)

@@ -4,7 +4,10 @@ import type { Sight } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { dropAll, find, isRoot, search, withoutMore } from './programs.ts'
 
-/** `/proc` stays the machine's own: `ps` in a sandbox must tell the truth. A namespace of users keeps it from leading out. */
+/**
+ * `/proc` stays the machine's own: `ps` in a sandbox must show all processes. A namespace of users
+ * keeps it from leading out.
+ */
 export function byBwrap(hidden: HiddenPaths): Confinement | null {
   const bwrap = find('bwrap')
   if (!bwrap) return null
@@ -13,18 +16,34 @@ export function byBwrap(hidden: HiddenPaths): Confinement | null {
     `/dev/${name}`,
     `/dev/${name}`,
   ])
-  // Half of the memory else, which no limit of a process counts. Older ones than 0.7 cannot; a file is small even there (`run.ts`).
+  // Half of the memory else, which no limit of a process counts. Older ones than 0.7 cannot; a file
+  // is small even there (`run.ts`).
   const { stdout } = spawnSync(bwrap, ['--help'], { encoding: 'utf8', timeout: 5_000 })
   const small = stdout?.includes('--size ') ? ['--size', String(32 << 20)] : []
   return {
     sandbox: 'bwrap',
     async wrap(argv, { cwd, sees = [] }) {
       return [
-        ...[bwrap, '--ro-bind', '/', '/', ...devices, ...small, '--tmpfs', '/dev/shm'],
+        bwrap,
+        '--ro-bind',
+        '/',
+        '/',
+        ...devices,
+        ...small,
+        '--tmpfs',
+        '/dev/shm',
         ...covers(hidden, sees.includes('rehearsals')),
-        ...['--chdir', cwd, '--unshare-user', '--unshare-pid', '--unshare-ipc'],
+        '--chdir',
+        cwd,
+        '--unshare-user',
+        '--unshare-pid',
+        '--unshare-ipc',
         ...(sees.includes('network') ? [] : ['--unshare-net']),
-        ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--'],
+        '--die-with-parent',
+        '--new-session',
+        '--cap-drop',
+        'ALL',
+        '--',
         ...argv,
       ]
     },
@@ -36,7 +55,7 @@ export function byBwrap(hidden: HiddenPaths): Confinement | null {
   }
 }
 
-/** Empty directories and files over what nobody may see in there. */
+/** Empty directories and files over what is hidden in there. */
 function covers({ paths, rehearsals }: HiddenPaths, withRehearsals: boolean): string[] {
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
   const covered = [...new Set(paths.flatMap((path) => shownAt(path, mounts)))].sort((a, b) => b.length - a.length)
@@ -49,9 +68,10 @@ function covers({ paths, rehearsals }: HiddenPaths, withRehearsals: boolean): st
 }
 
 /**
- * Processes that hold namespaces, one for each thing that a command may have to see; each command enters one and gets its own namespace
- * of processes. Setting one up takes 50 ms, entering it 5. They end with the agent, and are replaced when the machine mounts
- * something, which would otherwise be missing in there.
+ * Processes that hold namespaces, one for each thing that a command may have to see; each command
+ * enters one and gets its own namespace of processes. Setting one up takes 50 ms, entering it 5.
+ * They end with the agent, and are replaced when the machine mounts something, which would
+ * otherwise be missing in there.
  */
 export function byUnshare(hidden: HiddenPaths): Confinement | null {
   const [unshare, nsenter, setpriv] = ['unshare', 'nsenter', 'setpriv'].map(find)
@@ -79,9 +99,17 @@ export function byUnshare(hidden: HiddenPaths): Confinement | null {
       const { pid } = await holderOf(sees)
       const namespaces = ['--user', '--mount', '--ipc', ...(sees.includes('network') ? [] : ['--net'])]
       return [
-        ...[nsenter, '--target', String(pid), ...namespaces, '--preserve-credentials', `--wdns=${cwd}`, '--'],
+        nsenter,
+        '--target',
+        String(pid),
+        ...namespaces,
+        '--preserve-credentials',
+        `--wdns=${cwd}`,
+        '--',
         ...(isRoot() ? [unshare, '--pid', '--fork', '--kill-child', '--'] : []),
-        ...[setpriv, ...withoutMore(), '--'],
+        setpriv,
+        ...withoutMore(),
+        '--',
         ...argv,
       ]
     },
@@ -95,7 +123,7 @@ export function byUnshare(hidden: HiddenPaths): Confinement | null {
   }
 }
 
-/** Somebody may be on the way in; who is inside stays inside. */
+/** A program may be about to enter; one that is inside stays inside. */
 function endLater(child: ChildProcess): void {
   setTimeout(() => end(child), 10_000).unref()
 }
@@ -105,8 +133,8 @@ function end(child: ChildProcess): void {
 }
 
 /**
- * Every mount is made read-only and without devices, but for the handful that every program needs. Flags that were set stay, since
- * the kernel lets nobody take them away in here.
+ * Every mount is made read-only and without devices, but for the handful that every program needs.
+ * Flags that were set stay, since the kernel lets no process in here remove them.
  */
 const readOnly = `
 for device in null zero full random urandom; do mount --bind "/dev/$device" "/dev/$device"; done
@@ -137,7 +165,8 @@ function hold(
   { hidden, mounts }: { hidden: HiddenPaths; mounts: string },
 ): Promise<ChildProcess> {
   const shown = sees.includes('rehearsals') && hidden.rehearsals !== null && existsSync(hidden.rehearsals)
-  // The deepest first, so that none is covered before its turn; the flags of the machine's own mounts stay where they are looked at.
+  // The deepest first, so that none is covered before its turn; the flags of the machine's own
+  // mounts stay where they are looked at.
   const covered = hidden.paths
     .flatMap((path) => shownAt(path, mounts))
     .sort((a, b) => b.length - a.length)
@@ -147,8 +176,15 @@ function hold(
   const child = spawn(
     unshare,
     [
-      ...[...namespaces, ...(sees.includes('network') ? [] : ['--net']), '--'],
-      ...['/bin/sh', '-c', script, 'sh', shown ? (hidden.rehearsals as string) : '', ...covered],
+      ...namespaces,
+      ...(sees.includes('network') ? [] : ['--net']),
+      '--',
+      '/bin/sh',
+      '-c',
+      script,
+      'sh',
+      shown ? (hidden.rehearsals as string) : '',
+      ...covered,
     ],
     // Its input is ours: it ends when we do.
     { stdio: ['pipe', 'pipe', 'ignore'], env: { PATH: search.join(':') }, cwd: '/', detached: true },
@@ -166,8 +202,9 @@ function hold(
 }
 
 /**
- * Root becomes nobody: it reads what everybody may, writes only where everybody may, and has the network. The agent's own files are
- * closed to it by their modes. A program that obeys something is not kept back by that, so none runs unasked here (`guard.ts`).
+ * Root becomes nobody: it reads what everybody may, writes only where everybody may, and has the
+ * network. The agent's own files are closed to it by their modes. A program that obeys something is
+ * not kept back by that, so none runs unasked here (`guard.ts`).
  */
 export function byUser(): Confinement | null {
   const setpriv = find('setpriv')
@@ -183,7 +220,10 @@ export function byUser(): Confinement | null {
   }
 }
 
-/** What belongs to the agent alone: its state with journal and nonces, and files of keys that lie elsewhere. */
+/**
+ * What belongs to the agent alone: its state with journal and nonces, and files of keys that lie
+ * elsewhere.
+ */
 export type HiddenPaths = {
   paths: readonly string[]
   /** A directory below one of them that a rehearsed check has to see. */
@@ -195,8 +235,8 @@ export const nothingHidden: HiddenPaths = { paths: [], rehearsals: null }
 type Mount = { device: string; root: string; target: string }
 
 /**
- * Every path by which this machine shows one of them. A file system may be mounted at several places, and a mask over one of them would
- * leave the others.
+ * Every path by which this machine shows one of them. A file system may be mounted at several
+ * places, and a mask over one of them would leave the others.
  */
 export function shownAt(path: string, mountinfo: string): string[] {
   const real = existing(path)

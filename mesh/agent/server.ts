@@ -7,7 +7,10 @@ import type { Reply } from './agent-state.ts'
 import type { Operation } from './operation.ts'
 import { bodyBytes } from './verify-request.ts'
 
-/** Every code is in the body; the status tells a proxy or a log what kind of thing happened. Others are 200: they were done. */
+/**
+ * Every code is in the body; the status is for proxies and logs. Codes that are not listed are 200:
+ * something was done.
+ */
 const statuses: Partial<Record<MeshErrorCode, number>> = {
   malformed: 400,
   bad_signature: 401,
@@ -80,7 +83,7 @@ function show(agent: Agent, id: string, request: IncomingMessage, response: Serv
   else json(response, 200, found.answer)
 }
 
-/** The journal in pieces: who holds it against their own rows asks on after the last entry. */
+/** The journal in pieces: a reader asks again with the number of the last entry. */
 function tell(agent: Agent, request: IncomingMessage, response: ServerResponse): void {
   const asked = request.url ?? ''
   const refusal = agent.whyNotRead(request.headers.authorization, asked)
@@ -125,13 +128,16 @@ function json(response: ServerResponse, status: number, body: CapabilityAnswer |
   response.end(bytes)
 }
 
-/** Somebody who reads slower than a program writes is not waited for: what waits for them is dropped from here on. */
+/**
+ * A client that reads slower than a program writes is not waited for: beyond this, lines are
+ * dropped.
+ */
 const mostBuffered = 4_000_000
 const heartbeatMs = 15_000
 
 /**
- * Lines as they come (`event: line`, a JSON string each, numbered), then `event: answer` and the end. `Last-Event-ID` goes on behind
- * that line; `event: missed` says how many are gone meanwhile.
+ * Lines as they come (`event: line`, a JSON string each, numbered), then `event: answer` and the
+ * end. `Last-Event-ID` goes on behind that line; `event: missed` says how many are gone meanwhile.
  */
 export function streamOperation(
   found: { running: Operation } | Reply,

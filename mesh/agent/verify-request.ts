@@ -18,20 +18,29 @@ import { keyOf, type TrustedKeys } from './manifest.ts'
 /** No request is larger. */
 export const bodyBytes = 1_048_576
 
-/** What a request is verified against. Nothing here is secret: signatures are checked with public keys, nonces are public. */
+/**
+ * What a request is verified against. Nothing here is secret: signatures are checked with public
+ * keys, nonces are public.
+ */
 export type VerificationContext = {
   device: string
   keys: TrustedKeys
   nowMs: number
   hasSeen(nonce: string): boolean
-  /** Nonces of requests from before this moment are not known any more, so all of those are rejected. Null when all are known. */
+  /**
+   * Nonces of requests from before this moment are not known any more, so all of those are
+   * rejected. Null when all are known.
+   */
   forgottenBeforeMs: number | null
 }
 
 export type Rejection = { ok: false; code: MeshErrorCode; message: string }
 export type VerifiedRequest<T> = { ok: true; request: T }
 
-/** Decides whether a call is one of the control plane, for this device, now and for the first time. Pure and total. */
+/**
+ * Decides whether a call is one of the control plane, for this device, now and for the first time.
+ * Pure and total.
+ */
 export function verifyCall(body: Uint8Array, at: VerificationContext): VerifiedRequest<CapabilityRequest> | Rejection {
   const verified = verifyRequest(body, capabilityRequest, at)
   if (!verified.ok) return verified
@@ -113,7 +122,7 @@ function verifyTime<T extends Signed>(
   return verified
 }
 
-/** For the answer to something that is no request: its id if it has one. */
+/** For the answer to a malformed request: its id if it has one. */
 export function requestIdIn(body: Uint8Array): string {
   try {
     const { request_id } = JSON.parse(Buffer.from(body).toString('utf8')) as { request_id?: unknown }
@@ -130,11 +139,17 @@ function rejection(code: MeshErrorCode, message: string): Rejection {
   return { ok: false, code, message: message.slice(0, 2_000) }
 }
 
-/** Nonces of the requests that could still be sent again, on disk as well: one line each, `issuedMs nonce`. */
+/**
+ * Nonces of the requests that could still be sent again, on disk as well: one line each,
+ * `issuedMs nonce`.
+ */
 export type Nonces = {
   has(nonce: string): boolean
   remember(nonce: string, issuedMs: number, nowMs: number): void
-  /** Requests from before cannot be told apart from new ones: the file was gone. Null when it was there. */
+  /**
+   * Requests from before cannot be told apart from new ones: the file was gone. Null when it was
+   * there.
+   */
   forgottenBeforeMs: number | null
 }
 
@@ -142,8 +157,8 @@ const windowMs = clockSkewSeconds * 1000
 const mostLines = 20_000
 
 /**
- * What was remembered in that directory. A write is not waited for on disk: it survives the end of the process, and after a loss of
- * power a write is still known by its key in the journal.
+ * What was remembered in that directory. A write is not waited for on disk: it survives the end of
+ * the process, and after a loss of power a write is still known by its key in the journal.
  */
 export function openNonces(directory: string, nowMs: number): Nonces {
   const file = join(directory, 'nonces')

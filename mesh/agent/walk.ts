@@ -4,9 +4,10 @@ import { CapabilityError, errnoOf } from './outcome.ts'
 import type { Place } from './roots.ts'
 
 /**
- * Going to a path without following a link. Node has no openat: each directory is held open, and the next name is opened through
- * `/proc/self/fd/N/name`, which the kernel resolves from the directory that is held, wherever its name points by now. Everything
- * is first opened with O_PATH, which touches neither a device nor a FIFO, and asked what it is; the content is then opened
+ * Going to a path without following a link. Node has no openat: each directory is held open, and
+ * the next name is opened through `/proc/self/fd/N/name`, which the kernel resolves from the
+ * directory that is held, wherever its name points by now. Everything is first opened with O_PATH,
+ * which touches neither a device nor a FIFO, and asked what it is; the content is then opened
  * through that same descriptor. So nothing that is swapped in between can be reached.
  */
 
@@ -17,7 +18,10 @@ const procMagic = 0x9fa0
 /** Something that is held open, what it is, and the directory that holds it (null for `/`). */
 export type OpenEntry = { handle: FileHandle; stat: BigIntStats; parent: OpenEntry | null; name: string; path: string }
 
-/** Goes to a path and hands over what is there, links included, but none is followed. Everything is closed afterwards. */
+/**
+ * Goes to a path and hands over what is there, links included, but none is followed. Everything is
+ * closed afterwards.
+ */
 export async function at<T>(place: Place, act: (held: OpenEntry) => Promise<T>): Promise<T> {
   const open: FileHandle[] = []
   try {
@@ -44,7 +48,10 @@ export async function beside<T>(place: Place, act: (directory: OpenEntry, name: 
   })
 }
 
-/** One name further, from a directory that is held. The caller closes it. Null when there is nothing of that name. */
+/**
+ * One name further, from a directory that is held. The caller closes it. Null when there is nothing
+ * of that name.
+ */
 export async function entry(directory: OpenEntry, name: string): Promise<OpenEntry | null> {
   const open: FileHandle[] = []
   try {
@@ -77,7 +84,9 @@ async function step(directory: OpenEntry, name: string, opened: FileHandle[]): P
   return { handle, stat: await handle.stat({ bigint: true }), parent: directory, name, path }
 }
 
-/** A name in a directory that is held, as a path for calls that do not follow links at their end. */
+/**
+ * A name in a directory that is held, as a path for calls that do not follow links at their end.
+ */
 export const within = (directory: FileHandle, name: string) => `/proc/self/fd/${directory.fd}/${name}`
 
 export function assertDirectory({ stat, path }: OpenEntry): void {
@@ -91,7 +100,10 @@ async function assertThere({ handle, path }: OpenEntry): Promise<void> {
     throw new CapabilityError('conflict', `${path} was moved while it was opened`)
 }
 
-/** Opens the content of a regular file for reading. The caller closes it. Refuses whatever else is there. */
+/**
+ * Opens the content of a regular file for reading. The caller closes it. Refuses whatever else is
+ * there.
+ */
 export async function openContent({ stat, path, handle, parent }: OpenEntry): Promise<FileHandle> {
   if (stat.isSymbolicLink()) throw new CapabilityError('outside_roots', `${path} is a link, and links are not followed`)
   if (!stat.isFile()) throw new CapabilityError('invalid_arguments', `${path} is a ${kindOf(stat)}, not a file`)
@@ -104,9 +116,9 @@ export async function openContent({ stat, path, handle, parent }: OpenEntry): Pr
 }
 
 /**
- * A file with a second name may be one from outside that somebody without the right to read it linked into a root. That cannot
- * be so where the directory's owner owns the file too and nobody else can write the directory: then whoever made the link
- * could read the file anyway.
+ * A file with a second name may be one from outside the roots that a user without the right to read
+ * it linked into one. That cannot be so where the directory's owner owns the file too and no other
+ * user can write the directory: then the user who made the link could read the file anyway.
  */
 const isOwnLink = (file: BigIntStats, directory: BigIntStats) =>
   file.uid === directory.uid && (directory.mode & 0o022n) === 0n

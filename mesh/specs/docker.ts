@@ -79,7 +79,8 @@ export const dockerExec = defineSpec({
   capability: 'docker.container.exec',
   about: 'Run one program with its arguments in a container on a device, without a shell.',
   args: dockerExecArgs,
-  // A card shows no more words than these. How user and group are spelled is left to the device, which says what is wrong.
+  // A card shows no more words than these. How user and group are spelled is left to the device,
+  // which says what is wrong.
   input: () =>
     dockerExecArgs.extend({
       container,

@@ -87,7 +87,7 @@ export const fsWrite = defineSpec({
   capability: 'fs.write',
   about: 'Write a file on a device, whole or appended, atomically; the version before is kept.',
   args: fsWriteArgs,
-  // Nobody reviews a longer content on a card; the device's limit is what one request can carry.
+  // A person reviews the content on a card; the device's limit is what one request can carry.
   input: () =>
     fsWriteArgs.extend({
       path,

@@ -33,7 +33,10 @@ export const gitCommitArgs = z.strictObject({
     .min(1)
     .max(5_000)
     .refine((text) => text.trim() !== '' && !text.includes('\0'), 'is no message'),
-  /** Exactly these, new and removed ones too; without it every tracked file that has changed, and no other. */
+  /**
+   * Exactly these, new and removed ones too; without it every tracked file that has changed, and no
+   * other.
+   */
   files: z.array(fileInCheckout).min(1).max(200).optional(),
   /** Becomes the trailer `Incident:`. */
   incident: z
@@ -66,7 +69,8 @@ export const gitClone = defineSpec({
   capability: 'git.clone',
   about: 'Clone a repository into a new directory on a device.',
   args: gitCloneArgs,
-  // No tool clones from a path of the device. Whether a host or a branch is allowed, the device says.
+  // No tool clones from a path of the device. Whether a host or a branch is allowed, the device
+  // says.
   input: () =>
     gitCloneArgs.extend({
       url: z
@@ -105,7 +109,7 @@ function commitIn(result: DeviceArgs | null): string | null {
   return typeof commit === 'string' && /^[0-9a-f]{7,64}$/.test(commit) ? commit : null
 }
 
-/** Null: a repository that git will not open for us tells nothing about its HEAD. */
+/** Null: git did not open the repository, so its HEAD is unknown. */
 function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Verification {
   if (commit === null || seen?.exit_code !== 0 || typeof seen.stdout !== 'string') return null
   const now = seen.stdout.trim()
@@ -119,7 +123,8 @@ export const gitCommit = defineSpec({
   capability: 'git.commit',
   about: 'Commit changes in a repository on a device: all of them, or the files that are named.',
   args: gitCommitArgs,
-  // A person reads message and files on a card, so they are shorter there, and a message says something.
+  // A person reads message and files on a card, so they are shorter there, and a message says
+  // something.
   input: () =>
     gitCommitArgs.omit({ incident: true }).extend({
       path,

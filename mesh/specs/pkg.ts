@@ -15,7 +15,10 @@ export const pkgSearchArgs = z.strictObject({
 
 export const pkgInstallArgs = z.strictObject({ packages: z.array(packageName).min(1).max(20) })
 
-/** Looser than the device's: how a version is spelled is left to the device, which says what is wrong. */
+/**
+ * Looser than the device's: how a version is spelled is left to the device, which says what is
+ * wrong.
+ */
 const packageWord = z
   .string()
   .max(200)
@@ -26,7 +29,8 @@ export const pkgSearch = defineSpec({
   capability: 'pkg.search',
   about: 'Search the packages that a device could install.',
   args: pkgSearchArgs,
-  // The device's limit of 50 packages is enough for a model. Which characters a text may have, the device says.
+  // The device's limit of 50 packages is enough for a model. Which characters a text may have, the
+  // device says.
   input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word }),
   effect: 'read',
   risk: 'none',

@@ -65,7 +65,8 @@ export const shellEval = defineSpec({
   about:
     'Run a bash text on a device: pipes, redirects, here-documents. Only where exec and the other device tools do not do.',
   args: evalArgs,
-  // The model says `command`, as in other harnesses, and half of what the device takes: a person reads it on a card.
+  // The model says `command`, as in other harnesses, and half of what the device takes: a person
+  // reads it on a card.
   input: () => z.strictObject({ command: z.string().min(1).max(32_000), cwd: path.optional() }),
   effect: 'write',
   risk: 'medium',

@@ -3,32 +3,42 @@ import type { Capability } from '../../domain/mesh.ts'
 import type { CommandField, Risk } from '../../domain/tool.ts'
 
 export type DeviceArgs = Record<string, unknown>
-/** A read of a device that answers a question about it. `rehearse`: what the capability would do now, in a throw-away copy. */
+/**
+ * A read of a device that answers a question about it. `rehearse`: what the capability would do
+ * now, in a throw-away copy.
+ */
 export type Probe = { capability: Capability; args: DeviceArgs; rehearse?: true }
 /** What a probe found; `result` is null where the device says that there is no such thing. */
 export type Observation = { result: DeviceArgs | null }
 /** Whether the observation confirms the postcondition; null: it shows neither. */
 export type Verification = { holds: boolean; observed: string } | null
-/** Something that must be true after a write. `result` is what the device answered, null where that is not known. */
+/**
+ * Something that must be true after a write. `result` is what the device answered, null where that
+ * is not known.
+ */
 export type Postcondition = {
   look(result: DeviceArgs | null): Probe
   holds(seen: Observation, result: DeviceArgs | null): Verification
 }
 
 /**
- * One tool on a device, as data and pure functions. Control plane and agent read the same description: `args` is what a device
- * accepts, `input` what the model may say, without `on` and `reason`, which every tool has.
+ * One tool on a device, as data and pure functions. Control plane and agent read the same
+ * description: `args` is what a device accepts, `input` what the model may say, without `on` and
+ * `reason`, which every tool has.
  */
 export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   name: string
   capability: Capability
   about: string
   /**
-   * What a device accepts: the limits of the protocol. They are wide on purpose, so that the control plane can change what it lets
-   * through without an update of every agent.
+   * What a device accepts: the limits of the protocol. They are wide on purpose, so that the
+   * control plane can change what it lets through without an update of every agent.
    */
   args: z.ZodObject
-  /** What the control plane lets through, by its own limits; the comment beside it says why. Built when first read: an agent never reads it. */
+  /**
+   * What the control plane lets through, by its own limits; the comment beside it says why. Built
+   * when first read: an agent never reads it.
+   */
   readonly input: z.ZodObject
   effect: 'read' | 'write'
   risk: Risk
@@ -43,9 +53,15 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   inside?: boolean
   /** Its output is followed while it comes. */
   streams?: boolean
-  /** The device can tell beforehand what it would do: tried in a throw-away copy, or looked at where it would happen. */
+  /**
+   * The device can tell beforehand what it would do: tried in a throw-away copy, or looked at where
+   * it would happen.
+   */
   rehearses?: boolean
-  /** What the agent of its host is asked for a guest without one; why it cannot be, in words, where that is so. */
+  /**
+   * What the agent of its host is asked for a guest without one; why it cannot be, in words, where
+   * that is so.
+   */
   throughHost?(guest: string, by: 'docker' | 'pct', input: Input): Probe | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
@@ -54,8 +70,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   /** What of the device the action rests on: looked at for the dry run and again just before. */
   state?(input: Input): Probe
   /**
-   * What shows afterwards that it worked. `promised`: what `promise` looks at, in words; null: it promises nothing. `otherwise`: what a
-   * person has to do wherever nothing is promised.
+   * What shows afterwards that it worked. `promised`: what `promise` looks at, in words; null: it
+   * promises nothing. `otherwise`: what a person has to do wherever nothing is promised.
    */
   proof: { promised: string | null; otherwise: string }
   /** What must be true afterwards; absent, or null for these arguments: nothing is promised. */
@@ -86,10 +102,16 @@ export function defineSpec<Input extends DeviceArgs>({ input, ...spec }: Descrip
   return described as unknown as MeshSpec
 }
 
-/** A path as a device accepts it: Linux allows 4,096 bytes. `mesh/agent/roots.ts` decides where it may lead. */
+/**
+ * A path as a device accepts it: Linux allows 4,096 bytes. `mesh/agent/roots.ts` decides where it
+ * may lead.
+ */
 export const devicePath = z.string().min(1).max(4_096)
 
-/** A path as the model writes it: one that a card can show on one line. The device walks it itself and trusts none of it. */
+/**
+ * A path as the model writes it: one that a card can show on one line. The device walks it itself
+ * and trusts none of it.
+ */
 export const path = devicePath
   .max(1_000)
   .regex(/^\//, 'is not an absolute path')

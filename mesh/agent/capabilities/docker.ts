@@ -25,16 +25,20 @@ import { collect } from '../run.ts'
 import { argvVerdict, defaultDirectory, weightOf } from '../verdict.ts'
 
 /**
- * Runs a program in a container, without a shell, a terminal or more rights than the container has: `{ container, stdout, stderr,
- * exit_code, cmd_executed }`. Judged as the same words on the device would be; what a read runs is the container's own program, with
- * the network and the files that the container has. At the deadline its processes are killed, where the agent can see that they
+ * Runs a program in a container, without a shell, a terminal or more rights than the container has:
+ * `{ container, stdout, stderr, exit_code, cmd_executed }`. Judged as the same words on the device
+ * would be; what a read runs is the container's own program, with the network and the files that
+ * the container has. At the deadline its processes are killed, where the agent can see that they
  * belong to the container; else `still_running` says that they go on.
  */
 export function dockerExec(engine: Engine): DeviceCapability<z.infer<typeof dockerExecArgs>> {
   return dockerExecIn(engine, new Map())
 }
 
-/** `lookedAt`: the container that a rehearsal of these arguments found last, by its id: what a person agrees to. */
+/**
+ * `lookedAt`: the container that a rehearsal of these arguments found last, by its id: what a
+ * person agrees to.
+ */
 const dockerExecIn = (
   engine: Engine,
   lookedAt: Map<string, string>,
@@ -62,7 +66,11 @@ const dockerExecIn = (
           `${container} is another container than the one that was looked at before`,
         )
       const body = {
-        ...{ AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Privileged: false },
+        AttachStdin: false,
+        AttachStdout: true,
+        AttachStderr: true,
+        Tty: false,
+        Privileged: false,
         Cmd: argv,
         Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
         ...(user !== undefined && { User: user }),
@@ -76,8 +84,12 @@ const dockerExecIn = (
       )
       const output = collect(manifest.limits.output_bytes, emit)
       const told = (exit: object) => ({
-        ...{ container: found.name, stdout: output.text('stdout'), stderr: output.text('stderr') },
-        ...{ exit_code: null, cmd_executed: argv.map(quote).join(' '), ...exit },
+        container: found.name,
+        stdout: output.text('stdout'),
+        stderr: output.text('stderr'),
+        exit_code: null,
+        cmd_executed: argv.map(quote).join(' '),
+        ...exit,
       })
       try {
         const body = await open(engine, 'POST', `/exec/${id}/start`, signal, { Detach: false, Tty: false })
@@ -135,8 +147,9 @@ async function exitOf(engine: Engine, id: string, signal: AbortSignal): Promise<
 }
 
 /**
- * Kills what was started, and answers whether some of it goes on. The API has no call for that, so it is done by pid, and only where
- * the control group of the process names the container: an engine elsewhere counts pids of its own.
+ * Kills what was started, and answers whether some of it goes on. The API has no call for that, so
+ * it is done by pid, and only where the control group of the process names the container: an engine
+ * on another machine has other pids.
  */
 async function killExec(engine: Engine, id: string, container: Container): Promise<boolean> {
   const patience = AbortSignal.timeout(3_000)
@@ -190,7 +203,10 @@ const listed = z.array(
 const most = 500
 const mostPorts = 50
 
-/** Containers that run, with `all` the stopped ones too: `{ containers: [{ id, name, image, command, state, status, created, ports }] }`. */
+/**
+ * Containers that run, with `all` the stopped ones too:
+ * `{ containers: [{ id, name, image, command, state, status, created, ports }] }`.
+ */
 export const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dockerListArgs>> => ({
   capability: 'docker.container.list',
   args: dockerListArgs,
@@ -221,8 +237,8 @@ export const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dock
 })
 
 /**
- * The last lines of a container, both outputs as they came: `{ container, id, output }`. Each line is emitted as it comes. What was read
- * until a deadline or cancel is kept.
+ * The last lines of a container, both outputs as they came: `{ container, id, output }`. Each line
+ * is emitted as it comes. What was read until a deadline or cancel is kept.
  */
 export const dockerLogs = (engine: Engine): DeviceCapability<z.infer<typeof dockerLogsArgs>> => ({
   capability: 'docker.container.logs',

@@ -14,9 +14,10 @@ import { beside, entry, modeOf, type OpenEntry, openContent } from '../walk.ts'
 type WriteArgs = z.infer<typeof fsWriteArgs>
 
 /**
- * Writes a file at once: whoever reads meanwhile sees the old or the new, and an append is such a write too, so a program that holds
- * the file open goes on with the old one. Keeps owner and mode, and what it held before (`previous_version`, on the device). The
- * rehearsal writes a copy, and answers `{ diff, checks, would_change }`.
+ * Writes a file atomically: a reader sees the old or the new content. An append is such a write
+ * too, so a program that holds the file open goes on with the old one. Keeps owner and mode, and
+ * what it held before (`previous_version`, on the device). The rehearsal writes a copy, and answers
+ * `{ diff, checks, would_change }`.
  */
 export const fsWrite: DeviceCapability<WriteArgs> = {
   capability: 'fs.write',

@@ -45,7 +45,7 @@ const entryOf = (name: Buffer, stat: BigIntStats) => ({
   mode: modeOf(stat),
 })
 
-/** Names as bytes: a name that is no UTF-8 is shown with U+FFFD and still told about. */
+/** Names as bytes: a name that is not UTF-8 is listed, with U+FFFD in it. */
 async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ names: Buffer[]; more: boolean }> {
   const names: Buffer[] = []
   // TypeScript's types know names as text only; `buffer` is documented.
@@ -68,12 +68,16 @@ async function statOf(directory: FileHandle, name: Buffer): Promise<BigIntStats 
   }
 }
 
-/** In a part of a key, or in base64, nobody recognises what must be left out before a model reads it. */
+/**
+ * In a part of a key, or in base64, the rules do not recognise the secret that a model must not
+ * read.
+ */
 const wholeOnly = 'what is held for secret is read whole and as text, or not at all'
 
 /**
- * Part of a file: `{ content, encoding, size, mtime, sha256, truncated }`. `sha256` is of the whole file, for a later `if_sha256`;
- * null for one that is too large to be written back. Not more at once than the manifest's output limit.
+ * Part of a file: `{ content, encoding, size, mtime, sha256, truncated }`. `sha256` is of the whole
+ * file, for a later `if_sha256`; null for one that is too large to be written back. Not more at
+ * once than the manifest's output limit.
  */
 export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
   capability: 'fs.read',
@@ -91,7 +95,8 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
         try {
           const { size, mtime } = await file.stat({ bigint: true })
           const limit = Math.min(max_bytes, manifest.limits.output_bytes)
-          // One byte more than asked for tells whether there is more, also of files that give no size.
+          // One byte more than asked for tells whether there is more, also of files that give no
+          // size.
           const bytes = await readPart(file, offset, limit + 1, signal)
           const more = bytes.length > limit
           const text = textOf(bytes.subarray(0, limit), more)
@@ -115,7 +120,10 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
     ),
 }
 
-/** What something is, without opening it: `{ type, size, mtime, mode, uid, gid, links, target }`. A link is told, not followed. */
+/**
+ * What something is, without opening it: `{ type, size, mtime, mode, uid, gid, links, target }`. A
+ * link is described, not followed.
+ */
 export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
   capability: 'fs.stat',
   args: fsStatArgs,

@@ -13,8 +13,9 @@ import { at, entry } from '../walk.ts'
 type CommitArgs = z.infer<typeof gitCommitArgs>
 
 /**
- * Commits in a checkout, as Nightshift: `{ path, commit, branch, previous, files }`. The rehearsal makes the same commit with an index
- * and objects of its own, lays its files out beside, and answers `{ diff, checks, would_change }`.
+ * Commits in a checkout, as Nightshift: `{ path, commit, branch, previous, files }`. The rehearsal
+ * makes the same commit with its own index and objects, lays its files out beside, and answers
+ * `{ diff, checks, would_change }`.
  */
 export const gitCommit: DeviceCapability<CommitArgs> = {
   capability: 'git.commit',
@@ -52,7 +53,7 @@ function ready(
   })
 }
 
-/** In the middle of a merge or the like, a commit would end what somebody else began. */
+/** In the middle of a merge or the like, a commit would end another person's work. */
 async function assertIdle(place: Place): Promise<void> {
   const directory = { ...place, path: `${place.path}/.git`, segments: [...place.segments, '.git'] }
   await at(directory, async (held) => {
@@ -97,7 +98,7 @@ async function commit(
   return { ok: true, result, truncated: false }
 }
 
-/** More than this nobody reads on an approval card. */
+/** An approval card lists no more files than these. */
 const shownFiles = 200
 /** A check may need what lies beside a file; a tree of more than this is not copied for it. */
 const laidBytes = 64 * 1024 * 1024
@@ -106,8 +107,9 @@ type Env = Record<string, string>
 type Trees = { path: string; head: string; tree: string }
 
 /**
- * Makes the commit that `git.commit` would make, with an index and objects of its own, and lays its files out for the checks:
- * `{ diff, checks, would_change, path, files }`. Nothing of the checkout is written.
+ * Makes the commit that `git.commit` would make, with its own index and objects, and lays its files
+ * out for the checks: `{ diff, checks, would_change, path, files }`. Nothing of the checkout is
+ * written.
  */
 export function rehearseCommit(
   { path, head, named }: { path: string; head: string; named: readonly string[] | undefined },
@@ -126,7 +128,8 @@ export function rehearseCommit(
       if (why && !why.ok) throw new CapabilityError(why.code, why.message)
       return ran.stdout
     }
-    // As the commit will: named files on top of the last commit, or what has changed on top of what is staged.
+    // As the commit will: named files on top of the last commit, or what has changed on top of what
+    // is staged.
     if (named) {
       await ours('read-tree', head)
       await ours('add', '--all', '--', ...named)
@@ -155,7 +158,10 @@ export function rehearseCommit(
   })
 }
 
-/** With its time: to git a file that is younger than the index may have changed, though its size and time say nothing of it. */
+/**
+ * With its time: to git a file that is younger than the index may have changed, though its size and
+ * time say nothing of it.
+ */
 async function copyIndex(from: string, to: string): Promise<void> {
   const { mtimeMs } = await stat(from)
   await copyFile(from, to)
@@ -184,7 +190,10 @@ async function whatToLay({ path, head, tree }: Trees, context: CapabilityContext
   return left.length === 0 ? [] : ['--', ...left.slice(0, shownFiles)]
 }
 
-/** Its copy, where the commit leaves a regular file: what it removes cannot be checked, and a link would lead out of the copy. */
+/**
+ * Its copy, where the commit leaves a regular file: what it removes cannot be checked, and a link
+ * would lead out of the copy.
+ */
 async function copyOf(path: string, laid: string, name: string): Promise<Copy | null> {
   const copy = join(laid, name)
   const found = await lstat(copy).catch(() => null)

@@ -31,8 +31,9 @@ import { beside, entry, type OpenEntry, within } from '../walk.ts'
 import { gitCommit } from './git-commit.ts'
 
 /**
- * Pushes one branch to the branch of the same name, never by force: `{ path, remote, url, branch, commit, before }`. The remote must be
- * on a host of the manifest, or a bare repository in a writable root. One that has moved on is a `conflict`.
+ * Pushes one branch to the branch of the same name, never by force:
+ * `{ path, remote, url, branch, commit, before }`. The remote must be on a host of the manifest, or
+ * a bare repository in a writable root. One that has moved on is a `conflict`.
  */
 export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
   capability: 'git.push',
@@ -51,13 +52,20 @@ export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
       const why = whyBehind(ran, name) ?? whyNotDone('git push', ran)
       if (why) return why
       const result = {
-        ...{ path: place.path, remote: args.remote, url: to.shown, branch: name, commit },
+        path: place.path,
+        remote: args.remote,
+        url: to.shown,
+        branch: name,
+        commit,
         up_to_date: /^=\t/m.test(ran.stdout),
         output: tail(ran.stderr || ran.stdout),
       }
       return { ok: true, result, truncated: false }
     }),
-  /** A remote on this machine is asked by a push that sends nothing; another host is not called before somebody has agreed to that. */
+  /**
+   * A remote on this machine is probed by a push that sends nothing; another host is contacted only
+   * after approval.
+   */
   rehearse: (args, context) =>
     toOutcome(context.signal, async () => {
       const push = await resolvePush(args, context)
@@ -132,7 +140,10 @@ async function commits(path: string, range: string, context: CapabilityContext):
     .map((line) => `  ${redact(line)}`)
 }
 
-/** Pushed to by its address, which we have judged, and not by its name, which git would look up again. */
+/**
+ * Pushed to by its address, which we have judged, and not by its name, which git would look up
+ * again.
+ */
 async function targetOf(settings: string, remote: string, context: CapabilityContext): Promise<Remote> {
   const of = (field: string) => askSettings(settings, ['--get-all', `remote.${remote}.${field}`], context)
   const runPush = await of('pushurl')
@@ -159,9 +170,10 @@ function whyBehind(ran: RunResult, branch: string): Outcome | null {
 }
 
 /**
- * Clones from a host of the manifest, or from a bare repository inside the roots, to a path that does not exist yet:
- * `{ path, url, branch, commit }`. It is cloned beside and renamed, so the path holds all of it or nothing. No submodules, hooks or
- * templates; what git follows elsewhere (redirects, other protocols) is off.
+ * Clones from a host of the manifest, or from a bare repository inside the roots, to a path that
+ * does not exist yet: `{ path, url, branch, commit }`. It is cloned beside and renamed, so the path
+ * holds all of it or nothing. No submodules, hooks or templates; what git follows elsewhere
+ * (redirects, other protocols) is off.
  */
 export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
   capability: 'git.clone',
@@ -174,8 +186,8 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
     return weight.effect === 'refused' ? weight : { ...weight, reason: `clones ${remote.shown} to ${path}` }
   },
   /**
-   * The place is looked at, and a repository on this machine is asked for its branches; another host is not called before somebody has agreed
-   * to that.
+   * The place is checked, and a repository on this machine is asked for its branches; another host
+   * is contacted only after approval.
    */
   rehearse: ({ url, path, branch }, context) =>
     toOutcome(context.signal, async () => {
@@ -268,7 +280,10 @@ async function reachable(url: string, context: CapabilityContext): Promise<Remot
   return remote
 }
 
-/** A rename onto a directory that somebody made meanwhile fails unless it is empty; onto a file it always fails. */
+/**
+ * A rename onto a directory that was made meanwhile fails unless it is empty; onto a file it always
+ * fails.
+ */
 async function takePlace(from: string, to: string, path: string): Promise<void> {
   if (await lstat(to).catch(() => null)) throw new CapabilityError('conflict', `${path} was made meanwhile`)
   await rename(from, to)

@@ -5,8 +5,8 @@ import { CapabilityError, toOutcome } from '../outcome.ts'
 import { isInstalled, systemPath, tail, whyNotDone } from '../programs.ts'
 
 /**
- * What `pkg.*` asks of a machine's package manager. Another one joins by implementing this and a line in `capabilities/pkg.ts`; names
- * have been checked, begin with no dash and end in none.
+ * What `pkg.*` asks of a machine's package manager. Another one joins by implementing this and a
+ * line in `capabilities/pkg.ts`; names have been checked, begin with no dash and end in none.
  */
 export type PackageManager = {
   name: string
@@ -18,7 +18,10 @@ export type PackageManager = {
   search(text: string, limit: number, context: CapabilityContext): Promise<Outcome>
   /** `{ packages: [{ name, before, after }], output }`; lines are emitted as they come. */
   install(packages: readonly string[], context: CapabilityContext): Promise<Outcome>
-  /** The same without doing it: `{ diff, checks, would_change }`, where the diff lists what would come and change. */
+  /**
+   * The same without doing it: `{ diff, checks, would_change }`, where the diff lists what would
+   * come and change.
+   */
   simulate(packages: readonly string[], context: CapabilityContext): Promise<Outcome>
 }
 
@@ -28,10 +31,23 @@ const environment: RunOptions['env'] = { DEBIAN_FRONTEND: 'noninteractive', PATH
 /** Debian's. `options` are given to every call (`-o`, `Dir=/elsewhere`). */
 export function apt(options: readonly string[] = []): PackageManager {
   const installing = [
-    ...['apt-get', 'install', '--yes', '--no-install-recommends', '--no-remove'],
-    ...['-o', `DPkg::Lock::Timeout=${lockSeconds}`, '-o', 'APT::Get::AllowUnauthenticated=false'],
-    // A configuration file that somebody changed stays as it is; nobody is there to answer.
-    ...['-o', 'Dpkg::Options::=--force-confdef', '-o', 'Dpkg::Options::=--force-confold', '-o', 'Dpkg::Use-Pty=0'],
+    'apt-get',
+    'install',
+    '--yes',
+    '--no-install-recommends',
+    '--no-remove',
+    '-o',
+    `DPkg::Lock::Timeout=${lockSeconds}`,
+    '-o',
+    'APT::Get::AllowUnauthenticated=false',
+    // A configuration file that was changed by hand stays as it is; dpkg's question could not be
+    // answered.
+    '-o',
+    'Dpkg::Options::=--force-confdef',
+    '-o',
+    'Dpkg::Options::=--force-confold',
+    '-o',
+    'Dpkg::Use-Pty=0',
     ...options,
   ]
   const ask = (argv: readonly string[], { run }: CapabilityContext) =>
@@ -94,8 +110,8 @@ export function apt(options: readonly string[] = []): PackageManager {
 type Version = { installed: string | null; candidate: string | null }
 
 /**
- * What apt knows of packages by exactly these names. Asked before an install, because apt-get takes a name that it does not know for
- * a regular expression, and `a.+` for half of the archive.
+ * What apt knows of packages by exactly these names. Asked before an install, because apt-get takes
+ * a name that it does not know for a regular expression, and `a.+` for half of the archive.
  */
 async function known(
   packages: readonly string[],

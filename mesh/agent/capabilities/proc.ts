@@ -12,10 +12,11 @@ type KillArgs = z.infer<typeof procKillArgs>
 const watchMs = 2_000
 
 /**
- * Sends one signal to one process of this device: `{ pid, name, signal, ended }`, where `ended` says whether it was gone within two
- * seconds. The start time is read again right before. Node has no pidfd, so one race remains: the process ends and its pid is given to a
- * new one in the microseconds between that look and the signal, which takes a whole round of all pids. The rehearsal tells what the
- * process is, and rests on its being the same.
+ * Sends one signal to one process of this device: `{ pid, name, signal, ended }`, where `ended`
+ * says whether it was gone within two seconds. The start time is read again right before. Node has
+ * no pidfd, so one race remains: the process ends and its pid is given to a new one in the
+ * microseconds between that look and the signal, which takes a whole round of all pids. The
+ * rehearsal tells what the process is, and rests on its being the same.
  */
 export const procKill: DeviceCapability<KillArgs> = {
   capability: 'proc.kill',
@@ -72,7 +73,10 @@ function send({ pid, name }: Process, signal: KillArgs['signal']): void {
   }
 }
 
-/** A zombie has ended: that its parent has not looked is the parent's fault. A cancel ends the watching, not the answer. */
+/**
+ * A zombie has ended: that its parent has not looked is the parent's fault. A cancel ends the
+ * watching, not the answer.
+ */
 async function endsWithin({ pid, start_time }: Process, signal: AbortSignal): Promise<boolean> {
   const until = performance.now() + watchMs
   for (;;) {
@@ -83,7 +87,10 @@ async function endsWithin({ pid, start_time }: Process, signal: AbortSignal): Pr
   }
 }
 
-/** Running processes, the ones that used the most CPU first: `{ processes, total }`. Command lines come without their secrets. */
+/**
+ * Running processes, the ones that used the most CPU first: `{ processes, total }`. Command lines
+ * come without their secrets.
+ */
 export const procList: DeviceCapability<z.infer<typeof procListArgs>> = {
   capability: 'proc.list',
   args: procListArgs,

@@ -31,7 +31,10 @@ export const exec: DeviceCapability<ExecArgs> = {
     })
     return outcomeOf(ended, command)
   },
-  /** Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be seen of it beforehand. */
+  /**
+   * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
+   * seen of it beforehand.
+   */
   async rehearse({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<Outcome> {
     const verdict = argvVerdict(argv, cwd, hereOf(context))
     if (verdict.verdict !== 'run') return await rehearseArgv(argv, cwd, context)
@@ -73,7 +76,10 @@ export const evaluate: DeviceCapability<EvalArgs> = {
     })
     return outcomeOf(ended, text)
   },
-  /** Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be seen of it beforehand. */
+  /**
+   * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
+   * seen of it beforehand.
+   */
   async rehearse({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<Outcome> {
     const verdict = textVerdict(text, cwd, hereOf(context))
     if (verdict.verdict !== 'run') return await rehearseText(text, cwd, context)
@@ -87,8 +93,8 @@ function inBash(text: string): string[] {
 }
 
 /**
- * What became of a command: one that ended by itself is an answer whatever its exit code, and so is one with more output than is kept.
- * One that was stopped failed, with what it had said until then.
+ * What became of a command: one that ended by itself is an answer whatever its exit code, and so is
+ * one with more output than is kept. One that was stopped failed, with what it had said until then.
  */
 export function outcomeOf(ended: RunResult, command: string): Outcome {
   const { stdout, stderr, exitCode, signal, truncated, stoppedBy } = ended
