@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { health, linkStatus, reachability } from '../domain/platform.ts'
 import { defineTool, discovered, resourceId, seen } from './define.ts'
 
-/** The five read-only predicates of seed 000, section 32.1.2. */
+/** Five read-only predicates over the live platform. */
 
 export const nodeHealth = defineTool({
   name: 'node_health',

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import type { Command } from 'commander'
+import { holderOf } from '../../mesh/agent/agent-processes.ts'
 import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
-import { holderOf } from '../../mesh/agent/members.ts'
 import { CommandFailed } from '../exit-code.ts'
 import { inert } from '../inert.ts'
 import { note } from '../terminal.ts'

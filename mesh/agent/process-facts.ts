@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { redactJson } from '../../safety/redact.ts'
 import { stripText } from '../../safety/strip.ts'
-import { markerName } from './members.ts'
+import { markerName } from './agent-processes.ts'
 import { lineage, type Process, processOf, readStat, statusField } from './processes.ts'
 
 /** Ticks of /proc for user space. */

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { capabilitiesOn } from '../../../mesh/agent/capabilities.ts'
 import { type MeshSpec, meshSpecs, specOf } from '../../../mesh/registry.ts'
@@ -24,6 +26,26 @@ test('an agent accepts exactly what the spec of a capability says', () => {
   const onDevice = new Map(capabilitiesOn({}).map(({ capability, args }) => [capability, args]))
   expect([...onDevice.keys()].sort()).toEqual(meshSpecs.map(({ capability }) => capability).sort())
   for (const { capability, args } of meshSpecs) expect(onDevice.get(capability)).toBe(args)
+})
+
+/** Every module that is loaded with this one, from the root of the repository. */
+function loadedWith(file: string, found = new Set<string>()): Set<string> {
+  if (found.has(file)) return found
+  found.add(file)
+  const text = readFileSync(file, 'utf8').replace(/^import type .*$/gm, '')
+  for (const [, path] of text.matchAll(/^(?:import|\} from|export \* from)[^']*'(\.[^']+)'/gm))
+    if (path !== undefined) loadedWith(join(dirname(file), path), found)
+  return found
+}
+
+test('an agent loads nothing of the control plane', () => {
+  const root = fileURLToPath(new URL('../../..', import.meta.url))
+  const loaded = [...loadedWith(join(root, 'mesh/agent/main.ts'))].map((file) => relative(root, file))
+  expect(loaded).toContain('mesh/specs/fs.ts')
+  const foreign = loaded.filter(
+    (file) => !/^(?:domain|safety|mesh\/agent|mesh\/specs)\/|^mesh\/(?:paths|sign)\.ts$/.test(file),
+  )
+  expect(foreign).toEqual([])
 })
 
 describe('the control plane lets less through than a device accepts', () => {
