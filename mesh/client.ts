@@ -1,3 +1,4 @@
+import { createParser } from 'eventsource-parser'
 import type { z } from 'zod'
 import { HttpError, type HttpRequest, request } from '../clients/http.ts'
 import { streamLines } from '../clients/http-stream.ts'
@@ -13,15 +14,15 @@ import {
 import { issueRead } from './issue.ts'
 import type { SigningKey } from './sign.ts'
 
-/** Where a device listens, and whom its certificate is believed by. */
+/** Where a device listens, and the authority (PEM) that its certificate has to be signed by. */
 export type DeviceAddress = { id: string; url: string; ca?: string }
 
 /**
- * What a device answered is not an answer to what it was asked: another request, another device, or no words of the protocol. Nothing
- * of it is believed.
+ * The response does not match the request, the device or the schema of the protocol. Nothing in it
+ * is used.
  */
-export class DeviceLiesError extends Error {
-  override name = 'DeviceLiesError' as const
+export class InvalidDeviceResponseError extends Error {
+  override name = 'InvalidDeviceResponseError' as const
 }
 
 const maxAnswerBytes = 16_000_000
@@ -29,8 +30,8 @@ const maxAnswerBytes = 16_000_000
 const graceMs = 5_000
 
 /**
- * Sends one signed request and answers what the device said to it, whatever that is. Throws HttpError when no answer came, and
- * DeviceLiesError when what came is none. Never repeats anything.
+ * Sends one signed request and returns the device's answer, also a refusal. Throws HttpError when
+ * no answer came, and InvalidDeviceResponseError when it is not one. Never repeats anything.
  */
 export async function callDevice(
   address: DeviceAddress,
@@ -44,7 +45,7 @@ export async function callDevice(
   return about(address, asked.request_id, readJson(answer.body, capabilityAnswer, address.id))
 }
 
-/** How an operation stands, or stood: from what runs, else from the journal. */
+/** The state of an operation: of the one that runs, else from the journal. */
 export async function readOperation(
   address: DeviceAddress,
   requestId: string,
@@ -57,8 +58,8 @@ export async function readOperation(
 }
 
 /**
- * Follows a long operation: each line as it comes, then the answer. Null when the stream ended without one; how it stands then
- * tells `readOperation`.
+ * Follows a long operation: each line as it comes, then the answer. Null when the stream ended
+ * without one; `readOperation` then returns its state.
  */
 export async function followOperation(
   address: DeviceAddress,
@@ -67,30 +68,24 @@ export async function followOperation(
   onLine: (line: string) => void,
   options: { timeoutMs: number; signal?: AbortSignal },
 ): Promise<CapabilityAnswer | null> {
-  let event = 'message'
-  let data: string[] = []
   let last: CapabilityAnswer | null = null
-  const end = () => {
-    const text = data.join('\n')
-    if (event === 'answer') last = readText(text, capabilityAnswer, address.id)
-    else if (event === 'missed') onLine(`(${text} lines were missed)`)
-    else if (data.length > 0) onLine(lineOf(text))
-    event = 'message'
-    data = []
-  }
+  const parser = createParser({
+    onEvent({ event, data }) {
+      if (event === 'answer') last = readText(data, capabilityAnswer, address.id)
+      else if (event === 'missed') onLine(`(${data} lines were missed)`)
+      else onLine(lineOf(data))
+    },
+  })
   const path = `/operations/${requestId}`
   const headers = { accept: 'text/event-stream', ...readingHeader(address, path, signing) }
   for await (const line of streamLines(post(address, 'GET', path, undefined, { ...options, headers }))) {
-    if (line === '') {
-      end()
-      if (last) break
-    } else if (line.startsWith('event:')) event = line.slice(6).trim()
-    else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''))
+    parser.feed(`${line}\n`)
+    if (last) break
   }
   return last === null ? null : about(address, requestId, last)
 }
 
-/** Lines are JSON strings; whatever else is there is a line as it stands. */
+/** Lines are JSON strings; anything else is a line as it stands. */
 function lineOf(text: string): string {
   try {
     const value: unknown = JSON.parse(text)
@@ -100,19 +95,23 @@ function lineOf(text: string): string {
   }
 }
 
-/** Asks a device to stop an operation; signed like any request. What became of it, the operation tells. */
+/**
+ * Asks a device to stop an operation; signed like any request. `readOperation` returns how it
+ * ended.
+ */
 export async function cancelOperation(address: DeviceAddress, requestId: string, order: object): Promise<void> {
   await request(post(address, 'DELETE', `/operations/${requestId}`, JSON.stringify(order), { timeoutMs: 10_000 }))
 }
 
-/** What stands in a device's journal after an entry: the chain, without what it says. */
+/** The entries of a device's journal after number `after`: the chain, without its contents. */
 export async function readJournal(address: DeviceAddress, after: number, signing: SigningKey): Promise<JournalPage> {
   const path = `/journal?after=${after}`
   const headers = readingHeader(address, path, signing)
   const { status, body } = await request(post(address, 'GET', path, undefined, { timeoutMs: 20_000, headers }))
-  if (status !== 200) throw new DeviceLiesError(`${address.id} does not tell its journal: ${status} ${wordOf(body)}`)
+  if (status !== 200)
+    throw new InvalidDeviceResponseError(`${address.id} does not tell its journal: ${status} ${wordOf(body)}`)
   const page = readJson(body, journalPage, address.id)
-  if (page.device !== address.id) throw new DeviceLiesError(`${address.id} answered as another device`)
+  if (page.device !== address.id) throw new InvalidDeviceResponseError(`${address.id} answered as another device`)
   return page
 }
 
@@ -134,7 +133,7 @@ export async function readHealth(address: DeviceAddress): Promise<MeshHealth> {
   const answer = await request(post(address, 'GET', '/health', undefined, { timeoutMs: 5_000 }))
   const health = readJson(answer.body, meshHealth, address.id)
   if (health.device !== null && health.device !== address.id) {
-    throw new DeviceLiesError(`${address.id} says that it is another device`)
+    throw new InvalidDeviceResponseError(`${address.id} says that it is another device`)
   }
   return health
 }
@@ -151,7 +150,7 @@ function post(
     url: `${address.url.replace(/\/+$/, '')}${path}`,
     ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
     maxBytes: maxAnswerBytes,
-    // Devices are in private networks; link-local addresses and metadata services are none of them.
+    // Devices are in private networks; link-local addresses and metadata services are refused.
     allow: 'private',
     ...(address.ca !== undefined && { ca: address.ca }),
     ...more,
@@ -167,21 +166,21 @@ function readText<T>(text: string, schema: z.ZodType<T>, device: string): T {
   try {
     value = JSON.parse(text)
   } catch {
-    throw new DeviceLiesError(`${device} answered something that is no JSON`)
+    throw new InvalidDeviceResponseError(`${device} answered something that is no JSON`)
   }
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   const place = parsed.error.issues[0]?.path.join('.') || 'the body'
-  throw new DeviceLiesError(`${device} answered what the protocol does not know, at ${place}`)
+  throw new InvalidDeviceResponseError(`${device} answered what the protocol does not know, at ${place}`)
 }
 
 function about(address: DeviceAddress, requestId: string, answer: CapabilityAnswer): CapabilityAnswer {
-  if (answer.device !== address.id) throw new DeviceLiesError(`${address.id} answered as another device`)
-  if (answer.request_id !== requestId) throw new DeviceLiesError(`${address.id} answered another request`)
+  if (answer.device !== address.id) throw new InvalidDeviceResponseError(`${address.id} answered as another device`)
+  if (answer.request_id !== requestId) throw new InvalidDeviceResponseError(`${address.id} answered another request`)
   return answer
 }
 
-/** Was surely nothing sent? */
+/** Is it certain that nothing was sent? */
 export function wasNotSent(error: unknown): boolean {
   return error instanceof HttpError && (error.code === 'connect' || error.code === 'refused_address')
 }

@@ -38,7 +38,7 @@ export function issueManifest({ device, mode, terms, keys, days }: ManifestSubje
         device,
         mode,
         ...others,
-        // Where there are none, agents that do not know of them go on reading their manifests.
+        // Left out when empty: agents older than this field reject a manifest that has it.
         ...(root_reads?.length && { root_reads }),
         keys: keys.map(({ id, publicKey, notAfter }) => ({
           id,
@@ -65,7 +65,10 @@ export type RequestSubject = {
   grant: Grant | null
 }
 
-/** One request, signed. Sent again it has another nonce and another moment: a device takes each once. */
+/**
+ * One request, signed. Sent again it has another nonce and another moment: a device takes each
+ * once.
+ */
 export function issueRequest(subject: RequestSubject, signing: SigningKey): CapabilityRequest {
   const now = Date.now()
   return capabilityRequest.parse(
@@ -100,7 +103,10 @@ export type GrantSubject = {
   issuedAt: string
 }
 
-/** Leave to do one thing once. Equal subjects give equal bytes, so that asking again mints nothing new. */
+/**
+ * Leave to do one thing once. Equal subjects give equal bytes, so that asking again mints nothing
+ * new.
+ */
 export function issueGrant(subject: GrantSubject, signing: SigningKey): Grant {
   const issued = Date.parse(subject.issuedAt)
   return grant.parse(

@@ -16,7 +16,10 @@ export class MeshKeyError extends Error {
   override name = 'MeshKeyError' as const
 }
 
-/** Reads an ed25519 key (PKCS8, PEM). Throws MeshKeyError, which names the file and nothing of what is in it. */
+/**
+ * Reads an ed25519 key (PKCS8, PEM). Throws MeshKeyError, which names the file and nothing of what
+ * is in it.
+ */
 export function readSigningKey(file: string): SigningKey {
   try {
     const key = createPrivateKey(readFileSync(file))

@@ -1,24 +1,31 @@
 import type { DeviceTerms, Guests } from '../domain/device.ts'
 import type { Capability, MeshHealth, MeshMode } from '../domain/mesh.ts'
-import { dockerExec, dockerList, dockerLogs } from './specs/docker.ts'
-import { fsList, fsRead, fsStat, fsWrite } from './specs/fs.ts'
-import { gitClone, gitCommit, gitPush } from './specs/git.ts'
-import { pkgInstall, pkgSearch } from './specs/pkg.ts'
-import { procKill, procList } from './specs/proc.ts'
-import { exec, shellEval } from './specs/shell.ts'
+import { dockerSpecs } from './specs/docker.ts'
+import { fsSpecs } from './specs/fs.ts'
+import { gitSpecs } from './specs/git.ts'
+import { pkgSpecs } from './specs/pkg.ts'
+import { procSpecs } from './specs/proc.ts'
+import { shellSpecs } from './specs/shell.ts'
 import type { MeshSpec } from './specs/spec.ts'
 
 export type { MeshSpec } from './specs/spec.ts'
 
 /** The sixteen tools on devices, in the order the model reads them. */
 export const meshSpecs: readonly MeshSpec[] = [
-  ...[exec, shellEval, fsRead, fsWrite, fsList, fsStat, gitClone, gitCommit, gitPush],
-  ...[pkgInstall, pkgSearch, procList, procKill, dockerList, dockerExec, dockerLogs],
+  ...shellSpecs,
+  ...fsSpecs,
+  ...gitSpecs,
+  ...pkgSpecs,
+  ...procSpecs,
+  ...dockerSpecs,
 ]
 
 const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))
 
-/** By the name the model uses, the dotted spelling of it, or the capability's own name; null for what is none of them. */
+/**
+ * By the name the model uses, the dotted spelling of it, or the capability's own name; null for
+ * other names.
+ */
 export function specNamed(name: string): MeshSpec | null {
   return (
     byName.get(name) ?? byName.get(name.replace('.', '_')) ?? meshSpecs.find((spec) => spec.capability === name) ?? null
@@ -36,13 +43,18 @@ export function specOf(capability: Capability): MeshSpec {
   return spec
 }
 
-/** `…[device_mesh: pkg.install] (approval required)`: the marker by which a model knows a remote tool. */
+/**
+ * `…[device_mesh: pkg.install] (approval required)`: the marker by which a model knows a remote
+ * tool.
+ */
 export function descriptionOf(spec: MeshSpec, mode: MeshMode = 'all'): string {
   const marked = `${spec.about} [device_mesh: ${spec.capability}]`
   return needsApproval(spec, mode) ? `${marked} (approval required)` : marked
 }
 
-/** Is it asked whatever its arguments are? On a `sudo` device everything is, and `shell_eval` too. */
+/**
+ * Is it asked whatever its arguments are? On a `sudo` device everything is, and `shell_eval` too.
+ */
 export function needsApproval(spec: MeshSpec, mode: MeshMode): boolean {
   return spec.asked === true || mode === 'sudo'
 }
@@ -52,12 +64,12 @@ export function inMode(spec: MeshSpec, mode: MeshMode): boolean {
   return mode !== 'user' || !spec.privileged
 }
 
-/** Names of `tools_allowed` that no tool has: told in the log and passed over, never a failure. */
+/** Names of `tools_allowed` that no tool has: logged and ignored, never a failure. */
 export function unknownTools(toolsAllowed: readonly string[]): string[] {
   return toolsAllowed.filter((name) => specNamed(name) === null)
 }
 
-/** What of a device decides which tools it has. */
+/** The properties of a device that decide which tools it has. */
 export type Offering = {
   mode: MeshMode
   toolsAllowed: readonly string[]
@@ -66,7 +78,7 @@ export type Offering = {
 }
 
 /** Why a device does not have a tool, in words; null when it has. */
-export function lacking(spec: MeshSpec, device: Offering): string | null {
+export function missingPrerequisite(spec: MeshSpec, device: Offering): string | null {
   if (!inMode(spec, device.mode)) return `${spec.name} is not for devices of mode ${device.mode}`
   // A list of nothing but unknown names allows nothing: it was meant to narrow.
   if (device.toolsAllowed.length > 0 && !device.toolsAllowed.some((name) => specNamed(name)?.name === spec.name)) {
@@ -79,14 +91,14 @@ export function lacking(spec: MeshSpec, device: Offering): string | null {
 
 /** The tools that a device has. */
 export function toolsOf(device: Offering): MeshSpec[] {
-  return meshSpecs.filter((spec) => lacking(spec, device) === null)
+  return meshSpecs.filter((spec) => missingPrerequisite(spec, device) === null)
 }
 
 /** What the device of a host is asked where something is asked of a guest on it. */
 const reachedBy: Record<Guests, Capability> = { docker: 'docker.container.exec', pct: 'shell.exec' }
 
-/** The tools that work on a guest without an agent of its own, through the device of its host. */
+/** The tools that work on a guest without an agent, through the device of its host. */
 export function toolsThrough(device: Offering, guests: Guests): MeshSpec[] {
-  if (lacking(specOf(reachedBy[guests]), device) !== null) return []
+  if (missingPrerequisite(specOf(reachedBy[guests]), device) !== null) return []
   return toolsOf(device).filter((spec) => spec.throughHost !== undefined)
 }

@@ -4,8 +4,9 @@ import type { Discovered, Tool } from '../domain/tool.ts'
 import type { Proof } from '../domain/verification.ts'
 
 /**
- * Declares a tool, checking its pieces against each other: the input type of `targets`, `prepare` and `run` is that of the
- * schema. The declared facts are all that shared code knows about it; nothing ever asks for a tool by name.
+ * Declares a tool, checking its pieces against each other: the input type of `targets`, `prepare`
+ * and `run` is that of the schema. The declared facts are all that shared code knows about it;
+ * nothing ever asks for a tool by name.
  */
 export function defineTool<Input extends Record<string, unknown>, Output>(tool: Tool<Input, Output>): Tool {
   return tool as unknown as Tool
@@ -18,7 +19,9 @@ export const resourceId = z
   .max(100)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'is not an identifier of the inventory')
 export const incidentId = z.string().regex(/^inc_[0-9a-z]{26}$/, 'is not an incident id')
-/** One sentence for the person who reads the timeline; every tool that may be asked about takes one. */
+/**
+ * One sentence for the person who reads the timeline; every tool that may be asked about takes one.
+ */
 export const reason = z.string().min(3).max(500)
 
 export function ref(kind: ResourceKind, id: string): ResourceRef {
@@ -29,7 +32,9 @@ export function discovered(kind: ResourceKind, id: string, name = id, aliases: s
   return { kind, id, name, aliases }
 }
 
-/** A thing that the answer describes: a look at it, with its health where the answer tells one. */
+/**
+ * A thing that the answer describes: an observation, with its health where the answer holds one.
+ */
 export function seen(thing: Discovered, health: string | null | undefined): Discovered {
   return { ...thing, seen: true, ...(health && { health }) }
 }

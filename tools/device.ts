@@ -27,18 +27,24 @@ const observed = z.object({ holds: z.boolean().nullable(), observed: z.string() 
 /** The core API says what it really was that the call reached. */
 const output = z.looseObject({ on: executable })
 
-/** Files and processes of a device change by hand and by timers: what a command was tried on is not what it will meet much later. */
+/**
+ * Files and processes of a device change by hand and by timers: what a command was tried on is not
+ * what it will meet much later.
+ */
 const rehearsalAgesAfterSeconds = 1_800
 
 type Input = { on: string; reason?: string } & Record<string, unknown>
 
 /**
- * The sixteen tools on devices. Nothing of a device is known here: the core API finds the executor, mints what a device wants to see,
- * tries writes out and looks whether they hold; a tool tells it the place in the log.
+ * The sixteen tools on devices. Nothing of a device is known here: the core API finds the executor,
+ * mints what a device wants to see, tries writes out and looks whether they hold; a tool passes the
+ * step key.
  */
 export const deviceTools: readonly Tool[] = meshSpecs.map(toolOf)
 
-/** Names of the device tools that at least one of these devices has: what none has is not offered. */
+/**
+ * Names of the device tools that at least one of these devices has: what none has is not offered.
+ */
 export function deviceToolsOf(devices: readonly Offering[]): Set<string> {
   return new Set(devices.flatMap((device) => toolsOf(device).map((spec) => spec.name)))
 }

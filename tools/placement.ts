@@ -4,7 +4,10 @@ import { tellDown, tellOvertaken } from '../domain/told-plan.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discovered, reason, ref, resourceId, state } from './define.ts'
 
-/** Plans, never acts: sizes and current hosts come from the inventory, so that the model can invent neither. */
+/**
+ * Plans, never acts: sizes and current hosts come from the inventory, so that the model can invent
+ * neither.
+ */
 export const scheduleHaProposal = defineTool({
   name: 'schedule_ha_proposal',
   description:
@@ -103,7 +106,10 @@ function summaryOf({ migrations, unplaced }: Proposal, starts: number, hosts: st
   return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${down}`
 }
 
-/** Does every VM of the plan run where its last step puts it? Null: none is known to be elsewhere, and not all could be read. */
+/**
+ * Does every VM of the plan run where its last step puts it? Null: none is known to be elsewhere,
+ * and not all could be read.
+ */
 async function planHolds(core: CorePort, plan: Proposal): Promise<Observation | null> {
   const wrong: string[] = []
   let isUnread = false
@@ -139,10 +145,11 @@ export const executeMigration = defineTool({
     const plan = await readProposal(core, proposal_id, signal)
     if (plan.state !== 'planned' && plan.state !== 'partial')
       throw new ProposalError(`proposal ${proposal_id} is ${plan.state}: there is nothing to execute`)
-    // Nobody is asked about what is done already, as by another incident of the same host.
+    // No approval is needed for what is done already, for instance by another incident of the same
+    // host.
     if ((await planHolds(core, plan))?.holds)
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
-    // Nobody is asked about a plan that cannot be carried out any more.
+    // No approval is asked for a plan that can no longer be carried out.
     if (plan.unfitBecause !== null)
       throw new ProposalError(`proposal ${proposal_id} does not fit any more (${plan.unfitBecause}): plan anew`)
     return preparation(plan)

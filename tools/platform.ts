@@ -88,7 +88,10 @@ export const findResource = defineTool({
     core.get(`/api/v1/resources?q=${encodeURIComponent(text)}${kind ? `&kind=${kind}` : ''}`, { signal }),
 })
 
-/** Is every node of the shard well? The core API asks the platform afresh for this answer. Null: it could not. */
+/**
+ * Is every node of the shard well? The core API asks the platform afresh for this answer. Null: it
+ * could not.
+ */
 async function shardIsNominal(core: CorePort, id: string): Promise<Observation | null> {
   const answer = await core.get(`/api/v1/shards/${id}/nodes`)
   if (!answer.ok) return null
@@ -124,7 +127,10 @@ function toldOf(nodes: Changing) {
   return { told, tried: true }
 }
 
-/** Re-applies desired state to every node of a shard. Safe to repeat, so it runs unasked near the incident's resource. */
+/**
+ * Re-applies desired state to every node of a shard. Safe to repeat, so it runs unasked near the
+ * incident's resource.
+ */
 export const convergeShard = defineTool({
   name: 'converge_shard',
   description: 'Trigger convergence of a shard: re-apply desired state to all its nodes. Safe and reversible.',
@@ -144,7 +150,8 @@ export const convergeShard = defineTool({
     return {
       targets: [ref('shard', id)],
       identity: { id },
-      // Desired state is the same however the nodes are; which nodes they are is what was decided about.
+      // Desired state is the same however the nodes are; which nodes they are is what was decided
+      // about.
       stateFingerprint: digestOf(items.map(({ id, hostname, ip }) => [id, hostname, ip].join(' ')).sort()),
       dryRun: {
         possible: would !== null,

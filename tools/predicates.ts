@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { health, linkStatus, reachability } from '../domain/platform.ts'
 import { defineTool, discovered, resourceId, seen } from './define.ts'
 
-/** The five read-only predicates of seed 000, section 32.1.2. */
+/** Five read-only predicates over the live platform. */
 
 export const nodeHealth = defineTool({
   name: 'node_health',
@@ -24,7 +24,10 @@ export const nodeHealth = defineTool({
   run: ({ node }, { core, signal }) => core.get(`/api/v1/nodes/${node}/health`, { signal }),
 })
 
-/** Draining is degraded while something is left to move; a host that is empty is as its operator wants it. */
+/**
+ * Draining is degraded while something is left to move; a host that is empty is as its operator
+ * wants it.
+ */
 function isDrained({ state, vmCount, status }: { state?: string; vmCount?: number; status: string }): boolean {
   return state === 'draining' && vmCount === 0 && status !== 'unknown'
 }

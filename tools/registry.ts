@@ -45,8 +45,8 @@ export const tools: ReadonlyMap<string, Tool> = new Map(all.map((tool) => [tool.
 export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
 
 /**
- * Name, description and JSON schema of the offered tools, in a stable order: what the model is told. A device tool is among them
- * when one of the devices has it.
+ * Name, description and JSON schema of the offered tools, in a stable order: as the model reads
+ * them. A device tool is among them when one of the devices has it.
  */
 export function describedTools(offered: readonly string[] | null, devices: readonly Offering[] = []) {
   const onDevices = deviceToolsOf(devices)

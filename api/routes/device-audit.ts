@@ -4,7 +4,7 @@ import { auditedCalls } from '../../db/device-calls.ts'
 import type { DeviceRow } from '../../db/devices.ts'
 import { journalEntry } from '../../domain/mesh.ts'
 import { getDeviceAddress, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
-import { DeviceLiesError, readJournal } from '../../mesh/client.ts'
+import { InvalidDeviceResponseError, readJournal } from '../../mesh/client.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { callCursor, cursorOf, page, pageOf, placeIn } from '../http/paging.ts'
@@ -102,7 +102,7 @@ async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
   try {
     return await readJournal(getDeviceAddress(mesh, device), after, mesh.keys.signing)
   } catch (error) {
-    if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
+    if (!(error instanceof HttpError) && !(error instanceof InvalidDeviceResponseError)) throw error
     throw new Problem(424, 'device_unreachable', `${device.id} gave no answer: ${error.message}`)
   }
 }

@@ -2,9 +2,9 @@ import type { DeviceRow } from '../../db/devices.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { Risk } from '../../domain/tool.ts'
 import type { Proof } from '../../domain/verification.ts'
-import { heldAt, isInside, plainRoot } from '../../mesh/held.ts'
+import { heldAt, isInside, plainRoot } from '../../mesh/paths.ts'
 import { specOf } from '../../mesh/registry.ts'
-import type { Look, Promised } from '../../mesh/specs/spec.ts'
+import type { Postcondition, Probe } from '../../mesh/specs/spec.ts'
 import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
 import type { EffectDeps } from '../effect.ts'
 import { askDevice } from './ask-device.ts'
@@ -59,7 +59,7 @@ export function findApprovalNeed(
 export async function askApprovalNeed(
   deps: EffectDeps,
   { device }: Pick<Executor, 'device'>,
-  { capability, args }: Look,
+  { capability, args }: Probe,
   at: { key: string; incidentId: string; deadlineMs: number },
 ): Promise<ApprovalNeed | null> {
   const verdict = judgeLikeDevice({ capability, args }, getRootReads(device, capability))
@@ -79,7 +79,7 @@ export async function askApprovalNeed(
 }
 
 /** Is it a command that the device proves to be a read, also where it wants approval? Such a call has no rehearsal. */
-export function isProvenRead({ device }: Pick<Executor, 'device'>, look: Look): boolean {
+export function isProvenRead({ device }: Pick<Executor, 'device'>, look: Probe): boolean {
   return judgeLikeDevice(look, getRootReads(device, look.capability))?.verdict === 'run'
 }
 
@@ -92,7 +92,7 @@ type RootReads = string[][] | undefined
 
 /** The verdict of the device, which knows no hosts and cannot look into containers; null for a call without a command. */
 function judgeLikeDevice(
-  { capability, args }: Look,
+  { capability, args }: Probe,
   rootReads?: RootReads,
   canLook = capability !== 'docker.container.exec',
 ): CommandVerdict | null {
@@ -106,7 +106,10 @@ function judgeLikeDevice(
  * What a write promises that can be read on the device afterwards. Null where nothing can: its arguments promise nothing, it
  * goes through a host, or the device would want approval for the read.
  */
-export function findPromise(executor: Executor, { spec, input }: Pick<MappedCall, 'spec' | 'input'>): Promised | null {
+export function findPromise(
+  executor: Executor,
+  { spec, input }: Pick<MappedCall, 'spec' | 'input'>,
+): Postcondition | null {
   if (executor.through !== null) return null
   const promised = spec.promise?.(input) ?? null
   if (promised === null) return null

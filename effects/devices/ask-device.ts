@@ -3,7 +3,13 @@ import { HttpError } from '../../clients/http.ts'
 import { closeCall, openCall } from '../../db/device-calls.ts'
 import type { DeviceRow } from '../../db/devices.ts'
 import type { Capability, CapabilityAnswer } from '../../domain/mesh.ts'
-import { callDevice, DeviceLiesError, followOperation, readOperation, wasNotSent } from '../../mesh/client.ts'
+import {
+  callDevice,
+  followOperation,
+  InvalidDeviceResponseError,
+  readOperation,
+  wasNotSent,
+} from '../../mesh/client.ts'
 import { issueGrant, issueRequest } from '../../mesh/issue.ts'
 import type { MeshKeys } from '../../mesh/keys.ts'
 import { argsDigest } from '../../mesh/sign.ts'
@@ -128,11 +134,11 @@ async function send(
       reason = `${device.id} has not said how it ended`
       return { kind: 'unknown', reason }
     } catch (error) {
-      if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
+      if (!(error instanceof HttpError) && !(error instanceof InvalidDeviceResponseError)) throw error
       everSent ||= !wasNotSent(error)
       reason = error.message
       // An invalid response is not retried; what the device did cannot be read from it.
-      if (error instanceof DeviceLiesError) break
+      if (error instanceof InvalidDeviceResponseError) break
       if (error.code === 'aborted') break
     }
   }

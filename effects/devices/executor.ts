@@ -5,7 +5,7 @@ import type { Executable, Guests } from '../../domain/device.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { DeviceAddress } from '../../mesh/client.ts'
 import type { MeshKeys } from '../../mesh/keys.ts'
-import { lacking, type MeshSpec, specOf } from '../../mesh/registry.ts'
+import { type MeshSpec, missingPrerequisite, specOf } from '../../mesh/registry.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 
 /** The mesh as this process holds it. */
@@ -121,7 +121,7 @@ export function mapCall(
   input: Record<string, unknown>,
 ): MappedCall {
   const own = { spec, input, capability: spec.capability, args: spec.toArgs(input) }
-  if (through === null) return requireOffered(device.id, own, lacking(spec, device))
+  if (through === null) return requireOffered(device.id, own, missingPrerequisite(spec, device))
   const asked = spec.throughHost?.(resource.id, through, input) ?? 'that takes an agent on the guest itself'
   if (typeof asked === 'string') {
     const what = `${resource.kind} ${resource.id} has no agent of its own, and through the one of its host (${device.id})`
@@ -129,7 +129,7 @@ export function mapCall(
       `capability unavailable: ${what} ${spec.name} does not work: ${asked}. ${remedy(resource.id)}`,
     )
   }
-  const lacks = lacking(spec, device) ?? lacking(specOf(asked.capability), device)
+  const lacks = missingPrerequisite(spec, device) ?? missingPrerequisite(specOf(asked.capability), device)
   return requireOffered(device.id, { ...own, ...asked }, lacks)
 }
 

@@ -4,7 +4,7 @@ import type { Db, Trx } from '../../db/connect.ts'
 import { type DeviceRow, noteHealth, setManifest, usableDevices } from '../../db/devices.ts'
 import { meshKeys, noteMeshKeys } from '../../db/mesh-keys.ts'
 import type { Manifest, MeshHealth } from '../../domain/mesh.ts'
-import { DeviceLiesError, readHealth } from '../../mesh/client.ts'
+import { InvalidDeviceResponseError, readHealth } from '../../mesh/client.ts'
 import { issueManifest } from '../../mesh/issue.ts'
 import { publicHalf, readSigningKey } from '../../mesh/keys.ts'
 import type { SigningKey } from '../../mesh/sign.ts'
@@ -64,7 +64,7 @@ export async function askHealth(deps: EffectDeps, device: DeviceRow): Promise<Me
     await noteHealth(deps.db, device.id, { health })
     return health
   } catch (error) {
-    if (!(error instanceof HttpError) && !(error instanceof DeviceLiesError)) throw error
+    if (!(error instanceof HttpError) && !(error instanceof InvalidDeviceResponseError)) throw error
     await noteHealth(deps.db, device.id, { problem: error.message })
     return null
   }

@@ -8,7 +8,7 @@ import type { ResourceRef } from '../../domain/resource.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import type { Proof } from '../../domain/verification.ts'
 import { specNamed } from '../../mesh/registry.ts'
-import type { Look } from '../../mesh/specs/spec.ts'
+import type { Probe } from '../../mesh/specs/spec.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
 import { refuseByDevice, refuseUnreachable } from './answers.ts'
@@ -166,7 +166,7 @@ function isWithoutRehearsal(code: string | undefined): boolean {
 export async function readIfAllowed(
   deps: EffectDeps,
   { executor, key, incidentId }: Omit<CallOnDevice, 'mapped'>,
-  look: Look,
+  look: Probe,
 ): Promise<{ result: Record<string, unknown> | null } | null> {
   const reply = await askDevice(deps, executor.device, {
     key: buildReadKey(key, 'look'),

@@ -27,9 +27,9 @@ type WriteRequest = {
  *  4. `effects/devices/prepare.ts`: the device is in the state that the person saw.
  *  5. `effects/run-effect.ts`: the key is accepted, and only once.
  *  6. `effects/devices/perform.ts`: the command is judged once more, before a grant is issued for it.
- *  7. `mesh/agent/door.ts`: on the device, the request is signed by a key of its manifest and is not late.
+ *  7. `mesh/agent/verify-request.ts`: on the device, the request is signed by a key of its manifest and is not late.
  *  8. `mesh/agent/guard.ts`: on the device, the command is judged again; what is forbidden stays so with any grant.
- *  9. `mesh/agent/grant.ts`: on the device, the grant is signed for exactly this action and was not used before.
+ *  9. `mesh/agent/guard.ts`: on the device, the grant is signed for exactly this action and was not used before.
  */
 export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): Promise<Effect> {
   const { executor, mapped, judged, principal, key, ifMatch } = request

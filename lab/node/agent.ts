@@ -1,5 +1,5 @@
+import { unifiedDiff } from '../../mesh/agent/content.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
-import { unifiedDiff } from '../../mesh/agent/unified.ts'
 import { settle } from './settle.ts'
 
 // What it loads when it first compares: read before the privileges go, since afterwards it may be out of reach.

@@ -1,15 +1,15 @@
 import type { CapabilityAnswer, CapabilityRequest, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
-import type { World } from './agent.ts'
+import { startTicksOf } from './agent-processes.ts'
+import type { World } from './agent-state.ts'
 import { type CapabilityContext, failed, type Outcome } from './capability.ts'
-import { type Rests, whyUnmet as whyUnmetNow } from './discharge.ts'
-import { grantEndMs } from './grant.ts'
 import type { Ruling } from './guard.ts'
-import { startTicksOf } from './members.ts'
-import { Refused } from './refused.ts'
+import { grantEndMs } from './guard.ts'
+import { CapabilityError } from './outcome.ts'
+import { type Preconditions, whyUnmet as whyUnmetNow } from './preconditions.ts'
 import { runProgram } from './run.ts'
 
-/** No look at what a read rests on may take longer. */
-const lookMs = 10_000
+/** No probe of a precondition may take longer. */
+const probeMs = 10_000
 
 export type Act = {
   request: CapabilityRequest
@@ -22,43 +22,22 @@ export type Act = {
 }
 
 /**
- * Does what was ruled to be done, once: the journal tells that it was accepted before anything happens, with a write on disk, and what
- * came of it before anybody is answered. Never throws.
+ * Does once what was ruled to be done. The journal holds that it was accepted before anything
+ * happens, a write on disk, and its outcome before anybody is answered. Never throws.
  */
-export async function act({ request, ruling, digest, stopper, emit, world, manifest }: Act): Promise<CapabilityAnswer> {
-  const { journal, nowMs } = world
-  const startedMs = nowMs()
-  const about = { request_id: request.request_id, device: request.device }
-  const isWrite = ruling.effect === 'write'
-  const granted = ruling.approval === 'granted' ? request.grant : null
-  const unmet = ruling.rests && !request.rehearse ? await whyUnmet(ruling.rests) : null
-  if (unmet !== null) return asked(`It needs a grant just now: ${unmet}.`)
+export async function act(task: Act): Promise<CapabilityAnswer> {
+  const { request, ruling, world } = task
+  const startedMs = world.nowMs()
+  const unmet = ruling.rests && !request.rehearse ? await whyUnmet(task, ruling.rests) : null
+  if (unmet !== null) return askFirst(task, `It needs a grant just now: ${unmet}.`)
   try {
-    journal.known.forgetGrants(startedMs)
-    journal.append({
-      kind: 'accepted',
-      request_id: request.request_id,
-      key: request.idempotency_key,
-      digest,
-      capability: request.capability,
-      effect: ruling.effect,
-      approval: ruling.approval,
-      command: ruling.command,
-      grant: granted && { id: granted.id, authority: granted.authority, ends_ms: grantEndMs(granted) },
-      key_id: request.key_id,
-    })
-    if (isWrite || granted) await journal.durable()
+    await accept(task, startedMs)
   } catch (error) {
     const message = `Nothing was done, since the journal could not be written: ${(error as Error).message}`
-    return refusalOf(about, { code: 'failed', message }, 'refused', ruling.command, null)
+    return refusalOf(aboutOf(request), { code: 'failed', message }, 'refused', ruling.command, null)
   }
-
-  const deadlineMs = Math.min(Date.parse(request.deadline), startedMs + manifest.limits.timeout_seconds * 1000)
-  const late = () => stopper.abort(new DOMException('the deadline has passed', 'TimeoutError'))
-  const timer = setTimeout(late, Math.max(0, deadlineMs - nowMs()))
-  const outcome = await outcomeOf()
-  clearTimeout(timer)
-  const answer = answerOf(about, {
+  const outcome = await runUntilDeadline(task, startedMs)
+  const answer = answerOf(aboutOf(request), {
     status: outcome.ok ? 'done' : 'failed',
     ok: outcome.ok,
     result: outcome.result,
@@ -66,88 +45,125 @@ export async function act({ request, ruling, digest, stopper, emit, world, manif
     approval_status: ruling.approval,
     cmd_executed: ruling.command,
     truncated: outcome.truncated,
-    duration_ms: Math.max(0, Math.round(nowMs() - startedMs)),
+    duration_ms: Math.max(0, Math.round(world.nowMs() - startedMs)),
   })
+  return await recordAnswer(task, answer)
+}
+
+const aboutOf = ({ request_id, device }: CapabilityRequest): About => ({ request_id, device })
+
+/**
+ * Probed before the journal knows of the request: a program that is started for it ends with it.
+ */
+async function whyUnmet({ request, stopper, world, manifest }: Act, rests: Preconditions): Promise<string | null> {
+  const signal = AbortSignal.any([stopper.signal, AbortSignal.timeout(probeMs)])
+  const { confinement } = world
+  const runner = { limits: manifest.limits, confinement, marker: request.request_id, signal }
   try {
-    const { audit_hash: _, ...told } = answer
-    const hash = journal.append({
-      kind: 'done',
-      request_id: request.request_id,
-      key: request.idempotency_key,
-      answer: told,
-    })
-    if (isWrite) await journal.durable()
-    return { ...answer, audit_hash: hash }
-  } catch {
-    // It was done and is told; only the journal does not know, and will call it indeterminate.
-    return answer
+    return await whyUnmetNow(rests, confinement, { run: (argv, options) => runProgram(argv, options, runner) })
+  } catch (error) {
+    return `it could not be looked at: ${error instanceof Error ? error.message : String(error)}`
   }
+}
 
-  /** Nothing was begun: what it rests on is not so, and a person may see why. */
-  function asked(message: string): CapabilityAnswer {
-    const { request_id, idempotency_key: key, capability } = request
-    const { command } = ruling
-    const hash = journal.append({ kind: 'refused', request_id, key, capability, command, code: 'approval_required' })
-    return refusalOf(about, { code: 'approval_required', message }, 'required', command, hash)
-  }
+/** Nothing was begun: a precondition does not hold, and a person may see why. */
+function askFirst({ request, ruling, world }: Act, message: string): CapabilityAnswer {
+  const { request_id, idempotency_key: key, capability } = request
+  const { command } = ruling
+  const code = 'approval_required'
+  const hash = world.journal.append({ kind: 'refused', request_id, key, capability, command, code })
+  return refusalOf(aboutOf(request), { code, message }, 'required', command, hash)
+}
 
-  async function outcomeOf(): Promise<Outcome> {
-    const { capability, args } = ruling
-    try {
-      return await (request.rehearse && capability.rehearse
-        ? capability.rehearse(args, context())
-        : capability.run(args, context()))
-    } catch (error) {
-      if (error instanceof Refused) return failed(error.code, error.message)
-      if (stopper.signal.aborted) {
-        const isLate = (stopper.signal.reason as Error).name === 'TimeoutError'
-        return failed(
-          isLate ? 'timeout' : 'cancelled',
-          isLate ? 'It was stopped at the deadline.' : 'It was cancelled.',
-        )
-      }
-      return failed('failed', error instanceof Error ? error.message : String(error))
+/** From here on the key stands for this request; a write waits for the disk. */
+async function accept({ request, ruling, digest, world: { journal } }: Act, startedMs: number): Promise<void> {
+  const granted = ruling.approval === 'granted' ? request.grant : null
+  journal.index.forgetGrants(startedMs)
+  journal.append({
+    kind: 'accepted',
+    request_id: request.request_id,
+    key: request.idempotency_key,
+    digest,
+    capability: request.capability,
+    effect: ruling.effect,
+    approval: ruling.approval,
+    command: ruling.command,
+    grant: granted && { id: granted.id, authority: granted.authority, ends_ms: grantEndMs(granted) },
+    key_id: request.key_id,
+  })
+  if (ruling.effect === 'write' || granted) await journal.durable()
+}
+
+async function runUntilDeadline(task: Act, startedMs: number): Promise<Outcome> {
+  const { request, manifest, stopper, world } = task
+  const deadlineMs = Math.min(Date.parse(request.deadline), startedMs + manifest.limits.timeout_seconds * 1000)
+  const late = () => stopper.abort(new DOMException('the deadline has passed', 'TimeoutError'))
+  const timer = setTimeout(late, Math.max(0, deadlineMs - world.nowMs()))
+  const outcome = await outcomeOf(task)
+  clearTimeout(timer)
+  return outcome
+}
+
+async function outcomeOf(task: Act): Promise<Outcome> {
+  const { request, stopper } = task
+  const { capability, args } = task.ruling
+  try {
+    return await (request.rehearse && capability.rehearse
+      ? capability.rehearse(args, contextFor(task))
+      : capability.run(args, contextFor(task)))
+  } catch (error) {
+    if (error instanceof CapabilityError) return failed(error.code, error.message)
+    if (stopper.signal.aborted) {
+      const isLate = (stopper.signal.reason as Error).name === 'TimeoutError'
+      return failed(isLate ? 'timeout' : 'cancelled', isLate ? 'It was stopped at the deadline.' : 'It was cancelled.')
     }
+    return failed('failed', error instanceof Error ? error.message : String(error))
   }
+}
 
-  function tellProcess(pid: number): void {
+function contextFor(task: Act): CapabilityContext {
+  const { request, ruling, stopper, emit, world, manifest } = task
+  const { confinement, journal } = world
+  const noteProcess = (pid: number): void => {
     try {
       const start_ticks = startTicksOf(pid) ?? '0'
       journal.append({ kind: 'running', request_id: request.request_id, pid, start_ticks })
     } catch {
-      // It is known as accepted: whoever starts after us only has to look for the process by its marker.
+      // It is known as accepted: the next agent only has to look for the process by its marker.
     }
   }
-
-  /** Looked at before the journal knows of anything: what is started for it ends with it. */
-  async function whyUnmet(rests: Rests): Promise<string | null> {
-    const signal = AbortSignal.any([stopper.signal, AbortSignal.timeout(lookMs)])
-    const at = { limits: manifest.limits, confinement: world.confinement, marker: request.request_id, signal }
-    try {
-      return await whyUnmetNow(rests, world.confinement, { run: (argv, options) => runProgram(argv, options, at) })
-    } catch (error) {
-      return `it could not be looked at: ${error instanceof Error ? error.message : String(error)}`
-    }
+  return {
+    manifest,
+    state: world.state,
+    hidden: world.hidden,
+    signal: stopper.signal,
+    emit,
+    isGranted: ruling.approval === 'granted',
+    whyUnmet: (rests) => whyUnmet(task, rests),
+    run: (argv, options) =>
+      runProgram(argv, options, {
+        limits: manifest.limits,
+        confinement,
+        marker: request.request_id,
+        signal: stopper.signal,
+        onStart: noteProcess,
+      }),
   }
+}
 
-  function context(): CapabilityContext {
-    return {
-      manifest,
-      state: world.state,
-      hidden: world.hidden,
-      signal: stopper.signal,
-      emit,
-      isGranted: ruling.approval === 'granted',
-      whyUnmet,
-      run: (argv, options) =>
-        runProgram(argv, options, {
-          limits: manifest.limits,
-          confinement: world.confinement,
-          marker: request.request_id,
-          signal: stopper.signal,
-          onStart: tellProcess,
-        }),
-    }
+/** Appends the answer to the journal, a write on disk, and adds the hash of its entry. */
+async function recordAnswer({ request, ruling, world }: Act, answer: CapabilityAnswer): Promise<CapabilityAnswer> {
+  const { journal } = world
+  try {
+    const { audit_hash: _, ...stored } = answer
+    const { request_id, idempotency_key: key } = request
+    const hash = journal.append({ kind: 'done', request_id, key, answer: stored })
+    if (ruling.effect === 'write') await journal.durable()
+    return { ...answer, audit_hash: hash }
+  } catch {
+    // It was done, and the caller learns that; only the journal does not know, and will call it
+    // indeterminate.
+    return answer
   }
 }
 

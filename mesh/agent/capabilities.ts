@@ -1,41 +1,54 @@
+import type { Capability, Manifest } from '../../domain/mesh.ts'
 import { dockerOn } from './capabilities/docker.ts'
-import { evaluate } from './capabilities/eval.ts'
-import { exec } from './capabilities/exec.ts'
-import { fsList } from './capabilities/fs-list.ts'
-import { fsRead } from './capabilities/fs-read.ts'
-import { fsStat } from './capabilities/fs-stat.ts'
-import { fsWrite } from './capabilities/fs-write.ts'
-import { gitClone } from './capabilities/git-clone.ts'
-import { gitCommit } from './capabilities/git-commit.ts'
-import { gitPush } from './capabilities/git-push.ts'
+import { fsCapabilities } from './capabilities/fs.ts'
+import { gitCapabilities } from './capabilities/git-transfer.ts'
 import { pkgWith } from './capabilities/pkg.ts'
-import { procKill } from './capabilities/proc-kill.ts'
-import { procList } from './capabilities/proc-list.ts'
+import { procCapabilities } from './capabilities/proc.ts'
+import { shellCapabilities } from './capabilities/shell.ts'
 import type { DeviceCapability } from './capability.ts'
 
-/** Where what an agent uses is not where every machine has it. */
-export type Elsewhere = {
-  /** Where the container engine listens, as DOCKER_HOST writes it; without it where every engine does. */
+/** Where this machine differs from the standard places. */
+export type MachineOverrides = {
+  /**
+   * Where the container engine listens, as DOCKER_HOST writes it; without it where every engine
+   * does.
+   */
   dockerHost?: string
-  /** Given to each call of apt (`-o`, `Dir=/elsewhere`): its packages are then not the machine's, and an agent that is not root may install. */
+  /**
+   * Given to each call of apt (`-o`, `Dir=/elsewhere`): its packages are then not the machine's,
+   * and an agent that is not root may install.
+   */
   aptOptions?: readonly string[]
 }
 
 /** Everything that an agent can do. What the device lacks for it is found out at the start. */
-export const capabilitiesOn = ({ dockerHost, aptOptions = [] }: Elsewhere): readonly DeviceCapability[] => [
-  exec,
-  evaluate,
-  fsRead,
-  fsWrite,
-  fsList,
-  fsStat,
-  gitClone,
-  gitCommit,
-  gitPush,
-  procList,
-  procKill,
+export const capabilitiesOn = ({ dockerHost, aptOptions = [] }: MachineOverrides): readonly DeviceCapability[] => [
+  ...shellCapabilities,
+  ...fsCapabilities,
+  ...gitCapabilities,
+  ...procCapabilities,
   ...Object.values(pkgWith(aptOptions)),
   ...Object.values(dockerOn(dockerHost)),
 ]
 
 export const allCapabilities = capabilitiesOn({})
+
+export type Available = {
+  available: ReadonlyMap<Capability, DeviceCapability>
+  /** What the device lacks, with the reason in words. */
+  unavailable: Partial<Record<string, string>>
+}
+
+/** Asks each capability that the manifest lists whether this device has what it takes. */
+export async function availableOf(all: readonly DeviceCapability[], manifest: Manifest): Promise<Available> {
+  const available = new Map<Capability, DeviceCapability>()
+  const unavailable: Partial<Record<string, string>> = {}
+  for (const one of all) {
+    const name = one.capability
+    if (manifest.capabilities.length > 0 && !manifest.capabilities.includes(name)) continue
+    const missing = await one.missingPrerequisite(manifest).catch((error) => `it could not be asked: ${error.message}`)
+    if (missing === null) available.set(name, one)
+    else unavailable[name] = missing
+  }
+  return { available, unavailable }
+}

@@ -1,44 +1,56 @@
 import type { z } from 'zod'
 import type { Capability, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
-import type { Rests } from './discharge.ts'
+import type { Preconditions } from './preconditions.ts'
 
-/** What a capability came to. A failure keeps what there was of a result: output up to the moment it was stopped. */
+/**
+ * What a capability came to. A failure keeps what there was of a result: output up to the moment it
+ * was stopped.
+ */
 export type Outcome =
   | { ok: true; result: Record<string, unknown>; truncated: boolean }
   | { ok: false; code: MeshErrorCode; message: string; result: Record<string, unknown> | null; truncated: boolean }
 
-/** What these arguments would do to the device, as the device itself sees it. `refused`: no grant lifts that. */
+/**
+ * What these arguments would do to the device, as the device itself sees it. `refused`: no grant
+ * lifts that.
+ */
 export type Weight = {
   effect: 'read' | 'write' | 'refused'
   reason: string
   /** For what is refused: the code where there is a better one than `blocked`. */
   code?: MeshErrorCode
-  /** What would be executed, after normalisation; null for what is no command. */
+  /** What would be executed, after normalisation; null for other capabilities. */
   command: string | null
-  /** Base names of everything a command starts; the manifest's `auto_approve` is held against them. */
+  /**
+   * Base names of everything a command starts; the manifest's `auto_approve` is held against them.
+   */
   programs?: readonly string[]
   /** Those of them that obey more than the administrator. */
   obeys?: readonly string[]
   /** What a read rests on besides its words, to be looked at right before it. */
-  rests?: Rests
+  rests?: Preconditions
 }
 
 /** What belongs to the agent alone: paths that no unasked command reads. */
-export type Own = { hidden: readonly string[] }
+export type OwnPaths = { hidden: readonly string[] }
 
 export type RunOptions = {
   cwd?: string
-  /** Nothing of our own environment goes along. */
+  /** The agent's own environment is not inherited. */
   env?: Record<string, string>
   input?: string
-  /** Told of each line of both outputs as it comes. */
+  /** Called with each line of both outputs as it comes. */
   onLine?(line: string): void
   /**
-   * `read`: without network and without write access where the machine allows it. `write`: as the agent's own user. `root`: the same with an
-   * environment that root finds at its own start, and nothing of the agent's.
+   * `read`: without network and without write access where the machine allows it. `write`: as the
+   * agent's own user. `root`: the same with an environment that root finds at its own start, and
+   * nothing of the agent's.
    */
   confine: 'read' | 'write' | 'root'
-  /** What a confined read must see as the machine has it, because it is what the command looks at. Default: nothing. */
+  /**
+   * What a confined read must see as the machine has it, because it is what the command looks at.
+   * Default: nothing.
+   */
   sees?: readonly Sight[]
 }
 
@@ -52,23 +64,31 @@ export type RunResult = {
   stdout: string
   stderr: string
   truncated: boolean
-  /** `deadline`, `cancelled`, `output` or `memory` when it was stopped; null when it ended by itself. */
+  /**
+   * `deadline`, `cancelled`, `output` or `memory` when it was stopped; null when it ended by
+   * itself.
+   */
   stoppedBy: 'deadline' | 'cancelled' | 'output' | 'memory' | null
 }
 
-export type CapabilityContext = Own & {
+export type CapabilityContext = OwnPaths & {
   manifest: Manifest
   /** The agent's own directory: former versions and throw-away copies lie below it. */
   state: string
-  /** Ends at the deadline and when somebody cancels. */
+  /** Aborts at the deadline and on cancel. */
   signal: AbortSignal
   /** A person allowed exactly this. */
   isGranted: boolean
   /** Why what a read rests on is not so just now; null when it is. */
-  whyUnmet(rests: Rests): Promise<string | null>
-  /** Lines of a long operation, as they come; capped and made plain before they leave the device. */
+  whyUnmet(rests: Preconditions): Promise<string | null>
+  /**
+   * Lines of a long operation, as they come; capped and made plain before they leave the device.
+   */
   emit(line: string): void
-  /** Runs a program without a shell: its own process group, the manifest's limits, killed with the signal. */
+  /**
+   * Runs a program without a shell: its own process group, the manifest's limits, killed with the
+   * signal.
+   */
   run(argv: readonly string[], options: RunOptions): Promise<RunResult>
 }
 
@@ -76,9 +96,12 @@ export type CapabilityContext = Own & {
 export type DeviceCapability<Args = Record<string, unknown>> = {
   capability: Capability
   args: z.ZodType<Args>
-  /** Null when this device has it; else what is missing, in words. Asked at the start, so that nobody learns it at night. */
-  lacks(manifest: Manifest): Promise<string | null>
-  weigh(args: Args, manifest: Manifest, own?: Own): Weight
+  /**
+   * Null when this device has it; else what is missing, in words. Checked at the start, so that it
+   * does not first show in an incident.
+   */
+  missingPrerequisite(manifest: Manifest): Promise<string | null>
+  weigh(args: Args, manifest: Manifest, own?: OwnPaths): Weight
   run(args: Args, context: CapabilityContext): Promise<Outcome>
   /** The same in a throw-away copy: what would change, and what the manifest's checks say. */
   rehearse?(args: Args, context: CapabilityContext): Promise<Outcome>

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Capability, CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
+import type { Capability, CapabilityAnswer, JournalEntry, MeshErrorCode } from '../../domain/mesh.ts'
 
 /** What stands before the first entry. */
 export const genesis = '0'.repeat(64)
 
-/** What a line of the journal tells. */
-export type Told =
+/** What an entry records. */
+export type JournalEntryBody =
   | { kind: 'started'; version: string; boot: string }
   | {
       kind: 'accepted'
@@ -36,18 +36,24 @@ export type Told =
   | { kind: 'loss_accepted' }
   | { kind: 'pruned'; through: number }
 
-/** One line: `prev` is the SHA-256 of the line before, so that no line can be changed, taken out or put in between. */
-export type Entry = { n: number; prev: string; at: string } & Told
+/**
+ * One line: `prev` is the SHA-256 of the line before, so that no line can be changed, taken out or
+ * put in between.
+ */
+export type Entry = { n: number; prev: string; at: string } & JournalEntryBody
 
 export function hashOf(line: string | Uint8Array): string {
   return createHash('sha256').update(line).digest('hex')
 }
 
-export type Verified = {
+export type VerifiedChain = {
   /** Number and hash of the last entry; 0 and `genesis` where there is none. */
   entries: number
   head: string
-  /** Of the first entry that is still there: older ones are pruned after a while, and an entry says so. */
+  /**
+   * Of the first entry that is still there: older ones are pruned after a while, and an entry says
+   * so.
+   */
   first: number
   segments: string[]
   /** Bytes of a last line that was never finished: nothing was done on its account. */
@@ -57,13 +63,13 @@ export type Verified = {
 export type Place = { segment: string; offset: number; length: number }
 
 /**
- * Reads a journal from its oldest segment to its last line, and tells where its chain does not hold. `visit` sees each entry whose place
- * in the chain is right.
+ * Reads a journal from its oldest segment to its last line, and returns where its chain does not
+ * hold. `visit` sees each entry whose place in the chain is right.
  */
 export function verifyChain(
   directory: string,
   visit: (entry: Entry, hash: string, place: Place) => void = () => undefined,
-): ({ ok: true } & Verified) | { ok: false; reason: string } {
+): ({ ok: true } & VerifiedChain) | { ok: false; reason: string } {
   const segments = segmentsOf(directory)
   let last = { n: 0, hash: genesis }
   let first = 0
@@ -82,7 +88,8 @@ export function verifyChain(
       const line = bytes.subarray(offset, end)
       const entry = read(line)
       if (!entry) return { ok: false, reason: `${segment}: entry ${last.n + 1} cannot be read` }
-      // The oldest line that is left starts the chain; what was before it must have been pruned, as is checked at the end.
+      // The oldest line that is left starts the chain; what was before it must have been pruned, as
+      // is checked at the end.
       if (first === 0) {
         first = entry.n
         last = { n: entry.n - 1, hash: entry.n === 1 ? genesis : entry.prev }
@@ -121,6 +128,82 @@ function read(line: Uint8Array): Entry | null {
     return typeof entry.n === 'number' && typeof entry.prev === 'string' && typeof entry.kind === 'string'
       ? entry
       : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * What stands in the journal of a state directory after an entry, to the end of that segment: at
+ * least one entry where there is one. Read from the files, since what an agent remembers is less
+ * than it wrote down.
+ */
+export function entriesAfter(state: string, after: number): { first: number; entries: JournalEntry[] } {
+  const directory = join(state, 'journal')
+  const segments = segmentsOf(directory)
+  const first = segments[0] ? firstOf(segments[0]) : 0
+  const from = Math.max(
+    0,
+    segments.findLastIndex((segment) => firstOf(segment) <= after + 1),
+  )
+  for (const segment of segments.slice(from)) {
+    const entries = entriesOf(readFileSync(join(directory, segment))).filter(({ n }) => n > after)
+    if (entries.length > 0) return { first, entries }
+  }
+  return { first, entries: [] }
+}
+
+/** A segment is named by its first entry. */
+const firstOf = (segment: string): number => Number.parseInt(segment, 10)
+
+function entriesOf(bytes: Buffer): JournalEntry[] {
+  const entries: JournalEntry[] = []
+  for (let offset = 0; ; ) {
+    const end = bytes.indexOf(0x0a, offset)
+    if (end < 0) return entries
+    const line = bytes.subarray(offset, end)
+    entries.push(shortOf(JSON.parse(line.toString('utf8')) as Entry, hashOf(line)))
+    offset = end + 1
+  }
+}
+
+/** An entry without what it says. */
+export function shortOf(entry: Entry, hash: string): JournalEntry {
+  const { n, at, prev, kind } = entry
+  return { n, at, prev, hash, kind, request_id: 'request_id' in entry ? entry.request_id : null }
+}
+
+export type AuditedEntry = { n: number; at: string; kind: string; requestId: string | null }
+
+/**
+ * Verifies the journal in a copy of an agent's state directory: its chain, and that it still holds
+ * the entry that `head.json` names. `byHash` finds the entry behind an `audit_hash` that the
+ * control plane has stored: one that is not there was never answered by this device, or its segment
+ * has been pruned. Nothing is changed, so an agent may be running.
+ */
+export function auditJournal(
+  state: string,
+):
+  | { ok: true; entries: number; head: string; first: number; byHash: ReadonlyMap<string, AuditedEntry> }
+  | { ok: false; reason: string } {
+  const byHash = new Map<string, AuditedEntry>()
+  const head = readHead(state)
+  if (!head) return { ok: false, reason: 'head.json cannot be read' }
+  const verified = verifyChain(join(state, 'journal'), (entry, hash) => {
+    const requestId = 'request_id' in entry ? entry.request_id : null
+    byHash.set(hash, { n: entry.n, at: entry.at, kind: entry.kind, requestId })
+  })
+  if (!verified.ok) return verified
+  if (head.n > 0 && byHash.get(head.hash)?.n !== head.n) {
+    return { ok: false, reason: `entry ${head.n}, which was on disk once, is not in the journal` }
+  }
+  const { entries, head: last, first } = verified
+  return { ok: true, entries, head: last, first, byHash }
+}
+
+function readHead(state: string): { n: number; hash: string } | null {
+  try {
+    return JSON.parse(readFileSync(join(state, 'head.json'), 'utf8')) as { n: number; hash: string }
   } catch {
     return null
   }

@@ -4,23 +4,21 @@ import { quote } from '../../safety/command/quote.ts'
 import { redact } from '../../safety/redact.ts'
 import type { CapabilityContext, Outcome } from './capability.ts'
 import { dryRunOf, dryRuns } from './dry-runs.ts'
-import { homeOf } from './home.ts'
 import { fileFacts, patiently, programFacts, treeFacts, whyNotLooked } from './named-files.ts'
-import { processFacts, tellProcess } from './process-facts.ts'
-import { Refused } from './refused.ts'
-import { type Rehearsed, rehearsed, restsOnLines } from './rehearsed.ts'
-import { whyNeverSignalled } from './scope.ts'
-import { argvVerdict, asRead, restsOf } from './verdict.ts'
+import { CapabilityError, type RehearsalReport, reportOutcome, restsOnLines } from './outcome.ts'
+import { processFacts, tellProcess, whyNeverSignalled } from './process-facts.ts'
+import { homeOf } from './programs.ts'
+import { argvVerdict, asRead, toPreconditions } from './verdict.ts'
 
 /** A card shows no more commands, files and lines of output than these. */
 const mostCommands = 8
 const mostFiles = 12
 const mostLines = 25
-/** After this no further look is begun, since the run waits for the card. */
+/** After this no further probe starts, since the run waits for the card. */
 const budgetMs = 8_000
 
 /** One command whose words are known before it runs. */
-type Planned = { words: string[]; targets: string[] }
+type PlannedCommand = { words: string[]; targets: string[] }
 
 /** A program with its words. */
 export function rehearseArgv(argv: readonly string[], cwd: string, context: CapabilityContext): Promise<Outcome> {
@@ -56,7 +54,9 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
   return rehearse(planned.slice(0, mostCommands), untried, cwd, context)
 }
 
-/** A function, an alias or another path of commands: its own names mean something else than here. */
+/**
+ * A function, an alias or another path of commands: its own names mean something else than here.
+ */
 const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
   shapes.some(({ shape }) => shape === 'function') ||
   [...pipelines, ...nested]
@@ -67,7 +67,7 @@ const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
         /^(?:alias|export|declare|typeset|hash|enable|readonly)$/.test(words[0]?.text ?? ''),
     )
 
-function plannedOf({ words, redirections, assignments }: Simple): Planned | string {
+function plannedOf({ words, redirections, assignments }: Simple): PlannedCommand | string {
   const unknown = words.find((word) => !word.literal)
   const shown = quote(words[0]?.text ?? '').slice(0, 80)
   if (assignments.length > 0) return `${shown} was not tried: it is given variables of the text.`
@@ -85,10 +85,10 @@ function plannedOf({ words, redirections, assignments }: Simple): Planned | stri
   return { words: words.map(({ text }) => text), targets }
 }
 
-const isRelative = ({ words, targets }: Planned): boolean =>
+const isRelative = ({ words, targets }: PlannedCommand): boolean =>
   [...words.slice(1), ...targets].some((word) => !word.startsWith('/') && !word.startsWith('-'))
 
-const notTried = ({ words }: Planned, why: string): string =>
+const notTried = ({ words }: PlannedCommand, why: string): string =>
   `${quote(words[0] ?? '').slice(0, 80)} was not tried: ${why}.`
 
 /** What bash does itself, and nothing lasts of it. */
@@ -99,7 +99,7 @@ const builtins = new Set(
 )
 
 async function rehearse(
-  planned: readonly Planned[],
+  planned: readonly PlannedCommand[],
   untried: readonly string[],
   cwd: string,
   context: CapabilityContext,
@@ -134,7 +134,7 @@ async function rehearse(
     }
   }
   if (planned.length > 1) left.push('Each command was looked at by itself, with everything as it is before the first.')
-  return rehearsed({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
+  return reportOutcome({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
 }
 
 function userOf(): string {
@@ -151,7 +151,7 @@ const takesFiles = new Set(
   ),
 )
 
-function namedFiles({ words: [first = '', ...rest], targets }: Planned, cwd: string): string[] {
+function namedFiles({ words: [first = '', ...rest], targets }: PlannedCommand, cwd: string): string[] {
   const isFile = (word: string) =>
     /^(?:\/|\.\.?\/)/.test(word) || (takesFiles.has(basename(first)) && !word.startsWith('-') && /[./]/.test(word))
   const values = rest.flatMap((word) => /^(?:-{1,2}[\w-]+|[a-z]+)=((?:\/|\.\.?\/).*)$/.exec(word)?.[1] ?? word)
@@ -159,18 +159,29 @@ function namedFiles({ words: [first = '', ...rest], targets }: Planned, cwd: str
   return [...named, ...targets].map((word) => resolve(cwd, word))
 }
 
-/** What goes wrong with a look is no reason not to ask about the command. */
-async function tryOrSay(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+/** A probe that fails does not keep the command from being asked about. */
+async function tryOrSay(
+  planned: PlannedCommand,
+  cwd: string,
+  context: CapabilityContext,
+): Promise<RehearsalReport | string> {
   try {
     return await tryOne(planned, cwd, context)
   } catch (error) {
     if (context.signal.aborted) throw error
-    return notTried(planned, error instanceof Refused ? error.message.replace(/\.$/, '') : 'it could not be looked at')
+    return notTried(
+      planned,
+      error instanceof CapabilityError ? error.message.replace(/\.$/, '') : 'it could not be looked at',
+    )
   }
 }
 
 /** What one command would do, as far as that can be seen beforehand; why not, in a sentence. */
-async function tryOne(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+async function tryOne(
+  planned: PlannedCommand,
+  cwd: string,
+  context: CapabilityContext,
+): Promise<RehearsalReport | string> {
   const { words } = planned
   const name = basename(words[0]!)
   const verdict = argvVerdict(words, cwd, { secrets: context.hidden })
@@ -195,7 +206,7 @@ async function tryOne(planned: Planned, cwd: string, context: CapabilityContext)
   if (auto_approve.length > 0 && !auto_approve.includes(argv[0]!))
     return notTried(planned, `the manifest does not let ${argv[0]} run unasked`)
   const looked = argvVerdict(argv, cwd, { secrets: context.hidden })
-  const unmet = row.kind !== 'tries' ? await context.whyUnmet(restsOf(looked, cwd)) : null
+  const unmet = row.kind !== 'tries' ? await context.whyUnmet(toPreconditions(looked, cwd)) : null
   if (unmet !== null) return notTried(planned, unmet)
   const read = row.kind !== 'tries' ? asRead(looked) : { confine: 'read' as const, env: { LC_ALL: 'C.UTF-8' } }
   const ran = await context.run(patiently(argv), { cwd, ...read })
@@ -223,7 +234,11 @@ async function tryOne(planned: Planned, cwd: string, context: CapabilityContext)
   }
 }
 
-async function tryRemoval(planned: Planned, cwd: string, context: CapabilityContext): Promise<Rehearsed | string> {
+async function tryRemoval(
+  planned: PlannedCommand,
+  cwd: string,
+  context: CapabilityContext,
+): Promise<RehearsalReport | string> {
   const at = planned.words.indexOf('--')
   const operands = planned.words.slice(1).filter((word, index) => !/^-./.test(word) || (at >= 0 && index >= at))
   const names = operands.filter((word) => word !== '--')
@@ -234,7 +249,7 @@ async function tryRemoval(planned: Planned, cwd: string, context: CapabilityCont
   return { told: found.told, untried: [], rests: restsOnLines(found.rests), tried: true }
 }
 
-async function tryKill(planned: Planned): Promise<Rehearsed | string> {
+async function tryKill(planned: PlannedCommand): Promise<RehearsalReport | string> {
   const pids = planned.words
     .slice(1)
     .filter((word) => /^\d{1,7}$/.test(word))

@@ -1,18 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import type { Sight } from './capability.ts'
 import type { Sandbox } from './guard.ts'
-import { type Hidden, nothingHidden } from './hidden.ts'
-import { search } from './rights.ts'
-import { byBwrap } from './sandbox-bwrap.ts'
-import { byUnshare } from './sandbox-unshare.ts'
-import { byUser } from './sandbox-user.ts'
+import { search } from './programs.ts'
+import { byBwrap, byUnshare, byUser, type HiddenPaths, nothingHidden } from './sandboxes.ts'
 
 /** How reads are confined on this machine. */
 export type Confinement = {
   sandbox: Sandbox
   /**
-   * The program with what goes before it so that it can neither write files nor see what is the agent's, nor, unless it must see it, reach
-   * the network.
+   * The program with what goes before it so that it can neither write files nor see what is the
+   * agent's, nor, unless it must see it, reach the network.
    */
   wrap(argv: readonly string[], at: { cwd: string; sees?: readonly Sight[] }): Promise<string[]>
   /** A program's own namespace of processes ends with it, so that nothing it started is left. */
@@ -25,12 +22,13 @@ export type Confinement = {
 }
 
 /**
- * Finds out which confinement works here, by trying: a write that succeeds, a file of the agent that is seen, or a sandbox that does not
- * start, is not taken. From the strongest: bubblewrap, namespaces by `unshare`, another user.
+ * Finds out which confinement works here, by trying: a write that succeeds, a file of the agent
+ * that is seen, or a sandbox that does not start, is not taken. From the strongest: bubblewrap,
+ * namespaces by `unshare`, another user.
  */
 export async function findConfinement(
   order: readonly (keyof typeof kinds)[] = ['bwrap', 'unshare', 'user'],
-  hidden: Hidden = nothingHidden,
+  hidden: HiddenPaths = nothingHidden,
 ): Promise<Confinement> {
   for (const kind of order) {
     const found = kinds[kind](hidden)
@@ -48,8 +46,11 @@ export async function findConfinement(
   }
 }
 
-/** What looks at the mounts goes by namespaces, where these work as well: bubblewrap marks every mount. */
-async function withMounts(found: Confinement, hidden: Hidden): Promise<Confinement> {
+/**
+ * What looks at the mounts goes by namespaces, where these work as well: bubblewrap marks every
+ * mount.
+ */
+async function withMounts(found: Confinement, hidden: HiddenPaths): Promise<Confinement> {
   const beside = byUnshare(hidden)
   if (!beside || !(await holds(beside, hidden))) {
     beside?.close()
@@ -79,10 +80,10 @@ for path; do
 done`
 
 /**
- * Tries it, and fails unless the sandbox runs programs, keeps them from writing where the agent itself could, and shows them nothing of
- * what is hidden.
+ * Tries it, and fails unless the sandbox runs programs, keeps them from writing where the agent
+ * itself could, and shows them nothing of what is hidden.
  */
-async function holds(confinement: Confinement, { paths }: Hidden): Promise<boolean> {
+async function holds(confinement: Confinement, { paths }: HiddenPaths): Promise<boolean> {
   try {
     const works = await confinement.wrap(['/bin/sh', '-c', probe, 'sh', ...paths], { cwd: '/' })
     const [program, ...args] = works as [string, ...string[]]

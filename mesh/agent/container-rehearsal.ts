@@ -1,12 +1,10 @@
 import { posix } from 'node:path'
 import { z } from 'zod'
-import { heldAt } from '../held.ts'
+import { heldAt } from '../paths.ts'
 import type { Outcome } from './capability.ts'
-import { engineId, pathOf, word } from './container.ts'
-import { ask, type Engine, open } from './engine.ts'
+import { type Engine, engineId, open, pathOf, requestJson, word } from './engine.ts'
 import { isFilled } from './named-files.ts'
-import { Refused } from './refused.ts'
-import { rehearsed, restsOnLines } from './rehearsed.ts'
+import { CapabilityError, reportOutcome, restsOnLines } from './outcome.ts'
 
 const inspected = z.looseObject({
   Id: engineId,
@@ -35,21 +33,22 @@ const inspected = z.looseObject({
 })
 type Inspected = z.infer<typeof inspected>
 
-type Asked = { container: string; argv: readonly string[]; user?: string }
+type ExecRequest = { container: string; argv: readonly string[]; user?: string }
 
 /** A card shows no more files than these. */
 const mostFiles = 8
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
- * What can be told of a program in a container without running anything there: the container itself, as whom the program runs, and the
- * files it names, which the engine describes from outside. The container is looked up by its name once, and the decision rests on its id.
+ * What is known about a program in a container without running anything there: the container
+ * itself, as whom the program runs, and the files it names, which the engine describes from
+ * outside. The container is looked up by its name once, and the decision rests on its id.
  */
-export async function rehearseInContainer(engine: Engine, asked: Asked, signal: AbortSignal): Promise<Outcome> {
-  const found = await ask(engine, { method: 'GET', path: pathOf(asked.container) }, inspected, signal)
+export async function rehearseInContainer(engine: Engine, asked: ExecRequest, signal: AbortSignal): Promise<Outcome> {
+  const found = await requestJson(engine, { method: 'GET', path: pathOf(asked.container) }, inspected, signal)
   const { Config: config, State: state, HostConfig: host } = found
   if (state.Running === false)
-    throw new Refused('conflict', `container ${asked.container} does not run: it is ${state.Status}`)
+    throw new CapabilityError('conflict', `container ${asked.container} does not run: it is ${state.Status}`)
   const user = asked.user ?? (config.User || 'root')
   const directory = config.WorkingDir || '/'
   const image = config.Image ?? found.Image ?? 'an unknown image'
@@ -83,7 +82,10 @@ export async function rehearseInContainer(engine: Engine, asked: Asked, signal: 
   }
   const untried = ['Nothing was run in the container: what the program would do there was not tried.']
   const container = found.Name.replace(/^\//, '')
-  return rehearsed({ told, untried, rests: restsOnLines(rests), tried: false }, { container, container_id: found.Id })
+  return reportOutcome(
+    { told, untried, rests: restsOnLines(rests), tried: false },
+    { container, container_id: found.Id },
+  )
 }
 
 const since = ({ StartedAt }: Inspected['State']): string =>
@@ -130,7 +132,7 @@ const pathStat = z.looseObject({
   linkTarget: word().default(''),
 })
 
-/** The engine tells of a path in a header, and copies nothing for that. Null where nothing is there. */
+/** The engine describes a path in a header, without copying it. Null where nothing is there. */
 async function fileIn(engine: Engine, id: string, path: string, signal: AbortSignal) {
   try {
     const answer = await open(engine, 'HEAD', `/containers/${id}/archive?path=${encodeURIComponent(path)}`, signal)

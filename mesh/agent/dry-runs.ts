@@ -1,11 +1,14 @@
 import { argvVerdict } from './verdict.ts'
 
 /**
- * What is looked at, or tried by the program's own switch, before a command that writes. Data, one row a program. A `shows` row is run only
- * where the judge proves its words to look, and so is one that `lists` exactly what the command would hit; a `tries` row only with the options and operands that it names, since the judge knows no
- * program by a switch that others could undo. Not here, though they have such a switch, is what runs somebody's program or asks the network
- * for it: `make -n` runs the lines with a plus, `ansible --check` and `terraform plan` start modules and providers, `git push --dry-run` asks
- * the remote and starts hooks, `helm --dry-run` and `kubectl --dry-run=server` ask the cluster, `patch --dry-run` writes backup files.
+ * What is looked at, or tried by the program's own switch, before a command that writes. Data, one
+ * row a program. A `shows` row is run only where the judge proves its words to look, and so is one
+ * that `lists` exactly what the command would hit; a `tries` row only with the options and operands
+ * that it names, since the judge knows no program by a switch that others could undo. Not here,
+ * though they have such a switch, is what runs somebody's program or asks the network for it:
+ * `make -n` runs the lines with a plus, `ansible --check` and `terraform plan` start modules and
+ * providers, `git push --dry-run` asks the remote and starts hooks, `helm --dry-run` and
+ * `kubectl --dry-run=server` ask the cluster, `patch --dry-run` writes backup files.
  */
 export type DryRun = {
   manual: string
@@ -18,7 +21,10 @@ export type DryRun = {
 
 type Split = { options: string[]; operands: string[] }
 
-/** Options and operands, where each option is one of these; null with any other. Values of options are joined to them. */
+/**
+ * Options and operands, where each option is one of these; null with any other. Values of options
+ * are joined to them.
+ */
 function split(words: readonly string[], allowed: RegExp): Split | null {
   const at = words.indexOf('--')
   const before = at < 0 ? words : words.slice(0, at)
@@ -35,7 +41,7 @@ const unitFields =
 const showUnits = (units: readonly string[]): string[] | null =>
   units.length === 0 ? null : ['systemctl', 'show', '--no-pager', `--property=${unitFields}`, '--', ...units]
 
-/** A unit that crashes and comes back is up for this: somebody is asked because of it. */
+/** A unit that crashes and restarts counts as running here; that is why a person is asked. */
 function unitRests(line: string): string | null {
   const [, field, value = ''] = /^(\w+)=(.*)$/.exec(line) ?? []
   if (field === undefined || field === 'MainPID' || field === 'SubState' || field === 'ActiveEnterTimestamp')
@@ -250,7 +256,10 @@ export const dryRuns: ReadonlyMap<string, DryRun> = new Map<string, DryRun>([
   ['logrotate', logrotate],
 ])
 
-/** What is run for these words before they are; null where nothing is, and where the judge does not prove a look to be one. */
+/**
+ * What is run for these words before they are; null where nothing is, and where the judge does not
+ * prove a look to be one.
+ */
 export function dryRunOf(
   name: string,
   words: readonly string[],

@@ -1,14 +1,17 @@
 import { type IncomingMessage, request } from 'node:http'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { stripText } from '../../safety/strip.ts'
-import { errnoOf, Refused } from './refused.ts'
+import { CapabilityError, errnoOf } from './outcome.ts'
 
-/** The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then speaks its own newest. */
+/**
+ * The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then
+ * speaks its own newest.
+ */
 export type Engine = { socket: string; host: string }
 
 const standard = 'unix:///var/run/docker.sock'
 const patienceMs = 3_000
-/** An engine that says more than this of a few hundred containers is not listened to. */
+/** Bounds an answer about a few hundred containers. */
 const mostBytes = 4 << 20
 const mostErrorBytes = 64 << 10
 
@@ -19,7 +22,7 @@ export function engineAt(host: string | undefined): Engine {
 }
 
 /** Null when an engine answers; else what is missing, in words. */
-export async function lacksEngine(engine: Engine): Promise<string | null> {
+export async function missingEngine(engine: Engine): Promise<string | null> {
   if (engine.socket === '') return `${engine.host} is no Unix socket, and others are not spoken to`
   try {
     const answer = await send(engine, 'GET', '/_ping', undefined, AbortSignal.timeout(patienceMs))
@@ -37,21 +40,24 @@ function notThere({ socket }: Engine, error: unknown): string {
   return `no engine answers at ${socket}`
 }
 
-type Question = { method: 'GET' | 'POST'; path: string; body?: unknown }
+type EngineRequest = { method: 'GET' | 'POST'; path: string; body?: unknown }
 
-/** Asks for JSON of this shape; what the engine refuses is thrown with its own words, and so is what is none. */
-export async function ask<T>(
+/**
+ * Requests JSON of this shape. Throws CapabilityError with the engine's words when it refuses, and
+ * for another shape.
+ */
+export async function requestJson<T>(
   engine: Engine,
-  { method, path, body }: Question,
+  { method, path, body }: EngineRequest,
   shape: z.ZodType<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const text = await readUpTo(mostBytes, await open(engine, method, path, signal, body))
-  if (text === null) throw new Refused('failed', `the engine answered with more than ${mostBytes >> 20} MiB`)
+  if (text === null) throw new CapabilityError('failed', `the engine answered with more than ${mostBytes >> 20} MiB`)
   const parsed = shape.safeParse(jsonIn(text))
   if (parsed.success) return parsed.data
   const at = parsed.error.issues[0]?.path.join('.')
-  throw new Refused('failed', `the engine answered what no engine answers${at ? `: ${at}` : ''}`)
+  throw new CapabilityError('failed', `the engine answered what no engine answers${at ? `: ${at}` : ''}`)
 }
 
 /** Null once there is more: the rest is not taken. */
@@ -90,12 +96,15 @@ export async function open(
     answer = await send(engine, method, path, body, signal)
   } catch (error) {
     if (signal.aborted) throw error
-    throw new Refused('capability_unavailable', notThere(engine, error))
+    throw new CapabilityError('capability_unavailable', notThere(engine, error))
   }
   const status = answer.statusCode ?? 0
   if (status >= 200 && status < 300) return answer
   const why = wordsOf((await readUpTo(mostErrorBytes, answer)) ?? 'more than anybody reads')
-  throw new Refused(status === 404 ? 'not_found' : status === 409 ? 'conflict' : 'failed', `the engine says: ${why}`)
+  throw new CapabilityError(
+    status === 404 ? 'not_found' : status === 409 ? 'conflict' : 'failed',
+    `the engine says: ${why}`,
+  )
 }
 
 /** Errors come as `{ "message": "…" }`. */
@@ -127,10 +136,11 @@ function send(
 export type Piece = { stream: 'stdout' | 'stderr'; bytes: Buffer }
 
 /**
- * Takes the two outputs of a container apart. Without a terminal each piece has a header of eight bytes: the output (1 and 0: standard,
- * 2: error), three zeros, and the length, big-endian. Pieces are handed on as they come, however the network cut them.
+ * Takes the two outputs of a container apart. Without a terminal each piece has a header of eight
+ * bytes: the output (1 and 0: standard, 2: error), three zeros, and the length, big-endian. Pieces
+ * are handed on as they come, however the network cut them.
  */
-export async function* apart(body: AsyncIterable<Buffer>, terminal: boolean): AsyncGenerator<Piece> {
+export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolean): AsyncGenerator<Piece> {
   if (terminal) {
     for await (const bytes of body) yield { stream: 'stdout', bytes }
     return
@@ -149,10 +159,37 @@ export async function* apart(body: AsyncIterable<Buffer>, terminal: boolean): As
       }
       if (left > 0 || rest.length < 8) break
       if (rest[0]! > 2 || rest.readUIntBE(1, 3) !== 0)
-        throw new Refused('failed', 'the engine sent no stream of output')
+        throw new CapabilityError('failed', 'the engine sent no stream of output')
       stream = rest[0] === 2 ? 'stderr' : 'stdout'
       left = rest.readUInt32BE(4)
       rest = rest.subarray(8)
     }
   }
 }
+
+/** An engine's own id, which goes into paths of its API and is looked for in control groups. */
+export const engineId = z.string().regex(/^[0-9a-f]{64}$/, 'is no id')
+
+/**
+ * A word of an engine on one line: what others may write there neither acts on a terminal nor looks
+ * like another line.
+ */
+export const word = (longest = 200) =>
+  z.string().transform((text) => stripText(text, { keepNewlines: false }).slice(0, longest).toWellFormed())
+
+const inspected = z.looseObject({
+  Id: engineId,
+  Name: word().default(''),
+  Config: z.looseObject({ Tty: z.boolean().default(false) }),
+})
+
+export type Container = { id: string; name: string; terminal: boolean }
+
+/** Looks a container up: its whole id, and whether its output comes in one stream. */
+export async function containerOf(engine: Engine, name: string, signal: AbortSignal): Promise<Container> {
+  const found = await requestJson(engine, { method: 'GET', path: pathOf(name) }, inspected, signal)
+  return { id: found.Id, name: found.Name.replace(/^\//, ''), terminal: found.Config.Tty }
+}
+
+/** The API path that describes a container. */
+export const pathOf = (name: string): string => `/containers/${encodeURIComponent(name)}/json`

@@ -4,10 +4,16 @@ import { z } from 'zod'
 import { readPublicKey } from '../sign.ts'
 import { trustManifest } from './manifest.ts'
 
-/** Where an enrolled device keeps what it was given; the last two stand in the state directory unless they are named. */
+/**
+ * Where an enrolled device keeps what it was given; the last two stand in the state directory
+ * unless they are named.
+ */
 export type Places = { state: string; manifest?: string; rootKey?: string }
 
-/** Nothing was changed. `refused` is the control plane's answer to the token: asking again does not help. */
+/**
+ * Nothing was changed. `refused` is the control plane's answer to the token: asking again does not
+ * help.
+ */
 export class NotEnrolled extends Error {
   override name = 'NotEnrolled' as const
   readonly why: 'refused' | 'unreachable' | 'unbelievable' | 'not enrolled' | 'bad address'
@@ -64,8 +70,8 @@ function believed(manifest: Record<string, unknown>, rootKey: string, device: st
   return trusted.trusted.manifest.id
 }
 
-async function ask(api: string, door: 'enrolments' | 'manifests', token: string): Promise<unknown> {
-  const url = URL.parse(`/mesh/${door}`, api)
+async function ask(api: string, resource: 'enrolments' | 'manifests', token: string): Promise<unknown> {
+  const url = URL.parse(`/mesh/${resource}`, api)
   if (!url) throw new NotEnrolled('bad address', `${api} is no address of a control plane.`)
   const isNear = ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
   if (url.protocol !== 'https:' && !isNear && !isPrivate(url.hostname)) {
@@ -95,7 +101,9 @@ function parsed<T>(schema: z.ZodType<T>, value: unknown): T {
   throw new NotEnrolled('unbelievable', 'What was answered is no enrolment: is this the address of the control plane?')
 }
 
-/** A name without dots resolves on a private network alone, as that of a service beside this one. */
+/**
+ * A name without dots resolves on a private network alone, as that of a service beside this one.
+ */
 function isPrivate(host: string): boolean {
   return (
     /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|\[f[cd])/.test(host) ||

@@ -1,14 +1,21 @@
-import type { Capability, CapabilityRequest, Manifest } from '../../domain/mesh.ts'
+import {
+  type Capability,
+  type CapabilityRequest,
+  clockSkewSeconds,
+  type Grant,
+  grantSeconds,
+  type Manifest,
+} from '../../domain/mesh.ts'
+import { argsDigest, isSigned } from '../sign.ts'
 import type { DeviceCapability, Weight } from './capability.ts'
-import type { Rests } from './discharge.ts'
-import type { Refused } from './door.ts'
-import { refuseGrant } from './grant.ts'
-import type { TrustedKeys } from './manifest.ts'
+import { keyOf, type TrustedKeys } from './manifest.ts'
+import type { Preconditions } from './preconditions.ts'
+import type { Rejection } from './verify-request.ts'
 
 export type Sandbox = 'bwrap' | 'unshare' | 'user' | 'none'
 
 export type Ruling =
-  | (Refused & { approval: 'required' | 'refused'; command: string | null })
+  | (Rejection & { approval: 'required' | 'refused'; command: string | null })
   | {
       ok: true
       approval: 'auto_approved' | 'granted'
@@ -16,11 +23,11 @@ export type Ruling =
       command: string | null
       args: Record<string, unknown>
       capability: DeviceCapability
-      /** What has to be looked at right before it, where nobody was asked. */
-      rests: Rests | null
+      /** What has to be checked right before it, where no person was asked. */
+      rests: Preconditions | null
     }
 
-export type Guarded = {
+export type GuardContext = {
   manifest: Manifest
   keys: TrustedKeys
   /** What this device has. */
@@ -34,10 +41,11 @@ export type Guarded = {
 }
 
 /**
- * May an admitted request be done? The device decides by itself, whatever the control plane thinks: what is forbidden stays so with any
- * grant, a proven read may run unasked, and everything else needs a grant for exactly this.
+ * May a verified request be done? The device decides by itself, whatever the control plane thinks:
+ * what is forbidden stays so with any grant, a proven read may run unasked, and everything else
+ * needs a grant for exactly this.
  */
-export function rule(request: CapabilityRequest, at: Guarded): Ruling {
+export function rule(request: CapabilityRequest, at: GuardContext): Ruling {
   const { manifest } = at
   const isListed = manifest.capabilities.length === 0 || manifest.capabilities.includes(request.capability)
   if (!isListed) return no('capability_unavailable', `The manifest does not list ${request.capability}.`)
@@ -58,9 +66,11 @@ export function rule(request: CapabilityRequest, at: Guarded): Ruling {
   const weight = capability.weigh(args, manifest, at)
   const { command } = weight
   if (weight.effect === 'refused') return no(weight.code ?? 'blocked', weight.reason, command)
-  // A rehearsal happens in a copy that is thrown away: there is nothing yet that a person could approve.
+  // A rehearsal happens in a copy that is thrown away: there is nothing yet that a person could
+  // approve.
   const effect = request.rehearse ? 'read' : weight.effect
-  // Nor does it start the programs of a write: what it starts instead is held against the manifest where it does.
+  // Nor does it start the programs of a write: what it starts instead is held against the manifest
+  // where it does.
   const needed = whyGrant(
     request.rehearse && weight.effect === 'write' ? { ...weight, programs: [] } : weight,
     effect,
@@ -76,8 +86,12 @@ export function rule(request: CapabilityRequest, at: Guarded): Ruling {
   return { ok: true, approval: 'granted', effect, command, args, capability, rests: null }
 }
 
-/** Why a person must be asked; null when nobody has to be. */
-function whyGrant({ reason, programs = [], obeys = [] }: Weight, effect: 'read' | 'write', at: Guarded): string | null {
+/** Why a person must be asked; null when that is not necessary. */
+function whyGrant(
+  { reason, programs = [], obeys = [] }: Weight,
+  effect: 'read' | 'write',
+  at: GuardContext,
+): string | null {
   const { mode, auto_approve } = at.manifest
   if (mode === 'sudo') return 'This device runs as root: everything needs a grant.'
   if (effect === 'write') return `It needs a grant: ${reason}`
@@ -88,6 +102,40 @@ function whyGrant({ reason, programs = [], obeys = [] }: Weight, effect: 'read' 
   return unlisted === undefined ? null : `The manifest does not let ${unlisted} run unasked.`
 }
 
-function no(code: Refused['code'], message: string, command: string | null = null) {
+function no(code: Rejection['code'], message: string, command: string | null = null) {
   return { ok: false as const, code, message: message.slice(0, 2_000), approval: 'refused' as const, command }
+}
+
+/**
+ * Does this grant allow exactly this request, here, now and for the first time? Null when it does.
+ * It lives two minutes from its issue, whatever it claims.
+ */
+export function refuseGrant(
+  grant: Grant,
+  request: CapabilityRequest,
+  at: { device: string; keys: TrustedKeys; nowMs: number; isUsed(grantId: string): boolean },
+): Rejection | null {
+  const key = keyOf(at.keys, grant.key_id, at.nowMs)
+  if (!key || !isSigned(grant, key))
+    return noGrant('grant_forged', 'The grant is not signed by a key of this manifest.')
+  if (grant.device !== at.device)
+    return noGrant('grant_wrong_device', `The grant is for ${grant.device}, not ${at.device}.`)
+  if (grant.request_id !== request.request_id) return noGrant('grant_altered', 'The grant is for another request.')
+  if (grant.capability !== request.capability) return noGrant('grant_altered', `The grant is for ${grant.capability}.`)
+  if (grant.args_digest !== argsDigest(request.args))
+    return noGrant('grant_altered', 'The grant is for other arguments.')
+  const issuedMs = Date.parse(grant.issued_at)
+  if (at.nowMs >= grantEndMs(grant)) return noGrant('grant_expired', 'The grant has expired.')
+  if (issuedMs > at.nowMs + clockSkewSeconds * 1000) return noGrant('grant_expired', 'The grant is not valid yet.')
+  if (at.isUsed(grant.id)) return noGrant('grant_replayed', 'The grant was used before.')
+  return null
+}
+
+/** After this moment the grant is expired, so its id need not be remembered. */
+export function grantEndMs(grant: Grant): number {
+  return Math.min(Date.parse(grant.expires_at), Date.parse(grant.issued_at) + grantSeconds * 1000)
+}
+
+function noGrant(code: Rejection['code'], message: string): Rejection {
+  return { ok: false, code, message }
 }

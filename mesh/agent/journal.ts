@@ -18,19 +18,34 @@ import {
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { CapabilityAnswer } from '../../domain/mesh.ts'
-import { type Entry, genesis, hashOf, type Place, segmentName, segmentsOf, type Told, verifyChain } from './chain.ts'
-import { type Knowledge, knowledge } from './known.ts'
+import {
+  type Entry,
+  genesis,
+  hashOf,
+  type JournalEntryBody,
+  type Place,
+  segmentName,
+  segmentsOf,
+  verifyChain,
+} from './chain.ts'
+import { type JournalIndex, journalIndex } from './journal-index.ts'
 
 const sync = promisify(fdatasync)
 
 export type Journal = {
-  known: Knowledge
+  index: JournalIndex
   entries(): number
   head(): string
-  /** Why no write is done: the journal before this one is gone, and with it what has been done already. Null when all is well. */
+  /**
+   * Why no write is done: the journal before this one is gone, and with it what has been done
+   * already. Null when all is well.
+   */
   lost(): string | null
-  /** Appends an entry and answers its hash. It survives the end of this process from then on, and the machine's with `durable`. */
-  append(told: Told): string
+  /**
+   * Appends an entry and answers its hash. It survives the end of this process from then on, and
+   * the machine's with `durable`.
+   */
+  append(body: JournalEntryBody): string
   /** Resolves when everything appended so far is on the disk. */
   durable(): Promise<void>
   answerAt(place: Place): Omit<CapabilityAnswer, 'audit_hash'>
@@ -41,14 +56,37 @@ export type JournalOptions = {
   segmentBytes?: number
   segmentsKept?: number
   nowMs?: () => number
-  /** Told of each entry as soon as it is written. */
-  onEntry?: (told: Told) => void
+  /** Called with each entry as soon as it is written. */
+  onEntry?: (body: JournalEntryBody) => void
+}
+
+/** Number and hash of an entry. */
+type Head = { n: number; hash: string }
+
+const beforeFirst: Head = { n: 0, hash: genesis }
+
+/** Where a journal is kept, and its limits. */
+type Store = { state: string; directory: string; headFile: string } & Required<JournalOptions>
+
+/** An open journal: what was read from its files, and where the next entry goes. */
+type OpenJournal = Store & {
+  index: JournalIndex
+  last: Head
+  headFd: number
+  /** The newest segment, its descriptor and its size in bytes. */
+  segment: string
+  fd: number
+  size: number
+  /** Up to this entry everything is on the disk. */
+  durableN: number
+  syncing: Promise<void> | null
 }
 
 /**
- * Opens the journal of a state directory, `journal/` with a segment per so many bytes and `head.json` beside it. The head names an
- * entry that was once on disk: a journal that does not hold it is another one, or was cut. What cannot be believed is put
- * aside, and a new journal begins with an entry that says so.
+ * Opens the journal of a state directory, `journal/` with a segment per so many bytes and
+ * `head.json` beside it. The head names an entry that was once on disk: a journal that does not
+ * hold it is another one, or was cut. A journal that cannot be trusted is put aside, and a new one
+ * begins with an entry that says so.
  */
 export function openJournal(
   state: string,
@@ -56,164 +94,173 @@ export function openJournal(
 ): Journal {
   const directory = join(state, 'journal')
   const headFile = join(state, 'head.json')
-  let known = knowledge()
-  const found = believe()
-  if (found.reason !== null) putAside()
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
-  let last = found.reason === null ? found.last : { n: 0, hash: genesis }
-  if (!existsSync(headFile)) writeHead(last)
-  const headFd = openSync(headFile, 'r+')
-  let segment = segmentsOf(directory).at(-1) ?? segmentName(1)
-  let fd = openSync(join(directory, segment), 'a', 0o600)
-  let size = statSync(join(directory, segment)).size
-  fsyncDirectory(directory)
-  fsyncDirectory(state)
-  let durableN = last.n
-  let syncing: Promise<void> | null = null
-  if (found.reason !== null) append({ kind: 'lost', reason: found.reason })
-
-  function believe(): { reason: string | null; last: { n: number; hash: string } } {
-    const no = (reason: string) => ({ reason, last: { n: 0, hash: genesis } })
-    const segments = segmentsOf(directory)
-    if (!existsSync(headFile)) {
-      if (segments.length > 0) return no('head.json is gone')
-      // Nonces are older than the first entry: where they are, there was a journal.
-      return existsSync(join(state, 'nonces'))
-        ? no('the journal is gone')
-        : { reason: null, last: { n: 0, hash: genesis } }
-    }
-    const head = readHead()
-    if (!head) return no('head.json cannot be read')
-    let isThere = head.n === 0
-    const verified = verifyChain(directory, (entry, hash, place) => {
-      if (entry.n === head.n && hash === head.hash) isThere = true
-      known.apply(entry, hash, place)
-    })
-    if (!verified.ok) return no(verified.reason)
-    if (!isThere) {
-      return no(
-        segments.length === 0
-          ? 'the journal is gone'
-          : `the journal ends at ${verified.entries}, or is not the one that had entry ${head.n}`,
-      )
-    }
-    const newest = segments.at(-1)
-    if (verified.tornBytes > 0 && newest) {
-      const file = join(directory, newest)
-      truncateSync(file, statSync(file).size - verified.tornBytes)
-    }
-    return { reason: null, last: { n: verified.entries, hash: verified.head } }
-  }
-
-  function putAside(): void {
-    known = knowledge()
-    const suffix = new Date(nowMs()).toISOString().replace(/[:.]/g, '')
-    if (existsSync(directory)) renameSync(directory, `${directory}-lost-${suffix}`)
-    if (existsSync(headFile)) renameSync(headFile, join(state, `head-lost-${suffix}.json`))
-  }
-
-  function readHead(): { n: number; hash: string } | null {
-    try {
-      const head = JSON.parse(readFileSync(headFile, 'utf8'))
-      return Number.isInteger(head.n) && typeof head.hash === 'string' ? head : null
-    } catch {
-      return null
-    }
-  }
-
-  /** The first one is there before the first entry: from then on a journal without a head is one that somebody touched. */
-  function writeHead(head: { n: number; hash: string }): void {
-    writeFileSync(headFile, headText(head), { mode: 0o600 })
-  }
-
-  function append(told: Told): string {
-    if (size > segmentBytes) rotate()
-    const entry: Entry = { n: last.n + 1, prev: last.hash, at: new Date(nowMs()).toISOString(), ...told }
-    const bytes = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8')
-    const length = bytes.length - 1
-    try {
-      writeAll(fd, bytes)
-    } catch (error) {
-      // Half a line would break the chain for whatever follows once there is room again.
-      ftruncateSync(fd, size)
-      throw error
-    }
-    const hash = hashOf(bytes.subarray(0, length))
-    known.apply(entry, hash, { segment, offset: size, length })
-    size += bytes.length
-    last = { n: entry.n, hash }
-    onEntry(told)
-    return hash
-  }
-
-  function rotate(): void {
-    fsyncSync(fd)
-    const old = fd
-    if (syncing) void syncing.catch(() => undefined).then(() => closeSync(old))
-    else closeSync(old)
-    segment = segmentName(last.n + 1)
-    fd = openSync(join(directory, segment), 'a', 0o600)
-    size = 0
-    fsyncDirectory(directory)
-    const segments = segmentsOf(directory)
-    const oldest = segments.slice(0, Math.max(0, segments.length - segmentsKept))
-    const firstKept = segments[oldest.length]
-    if (oldest.length === 0 || !firstKept) return
-    // Said before it is done: a journal that lacks entries which nobody said to be pruned was cut.
-    append({ kind: 'pruned', through: Number.parseInt(firstKept, 10) - 1 })
-    fsyncSync(fd)
-    for (const name of oldest) unlinkSync(join(directory, name))
-    known.forgetSegments(new Set(oldest))
-  }
-
-  async function durable(): Promise<void> {
-    const wanted = last.n
-    while (durableN < wanted) {
-      syncing ??= syncOnce().finally(() => {
-        syncing = null
-      })
-      await syncing
-    }
-  }
-
-  async function syncOnce(): Promise<void> {
-    const at = last
-    await sync(fd)
-    durableN = at.n
-    // Only what is on disk: after a loss of power the head must not name an entry that never got there.
-    writeSync(headFd, headText(at), 0, 'utf8')
-  }
-
+  const store: Store = { state, directory, headFile, segmentBytes, segmentsKept, nowMs, onEntry }
+  const read = readExisting(store)
+  if (!read.ok) putAside(store)
+  const journal = openFiles(store, read.ok ? read : { index: journalIndex(), last: beforeFirst })
+  if (!read.ok) append(journal, { kind: 'lost', reason: read.reason })
   return {
-    get known() {
-      return known
-    },
-    entries: () => last.n,
-    head: () => last.hash,
-    lost: () => known.lost(),
-    append,
-    durable,
-    answerAt({ segment, offset, length }) {
-      const bytes = Buffer.alloc(length)
-      const file = openSync(join(directory, segment), 'r')
-      try {
-        readSync(file, bytes, 0, length, offset)
-      } finally {
-        closeSync(file)
-      }
-      return JSON.parse(bytes.toString('utf8')).answer
-    },
-    close() {
-      fsyncSync(fd)
-      writeSync(headFd, headText(last), 0, 'utf8')
-      closeSync(fd)
-      closeSync(headFd)
-    },
+    index: journal.index,
+    entries: () => journal.last.n,
+    head: () => journal.last.hash,
+    lost: () => journal.index.lost(),
+    append: (body) => append(journal, body),
+    durable: () => durable(journal),
+    answerAt: (place) => answerAt(journal, place),
+    close: () => close(journal),
   }
 }
 
+type Existing = { ok: true; index: JournalIndex; last: Head } | { ok: false; reason: string }
+
+/** Reads the journal that is there. `reason`: why it cannot be trusted. */
+function readExisting({ state, directory, headFile }: Store): Existing {
+  const no = (reason: string): Existing => ({ ok: false, reason })
+  const index = journalIndex()
+  const segments = segmentsOf(directory)
+  if (!existsSync(headFile)) {
+    if (segments.length > 0) return no('head.json is gone')
+    // Nonces are older than the first entry: where they are, there was a journal.
+    return existsSync(join(state, 'nonces')) ? no('the journal is gone') : { ok: true, index, last: beforeFirst }
+  }
+  const head = readHead(headFile)
+  if (!head) return no('head.json cannot be read')
+  let isThere = head.n === 0
+  const verified = verifyChain(directory, (entry, hash, place) => {
+    if (entry.n === head.n && hash === head.hash) isThere = true
+    index.apply(entry, hash, place)
+  })
+  if (!verified.ok) return no(verified.reason)
+  if (!isThere) {
+    return no(
+      segments.length === 0
+        ? 'the journal is gone'
+        : `the journal ends at ${verified.entries}, or is not the one that had entry ${head.n}`,
+    )
+  }
+  const newest = segments.at(-1)
+  if (verified.tornBytes > 0 && newest) {
+    const file = join(directory, newest)
+    truncateSync(file, statSync(file).size - verified.tornBytes)
+  }
+  return { ok: true, index, last: { n: verified.entries, hash: verified.head } }
+}
+
+function putAside({ state, directory, headFile, nowMs }: Store): void {
+  const suffix = new Date(nowMs()).toISOString().replace(/[:.]/g, '')
+  if (existsSync(directory)) renameSync(directory, `${directory}-lost-${suffix}`)
+  if (existsSync(headFile)) renameSync(headFile, join(state, `head-lost-${suffix}.json`))
+}
+
+function openFiles(store: Store, { index, last }: { index: JournalIndex; last: Head }): OpenJournal {
+  const { state, directory, headFile } = store
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  // There before the first entry: from then on a journal without a head is one that was touched
+  // from outside.
+  if (!existsSync(headFile)) writeFileSync(headFile, headText(last), { mode: 0o600 })
+  const headFd = openSync(headFile, 'r+')
+  const segment = segmentsOf(directory).at(-1) ?? segmentName(1)
+  const fd = openSync(join(directory, segment), 'a', 0o600)
+  const { size } = statSync(join(directory, segment))
+  fsyncDirectory(directory)
+  fsyncDirectory(state)
+  return { ...store, index, last, headFd, segment, fd, size, durableN: last.n, syncing: null }
+}
+
+function readHead(headFile: string): Head | null {
+  try {
+    const head = JSON.parse(readFileSync(headFile, 'utf8'))
+    return Number.isInteger(head.n) && typeof head.hash === 'string' ? head : null
+  } catch {
+    return null
+  }
+}
+
+function append(journal: OpenJournal, body: JournalEntryBody): string {
+  if (journal.size > journal.segmentBytes) rotate(journal)
+  const { last, fd, segment, size } = journal
+  const entry: Entry = { n: last.n + 1, prev: last.hash, at: new Date(journal.nowMs()).toISOString(), ...body }
+  const bytes = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8')
+  const length = bytes.length - 1
+  try {
+    writeAll(fd, bytes)
+  } catch (error) {
+    // Half a line would break the chain for whatever follows once there is room again.
+    ftruncateSync(fd, size)
+    throw error
+  }
+  const hash = hashOf(bytes.subarray(0, length))
+  journal.index.apply(entry, hash, { segment, offset: size, length })
+  journal.size += bytes.length
+  journal.last = { n: entry.n, hash }
+  journal.onEntry(body)
+  return hash
+}
+
+/** Begins the next segment, and removes the oldest ones beyond those that are kept. */
+function rotate(journal: OpenJournal): void {
+  const { directory } = journal
+  const old = journal.fd
+  fsyncSync(old)
+  if (journal.syncing) void journal.syncing.catch(() => undefined).then(() => closeSync(old))
+  else closeSync(old)
+  journal.segment = segmentName(journal.last.n + 1)
+  journal.fd = openSync(join(directory, journal.segment), 'a', 0o600)
+  journal.size = 0
+  fsyncDirectory(directory)
+  const segments = segmentsOf(directory)
+  const oldest = segments.slice(0, Math.max(0, segments.length - journal.segmentsKept))
+  const firstKept = segments[oldest.length]
+  if (oldest.length === 0 || !firstKept) return
+  // Written before it is done: a journal that lacks entries which no entry calls pruned was cut.
+  append(journal, { kind: 'pruned', through: Number.parseInt(firstKept, 10) - 1 })
+  fsyncSync(journal.fd)
+  for (const name of oldest) unlinkSync(join(directory, name))
+  journal.index.forgetSegments(new Set(oldest))
+}
+
+async function durable(journal: OpenJournal): Promise<void> {
+  const wanted = journal.last.n
+  while (journal.durableN < wanted) {
+    journal.syncing ??= syncOnce(journal).finally(() => {
+      journal.syncing = null
+    })
+    await journal.syncing
+  }
+}
+
+async function syncOnce(journal: OpenJournal): Promise<void> {
+  const at = journal.last
+  await sync(journal.fd)
+  journal.durableN = at.n
+  // Only what is on disk: after a loss of power the head must not name an entry that never got
+  // there.
+  writeSync(journal.headFd, headText(at), 0, 'utf8')
+}
+
+function answerAt(
+  { directory }: OpenJournal,
+  { segment, offset, length }: Place,
+): Omit<CapabilityAnswer, 'audit_hash'> {
+  const bytes = Buffer.alloc(length)
+  const file = openSync(join(directory, segment), 'r')
+  try {
+    readSync(file, bytes, 0, length, offset)
+  } finally {
+    closeSync(file)
+  }
+  return JSON.parse(bytes.toString('utf8')).answer
+}
+
+function close({ fd, headFd, last }: OpenJournal): void {
+  fsyncSync(fd)
+  writeSync(headFd, headText(last), 0, 'utf8')
+  closeSync(fd)
+  closeSync(headFd)
+}
+
 /** Always as long, so that it can be written over in one go. */
-function headText(head: { n: number; hash: string }): string {
+function headText(head: Head): string {
   return `${JSON.stringify(head).padEnd(120)}\n`
 }
 

@@ -6,16 +6,17 @@ export type TrustedKey = { key: KeyObject; notAfterMs: number | null }
 export type TrustedKeys = ReadonlyMap<string, TrustedKey>
 
 /** A manifest whose signature holds, with its keys ready to use. */
-export type Trusted = { manifest: Manifest; keys: TrustedKeys; expiresMs: number }
+export type TrustedManifest = { manifest: Manifest; keys: TrustedKeys; expiresMs: number }
 
 /**
- * Reads a manifest and holds it against the pinned root key and the device's own name. A manifest that is unsigned, altered, expired or
- * another device's is none: the reason says which. `device` is null before the first manifest, which then names it.
+ * Reads a manifest and holds it against the pinned root key and the device's own name. A manifest
+ * that is unsigned, altered, expired or another device's is none: the reason says which. `device`
+ * is null before the first manifest, which then names it.
  */
 export function trustManifest(
   text: string,
   { rootKey, device, nowMs }: { rootKey: KeyObject; device: string | null; nowMs: number },
-): { ok: true; trusted: Trusted } | { ok: false; reason: string } {
+): { ok: true; trusted: TrustedManifest } | { ok: false; reason: string } {
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -2,26 +2,26 @@ import { createHash } from 'node:crypto'
 import { accessSync, type BigIntStats, constants, createReadStream } from 'node:fs'
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { heldAt, isInside } from '../held.ts'
+import { heldAt, isInside } from '../paths.ts'
 import type { CapabilityContext } from './capability.ts'
 import { userNames } from './process-facts.ts'
 import { path as searchPath } from './run.ts'
 import { argvVerdict } from './verdict.ts'
 
-type Looking = Pick<CapabilityContext, 'run' | 'hidden'>
+type ProbeContext = Pick<CapabilityContext, 'run' | 'hidden'>
 
 /** A look of a rehearsal may take no longer. */
 export const patienceSeconds = 5
 export const patiently = (argv: readonly string[]): string[] => ['timeout', '-k', '1', String(patienceSeconds), ...argv]
 
-/** `told` for a person, `rests` for the state that is agreed to. */
+/** `told`: for a person. `rests`: part of the state that a person approves. */
 export type Fact = { told: string; rests: string }
 
 /**
- * What lies at these paths now: nothing of a file's content, and nothing at all of what is held for secret or belongs to the agent, by this
- * name or behind a link.
+ * What lies at these paths now: nothing of a file's content, and nothing at all of what is held for
+ * secret or belongs to the agent, by this name or behind a link.
  */
-export async function fileFacts(paths: readonly string[], { hidden }: Pick<Looking, 'hidden'>): Promise<Fact[]> {
+export async function fileFacts(paths: readonly string[], { hidden }: Pick<ProbeContext, 'hidden'>): Promise<Fact[]> {
   const users = await userNames()
   return Promise.all(paths.map((path) => factOf(path, hidden, users)))
 }
@@ -56,7 +56,10 @@ async function inTime<T>(look: Promise<T>): Promise<T | null> {
   return Promise.race([look.catch(() => null), late]).finally(() => clearTimeout(timer))
 }
 
-/** What programs write to all the time: that it has grown is no reason to ask again. Another file under the name is. */
+/**
+ * Files that programs append to all the time: growth does not change the approved state, another
+ * file under the name does.
+ */
 export function isFilled(path: string): boolean {
   return (
     /^\/(?:proc|sys|run|dev|var\/(?:log|run|tmp|cache|spool))(?:\/|$)/.test(path) ||
@@ -65,13 +68,16 @@ export function isFilled(path: string): boolean {
   )
 }
 
-/** Why a path is not looked at for anybody who has not asked; null where it is. */
+/** Why a path is not read without approval; null where it may be. */
 export function whyNotLooked(path: string, hidden: readonly string[]): string | null {
   if (hidden.some((each) => isInside(path, each))) return 'it belongs to the agent'
   return heldAt(path) === null ? null : 'it is held for secret'
 }
 
-/** The program that a first word starts, as the path of commands is searched; null when there is none. */
+/**
+ * The program that a first word starts, as the path of commands is searched; null when there is
+ * none.
+ */
 export function programAt(word: string, cwd: string): string | null {
   const places = word.includes('/')
     ? [resolve(cwd, word)]
@@ -88,14 +94,14 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Larger programs are told by their size and time. */
+/** Larger programs are identified by size and time. */
 const mostDigestBytes = 256 * 1024 * 1024
 
 /** Which file each program is, whose it is and what it holds: a person agrees to this one. */
 export async function programFacts(
   words: readonly string[],
   cwd: string,
-  { hidden }: Pick<Looking, 'hidden'>,
+  { hidden }: Pick<ProbeContext, 'hidden'>,
 ): Promise<Fact[]> {
   const users = await userNames()
   return Promise.all(
@@ -128,10 +134,13 @@ async function realOf(path: string): Promise<string> {
   return (await inTime(realpath(path))) ?? path
 }
 
-/** What a removal would take with it: each name with its kind and size, to the end of the tree, on this file system. */
+/**
+ * What a removal would take with it: each name with its kind and size, to the end of the tree, on
+ * this file system.
+ */
 export async function treeFacts(
   paths: readonly string[],
-  context: Looking,
+  context: ProbeContext,
 ): Promise<{ told: string[]; rests: string[] } | null> {
   const format = '%y %s %p\\n'
   const open = paths.filter((path) => whyNotLooked(path, context.hidden) === null)

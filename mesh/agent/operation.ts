@@ -6,26 +6,30 @@ const mostBytes = 1_000_000
 export type Line = { id: number; text: string }
 export type Listener = { onLine(line: Line): void; onAnswer(answer: CapabilityAnswer): void }
 
-/** Something that runs, with the newest of its lines for whoever comes late. */
+/** Something that runs, with the newest of its lines for listeners that come late. */
 export type Operation = {
   requestId: string
   key: string
   digest: string
-  /** What is said as long as there is no answer. */
+  /** The answer while it runs. */
   meanwhile: CapabilityAnswer
   answer: Promise<CapabilityAnswer>
   emit(text: string): void
   /** Stops it with this reason. */
   cancel(): void
-  /** Lines after an id; `missed` counts those that are gone from the ring. Then everything that follows, until the answer. */
+  /**
+   * Lines after an id; `missed` counts those that are gone from the ring. Then everything that
+   * follows, until the answer.
+   */
   listen(afterId: number, listener: Listener): { missed: number; stop(): void }
 }
 
+/** `finish` gives everybody who waits or listens the answer. */
+export type RunningOperation = Operation & { finish(answer: CapabilityAnswer): void }
+
 export function operation(
   about: Pick<Operation, 'requestId' | 'key' | 'digest' | 'meanwhile' | 'cancel'>,
-): Operation & {
-  finish(answer: CapabilityAnswer): void
-} {
+): RunningOperation {
   const lines: Line[] = []
   const listeners = new Set<Listener>()
   const { promise, resolve } = Promise.withResolvers<CapabilityAnswer>()
@@ -52,6 +56,26 @@ export function operation(
       resolve(answer)
       for (const listener of listeners) listener.onAnswer(answer)
       listeners.clear()
+    },
+  }
+}
+
+/** A minute is enough for a client that was answered "it runs" to ask how it ended. */
+const keptMs = 60_000
+
+export type RecentRefusals = ReturnType<typeof recentRefusals>
+
+/**
+ * Answers to requests that were refused before the journal had accepted them: no other place has
+ * them.
+ */
+export function recentRefusals() {
+  const answers = new Map<string, CapabilityAnswer>()
+  return {
+    of: (requestId: string): CapabilityAnswer | null => answers.get(requestId) ?? null,
+    keep(answer: CapabilityAnswer): void {
+      answers.set(answer.request_id, answer)
+      setTimeout(() => answers.delete(answer.request_id), keptMs).unref()
     },
   }
 }

@@ -1,8 +1,11 @@
+import { readFileSync, readlinkSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { redactJson } from '../../safety/redact.ts'
 import { stripText } from '../../safety/strip.ts'
-import { type Process, processOf, statusField } from './processes.ts'
-import { enclosureOf, standingOf, unitOf } from './scope.ts'
+import { markerName } from './agent-processes.ts'
+import { lineage, type Process, processOf, readStat, statusField } from './processes.ts'
 
 /** Ticks of /proc for user space. */
 const ticksPerSecond = 100
@@ -14,9 +17,12 @@ export type ProcessFacts = {
   user: string
   /** Without its secrets. */
   command: string
-  /** When it started, as a time of day in UTC; null where the machine does not say when it started itself. */
+  /**
+   * When it started, as a time of day in UTC; null where the machine does not say when it started
+   * itself.
+   */
   startedAt: string | null
-  /** The unit of systemd it belongs to, else its control group; null where neither is told. */
+  /** The unit of systemd it belongs to, else its control group; null where neither is known. */
   service: string | null
 }
 
@@ -51,7 +57,9 @@ export async function userNames(): Promise<Map<string, string>> {
   return new Map(text.split('\n').map((line): [string, string] => [line.split(':')[2] ?? '', line.split(':')[0]!]))
 }
 
-/** The kernel counts from the start of the machine, which it tells in seconds of the epoch. */
+/**
+ * The kernel counts from the start of the machine, which /proc/stat gives in seconds since 1970.
+ */
 async function startedAt(ticks: string): Promise<string | null> {
   const boot = /^btime (\d+)$/m.exec(await readFile('/proc/stat', 'utf8').catch(() => ''))?.[1]
   if (boot === undefined) return null
@@ -77,4 +85,165 @@ export function tellProcess({
     `command line: ${command === '' ? '(none)' : command}`,
     `service: ${service ?? 'in no unit of systemd'}`,
   ]
+}
+
+/**
+ * Which processes are the device's own to signal. A machine's table of processes also shows what
+ * runs in its containers and guests, and Nightshift itself: a call that names the machine means
+ * none of these.
+ */
+
+/** A process as the kernel files it. */
+export type ProcessScope = {
+  /** Its control groups, one line each, as /proc shows them. */
+  cgroups: readonly string[]
+  /** Its number in each namespace of processes, from that of the reader inwards. */
+  numbers: readonly string[]
+  /** The namespace itself, where the agent may ask; else null. */
+  namespace: string | null
+  words: readonly string[]
+  name: string
+}
+
+/**
+ * `/docker/<id>`, `docker-<id>.scope`, `kubepods…`, and the same of other engines, of LXC, nspawn
+ * and virtual machines.
+ */
+const enclosures: readonly RegExp[] = [
+  /(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:\/|$)/,
+  /\/(kubepods[^/]*)(?:\/|$)/,
+  /\/lxc(?:\.payload|\.monitor)?[/.]([^/]+)/,
+  /\/machine\.slice\/([^/]+)/,
+  /\/(machine-[^/]+\.scope)(?:\/|$)/,
+  /\/qemu\.slice\/([^/]+)/,
+  /\/(garden|ecs|actions_job)\/[^/]+/,
+]
+
+/** The container or guest that a control group belongs to; null for the machine's own. */
+export function enclosureOf(cgroups: readonly string[]): string | null {
+  for (const line of cgroups) {
+    const path = line.slice(line.indexOf(':', line.indexOf(':') + 1) + 1)
+    for (const pattern of enclosures) {
+      const found = pattern.exec(path)?.[1]
+      if (found !== undefined) return found
+    }
+  }
+  return null
+}
+
+/**
+ * The systemd unit of a process, the innermost where units hold units; null where it is in none.
+ */
+export function unitOf(cgroups: readonly string[]): string | null {
+  const line = cgroups.find((each) => each.startsWith('0::')) ?? cgroups.find((each) => each.includes(':name=systemd:'))
+  const parts = (line ?? '').split(':').slice(2).join(':').split('/')
+  return parts.findLast((part) => /\.(?:service|scope)$/.test(part)) ?? null
+}
+
+const installed = fileURLToPath(new URL('../..', import.meta.url))
+
+/**
+ * Is this the command line, or the unit, of Nightshift itself: a worker, the core API, another
+ * device's agent?
+ */
+export function isNightshift({ words, cgroups }: Pick<ProcessScope, 'words' | 'cgroups'>): boolean {
+  if (/^nightshift(?:[-@][\w@.-]*)?\.service$/.test(unitOf(cgroups) ?? '')) return true
+  const [program = '', ...rest] = words
+  // Under Node the program is the first word that is no option.
+  const entry = /^node(?:js)?$/.test(basename(program)) ? (rest.find((word) => !word.startsWith('-')) ?? '') : program
+  return (
+    /(?:^|\/)nightshift(?:\.js)?$/.test(entry) ||
+    entry === `${installed}cli/main.ts` ||
+    /\/nightshift\/cli\/main\.ts$/.test(entry)
+  )
+}
+
+/** Servers that the embedded start brings up beside itself. */
+const embedded = new Set(['postgres', 'temporal', 'temporal-server'])
+
+/** Why a process is not the device's own to signal, in words; null when it is. */
+export function whyOutside(found: ProcessScope, own: ProcessScope): string | null {
+  const enclosure = enclosureOf(found.cgroups)
+  if (enclosure !== null && enclosure !== enclosureOf(own.cgroups))
+    return `belongs to ${enclosure.slice(0, 40)}, a container or guest on this device: ask for it there`
+  const elsewhere = found.namespace !== null && own.namespace !== null && found.namespace !== own.namespace
+  if (elsewhere || found.numbers.length > 1)
+    return 'lives in another namespace of processes, as those of containers do: ask for it there'
+  return isNightshift(found) ? 'is one of the services of Nightshift' : null
+}
+
+/**
+ * The same of a number, as things stand now. Null for a process that is not there: the signal finds
+ * that out.
+ */
+export function whyNeverSignalled(pid: number): string | null {
+  if (pid === 1) return 'process 1 is never signalled'
+  if (pid === process.pid) return `${pid} is the agent itself`
+  if (lineage().includes(pid)) return `the agent runs below process ${pid}`
+  const found = standingOf(pid)
+  const own = standingOf(process.pid)
+  if (!found || !own) return null
+  const outside = whyOutside(found, own)
+  if (outside !== null) return `process ${pid} ${outside}`
+  if (carriesMarker(pid) && above(pid).includes(process.pid))
+    return `process ${pid} belongs to a call that the agent is doing: cancel that call`
+  if (embedded.has(found.name) && above(pid).some((each) => isNightshift(standingOf(each) ?? nothing)))
+    return `process ${pid} is a server that Nightshift runs for itself`
+  return null
+}
+
+const nothing: ProcessScope = { cgroups: [], numbers: [], namespace: null, words: [], name: '' }
+
+export function standingOf(pid: number): ProcessScope | null {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    return {
+      cgroups: textOf(`/proc/${pid}/cgroup`).split('\n').filter(Boolean),
+      numbers: (statusField(status, 'NSpid') ?? String(pid)).split(/\s+/),
+      namespace: namespaceOf(pid),
+      words: textOf(`/proc/${pid}/cmdline`).split('\0').filter(Boolean),
+      name: basename(statusField(status, 'Name') ?? ''),
+    }
+  } catch {
+    return null
+  }
+}
+
+function namespaceOf(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`)
+  } catch {
+    // Another user's: its numbers have to do.
+    return null
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** Processes that it descends from, without itself and process 1. */
+function above(pid: number): number[] {
+  const found: number[] = []
+  for (let at = parentOf(pid); at > 1 && !found.includes(at); at = parentOf(at)) found.push(at)
+  return found
+}
+
+function parentOf(pid: number): number {
+  const text = textOf(`/proc/${pid}/stat`)
+  return text === '' ? 0 : readStat(text).ppid
+}
+
+/**
+ * What an agent starts carries its mark. A daemon that a call left behind carries it, too, and does
+ * not belong to a call.
+ */
+function carriesMarker(pid: number): boolean {
+  return textOf(`/proc/${pid}/environ`)
+    .split('\0')
+    .some((each) => each.startsWith(`${markerName}=`))
 }

@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 
-/** One process as /proc tells it. A process is named by pid *and* start time: pids are given out again. */
+/** One process as /proc shows it. Pid *and* start time identify a process: pids are reused. */
 export type Process = {
   pid: number
   ppid: number
-  /** Clock ticks since the machine started; text, because it is part of a name and nobody calculates with it. */
+  /**
+   * Clock ticks since the machine started; text, because it is an identifier and not calculated
+   * with.
+   */
   start_time: string
   name: string
   /** One letter: R, S, D, Z, T and so on. */
@@ -14,11 +17,17 @@ export type Process = {
   kernel_thread: boolean
 }
 
-/** Ticks of /proc for user space: fixed at 100 by the kernel's interface on every machine that Node runs on. */
+/**
+ * Ticks of /proc for user space: fixed at 100 by the kernel's interface on every machine that Node
+ * runs on.
+ */
 const ticksPerSecond = 100
 const PF_KTHREAD = 0x00200000
 
-/** Reads the line of /proc/PID/stat. The name may hold spaces and parentheses, so the rest begins after the last one. */
+/**
+ * Reads the line of /proc/PID/stat. The name may hold spaces and parentheses, so the rest begins
+ * after the last one.
+ */
 export function readStat(line: string): Process {
   const open = line.indexOf('(')
   const close = line.lastIndexOf(')')
@@ -57,7 +66,7 @@ export async function pids(): Promise<number[]> {
     .sort((a, b) => a - b)
 }
 
-/** This process and all that it descends from: whoever ends one of them ends the agent. */
+/** This process and its ancestors: ending one of them ends the agent. */
 export function lineage(): number[] {
   const found: number[] = []
   for (let pid = process.pid; pid > 0 && !found.includes(pid); ) {

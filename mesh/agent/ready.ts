@@ -2,13 +2,14 @@ import { request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
 
 /**
- * Is the agent that listens at `MESH_LISTEN` ready? Ends with 0 if so, else with 1 and the reason: the health check of the container.
+ * Is the agent that listens at `MESH_LISTEN` ready? Ends with 0 if so, else with 1 and the reason:
+ * the health check of the container.
  */
 const listen = process.env.MESH_LISTEN ?? '127.0.0.1:7474'
 
-type Asked = { ok: true; body: string } | { ok: false; reason: string }
+type HealthResponse = { ok: true; body: string } | { ok: false; reason: string }
 
-function ask(scheme: 'http' | 'https'): Promise<Asked> {
+function ask(scheme: 'http' | 'https'): Promise<HealthResponse> {
   const options = { path: '/health', timeout: 5_000 }
   return new Promise((resolve) => {
     const url = `${scheme}://${listen}/health`
@@ -29,10 +30,10 @@ function ask(scheme: 'http' | 'https'): Promise<Asked> {
   })
 }
 
-function wrongWith(asked: Asked): string | null {
-  if (!asked.ok) return asked.reason
+function wrongWith(response: HealthResponse): string | null {
+  if (!response.ok) return response.reason
   try {
-    const { status, reason } = JSON.parse(asked.body) as { status?: unknown; reason?: unknown }
+    const { status, reason } = JSON.parse(response.body) as { status?: unknown; reason?: unknown }
     return status === 'ready' ? null : `it refuses: ${reason}`
   } catch {
     return 'this is no agent'

@@ -15,7 +15,10 @@ export const withheld = '[not shown: such files hold secrets]\n'
 
 export const rehearsalsIn = (state: string): string => join(state, 'rehearsals')
 
-/** A throw-away directory below the agent's state for as long as an act takes; whatever happens, it is gone afterwards. */
+/**
+ * A throw-away directory below the agent's state for as long as an act takes; whatever happens, it
+ * is gone afterwards.
+ */
 export async function inThrowAway<T>(state: string, act: (directory: string) => Promise<T>): Promise<T> {
   const parent = rehearsalsIn(state)
   await mkdir(parent, { recursive: true, mode: 0o700 })
@@ -27,7 +30,10 @@ export async function inThrowAway<T>(state: string, act: (directory: string) => 
   }
 }
 
-/** Removes what rehearsals of an agent that was killed left behind, and answers how many. To be called at the start and hourly. */
+/**
+ * Removes what rehearsals of an agent that was killed left behind, and answers how many. To be
+ * called at the start and hourly.
+ */
 export async function sweepRehearsals(
   state: string,
   olderThanSeconds: number,
@@ -52,10 +58,11 @@ const remove = (directory: string) => rm(directory, { recursive: true, force: tr
 export type Copy = { path: string; copy: string }
 
 /**
- * Runs the manifest's checks whose `path` matches one of the files, on their copies, confined as reads are. Copies are the agent's
- * alone: where reads run as another user, a check cannot open them and its exit code says so. What a check prints may come from any
- * file that the agent can read, if the content makes it (`include /etc/shadow`): known secrets are taken out, the rest is a reason
- * to run the agent without rights.
+ * Runs the manifest's checks whose `path` matches one of the files, on their copies, confined as
+ * reads are. Copies are the agent's alone: where reads run as another user, a check cannot open
+ * them and its exit code says so. What a check prints may come from any file that the agent can
+ * read, if the content makes it (`include /etc/shadow`): known secrets are taken out, the rest is a
+ * reason to run the agent without rights.
  */
 export async function runChecks(
   copies: readonly Copy[],

@@ -1,16 +1,22 @@
 import type { Manifest } from '../../domain/mesh.ts'
-import { type Misplaced, placeOf } from './roots.ts'
+import { type PathRejection, parsePlace } from './roots.ts'
 
-/** Where a repository is: on a host that the manifest lists, or a path inside the roots. `shown` never holds a password. */
+/**
+ * Where a repository is: on a host that the manifest lists, or a path inside the roots. `shown`
+ * never holds a password.
+ */
 export type Remote = { kind: 'host' | 'path'; url: string; shown: string }
 
 const host = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/
 const scp = /^([A-Za-z_][A-Za-z0-9_.-]*)@([^:/@]+):([^-:][^\0\n]*)$/
 
-/** Reads the address of a repository; why it may not be spoken to, where that is so. No other transport, and no helper programs. */
-export function remoteOf(text: string, manifest: Manifest): Remote | Misplaced {
+/**
+ * Reads the address of a repository; why it may not be spoken to, where that is so. No other
+ * transport, and no helper programs.
+ */
+export function remoteOf(text: string, manifest: Manifest): Remote | PathRejection {
   if (text.startsWith('/')) {
-    const place = placeOf(text, manifest)
+    const place = parsePlace(text, manifest)
     return 'code' in place ? place : { kind: 'path', url: place.path, shown: place.path }
   }
   const named = scp.exec(text)
@@ -46,13 +52,4 @@ function withoutPassword(text: string): string {
   url.username = url.protocol === 'ssh:' ? url.username : ''
   url.password = ''
   return url.href
-}
-
-export function hasPassword(text: string): boolean {
-  try {
-    const url = new URL(text)
-    return url.password !== '' || (url.protocol === 'https:' && url.username !== '')
-  } catch {
-    return false
-  }
 }

@@ -1,39 +1,51 @@
 import { join } from 'node:path'
+import type { Manifest } from '../../domain/mesh.ts'
 import { stripText } from '../../safety/strip.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
 import { readWhole } from './content.ts'
-import { systemPath } from './programs.ts'
-import { Refused } from './refused.ts'
+import { CapabilityError } from './outcome.ts'
+import { isInstalled, systemPath } from './programs.ts'
 import type { Place } from './roots.ts'
-import { assertDirectory, at, entry, type Held, openContent } from './walk.ts'
+import { missingWritableRoot } from './roots.ts'
+import { assertDirectory, at, entry, type OpenEntry, openContent } from './walk.ts'
 
 /**
- * Running git where neither the device's configuration nor the repository's own can make it start a program, ask somebody, or go
- * elsewhere. git walks by name, so what `at` proved can be undone by whoever may rename inside the repository: that is why it
- * must belong to the agent's own user, and then they could as well run programs themselves.
+ * Running git where neither the device's configuration nor the repository's own can make it start a
+ * program, prompt, or go elsewhere. git walks by name, so what `at` proved can be undone by a user
+ * who may rename inside the repository: that is why it must belong to the agent's own user, and
+ * then they could as well run programs themselves.
  */
 
 const settings = [
-  ...[
-    'core.hooksPath=/dev/null',
-    'core.fsmonitor=false',
-    'core.attributesFile=/dev/null',
-    'core.excludesFile=/dev/null',
-  ],
-  ...['core.pager=cat', 'core.editor=false', 'credential.helper=', 'core.askPass=', 'http.followRedirects=false'],
-  ...['commit.gpgSign=false', 'tag.gpgSign=false', 'push.gpgSign=false', 'submodule.recurse=false'],
-  ...[
-    'core.quotePath=true',
-    'gc.auto=0',
-    'maintenance.auto=false',
-    'push.followTags=false',
-    'push.recurseSubmodules=no',
-  ],
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.attributesFile=/dev/null',
+  'core.excludesFile=/dev/null',
+  'core.pager=cat',
+  'core.editor=false',
+  'credential.helper=',
+  'core.askPass=',
+  'http.followRedirects=false',
+  'commit.gpgSign=false',
+  'tag.gpgSign=false',
+  'push.gpgSign=false',
+  'submodule.recurse=false',
+  'core.quotePath=true',
+  'gc.auto=0',
+  'maintenance.auto=false',
+  'push.followTags=false',
+  'push.recurseSubmodules=no',
 ]
 
-/** Everything of git starts with these; `safe.directory` since the agent has looked at the owner itself. */
+/**
+ * Everything of git starts with these; `safe.directory` since the agent has looked at the owner
+ * itself.
+ */
 export const git = (...words: readonly string[]) => [
-  ...['git', '--no-pager', '--literal-pathspecs', '--no-replace-objects'],
+  'git',
+  '--no-pager',
+  '--literal-pathspecs',
+  '--no-replace-objects',
   ...[...settings, 'safe.directory=*'].flatMap((setting) => ['-c', setting]),
   ...words,
 ]
@@ -55,7 +67,10 @@ export function gitEnvironment(author: string, local = false): NonNullable<RunOp
   }
 }
 
-/** Who a commit is by: the agent has no settings of git in its home, and without a name git makes no commit. */
+/**
+ * Who a commit is by: the agent has no settings of git in its home, and without a name git makes no
+ * commit.
+ */
 export const identityOf = (author: string) => ({
   GIT_AUTHOR_NAME: 'Nightshift',
   GIT_AUTHOR_EMAIL: author,
@@ -63,20 +78,24 @@ export const identityOf = (author: string) => ({
   GIT_COMMITTER_EMAIL: author,
 })
 
-/** Settings of a repository that only describe it. Whatever else stands there could start a program or lead elsewhere. */
+/**
+ * Settings of a repository that only describe it. Whatever else stands there could start a program
+ * or lead elsewhere.
+ */
 const harmless =
   /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|autocrlf|safecrlf|eol|symlinks|sharedrepository|abbrev|quotepath|compression)|user\.(?:name|email)|remote\.[^\n]*\.(?:url|pushurl|fetch|tagopt|prune)|branch\.[^\n]*\.(?:remote|merge|rebase|description)|extensions\.objectformat|init\.defaultbranch|pull\.(?:rebase|ff)|push\.default|fetch\.prune|merge\.(?:ff|conflictstyle)|diff\.(?:renames|algorithm)|receive\.denynonfastforwards|receive\.denydeletes|gc\.(?:auto|pruneexpire|reflogexpire)|submodule\.(?:active|[^\n]*\.(?:url|active))|color\.[^\n]*|advice\.[a-z]+|i18n\.[a-z]+)$/i
 
 /**
- * A checkout as it must be: a directory with a real `.git` in it, of the agent's own user, with no settings but harmless ones and
- * no objects elsewhere. Answers the text of its settings; throws why not.
+ * A checkout as it must be: a directory with a real `.git` in it, of the agent's own user, with no
+ * settings but harmless ones and no objects elsewhere. Answers the text of its settings; throws why
+ * not.
  */
 export async function checkoutAt(place: Place, context: CapabilityContext): Promise<string> {
   return at(place, async (directory) => {
     assertDirectory(directory)
     assertOwn(directory)
     const inside = await entry(directory, '.git')
-    if (!inside) throw new Refused('not_found', `${place.path} is not a git checkout`)
+    if (!inside) throw new CapabilityError('not_found', `${place.path} is not a git checkout`)
     try {
       assertDirectory(inside)
       return await assertPlain(inside, place.path, context)
@@ -93,47 +112,51 @@ export async function bareAt(place: Place, context: CapabilityContext): Promise<
     const inside = await entry(directory, '.git')
     await inside?.handle.close()
     if (inside)
-      throw new Refused('invalid_arguments', `${place.path} is a checkout: only a bare repository is spoken to`)
+      throw new CapabilityError('invalid_arguments', `${place.path} is a checkout: only a bare repository is spoken to`)
     await assertPlain(directory, place.path, context)
   })
 }
 
 /** Others could change its settings under our hands, and could not use what we leave in it. */
-export function assertOwn({ stat, path }: Held): void {
+export function assertOwn({ stat, path }: OpenEntry): void {
   const own = process.getuid!()
   if (stat.uid !== BigInt(own))
-    throw new Refused('failed', `${path} belongs to user ${stat.uid}, and the agent is ${own}: git would lock them out`)
-  if ((stat.mode & 0o002n) !== 0n) throw new Refused('failed', `everybody may write to ${path}`)
+    throw new CapabilityError(
+      'failed',
+      `${path} belongs to user ${stat.uid}, and the agent is ${own}: git would lock them out`,
+    )
+  if ((stat.mode & 0o002n) !== 0n) throw new CapabilityError('failed', `everybody may write to ${path}`)
 }
 
-async function assertPlain(directory: Held, path: string, context: CapabilityContext): Promise<string> {
+async function assertPlain(directory: OpenEntry, path: string, context: CapabilityContext): Promise<string> {
   assertOwn(directory)
   await assertNone(directory, ['commondir'], `${path} shares its repository with another one`)
   await assertNone(directory, ['objects', 'info', 'alternates'], `${path} has objects elsewhere`)
   const text = await settingsIn(directory)
   // What a program prints reaches us as plain text: a name must not be another one by then.
-  if (stripText(text) !== text) throw new Refused('blocked', `the settings of ${path} hold what cannot be seen`)
+  if (stripText(text) !== text) throw new CapabilityError('blocked', `the settings of ${path} hold what cannot be seen`)
   const odd = (await askSettings(text, ['--list', '--name-only'], context)).find((key) => !harmless.test(key))
-  if (odd) throw new Refused('blocked', `the repository's own setting ${odd} could start a program or lead elsewhere`)
+  if (odd)
+    throw new CapabilityError('blocked', `the repository's own setting ${odd} could start a program or lead elsewhere`)
   return text
 }
 
-async function assertNone(directory: Held, names: readonly string[], why: string): Promise<void> {
-  let held: Held | null = directory
-  const opened: Held[] = []
+async function assertNone(directory: OpenEntry, names: readonly string[], why: string): Promise<void> {
+  let held: OpenEntry | null = directory
+  const opened: OpenEntry[] = []
   try {
     for (const name of names) {
       held = await entry(held, name)
       if (!held) return
       opened.push(held)
     }
-    throw new Refused('blocked', why)
+    throw new CapabilityError('blocked', why)
   } finally {
     for (const { handle } of opened) await handle.close()
   }
 }
 
-async function settingsIn(directory: Held): Promise<string> {
+async function settingsIn(directory: OpenEntry): Promise<string> {
   const held = await entry(directory, 'config')
   if (!held) return ''
   try {
@@ -148,7 +171,10 @@ async function settingsIn(directory: Held): Promise<string> {
   }
 }
 
-/** Asks git about settings that are handed to it on its input, so that it includes no others; one answer a line. */
+/**
+ * Asks git about settings that are handed to it on its input, so that it includes no others; one
+ * answer a line.
+ */
 export async function askSettings(
   text: string,
   words: readonly string[],
@@ -161,13 +187,16 @@ export async function askSettings(
   })
   // 1: there is none.
   if ((ran.exitCode !== 0 && ran.exitCode !== 1) || ran.truncated)
-    throw new Refused('failed', 'git cannot read the settings of the repository')
+    throw new CapabilityError('failed', 'git cannot read the settings of the repository')
   return ran.stdout.split('\n').filter((line) => line !== '')
 }
 
 export const authorOf = ({ manifest }: Pick<CapabilityContext, 'manifest'>) => `nightshift@${manifest.device}`
 
-/** Runs git in a checkout as the agent's own user, to whom it belongs: somebody confined might not even read it. */
+/**
+ * Runs git in a checkout as the agent's own user, which owns it: a confined user might not be able
+ * to read it.
+ */
 export function inCheckout(
   path: string,
   words: readonly string[],
@@ -183,7 +212,9 @@ export function inCheckout(
   })
 }
 
-/** The files in which two trees differ, those that the second lacks too unless told otherwise. */
+/**
+ * The files in which two trees differ, also those that the second lacks, unless `removed` is false.
+ */
 export async function changed(
   path: string,
   from: string,
@@ -194,11 +225,14 @@ export async function changed(
   const which = options.removed === false ? ['--diff-filter=d'] : []
   const words = ['diff-tree', '-r', '--name-only', '--no-renames', ...which, from, to]
   const { stdout, exitCode } = await inCheckout(path, words, context, { env: options.env })
-  if (exitCode !== 0) throw new Refused('failed', `git cannot tell what changes in ${path}, or it is too much`)
+  if (exitCode !== 0) throw new CapabilityError('failed', `git cannot tell what changes in ${path}, or it is too much`)
   return namesIn(stdout)
 }
 
-/** The names in a list that git wrote one a line: what is not plain ASCII stands in quotes, with escapes as in C. */
+/**
+ * The names in a list that git wrote one a line: what is not plain ASCII stands in quotes, with
+ * escapes as in C.
+ */
 function namesIn(listing: string): string[] {
   return listing
     .split('\n')
@@ -215,4 +249,8 @@ function unquoted(text: string): string {
     else bytes.push(escapes[part[1]!] ?? Number.parseInt(part.slice(1), 8))
   }
   return Buffer.from(bytes).toString('utf8')
+}
+
+export async function missingGit(manifest: Manifest): Promise<string | null> {
+  return (await isInstalled('git')) ? missingWritableRoot(manifest) : 'git is not installed'
 }

@@ -1,21 +1,24 @@
-import { lstatSync, statSync } from 'node:fs'
+import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { RootRead } from '../../safety/command/verdict.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
-import { Refused } from './refused.ts'
-import { find } from './rights.ts'
-import { writersOf } from './root-only.ts'
+import { CapabilityError } from './outcome.ts'
+import { find } from './programs.ts'
 
 /**
- * A command that the manifest lets root look with. No sandbox lets a set-user-ID program work, so it runs outside of one: by itself, without
- * a shell, as root would start it. The rest of a pipe reads what it printed, inside.
+ * A command that the manifest lets root look with. No sandbox lets a set-user-ID program work, so
+ * it runs outside of one: by itself, without a shell, as root would start it. The rest of a pipe
+ * reads what it printed, inside.
  */
 
 const sudo = '/usr/bin/sudo'
 /** Of what it complained about before the rest of the pipe began. */
 const mostErrors = 4_000
 
-/** Why it does not run unasked just now; null when root alone decides what it runs and what it reads. */
+/**
+ * Why it does not run unasked just now; null when root alone decides what it runs and what it
+ * reads.
+ */
 export function whyNoRootRead({ argv }: RootRead): string | null {
   if (!isRootsSudo()) return `${sudo} is not there as root's own set-user-ID program`
   const program = programOf(argv)
@@ -31,9 +34,9 @@ export async function readAsRoot(
   context: CapabilityContext,
   inSandbox: (rest: string, options: Pick<RunOptions, 'input'>) => Promise<RunResult>,
 ): Promise<RunResult> {
-  // Looked at once more: since the ruling somebody may have changed it.
+  // Checked again: it may have changed since the ruling.
   const why = whyNoRootRead(read)
-  if (why !== null) throw new Refused('approval_required', `It needs a grant just now: ${why}.`)
+  if (why !== null) throw new CapabilityError('approval_required', `It needs a grant just now: ${why}.`)
   const { argv, rest } = read
   const told = rest === null ? { onLine: context.emit } : {}
   const words = [sudo, '-n', '--', programOf(argv) ?? '', ...argv.slice(1)]
@@ -66,7 +69,10 @@ function pathsIn(word: string): string[] {
   return [resolve('/', word), ...(at > 0 ? [word.slice(at)] : [])]
 }
 
-/** Can root alone change where this path leads? What it leads to may be anybody's, unless that is a link. */
+/**
+ * Can root alone change where this path leads? What it leads to may be anybody's, unless that is a
+ * link.
+ */
 function isRootsWay(path: string): boolean {
   const at = resolve(path)
   const found = lstatSync(at, { throwIfNoEntry: false })
@@ -75,7 +81,63 @@ function isRootsWay(path: string): boolean {
   return found ? writersOf(dirname(at)) === 'root' : isRootsWay(dirname(at)) && !isOpenToOthers(dirname(at))
 }
 
-/** Somebody else could make what is not there yet. */
+/** Another user could create what is not there yet. */
 function isOpenToOthers(directory: string): boolean {
   return writersOf(directory) === 'others'
+}
+
+/** More links than this lead nowhere. */
+const mostLinks = 40
+
+/** `absent`; `root`: only root can write it or put another one in its place; else `others`. */
+export function writersOf(path: string): 'absent' | 'root' | 'others' {
+  if (!path.startsWith('/')) return 'others'
+  let links = 0
+  let verdict: 'root' | 'others' = 'root'
+  let left = resolve(path).split('/').filter(Boolean)
+  let at = ''
+  if (!isRoots('/')) return 'others'
+  while (left.length > 0) {
+    const name = left.shift() as string
+    if (name === '..') {
+      at = at === '' ? '' : dirname(at) === '/' ? '' : dirname(at)
+      continue
+    }
+    if (name === '.') continue
+    const next = `${at}/${name}`
+    const found = lstatSync(next, { throwIfNoEntry: false })
+    if (!found) return 'absent'
+    if (found.isSymbolicLink()) {
+      links += 1
+      if (links > mostLinks) return 'others'
+      if (found.uid !== 0) verdict = 'others'
+      const target = readlinkSync(next)
+      left = [...target.split('/').filter(Boolean), ...left]
+      if (target.startsWith('/')) at = ''
+      continue
+    }
+    if (found.uid !== 0 || (found.mode & 0o022) !== 0) verdict = 'others'
+    at = next
+  }
+  return verdict
+}
+
+/** Limits the work for one read. */
+const mostEntries = 1_000
+
+/** The same of a directory with all that is in it: the first that others may write, or null. */
+export function writableBelow(path: string): string | null {
+  const waiting = [path]
+  for (let seen = 0; waiting.length > 0; seen += 1) {
+    const at = waiting.pop() as string
+    if (seen > mostEntries || writersOf(at) === 'others') return at
+    if (statSync(at, { throwIfNoEntry: false })?.isDirectory())
+      waiting.push(...readdirSync(at).map((name) => `${at}/${name}`))
+  }
+  return null
+}
+
+function isRoots(path: string): boolean {
+  const { uid, mode } = lstatSync(path)
+  return uid === 0 && (mode & 0o022) === 0
 }

@@ -1,25 +1,22 @@
 import { realpathSync } from 'node:fs'
+import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { z } from 'zod'
 import type { Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
-import { heldAt, isInside, plainRoot } from '../held.ts'
+import { heldAt, isInside, plainRoot } from '../paths.ts'
 import type { Weight } from './capability.ts'
-import { Refused } from './refused.ts'
+import { CapabilityError } from './outcome.ts'
 
-/** A path as an argument; what it may be is told by `placeOf`. */
-export const pathArgument = z.string().min(1).max(4_096)
-
-/** A plain absolute path inside one of the manifest's roots: what can be told from the words alone. */
+/** A plain absolute path inside one of the manifest's roots, judged by the text alone. */
 export type Place = { path: string; segments: readonly string[]; writable: boolean }
-export type Misplaced = { code: MeshErrorCode; message: string }
+export type PathRejection = { code: MeshErrorCode; message: string }
 
 /**
- * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts` then goes there without
- * following a single link, so that the words are the truth.
+ * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts`
+ * then goes there without following a single link, so that the words are the truth.
  */
-export function placeOf(path: string, manifest: Manifest): Place | Misplaced {
+export function parsePlace(path: string, manifest: Manifest): Place | PathRejection {
   const segments = path.split('/').filter((segment) => segment !== '')
   const wrong = wrongWith(path, segments)
   if (wrong) return { code: 'invalid_arguments', message: wrong }
@@ -49,12 +46,18 @@ const rootsOf = ({ roots }: Manifest) =>
 
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
-/** Is what lies there not shown unasked? Then a rehearsal, which nobody is asked about, does not show it either. */
+/**
+ * May this path be read only with approval? A rehearsal needs no approval, so it does not show it
+ * either.
+ */
 export const isSecret = (path: string): boolean => heldAt(path) !== null
 
-/** A look at a path: unasked, unless what lies there is secret by the rules that commands are judged by. */
-export function weighLook(path: string, manifest: Manifest): Weight {
-  const place = placeOf(path, manifest)
+/**
+ * A look at a path: unasked, unless what lies there is secret by the rules that commands are judged
+ * by.
+ */
+export function weighRead(path: string, manifest: Manifest): Weight {
+  const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
   const held = heldAt(place.path)
   if (held === 'endless') return { effect: 'refused', reason: `${place.path} does not end`, command: null }
@@ -63,8 +66,8 @@ export function weighLook(path: string, manifest: Manifest): Weight {
 }
 
 /** A change of a path: always asked about, and never where no command may write either. */
-export function weighChange(path: string, manifest: Manifest): Weight {
-  const place = placeOf(path, manifest)
+export function weighWrite(path: string, manifest: Manifest): Weight {
+  const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
   if (!place.writable) return refusedFor(readOnly(place))
   const never = forbiddenRedirection({ operator: '>', target: wordOf(place.path), source: '' }, [])
@@ -72,27 +75,30 @@ export function weighChange(path: string, manifest: Manifest): Weight {
   return { effect: 'write', reason: `changes ${place.path}`, command: null }
 }
 
-const readOnly = ({ path }: Place): Misplaced => ({
+const readOnly = ({ path }: Place): PathRejection => ({
   code: 'outside_roots',
   message: `${path} is in a root that is only read`,
 })
 
-const refusedFor = ({ code, message }: Misplaced): Weight => ({
+const refusedFor = ({ code, message }: PathRejection): Weight => ({
   effect: 'refused',
   reason: message,
   code,
   command: null,
 })
 
-type OfTheAgent = { state: string; hidden: readonly string[] }
+type AgentPaths = { state: string; hidden: readonly string[] }
 
-/** The place, for those who are about to go there; throws what `weigh` would have said. What is the agent's own is given to nobody. */
-export function placed(path: string, manifest: Manifest, own: OfTheAgent, access: 'look' | 'change'): Place {
-  const place = placeOf(path, manifest)
-  if ('code' in place) throw new Refused(place.code, place.message)
+/**
+ * The place, for a caller that is about to open it; throws what `weigh` would have answered. The
+ * agent's own files are refused.
+ */
+export function requirePlace(path: string, manifest: Manifest, own: AgentPaths, access: 'look' | 'change'): Place {
+  const place = parsePlace(path, manifest)
+  if ('code' in place) throw new CapabilityError(place.code, place.message)
   if ([own.state, ...own.hidden].some((each) => isInside(place.path, realPath(each))))
-    throw new Refused('outside_roots', `${place.path} belongs to the agent`)
-  if (access === 'change' && !place.writable) throw new Refused('outside_roots', readOnly(place).message)
+    throw new CapabilityError('outside_roots', `${place.path} belongs to the agent`)
+  if (access === 'change' && !place.writable) throw new CapabilityError('outside_roots', readOnly(place).message)
   return place
 }
 
@@ -103,4 +109,21 @@ function realPath(path: string): string {
   } catch {
     return resolve(path)
   }
+}
+
+/** What `fs.*` needs: roots to stay inside, and /proc, through which directories are held. */
+export async function missingProc(manifest: Manifest): Promise<string | null> {
+  if (manifest.roots.length === 0) return 'the manifest names no roots'
+  try {
+    await access('/proc/self/fd')
+    return null
+  } catch {
+    return '/proc is not mounted, and without it no path can be walked safely'
+  }
+}
+
+export async function missingWritableRoot(manifest: Manifest): Promise<string | null> {
+  if (manifest.roots.length > 0 && !manifest.roots.some(({ writable }) => writable))
+    return 'the manifest names no root that may be written'
+  return missingProc(manifest)
 }

@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import type { Manifest } from '../../domain/mesh.ts'
 import { readEnvironment } from '../../safety/command/surroundings.ts'
+import { stripText } from '../../safety/strip.ts'
+import { markerName, members, terminate } from './agent-processes.ts'
 import type { RunOptions, RunResult } from './capability.ts'
 import type { Confinement } from './confine.ts'
-import { homeOf } from './home.ts'
-import { markerName, members } from './members.ts'
-import { collect } from './output.ts'
-import { Refused } from './refused.ts'
-import { find, search } from './rights.ts'
-import { terminate } from './terminate.ts'
+import { CapabilityError } from './outcome.ts'
+import { find, homeOf, search } from './programs.ts'
 
 export type Runner = {
   limits: Manifest['limits']
@@ -17,7 +15,7 @@ export type Runner = {
   /** Set in the environment of all that is started, so that it is found again. */
   marker: string
   signal: AbortSignal
-  /** Told of the process as soon as there is one. */
+  /** Called with the process id as soon as there is one. */
   onStart?(pid: number): void
 }
 
@@ -25,13 +23,16 @@ export type Runner = {
 export const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** How often the memory of a group is summed up. */
 const watchMs = 500
-/** Output that is under way when the program has ended; what holds the pipe for longer is no part of it. */
+/** How long output that is under way is awaited after the program has ended. */
 const drainMs = 200
 
 /** 32 MiB in blocks of 512 bytes. */
 const largestFileBlocks = '65536'
 
-/** Limits that every shell can set; one that is already lower stays. The program then takes this process's place. */
+/**
+ * Limits that every shell can set; one that is already lower stays. The program then takes this
+ * process's place.
+ */
 const limited = `ulimit -c 0 2>/dev/null
 ulimit -t "$1" 2>/dev/null
 ulimit -d "$2" 2>/dev/null
@@ -40,106 +41,145 @@ shift 3
 exec "$@"`
 
 /**
- * Runs a program in a session of its own, with an environment of its own and an empty input, and stops it at the deadline, on cancel,
- * at the limit of output and when the group holds more memory than it may. When this resolves nothing of a confined read is left;
- * of a write only what left its process group while it ended by itself, as daemons do.
+ * Runs a program in its own session, with its own environment and an empty input, and stops it at
+ * the deadline, on cancel, at the limit of output and when the group holds more memory than it may.
+ * When this resolves, nothing of a confined read is left; of a write only what left its process
+ * group while it ended by itself, as daemons do.
  */
 export async function runProgram(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
-  const { limits, confinement, signal } = runner
-  signal.throwIfAborted()
+  runner.signal.throwIfAborted()
   const cwd = options.cwd ?? '/'
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
-    throw new Refused('not_found', `${cwd} is no directory.`)
-  const confined = options.confine === 'read'
-  const inner = confined ? await confinement.wrap(argv, { cwd, sees: options.sees }) : [...argv]
-  // Where the file system is not read-only, at least no file can grow; else what a read puts aside in memory stays small.
-  const isWritable = confinement.sandbox === 'user' || options.sees?.includes('mounts')
-  const fileBlocks = confined ? (isWritable ? '0' : largestFileBlocks) : 'unlimited'
-  const setpriv = find('setpriv')
-  const [program, ...rest] = [
-    ...(setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []),
-    ...['/bin/sh', '-c', limited, 'sh', String(limits.cpu_seconds), String(limits.memory_mib * 1_024), fileBlocks],
-    ...inner,
-  ] as [string, ...string[]]
-  const child = spawn(program, rest, {
+    throw new CapabilityError('not_found', `${cwd} is no directory.`)
+  const [program, ...words] = await limitedAndConfined(argv, { ...options, cwd }, runner)
+  // From here to the listeners nothing is awaited: a program that does not start says so in the
+  // next tick.
+  const child = spawn(program, words, {
     cwd,
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: {
-      PATH: options.confine === 'root' ? search.join(':') : path,
-      LANG: 'C.UTF-8',
-      HOME: options.confine === 'root' ? '/root' : homeOf(),
-      ...(confined ? { ...readEnvironment, ...confinement.environment } : {}),
-      ...options.env,
-      [markerName]: runner.marker,
-    },
+    env: environmentFor(options, runner),
   })
   return new Promise((resolve, reject) => {
-    const { pid } = child
-    if (pid === undefined) {
-      child.once('error', reject)
-      return
+    if (child.pid === undefined) child.once('error', reject)
+    else {
+      runner.onStart?.(child.pid)
+      watchUntilEnd({ child, pid: child.pid, options, runner, resolve })
     }
-    runner.onStart?.(pid)
-    const output = collect(limits.output_bytes, options.onLine ?? null)
-    let stoppedBy: RunResult['stoppedBy'] = null
-    let stopping: Promise<unknown> = Promise.resolve()
+  })
+}
 
-    const stop = (why: NonNullable<RunResult['stoppedBy']>, gently: boolean) => {
-      if (stoppedBy !== null) return
-      stoppedBy = why
-      stopping = terminate(pid, runner.marker, gently).then((left) => {
-        // What another user's rights or the kernel keep alive is not waited for: nobody reads it any more.
-        if (left > 0) finish(null, null)
-      })
-    }
-    let isFinished = false
-    const finish = (exitCode: number | null, endSignal: string | null) => {
-      if (isFinished) return
-      isFinished = true
-      clearInterval(watch)
-      child.stdout.destroy()
-      child.stderr.destroy()
-      output.end()
-      resolve({
-        exitCode: stoppedBy === null ? exitCode : null,
-        signal: endSignal,
-        stdout: output.text('stdout'),
-        stderr: output.text('stderr'),
-        truncated: output.truncated,
-        stoppedBy,
-      })
-    }
-    for (const stream of ['stdout', 'stderr'] as const) {
-      child[stream].on('error', () => undefined)
-      child[stream].on('data', (chunk: Buffer) => {
-        if (!output.take(stream, chunk)) stop('output', false)
-      })
-    }
-    // Who does not read its input must not end us.
-    child.stdin.on('error', () => undefined)
-    child.stdin.end(options.input ?? '')
-    const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
-    signal.addEventListener('abort', onAbort, { once: true })
-    // While the sandbox was made ready it may have come, and it comes once.
-    if (signal.aborted) onAbort()
-    const watch = setInterval(() => {
-      const bytes = members(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
-      if (bytes > limits.memory_mib * 1_048_576) stop('memory', false)
-    }, watchMs)
+/** The words that start the program under its limits and, where it is a read, confined. */
+async function limitedAndConfined(
+  argv: readonly string[],
+  { confine, cwd, sees }: RunOptions & { cwd: string },
+  { limits, confinement }: Runner,
+): Promise<[string, ...string[]]> {
+  const confined = confine === 'read'
+  const inner = confined ? await confinement.wrap(argv, { cwd, sees }) : [...argv]
+  // Where the file system is not read-only, at least no file can grow; else what a read puts aside
+  // in memory stays small.
+  const isWritable = confinement.sandbox === 'user' || sees?.includes('mounts')
+  const fileBlocks = confined ? (isWritable ? '0' : largestFileBlocks) : 'unlimited'
+  const shell = [
+    '/bin/sh',
+    '-c',
+    limited,
+    'sh',
+    String(limits.cpu_seconds),
+    String(limits.memory_mib * 1_024),
+    fileBlocks,
+  ]
+  const setpriv = find('setpriv')
+  const words = setpriv ? [setpriv, '--pdeathsig', 'KILL', '--', ...shell, ...inner] : [...shell, ...inner]
+  return words as [string, ...string[]]
+}
 
-    child.once('error', () => undefined)
-    child.once('exit', async (exitCode, endSignal) => {
-      clearInterval(watch)
-      signal.removeEventListener('abort', onAbort)
-      const drained = Promise.all([ended(child.stdout), ended(child.stderr)])
-      await Promise.race([drained, pause(drainMs)])
-      await stopping
-      // What a read leaves behind is nobody's; of a write only what stayed in its group, since a daemon leaves it.
-      if (!confined) endGroup(pid)
-      else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
-      finish(exitCode, endSignal)
+function environmentFor({ confine, env }: RunOptions, { confinement, marker }: Runner): NodeJS.ProcessEnv {
+  return {
+    PATH: confine === 'root' ? search.join(':') : path,
+    LANG: 'C.UTF-8',
+    HOME: confine === 'root' ? '/root' : homeOf(),
+    ...(confine === 'read' ? { ...readEnvironment, ...confinement.environment } : {}),
+    ...env,
+    [markerName]: marker,
+  }
+}
+
+type Watched = {
+  child: ChildProcessWithoutNullStreams
+  pid: number
+  options: RunOptions
+  runner: Runner
+  resolve(result: RunResult): void
+}
+
+/**
+ * Collects the output, stops the group at a limit or the signal, and resolves once nothing more
+ * comes.
+ */
+function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void {
+  const { limits, confinement, signal } = runner
+  const confined = options.confine === 'read'
+  const output = collect(limits.output_bytes, options.onLine ?? null)
+  let stoppedBy: RunResult['stoppedBy'] = null
+  let stopping: Promise<unknown> = Promise.resolve()
+
+  const stop = (why: NonNullable<RunResult['stoppedBy']>, gently: boolean) => {
+    if (stoppedBy !== null) return
+    stoppedBy = why
+    stopping = terminate(pid, runner.marker, gently).then((left) => {
+      // A process that cannot be killed (another user's, or in the kernel) is not waited for.
+      if (left > 0) finish(null, null)
     })
+  }
+  let isFinished = false
+  const finish = (exitCode: number | null, endSignal: string | null) => {
+    if (isFinished) return
+    isFinished = true
+    clearInterval(watch)
+    child.stdout.destroy()
+    child.stderr.destroy()
+    output.end()
+    resolve({
+      exitCode: stoppedBy === null ? exitCode : null,
+      signal: endSignal,
+      stdout: output.text('stdout'),
+      stderr: output.text('stderr'),
+      truncated: output.truncated,
+      stoppedBy,
+    })
+  }
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].on('error', () => undefined)
+    child[stream].on('data', (chunk: Buffer) => {
+      if (!output.take(stream, chunk)) stop('output', false)
+    })
+  }
+  // A program that does not read its input must not end the agent.
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(options.input ?? '')
+  const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
+  signal.addEventListener('abort', onAbort, { once: true })
+  // While the sandbox was made ready it may have come, and it comes once.
+  if (signal.aborted) onAbort()
+  const watch = setInterval(() => {
+    const bytes = members(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
+    if (bytes > limits.memory_mib * 1_048_576) stop('memory', false)
+  }, watchMs)
+
+  child.once('error', () => undefined)
+  child.once('exit', async (exitCode, endSignal) => {
+    clearInterval(watch)
+    signal.removeEventListener('abort', onAbort)
+    const drained = Promise.all([ended(child.stdout), ended(child.stderr)])
+    await Promise.race([drained, pause(drainMs)])
+    await stopping
+    // After a read everything is killed; after a write only its process group, since a daemon
+    // leaves it.
+    if (!confined) endGroup(pid)
+    else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
+    finish(exitCode, endSignal)
   })
 }
 
@@ -152,7 +192,7 @@ function endGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // Nobody is left.
+    // No process is left.
   }
 }
 
@@ -163,4 +203,75 @@ function ended(stream: NodeJS.ReadableStream & { readableEnded?: boolean; destro
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+const longestLine = 4_000
+
+/** Bytes of both outputs, up to a limit for both together; each line is passed on as it comes. */
+export type Output = {
+  /** False once the limit is reached: what came over it is dropped. */
+  take(stream: 'stdout' | 'stderr', bytes: Uint8Array): boolean
+  /** What is left of the last lines. */
+  end(): void
+  text(stream: 'stdout' | 'stderr'): string
+  readonly truncated: boolean
+}
+
+export function collect(limitBytes: number, onLine: ((line: string) => void) | null): Output {
+  const chunks = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] }
+  const lines = { stdout: lineReader(onLine), stderr: lineReader(onLine) }
+  let left = limitBytes
+  let truncated = false
+  return {
+    take(stream, bytes) {
+      if (truncated) return false
+      const kept = bytes.length > left ? bytes.subarray(0, left) : bytes
+      left -= kept.length
+      truncated = kept.length < bytes.length
+      chunks[stream].push(kept)
+      lines[stream].take(kept)
+      return !truncated
+    },
+    end() {
+      lines.stdout.end()
+      lines.stderr.end()
+    },
+    text: (stream) => plain(Buffer.concat(chunks[stream])),
+    get truncated() {
+      return truncated
+    },
+  }
+}
+
+/**
+ * Any bytes as text: invalid UTF-8 becomes U+FFFD; control sequences and invisible characters are
+ * removed.
+ */
+export function plain(bytes: Uint8Array): string {
+  return stripText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+}
+
+function lineReader(onLine: ((line: string) => void) | null) {
+  if (!onLine) return { take: () => undefined, end: () => undefined }
+  const decoder = new TextDecoder('utf-8')
+  let open = ''
+  const tell = (line: string) => onLine(stripText(line.slice(0, longestLine), { keepNewlines: false }))
+  return {
+    take(bytes: Uint8Array) {
+      open += decoder.decode(bytes, { stream: true })
+      const parts = open.split('\n')
+      open = parts.pop() ?? ''
+      for (const line of parts) tell(line)
+      // A line without an end is passed on in pieces, so that it neither waits nor grows.
+      while (open.length > longestLine) {
+        tell(open)
+        open = open.slice(longestLine)
+      }
+    },
+    end() {
+      open += decoder.decode()
+      if (open !== '') tell(open)
+      open = ''
+    },
+  }
 }

@@ -2,11 +2,15 @@ import { createServer as createHttpServer, type IncomingMessage, type Server, ty
 import { createServer as createHttpsServer } from 'node:https'
 import type { CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
 import { refusalOf } from './act.ts'
-import type { Agent, Reply } from './agent.ts'
-import { bodyBytes } from './door.ts'
-import { streamOperation } from './stream.ts'
+import type { Agent } from './agent.ts'
+import type { Reply } from './agent-state.ts'
+import type { Operation } from './operation.ts'
+import { bodyBytes } from './verify-request.ts'
 
-/** Every code is in the body; the status tells a proxy or a log what kind of thing happened. Others are 200: they were done. */
+/**
+ * Every code is in the body; the status is for proxies and logs. Codes that are not listed are 200:
+ * something was done.
+ */
 const statuses: Partial<Record<MeshErrorCode, number>> = {
   malformed: 400,
   bad_signature: 401,
@@ -79,7 +83,7 @@ function show(agent: Agent, id: string, request: IncomingMessage, response: Serv
   else json(response, 200, found.answer)
 }
 
-/** The journal in pieces: who holds it against their own rows asks on after the last entry. */
+/** The journal in pieces: a reader asks again with the number of the last entry. */
 function tell(agent: Agent, request: IncomingMessage, response: ServerResponse): void {
   const asked = request.url ?? ''
   const refusal = agent.whyNotRead(request.headers.authorization, asked)
@@ -122,4 +126,57 @@ function json(response: ServerResponse, status: number, body: CapabilityAnswer |
     'cache-control': 'no-store',
   })
   response.end(bytes)
+}
+
+/**
+ * A client that reads slower than a program writes is not waited for: beyond this, lines are
+ * dropped.
+ */
+const mostBuffered = 4_000_000
+const heartbeatMs = 15_000
+
+/**
+ * Lines as they come (`event: line`, a JSON string each, numbered), then `event: answer` and the
+ * end. `Last-Event-ID` goes on behind that line; `event: missed` says how many are gone meanwhile.
+ */
+export function streamOperation(
+  found: { running: Operation } | Reply,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  response.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  })
+  if (!('running' in found)) {
+    end(response, found.answer)
+    return
+  }
+  const after = Number(request.headers['last-event-id'] ?? 0)
+  let dropped = 0
+  const listening = found.running.listen(Number.isInteger(after) && after > 0 ? after : 0, {
+    onLine({ id, text }) {
+      if (response.writableLength > mostBuffered) dropped += 1
+      else response.write(`id: ${id}\nevent: line\ndata: ${JSON.stringify(text)}\n\n`)
+    },
+    onAnswer(answer) {
+      if (dropped > 0) missed(response, dropped)
+      end(response, answer)
+    },
+  })
+  if (listening.missed > 0) missed(response, listening.missed)
+  const heartbeat = setInterval(() => response.write(': still running\n\n'), heartbeatMs)
+  response.on('close', () => {
+    clearInterval(heartbeat)
+    listening.stop()
+  })
+}
+
+function missed(response: ServerResponse, count: number): void {
+  response.write(`event: missed\ndata: ${count}\n\n`)
+}
+
+function end(response: ServerResponse, answer: CapabilityAnswer): void {
+  response.end(`event: answer\ndata: ${JSON.stringify(answer)}\n\n`)
 }

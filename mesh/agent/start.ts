@@ -3,16 +3,14 @@ import { join, resolve } from 'node:path'
 import { readPublicKey } from '../sign.ts'
 import { type Address, whyTls } from './address.ts'
 import { openAgent } from './agent.ts'
-import type { Elsewhere } from './capabilities.ts'
+import { bootId, lock, members, startTicksOf, terminate } from './agent-processes.ts'
+import type { MachineOverrides } from './capabilities.ts'
 import { findConfinement } from './confine.ts'
-import type { Hidden } from './hidden.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
-import { lock } from './lock.ts'
-import { bootId, members, startTicksOf } from './members.ts'
-import { openNonces } from './nonces.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
+import type { HiddenPaths } from './sandboxes.ts'
 import { serve } from './server.ts'
-import { terminate } from './terminate.ts'
+import { openNonces } from './verify-request.ts'
 
 export type AgentOptions = {
   manifestFile: string
@@ -22,14 +20,17 @@ export type AgentOptions = {
   tls: { cert: string; key: string } | null
   acceptLostJournal: boolean
   version: string
-} & Elsewhere
+} & MachineOverrides
 
 /** How often entries of reads get to the disk; a write waits for its own. */
 const syncMs = 1_000
-/** No request may take longer than an hour, so what is older is nobody's. */
+/** No request may take longer than an hour, so older rehearsals are orphaned. */
 const rehearsalSeconds = 7_200
 
-/** Starts the agent and resolves when it listens. Throws, in words for a person, when it may not start like that. */
+/**
+ * Starts the agent and resolves when it listens. Throws, in words for a person, when it may not
+ * start like that.
+ */
 export async function startAgent(options: AgentOptions, journalOptions: JournalOptions = {}) {
   const { address, tls } = options
   // Once, here: commands and rehearsals run in other directories than the one it was written for.
@@ -43,7 +44,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   const certificate = tls && { cert: readOr(tls.cert, 'The certificate'), key: readOr(tls.key, 'Its key') }
 
   const release = lock(state)
-  // In this order: nonces are what tells a first start from a journal that is gone.
+  // In this order: the file of nonces distinguishes a first start from a lost journal.
   const journal = openJournal(state, journalOptions)
   const nonces = openNonces(state, Date.now())
   journal.append({ kind: 'started', version: options.version, boot: bootId() })
@@ -96,11 +97,14 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   }
 }
 
-/** What an agent before this one had started and did not see end: nobody waits for it any more, and its deadline is nobody's. */
+/**
+ * Ends what a former agent started and did not see end: no client waits for it, and no deadline
+ * stops it.
+ */
 async function endLeftovers(journal: Journal): Promise<void> {
   const boot = bootId()
-  for (const { process: started, requestId } of journal.known.open()) {
-    // A pid may be another's by now: then only the marker tells.
+  for (const { process: started, requestId } of journal.index.open()) {
+    // The pid may be reused by now: then only the marker identifies the process.
     const isSame = started !== null && started.boot === boot && startTicksOf(started.pid) === started.startTicks
     const leader = isSame ? started.pid : nobody
     if (members(leader, requestId).length > 0) await terminate(leader, requestId, false)
@@ -109,7 +113,7 @@ async function endLeftovers(journal: Journal): Promise<void> {
 
 const nobody = -1
 
-/** Who runs as another user must not read it either; where it is somebody else's directory, they have decided. */
+/** Other users must not read it. Where the directory belongs to another user, its modes stay. */
 function closeToOthers(state: string): void {
   try {
     chmodSync(state, 0o700)
@@ -119,7 +123,7 @@ function closeToOthers(state: string): void {
 }
 
 /** What no unasked command may see: the state, and what of the agent lies elsewhere. */
-function hiddenFor(state: string, files: readonly string[]): Hidden {
+function hiddenFor(state: string, files: readonly string[]): HiddenPaths {
   const paths = [state, ...files.map((file) => resolve(file))].filter((path) => existsSync(path))
   return {
     paths: [...new Set(paths.flatMap((path) => [path, realpathSync(path)]))],
@@ -127,7 +131,10 @@ function hiddenFor(state: string, files: readonly string[]): Hidden {
   }
 }
 
-/** Under which name this device was enrolled: another device's manifest is then none, however well it is signed. */
+/**
+ * Under which name this device was enrolled: another device's manifest is then none, however well
+ * it is signed.
+ */
 function enrolledName(state: string): string | null {
   const file = join(state, 'device')
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : null

@@ -3,27 +3,30 @@ import { type CommandContext, type CommandVerdict, judgeArgv, judgeCommand } fro
 import { settingsDirectory } from '../../safety/command/surroundings.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import type { CapabilityContext, RunOptions, Weight } from './capability.ts'
-import type { Rests } from './discharge.ts'
+import type { Preconditions } from './preconditions.ts'
 
-/** A device knows no other hosts and no containers by name: whoever looked them up can vouch for them with a grant. */
+/**
+ * A device knows no other hosts and no containers by name; the control plane looks them up and
+ * vouches for them with a grant.
+ */
 const nothingKnown = { knownHosts: new Set<string>() }
 
-/** Where a command runs when nobody says otherwise. */
+/** Where a command runs by default. */
 export const defaultDirectory = '/'
 
-/** `secrets`: what belongs to the agent itself. `canLook`: not where it runs in a container, whose files nobody looks at beforehand.
+/** `secrets`: what belongs to the agent itself. `canLook`: false in a container, whose files are not checked beforehand.
  * `rootReads`: what the manifest lets root look with. */
-type Here = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads'>
+type JudgeContext = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads'>
 
-export function hereOf({ hidden, manifest }: Pick<CapabilityContext, 'hidden' | 'manifest'>): Here {
+export function hereOf({ hidden, manifest }: Pick<CapabilityContext, 'hidden' | 'manifest'>): JudgeContext {
   return { secrets: hidden, rootReads: manifest.root_reads }
 }
 
-export function argvVerdict(argv: readonly string[], cwd: string, here: Here = {}): CommandVerdict {
+export function argvVerdict(argv: readonly string[], cwd: string, here: JudgeContext = {}): CommandVerdict {
   return judgeArgv(argv, { ...nothingKnown, ...here, directory: cwd })
 }
 
-export function textVerdict(text: string, cwd: string, here: Here = {}): CommandVerdict {
+export function textVerdict(text: string, cwd: string, here: JudgeContext = {}): CommandVerdict {
   return judgeCommand(text, { ...nothingKnown, ...here, directory: cwd })
 }
 
@@ -38,7 +41,10 @@ export function withSettings(environment: Record<string, string>): Record<string
 
 let isSqlLoaded = false
 
-/** PostgreSQL's parser takes memory that most devices never need: it is loaded when a command first names its client. */
+/**
+ * PostgreSQL's parser takes memory that most devices never need: it is loaded when a command first
+ * names its client.
+ */
 export async function loadParsers(args: Record<string, unknown>): Promise<void> {
   if (
     isSqlLoaded ||
@@ -51,7 +57,9 @@ export async function loadParsers(args: Record<string, unknown>): Promise<void> 
   isSqlLoaded = true
 }
 
-/** The kernel's verdict as the guard weighs it. `cwd`: where it runs on this device, when it does. */
+/**
+ * The kernel's verdict as the guard weighs it. `cwd`: where it runs on this device, when it does.
+ */
 export function weightOf(verdict: CommandVerdict, command: string, cwd: string | null = null): Weight {
   const { code, reason, rewrite, commands: programs, obeys } = verdict
   const said = `${code}: ${reason}`
@@ -62,16 +70,19 @@ export function weightOf(verdict: CommandVerdict, command: string, cwd: string |
       command,
       programs,
       obeys,
-      ...(cwd !== null && { rests: restsOf(verdict, cwd) }),
+      ...(cwd !== null && { rests: toPreconditions(verdict, cwd) }),
     }
   if (verdict.verdict === 'refuse') return { effect: 'refused', reason: said, command, programs }
-  // An endless read is nobody's to approve: the deadline would kill it without an answer.
+  // No approval helps an endless read: the deadline would kill it without an answer.
   if (code === 'UNBOUNDED')
     return { effect: 'refused', reason: rewrite ? `${said}. Instead: ${rewrite}` : said, command, programs }
   return { effect: 'write', reason: said, command, programs }
 }
 
-export function restsOf({ conditions, sees, environment, rootRead }: CommandVerdict, cwd: string): Rests {
+export function toPreconditions(
+  { conditions, sees, environment, rootRead }: CommandVerdict,
+  cwd: string,
+): Preconditions {
   return { conditions, sees, environment, rootRead, cwd }
 }
 

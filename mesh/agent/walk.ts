@@ -1,12 +1,13 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, open, readlink, statfs } from 'node:fs/promises'
-import { errnoOf, Refused } from './refused.ts'
+import { CapabilityError, errnoOf } from './outcome.ts'
 import type { Place } from './roots.ts'
 
 /**
- * Going to a path without following a link. Node has no openat: each directory is held open, and the next name is opened through
- * `/proc/self/fd/N/name`, which the kernel resolves from the directory that is held, wherever its name points by now. Everything
- * is first opened with O_PATH, which touches neither a device nor a FIFO, and asked what it is; the content is then opened
+ * Going to a path without following a link. Node has no openat: each directory is held open, and
+ * the next name is opened through `/proc/self/fd/N/name`, which the kernel resolves from the
+ * directory that is held, wherever its name points by now. Everything is first opened with O_PATH,
+ * which touches neither a device nor a FIFO, and asked what it is; the content is then opened
  * through that same descriptor. So nothing that is swapped in between can be reached.
  */
 
@@ -15,10 +16,13 @@ const O_PATH = 0o10000000
 const procMagic = 0x9fa0
 
 /** Something that is held open, what it is, and the directory that holds it (null for `/`). */
-export type Held = { handle: FileHandle; stat: BigIntStats; parent: Held | null; name: string; path: string }
+export type OpenEntry = { handle: FileHandle; stat: BigIntStats; parent: OpenEntry | null; name: string; path: string }
 
-/** Goes to a path and hands over what is there, links included, but none is followed. Everything is closed afterwards. */
-export async function at<T>(place: Place, act: (held: Held) => Promise<T>): Promise<T> {
+/**
+ * Goes to a path and hands over what is there, links included, but none is followed. Everything is
+ * closed afterwards.
+ */
+export async function at<T>(place: Place, act: (held: OpenEntry) => Promise<T>): Promise<T> {
   const open: FileHandle[] = []
   try {
     let held = await root(open)
@@ -34,9 +38,9 @@ export async function at<T>(place: Place, act: (held: Held) => Promise<T>): Prom
 }
 
 /** Goes to the directory that holds the last name of the path; the name itself need not exist. */
-export async function beside<T>(place: Place, act: (directory: Held, name: string) => Promise<T>): Promise<T> {
+export async function beside<T>(place: Place, act: (directory: OpenEntry, name: string) => Promise<T>): Promise<T> {
   const name = place.segments.at(-1)
-  if (name === undefined) throw new Refused('invalid_arguments', '/ itself is no file')
+  if (name === undefined) throw new CapabilityError('invalid_arguments', '/ itself is no file')
   const segments = place.segments.slice(0, -1)
   return at({ ...place, path: `/${segments.join('/')}`, segments }, (directory) => {
     assertDirectory(directory)
@@ -44,69 +48,77 @@ export async function beside<T>(place: Place, act: (directory: Held, name: strin
   })
 }
 
-/** One name further, from a directory that is held. The caller closes it. Null when there is nothing of that name. */
-export async function entry(directory: Held, name: string): Promise<Held | null> {
+/**
+ * One name further, from a directory that is held. The caller closes it. Null when there is nothing
+ * of that name.
+ */
+export async function entry(directory: OpenEntry, name: string): Promise<OpenEntry | null> {
   const open: FileHandle[] = []
   try {
     return await step(directory, name, open)
   } catch (error) {
     for (const handle of open) await handle.close()
-    if (error instanceof Refused && error.code === 'not_found') return null
+    if (error instanceof CapabilityError && error.code === 'not_found') return null
     throw error
   }
 }
 
-async function root(opened: FileHandle[]): Promise<Held> {
+async function root(opened: FileHandle[]): Promise<OpenEntry> {
   const handle = await open('/', O_PATH | constants.O_DIRECTORY)
   opened.push(handle)
   return { handle, stat: await handle.stat({ bigint: true }), parent: null, name: '', path: '/' }
 }
 
-async function step(directory: Held, name: string, opened: FileHandle[]): Promise<Held> {
+async function step(directory: OpenEntry, name: string, opened: FileHandle[]): Promise<OpenEntry> {
   const path = `${directory.path === '/' ? '' : directory.path}/${name}`
   let handle: FileHandle
   try {
     handle = await open(within(directory.handle, name), O_PATH | constants.O_NOFOLLOW)
   } catch (error) {
     const code = errnoOf(error)
-    if (code === 'ENOENT' || code === 'ENOTDIR') throw new Refused('not_found', `there is no ${path}`)
-    if (code === 'EACCES') throw new Refused('failed', `the agent may not enter ${directory.path}`)
+    if (code === 'ENOENT' || code === 'ENOTDIR') throw new CapabilityError('not_found', `there is no ${path}`)
+    if (code === 'EACCES') throw new CapabilityError('failed', `the agent may not enter ${directory.path}`)
     throw error
   }
   opened.push(handle)
   return { handle, stat: await handle.stat({ bigint: true }), parent: directory, name, path }
 }
 
-/** A name in a directory that is held, as a path for calls that do not follow links at their end. */
+/**
+ * A name in a directory that is held, as a path for calls that do not follow links at their end.
+ */
 export const within = (directory: FileHandle, name: string) => `/proc/self/fd/${directory.fd}/${name}`
 
-export function assertDirectory({ stat, path }: Held): void {
-  if (stat.isSymbolicLink()) throw new Refused('outside_roots', `${path} is a link, and links are not followed`)
-  if (!stat.isDirectory()) throw new Refused('not_found', `${path} is not a directory`)
+export function assertDirectory({ stat, path }: OpenEntry): void {
+  if (stat.isSymbolicLink()) throw new CapabilityError('outside_roots', `${path} is a link, and links are not followed`)
+  if (!stat.isDirectory()) throw new CapabilityError('not_found', `${path} is not a directory`)
 }
 
 /** The kernel's own word for where the descriptor is: it must be where we meant to go. */
-async function assertThere({ handle, path }: Held): Promise<void> {
+async function assertThere({ handle, path }: OpenEntry): Promise<void> {
   if ((await readlink(`/proc/self/fd/${handle.fd}`)) !== path)
-    throw new Refused('conflict', `${path} was moved while it was opened`)
+    throw new CapabilityError('conflict', `${path} was moved while it was opened`)
 }
 
-/** Opens the content of a regular file for reading. The caller closes it. Refuses whatever else is there. */
-export async function openContent({ stat, path, handle, parent }: Held): Promise<FileHandle> {
-  if (stat.isSymbolicLink()) throw new Refused('outside_roots', `${path} is a link, and links are not followed`)
-  if (!stat.isFile()) throw new Refused('invalid_arguments', `${path} is a ${kindOf(stat)}, not a file`)
+/**
+ * Opens the content of a regular file for reading. The caller closes it. Refuses whatever else is
+ * there.
+ */
+export async function openContent({ stat, path, handle, parent }: OpenEntry): Promise<FileHandle> {
+  if (stat.isSymbolicLink()) throw new CapabilityError('outside_roots', `${path} is a link, and links are not followed`)
+  if (!stat.isFile()) throw new CapabilityError('invalid_arguments', `${path} is a ${kindOf(stat)}, not a file`)
   if (stat.nlink > 1n && !(parent && isOwnLink(stat, parent.stat))) {
-    throw new Refused('outside_roots', `${path} has another name, which may be outside the roots`)
+    throw new CapabilityError('outside_roots', `${path} has another name, which may be outside the roots`)
   }
   const reach = `/proc/self/fd/${handle.fd}`
-  if ((await statfs(reach)).type === procMagic) throw new Refused('outside_roots', `${path} belongs to a /proc`)
+  if ((await statfs(reach)).type === procMagic) throw new CapabilityError('outside_roots', `${path} belongs to a /proc`)
   return open(reach, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
 }
 
 /**
- * A file with a second name may be one from outside that somebody without the right to read it linked into a root. That cannot
- * be so where the directory's owner owns the file too and nobody else can write the directory: then whoever made the link
- * could read the file anyway.
+ * A file with a second name may be one from outside the roots that a user without the right to read
+ * it linked into one. That cannot be so where the directory's owner owns the file too and no other
+ * user can write the directory: then the user who made the link could read the file anyway.
  */
 const isOwnLink = (file: BigIntStats, directory: BigIntStats) =>
   file.uid === directory.uid && (directory.mode & 0o022n) === 0n

@@ -1,17 +1,52 @@
 import { z } from 'zod'
-import { defineSpec, ofCommand, onlyLooks, present, same } from './spec.ts'
+import { defineSpec, ofCommand, onlyLooks, present, same, wordsOnCard } from './spec.ts'
 
+/** A container by name or id; nothing that could be another path of the engine's API. */
+export const containerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'is no container')
+
+/** The same names, with the length as a limit that a model's schema shows. */
 const container = z
   .string()
   .max(128)
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/, 'is not the name or id of a container')
 
+export const dockerListArgs = z.strictObject({ all: z.boolean().default(false) })
+
+export const dockerLogsArgs = z.strictObject({
+  container: containerName,
+  tail: z.number().int().min(1).max(5_000).default(200),
+  since_seconds: z.number().int().min(1).max(2_592_000).optional(),
+  /** Goes on listening for as long; without it the answer is what there is. */
+  follow_seconds: z.number().int().min(1).max(3_600).optional(),
+})
+
+export const dockerExecArgs = z.strictObject({
+  container: containerName,
+  argv: z
+    .array(
+      z
+        .string()
+        .max(32_768)
+        .refine((word) => !word.includes('\0'), 'holds a NUL'),
+    )
+    .min(1)
+    .max(1_000),
+  user: z
+    .string()
+    .regex(/^[a-z_0-9][a-z0-9_-]{0,63}(?::[a-z_0-9][a-z0-9_-]{0,63})?$/, 'is no user')
+    .optional(),
+})
+
 export const dockerList = defineSpec({
   name: 'docker_list',
   capability: 'docker.container.list',
   about: 'List containers on a device.',
-  input: z.strictObject({ all: z.boolean().optional() }),
-  ...{ effect: 'read', risk: 'none', reversible: true, proof: onlyLooks },
+  args: dockerListArgs,
+  input: () => dockerListArgs.extend({ all: z.boolean().optional() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  proof: onlyLooks,
   toArgs: present,
   toOutput: same,
   summary: () => 'List containers',
@@ -21,12 +56,19 @@ export const dockerLogs = defineSpec({
   name: 'docker_logs',
   capability: 'docker.container.logs',
   about: 'The last lines that a container on a device has logged.',
-  input: z.strictObject({
-    container,
-    tail: z.number().int().min(1).max(2_000).optional(),
-    since_seconds: z.number().int().min(1).max(604_800).optional(),
-  }),
-  ...{ effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, streams: true },
+  args: dockerLogsArgs,
+  // A model reads at most 2,000 lines of the last week, and waits for none.
+  input: () =>
+    dockerLogsArgs.omit({ follow_seconds: true }).extend({
+      container,
+      tail: z.number().int().min(1).max(2_000).optional(),
+      since_seconds: z.number().int().min(1).max(604_800).optional(),
+    }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  proof: onlyLooks,
+  streams: true,
   toArgs: present,
   toOutput: same,
   summary: ({ container }) => `Logs of ${container}`,
@@ -36,18 +78,29 @@ export const dockerExec = defineSpec({
   name: 'docker_exec',
   capability: 'docker.container.exec',
   about: 'Run one program with its arguments in a container on a device, without a shell.',
-  input: z.strictObject({
-    container,
-    argv: z.array(z.string().min(1).max(8_000)).min(1).max(200),
-    user: z
-      .string()
-      .regex(/^[a-z_0-9][a-z0-9_:-]{0,63}$/, 'is not a user')
-      .optional(),
-  }),
-  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, privileged: true, rehearses: true },
+  args: dockerExecArgs,
+  // A card shows no more words than these. How user and group are spelled is left to the device,
+  // which says what is wrong.
+  input: () =>
+    dockerExecArgs.extend({
+      container,
+      argv: wordsOnCard,
+      user: z
+        .string()
+        .regex(/^[a-z_0-9][a-z0-9_:-]{0,63}$/, 'is not a user')
+        .optional(),
+    }),
+  effect: 'write',
+  risk: 'medium',
+  reversible: false,
+  inside: true,
+  privileged: true,
+  rehearses: true,
   proof: ofCommand,
   command: { field: 'argv', form: 'argv' },
   toArgs: present,
   toOutput: same,
   summary: ({ container, argv }) => `Run ${JSON.stringify(argv)} in ${container}`,
 })
+
+export const dockerSpecs = [dockerList, dockerExec, dockerLogs]

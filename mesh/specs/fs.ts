@@ -1,19 +1,48 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { defineSpec, onlyLooks, path, present, same } from './spec.ts'
+import { defineSpec, devicePath, onlyLooks, path, present, same } from './spec.ts'
 
-const encoding = z.enum(['utf8', 'base64'])
+export const fsReadArgs = z.strictObject({
+  path: devicePath,
+  offset: z.number().int().min(0).default(0),
+  max_bytes: z.number().int().min(1).max(10_000_000).default(64_000),
+})
+
+export const fsListArgs = z.strictObject({ path: devicePath, limit: z.number().int().min(1).max(1_000).default(200) })
+
+export const fsStatArgs = z.strictObject({ path: devicePath })
+
+export const fsWriteArgs = z.strictObject({
+  path: devicePath,
+  content: z.string().max(1_048_576),
+  encoding: z.enum(['utf8', 'base64']).default('utf8'),
+  append: z.boolean().default(false),
+  /** Permission bits, as in `0644`; without it those of the former file, or 0644. */
+  mode: z
+    .string()
+    .regex(/^0?[0-7]{3}$/, 'is not a mode such as 0644')
+    .optional(),
+  /** What the file must hold before it is written: the `sha256` that `fs.read` answered. */
+  if_sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
+    .optional(),
+})
+
 const read = { effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true } as const
 
 export const fsRead = defineSpec({
   name: 'fs_read',
   capability: 'fs.read',
   about: 'Read a file on a device, or a part of it from a byte offset.',
-  input: z.strictObject({
-    path,
-    offset: z.number().int().min(0).optional(),
-    max_bytes: z.number().int().min(1).max(200_000).optional(),
-  }),
+  args: fsReadArgs,
+  // A longer part does not fit into what a model reads at once.
+  input: () =>
+    fsReadArgs.extend({
+      path,
+      offset: z.number().int().min(0).optional(),
+      max_bytes: z.number().int().min(1).max(200_000).optional(),
+    }),
   ...read,
   toArgs: present,
   toOutput: same,
@@ -24,7 +53,8 @@ export const fsList = defineSpec({
   name: 'fs_list',
   capability: 'fs.list',
   about: 'List a directory on a device: names, types, sizes, times.',
-  input: z.strictObject({ path, limit: z.number().int().min(1).max(1_000).optional() }),
+  args: fsListArgs,
+  input: () => fsListArgs.extend({ path, limit: z.number().int().min(1).max(1_000).optional() }),
   ...read,
   toArgs: present,
   toOutput: same,
@@ -35,7 +65,8 @@ export const fsStat = defineSpec({
   name: 'fs_stat',
   capability: 'fs.stat',
   about: 'Type, size, owner, mode and times of a file or directory on a device.',
-  input: z.strictObject({ path }),
+  args: fsStatArgs,
+  input: () => fsStatArgs.extend({ path }),
   ...read,
   toArgs: present,
   toOutput: same,
@@ -55,22 +86,22 @@ export const fsWrite = defineSpec({
   name: 'fs_write',
   capability: 'fs.write',
   about: 'Write a file on a device, whole or appended, atomically; the version before is kept.',
-  input: z.strictObject({
-    path,
-    content: z.string().max(100_000),
-    encoding: encoding.optional(),
-    append: z.boolean().optional(),
-    mode: z
-      .string()
-      .regex(/^0?[0-7]{3}$/, 'is not a mode such as 0644')
-      .optional(),
-    if_sha256: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
-      .optional(),
-  }),
-  ...{ effect: 'write', risk: 'medium', reversible: true, inside: true },
-  ...{ grantable: true, asked: true, rehearses: true },
+  args: fsWriteArgs,
+  // A person reviews the content on a card; the device's limit is what one request can carry.
+  input: () =>
+    fsWriteArgs.extend({
+      path,
+      content: fsWriteArgs.shape.content.max(100_000),
+      encoding: z.enum(['utf8', 'base64']).optional(),
+      append: z.boolean().optional(),
+    }),
+  effect: 'write',
+  risk: 'medium',
+  reversible: true,
+  inside: true,
+  grantable: true,
+  asked: true,
+  rehearses: true,
   toArgs: present,
   toOutput: same,
   summary: ({ path, content, append }: Write) =>
@@ -97,3 +128,5 @@ export const fsWrite = defineSpec({
     }
   },
 })
+
+export const fsSpecs = [fsRead, fsWrite, fsList, fsStat]

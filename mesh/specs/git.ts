@@ -1,19 +1,91 @@
 import { z } from 'zod'
-import { type DeviceArgs, defineSpec, path, present, same, type Told, word } from './spec.ts'
+import { type DeviceArgs, defineSpec, devicePath, path, present, same, type Verification, word } from './spec.ts'
+
+/** A branch by its plain name; nothing that git could take for an option, a range or a deletion. */
+export const branchName = z
+  .string()
+  .max(200)
+  .regex(/^[A-Za-z0-9_](?:[A-Za-z0-9_+-]|[./](?=[A-Za-z0-9_+-]))*$/, 'is no branch name')
+  .refine((name) => !name.split('/').some((part) => part.endsWith('.lock')), 'is no branch name')
+
+export const gitCloneArgs = z.strictObject({
+  url: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .refine((text) => !hasPassword(text), 'must not hold a password'),
+  path: devicePath,
+  branch: branchName.optional(),
+})
+
+/** Inside the checkout, as git writes it; never git's own files. */
+const fileInCheckout = z
+  .string()
+  .min(1)
+  .max(4_000)
+  .refine((path) => !path.startsWith('-') && !path.startsWith('/') && !path.includes('\0'), 'is no path in a checkout')
+  .refine((path) => path.split('/').every((part) => part !== '..' && part.toLowerCase() !== '.git'), 'leads elsewhere')
+
+export const gitCommitArgs = z.strictObject({
+  path: devicePath,
+  message: z
+    .string()
+    .min(1)
+    .max(5_000)
+    .refine((text) => text.trim() !== '' && !text.includes('\0'), 'is no message'),
+  /**
+   * Exactly these, new and removed ones too; without it every tracked file that has changed, and no
+   * other.
+   */
+  files: z.array(fileInCheckout).min(1).max(200).optional(),
+  /** Becomes the trailer `Incident:`. */
+  incident: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,100}$/)
+    .optional(),
+})
+
+export const gitPushArgs = z.strictObject({
+  path: devicePath,
+  remote: z
+    .string()
+    .max(100)
+    .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/, 'is no name of a remote')
+    .default('origin'),
+  branch: branchName.optional(),
+})
+
+function hasPassword(text: string): boolean {
+  try {
+    const url = new URL(text)
+    return url.password !== '' || (url.protocol === 'https:' && url.username !== '')
+  } catch {
+    return false
+  }
+}
 
 export const gitClone = defineSpec({
   name: 'git_clone',
   capability: 'git.clone',
   about: 'Clone a repository into a new directory on a device.',
-  input: z.strictObject({
-    url: z
-      .string()
-      .max(1_000)
-      .regex(/^(https|ssh):\/\/[^\s]+$/, 'is not an https or ssh URL'),
-    path,
-    branch: word.optional(),
-  }),
-  ...{ effect: 'write', risk: 'medium', reversible: true, inside: true, grantable: true, asked: true },
+  args: gitCloneArgs,
+  // No tool clones from a path of the device. Whether a host or a branch is allowed, the device
+  // says.
+  input: () =>
+    gitCloneArgs.extend({
+      url: z
+        .string()
+        .max(1_000)
+        .regex(/^(https|ssh):\/\/[^\s]+$/, 'is not an https or ssh URL'),
+      path,
+      branch: word.optional(),
+    }),
+  effect: 'write',
+  risk: 'medium',
+  reversible: true,
+  inside: true,
+  grantable: true,
+  asked: true,
   rehearses: true,
   toArgs: present,
   toOutput: same,
@@ -37,8 +109,8 @@ function commitIn(result: DeviceArgs | null): string | null {
   return typeof commit === 'string' && /^[0-9a-f]{7,64}$/.test(commit) ? commit : null
 }
 
-/** Null: a repository that git will not open for us tells nothing about its HEAD. */
-function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Told {
+/** Null: git did not open the repository, so its HEAD is unknown. */
+function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Verification {
   if (commit === null || seen?.exit_code !== 0 || typeof seen.stdout !== 'string') return null
   const now = seen.stdout.trim()
   return now.startsWith(commit)
@@ -50,13 +122,22 @@ export const gitCommit = defineSpec({
   name: 'git_commit',
   capability: 'git.commit',
   about: 'Commit changes in a repository on a device: all of them, or the files that are named.',
-  input: z.strictObject({
-    path,
-    message: z.string().min(3).max(2_000),
-    files: z.array(word.max(1_000)).min(1).max(100).optional(),
-  }),
-  ...{ effect: 'write', risk: 'medium', reversible: true, inside: true },
-  ...{ grantable: true, asked: true, rehearses: true },
+  args: gitCommitArgs,
+  // A person reads message and files on a card, so they are shorter there, and a message says
+  // something.
+  input: () =>
+    gitCommitArgs.omit({ incident: true }).extend({
+      path,
+      message: z.string().min(3).max(2_000),
+      files: z.array(word).min(1).max(100).optional(),
+    }),
+  effect: 'write',
+  risk: 'medium',
+  reversible: true,
+  inside: true,
+  grantable: true,
+  asked: true,
+  rehearses: true,
   toArgs: present,
   toOutput: same,
   summary: ({ path, message }) => `Commit in ${path}: ${message}`,
@@ -80,8 +161,15 @@ export const gitPush = defineSpec({
   name: 'git_push',
   capability: 'git.push',
   about: 'Push a branch of a repository on a device to its remote; never by force.',
-  input: z.strictObject({ path, remote: word.optional(), branch: word.optional() }),
-  ...{ effect: 'write', risk: 'high', reversible: false, inside: true, privileged: true, asked: true },
+  args: gitPushArgs,
+  // Whether there is such a remote or branch, the device says.
+  input: () => gitPushArgs.extend({ path, remote: word.optional(), branch: word.optional() }),
+  effect: 'write',
+  risk: 'high',
+  reversible: false,
+  inside: true,
+  privileged: true,
+  asked: true,
   rehearses: true,
   toArgs: present,
   toOutput: same,
@@ -89,3 +177,5 @@ export const gitPush = defineSpec({
   state: ({ path }: { path: string }) => head(path),
   proof: { promised: null, otherwise: 'the remote is not asked; look at its branch yourself afterwards' },
 })
+
+export const gitSpecs = [gitClone, gitCommit, gitPush]

@@ -1,12 +1,30 @@
 import { z } from 'zod'
 import { defineSpec, onlyLooks, present, same, word } from './spec.ts'
 
+export const procListArgs = z.strictObject({
+  /** Part of the name or of the command line. */
+  name: z.string().min(1).max(200).optional(),
+  limit: z.number().int().min(1).max(1_000).default(50),
+})
+
+export const procKillArgs = z.strictObject({
+  pid: z.number().int().min(1).max(4_194_304),
+  /** As `proc.list` answered it: another process that has the pid by now is left alone. */
+  start_time: z.string().regex(/^\d{1,20}$/, 'is not a start_time of proc_list'),
+  signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM'),
+})
+
 export const procList = defineSpec({
   name: 'proc_list',
   capability: 'proc.list',
   about: 'List processes on a device: pid, start_time, user, name, command line, memory, CPU.',
-  input: z.strictObject({ name: word.optional(), limit: z.number().int().min(1).max(1_000).optional() }),
-  ...{ effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true },
+  args: procListArgs,
+  input: () => procListArgs.extend({ name: word.optional(), limit: z.number().int().min(1).max(1_000).optional() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  proof: onlyLooks,
+  inside: true,
   toArgs: present,
   toOutput: same,
   summary: () => 'List processes',
@@ -23,12 +41,15 @@ export const procKill = defineSpec({
   name: 'proc_kill',
   capability: 'proc.kill',
   about: 'Signal one process on a device, named by pid and the start_time that proc_list gave.',
-  input: z.strictObject({
-    pid: z.number().int().min(2).max(4_194_304),
-    start_time: z.string().regex(/^\d{1,20}$/, 'is not a start_time of proc_list'),
-    signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM'),
-  }),
-  ...{ effect: 'write', risk: 'high', reversible: false, inside: true, privileged: true, asked: true },
+  args: procKillArgs,
+  // The device refuses process 1 as well, and says why; a model need not ask.
+  input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304) }),
+  effect: 'write',
+  risk: 'high',
+  reversible: false,
+  inside: true,
+  privileged: true,
+  asked: true,
   rehearses: true,
   toArgs: present,
   toOutput: same,
@@ -55,3 +76,5 @@ export const procKill = defineSpec({
     }
   },
 })
+
+export const procSpecs = [procList, procKill]

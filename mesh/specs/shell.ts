@@ -1,10 +1,36 @@
 import { z } from 'zod'
-import { defineSpec, type Look, ofCommand, path, present, same } from './spec.ts'
+import { defineSpec, ofCommand, type Probe, path, present, same, wordsOnCard } from './spec.ts'
 
-const argv = z.array(z.string().min(1).max(8_000)).min(1).max(200)
+const directory = z
+  .string()
+  .regex(/^\/[^\0]*$/, 'is not an absolute path')
+  .max(4_096)
+  .optional()
+
+export const execArgs = z.strictObject({
+  argv: z
+    .array(
+      z
+        .string()
+        .max(32_768)
+        .regex(/^[^\0]*$/, 'holds a NUL'),
+    )
+    .min(1)
+    .max(1_000),
+  cwd: directory,
+})
+
+export const evalArgs = z.strictObject({
+  text: z
+    .string()
+    .min(1)
+    .max(64_000)
+    .regex(/^[^\0]*$/, 'holds a NUL'),
+  cwd: directory,
+})
 
 /** The guest is reached by its name; Proxmox's containers go by their number. */
-function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: string | undefined): Look | string {
+function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: string | undefined): Probe | string {
   if (cwd !== undefined) return 'a directory (cwd) cannot be set'
   if (by === 'docker') return { capability: 'docker.container.exec', args: { container: guest, argv: words } }
   const number = /^vm-([1-9]\d{2,8})$/.exec(guest)?.[1]
@@ -17,8 +43,14 @@ export const exec = defineSpec({
   name: 'exec',
   capability: 'shell.exec',
   about: 'Run one program with its arguments on a device, without a shell: no pipes, redirects or globs.',
-  input: z.strictObject({ argv, cwd: path.optional() }),
-  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, rehearses: true },
+  args: execArgs,
+  // A person reads the words on a card, so they are fewer there.
+  input: () => execArgs.extend({ argv: wordsOnCard, cwd: path.optional() }),
+  effect: 'write',
+  risk: 'medium',
+  reversible: false,
+  inside: true,
+  rehearses: true,
   proof: ofCommand,
   command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { argv: string[]; cwd?: string }) => inGuest(guest, by, input.argv, input.cwd),
@@ -32,8 +64,16 @@ export const shellEval = defineSpec({
   capability: 'shell.eval',
   about:
     'Run a bash text on a device: pipes, redirects, here-documents. Only where exec and the other device tools do not do.',
-  input: z.strictObject({ command: z.string().min(1).max(32_000), cwd: path.optional() }),
-  ...{ effect: 'write', risk: 'medium', reversible: false, inside: true, streams: true, rehearses: true },
+  args: evalArgs,
+  // The model says `command`, as in other harnesses, and half of what the device takes: a person
+  // reads it on a card.
+  input: () => z.strictObject({ command: z.string().min(1).max(32_000), cwd: path.optional() }),
+  effect: 'write',
+  risk: 'medium',
+  reversible: false,
+  inside: true,
+  streams: true,
+  rehearses: true,
   proof: ofCommand,
   command: { field: 'command', form: 'bash', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { command: string; cwd?: string }) =>
@@ -43,3 +83,5 @@ export const shellEval = defineSpec({
   summary: ({ command }) =>
     `Run in bash: ${command.length > 200 ? `${command.slice(0, 200).toWellFormed()}…` : command}`,
 })
+
+export const shellSpecs = [exec, shellEval]

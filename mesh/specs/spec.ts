@@ -3,24 +3,43 @@ import type { Capability } from '../../domain/mesh.ts'
 import type { CommandField, Risk } from '../../domain/tool.ts'
 
 export type DeviceArgs = Record<string, unknown>
-/** A look at a device that settles a question about it. `rehearse`: what the capability would do now, in a throw-away copy. */
-export type Look = { capability: Capability; args: DeviceArgs; rehearse?: true }
-/** What a look came to; `result` null where the device says that there is no such thing. */
-export type Seen = { result: DeviceArgs | null }
-/** What that tells about a promise; null: nothing. */
-export type Told = { holds: boolean; observed: string } | null
-/** Something that must be true after a write. `result` is what the device answered, null where that is not known. */
-export type Promised = { look(result: DeviceArgs | null): Look; holds(seen: Seen, result: DeviceArgs | null): Told }
+/**
+ * A read of a device that answers a question about it. `rehearse`: what the capability would do
+ * now, in a throw-away copy.
+ */
+export type Probe = { capability: Capability; args: DeviceArgs; rehearse?: true }
+/** What a probe found; `result` is null where the device says that there is no such thing. */
+export type Observation = { result: DeviceArgs | null }
+/** Whether the observation confirms the postcondition; null: it shows neither. */
+export type Verification = { holds: boolean; observed: string } | null
+/**
+ * Something that must be true after a write. `result` is what the device answered, null where that
+ * is not known.
+ */
+export type Postcondition = {
+  look(result: DeviceArgs | null): Probe
+  holds(seen: Observation, result: DeviceArgs | null): Verification
+}
 
 /**
- * One tool on a device, as data and pure functions (seed 003): what the model may say, what the device is asked, what the model
- * reads. The input is without `on` and `reason`, which every tool has.
+ * One tool on a device, as data and pure functions. Control plane and agent read the same
+ * description: `args` is what a device accepts, `input` what the model may say, without `on` and
+ * `reason`, which every tool has.
  */
 export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   name: string
   capability: Capability
   about: string
-  input: z.ZodObject
+  /**
+   * What a device accepts: the limits of the protocol. They are wide on purpose, so that the
+   * control plane can change what it lets through without an update of every agent.
+   */
+  args: z.ZodObject
+  /**
+   * What the control plane lets through, by its own limits; the comment beside it says why. Built
+   * when first read: an agent never reads it.
+   */
+  readonly input: z.ZodObject
   effect: 'read' | 'write'
   risk: Risk
   reversible: boolean
@@ -34,23 +53,29 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   inside?: boolean
   /** Its output is followed while it comes. */
   streams?: boolean
-  /** The device can tell beforehand what it would do: tried in a throw-away copy, or looked at where it would happen. */
+  /**
+   * The device can tell beforehand what it would do: tried in a throw-away copy, or looked at where
+   * it would happen.
+   */
   rehearses?: boolean
-  /** What the agent of its host is asked for a guest without one; why it cannot be, in words, where that is so. */
-  throughHost?(guest: string, by: 'docker' | 'pct', input: Input): Look | string
+  /**
+   * What the agent of its host is asked for a guest without one; why it cannot be, in words, where
+   * that is so.
+   */
+  throughHost?(guest: string, by: 'docker' | 'pct', input: Input): Probe | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
   /** One line for the card of an approval. */
   summary(input: Input): string
   /** What of the device the action rests on: looked at for the dry run and again just before. */
-  state?(input: Input): Look
+  state?(input: Input): Probe
   /**
-   * What shows afterwards that it worked. `promised`: what `promise` looks at, in words; null: it promises nothing. `otherwise`: what a
-   * person has to do wherever nothing is promised.
+   * What shows afterwards that it worked. `promised`: what `promise` looks at, in words; null: it
+   * promises nothing. `otherwise`: what a person has to do wherever nothing is promised.
    */
   proof: { promised: string | null; otherwise: string }
   /** What must be true afterwards; absent, or null for these arguments: nothing is promised. */
-  promise?(input: Input): Promised | null
+  promise?(input: Input): Postcondition | null
 }
 
 /** Of a command: an exit code other than 0 shows that it failed, and 0 shows nothing. */
@@ -63,18 +88,38 @@ export const ofCommand = {
 /** Of what only looks: its answer is all there is to it, though a person may have to allow it. */
 export const onlyLooks = { promised: null, otherwise: 'it only looks, and its answer is all there is to it' } as const
 
-export function defineSpec<Input extends DeviceArgs>(spec: MeshSpec<Input>): MeshSpec {
-  return spec as unknown as MeshSpec
+type Description<Input extends DeviceArgs> = Omit<MeshSpec<Input>, 'input'> & { input(): z.ZodObject }
+
+export function defineSpec<Input extends DeviceArgs>({ input, ...spec }: Description<Input>): MeshSpec {
+  let built: z.ZodObject | undefined
+  const described = {
+    ...spec,
+    get input() {
+      built ??= input()
+      return built
+    },
+  }
+  return described as unknown as MeshSpec
 }
 
-/** An absolute path; the device walks it itself and believes none of it. */
-export const path = z
-  .string()
-  .min(1)
+/**
+ * A path as a device accepts it: Linux allows 4,096 bytes. `mesh/agent/roots.ts` decides where it
+ * may lead.
+ */
+export const devicePath = z.string().min(1).max(4_096)
+
+/**
+ * A path as the model writes it: one that a card can show on one line. The device walks it itself
+ * and trusts none of it.
+ */
+export const path = devicePath
   .max(1_000)
   .regex(/^\//, 'is not an absolute path')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: what no path on a card should hold
   .regex(/^[^\u0000-\u001f\u007f]*$/, 'holds a control character')
+/** The words of a command that a person may have to read on a card. */
+export const wordsOnCard = z.array(z.string().min(1).max(8_000)).min(1).max(200)
+
 export const word = z.string().min(1).max(200).regex(/^[^-]/, 'begins with a dash')
 
 /** Without what is undefined: a grant binds the arguments as they are sent. */

@@ -1,72 +1,58 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { sha256 } from '../../../domain/digest.ts'
+import { fsWriteArgs } from '../../specs/fs.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
-import { bytesOf, readWhole, wholeBytes } from '../content.ts'
-import { answered, Refused } from '../refused.ts'
+import { bytesOf, readWhole, unifiedDiff, wholeBytes } from '../content.ts'
+import { CapabilityError, inTurn, toOutcome } from '../outcome.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
-import { replace } from '../replace.ts'
-import { isSecret, pathArgument, placed, weighChange } from '../roots.ts'
-import { inTurn } from '../turns.ts'
-import { unifiedDiff } from '../unified.ts'
-import { keepVersion } from '../versions.ts'
-import { beside, entry, type Held, modeOf, openContent } from '../walk.ts'
-import { lacksWritableRoot } from './fs.ts'
+import { keepVersion, replace } from '../replace.ts'
+import { isSecret, missingWritableRoot, requirePlace, weighWrite } from '../roots.ts'
+import { beside, entry, modeOf, type OpenEntry, openContent } from '../walk.ts'
 
-const args = z.strictObject({
-  path: pathArgument,
-  content: z.string().max(1_048_576),
-  encoding: z.enum(['utf8', 'base64']).default('utf8'),
-  append: z.boolean().default(false),
-  /** Permission bits, as in `0644`; without it those of the former file, or 0644. */
-  mode: z
-    .string()
-    .regex(/^0?[0-7]{3}$/, 'is no mode such as 0644')
-    .optional(),
-  /** What the file must hold before it is written: the `sha256` that `fs.read` told. */
-  if_sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
-})
-type Args = z.infer<typeof args>
+type WriteArgs = z.infer<typeof fsWriteArgs>
 
 /**
- * Writes a file at once: whoever reads meanwhile sees the old or the new, and an append is such a write too, so a program that holds
- * the file open goes on with the old one. Keeps owner and mode, and what it held before (`previous_version`, on the device). The
- * rehearsal writes a copy, and answers `{ diff, checks, would_change }`.
+ * Writes a file atomically: a reader sees the old or the new content. An append is such a write
+ * too, so a program that holds the file open goes on with the old one. Keeps owner and mode, and
+ * what it held before (`previous_version`, on the device). The rehearsal writes a copy, and answers
+ * `{ diff, checks, would_change }`.
  */
-export const fsWrite: DeviceCapability<Args> = {
+export const fsWrite: DeviceCapability<WriteArgs> = {
   capability: 'fs.write',
-  args,
-  lacks: lacksWritableRoot,
-  weigh: ({ path }, manifest) => weighChange(path, manifest),
+  args: fsWriteArgs,
+  missingPrerequisite: missingWritableRoot,
+  weigh: ({ path }, manifest) => weighWrite(path, manifest),
   run: (args, context) => inPlace(args, context, (change) => write(change, context)),
   rehearse: (args, context) => inPlace(args, context, (change) => rehearse(change, context)),
 }
 
 /** What is to be done, made up from what is there: the same for the act and its rehearsal. */
 type Change = {
-  directory: Held
+  directory: OpenEntry
   name: string
   path: string
-  former: { stat: Held['stat']; bytes: Buffer } | null
+  former: { stat: OpenEntry['stat']; bytes: Buffer } | null
   bytes: Buffer
   mode: number
 }
 
-function inPlace(args: Args, context: CapabilityContext, act: (change: Change) => Promise<Outcome>): Promise<Outcome> {
-  return answered(context.signal, async () => {
-    const place = placed(args.path, context.manifest, context, 'change')
+function inPlace(
+  args: WriteArgs,
+  context: CapabilityContext,
+  act: (change: Change) => Promise<Outcome>,
+): Promise<Outcome> {
+  return toOutcome(context.signal, async () => {
+    const place = requirePlace(args.path, context.manifest, context, 'change')
     const given = bytesOf(args.content, args.encoding)
     return inTurn(place.path, () =>
       beside(place, async (directory, name) => {
         const former = await formerOf(directory, name, context.signal)
         if (args.if_sha256 !== undefined && (!former || sha256(former.bytes) !== args.if_sha256))
-          throw new Refused('conflict', `${place.path} does not hold what if_sha256 says`)
+          throw new CapabilityError('conflict', `${place.path} does not hold what if_sha256 says`)
         const bytes = args.append && former ? Buffer.concat([former.bytes, given]) : given
-        if (bytes.length > wholeBytes) throw new Refused('failed', `${place.path} would be larger than 16 MiB`)
+        if (bytes.length > wholeBytes) throw new CapabilityError('failed', `${place.path} would be larger than 16 MiB`)
         const mode = args.mode ? Number.parseInt(args.mode, 8) : former ? Number(former.stat.mode & 0o777n) : 0o644
         return act({ directory, name, path: place.path, former, bytes, mode })
       }),
@@ -74,15 +60,15 @@ function inPlace(args: Args, context: CapabilityContext, act: (change: Change) =
   })
 }
 
-async function formerOf(directory: Held, name: string, signal: AbortSignal): Promise<Change['former']> {
+async function formerOf(directory: OpenEntry, name: string, signal: AbortSignal): Promise<Change['former']> {
   const held = await entry(directory, name)
   if (!held) return null
   try {
     const { stat, path } = held
     if (stat.isFile() && stat.nlink > 1n)
-      throw new Refused('outside_roots', `${path} has another name, which may be outside the roots`)
+      throw new CapabilityError('outside_roots', `${path} has another name, which may be outside the roots`)
     if ((stat.mode & 0o7000n) !== 0n && stat.isFile())
-      throw new Refused('failed', `${path} is setuid, setgid or sticky: such files are not written`)
+      throw new CapabilityError('failed', `${path} is setuid, setgid or sticky: such files are not written`)
     const file = await openContent(held)
     try {
       return { stat, bytes: await readWhole(file, path, signal) }

@@ -1,37 +1,154 @@
-import { z } from 'zod'
-import { apt } from '../apt.ts'
-import type { DeviceCapability } from '../capability.ts'
-import type { PackageManager } from '../packages.ts'
-import { answered } from '../refused.ts'
+import type { z } from 'zod'
+import { pkgInstallArgs, pkgSearchArgs } from '../../specs/pkg.ts'
+import type { CapabilityContext, DeviceCapability, Outcome, RunOptions } from '../capability.ts'
+import { CapabilityError, toOutcome } from '../outcome.ts'
+import { isInstalled, systemPath, tail, whyNotDone } from '../programs.ts'
 
-/** Words as people search for them: nothing that a pattern language would take for more. */
-const searchArgs = z.strictObject({
-  text: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9 .+-]{0,99}$/, 'is no search text'),
-  limit: z.number().int().min(1).max(500).default(50),
-})
+/**
+ * What `pkg.*` asks of a machine's package manager. Another one joins by implementing this and a
+ * line in `capabilities/pkg.ts`; names have been checked, begin with no dash and end in none.
+ */
+export type PackageManager = {
+  name: string
+  /** Null when this machine has it; else what is missing, in words. */
+  missingPrerequisite(): Promise<string | null>
+  /** Why the agent could not install anything with it, or null. */
+  missingRights(): string | null
+  /** `{ packages: [{ name, description }], total }` */
+  search(text: string, limit: number, context: CapabilityContext): Promise<Outcome>
+  /** `{ packages: [{ name, before, after }], output }`; lines are emitted as they come. */
+  install(packages: readonly string[], context: CapabilityContext): Promise<Outcome>
+  /**
+   * The same without doing it: `{ diff, checks, would_change }`, where the diff lists what would
+   * come and change.
+   */
+  simulate(packages: readonly string[], context: CapabilityContext): Promise<Outcome>
+}
 
-/** A dash at the end would tell apt to remove the package. */
-const packageName = z
-  .string()
-  .max(200)
-  .regex(/^[a-z0-9][a-z0-9.+-]*[a-z0-9+.](?:=[A-Za-z0-9][A-Za-z0-9.+:~-]*[A-Za-z0-9.+~])?$/, 'is no package name')
-const installArgs = z.strictObject({ packages: z.array(packageName).min(1).max(20) })
+const lockSeconds = 60
+const environment: RunOptions['env'] = { DEBIAN_FRONTEND: 'noninteractive', PATH: systemPath, LC_ALL: 'C.UTF-8' }
 
-export const searchWith = (manager: PackageManager): DeviceCapability<z.infer<typeof searchArgs>> => ({
+/** Debian's. `options` are given to every call (`-o`, `Dir=/elsewhere`). */
+export function apt(options: readonly string[] = []): PackageManager {
+  const installing = [
+    'apt-get',
+    'install',
+    '--yes',
+    '--no-install-recommends',
+    '--no-remove',
+    '-o',
+    `DPkg::Lock::Timeout=${lockSeconds}`,
+    '-o',
+    'APT::Get::AllowUnauthenticated=false',
+    // A configuration file that was changed by hand stays as it is; dpkg's question could not be
+    // answered.
+    '-o',
+    'Dpkg::Options::=--force-confdef',
+    '-o',
+    'Dpkg::Options::=--force-confold',
+    '-o',
+    'Dpkg::Use-Pty=0',
+    ...options,
+  ]
+  const ask = (argv: readonly string[], { run }: CapabilityContext) =>
+    run([argv[0]!, ...options, ...argv.slice(1)], { env: environment, confine: 'read' })
+
+  return {
+    name: 'apt',
+    missingPrerequisite: async () => {
+      if (!(await isInstalled('apt-get'))) return 'apt-get is not here: this machine has none of apt'
+      return (await isInstalled('apt-cache')) ? null : 'apt-cache is not here'
+    },
+    // With options it may be about another root than the machine's.
+    missingRights: () =>
+      process.getuid!() === 0 || options.length > 0
+        ? null
+        : `only root installs packages, and the agent is user ${process.getuid!()}`,
+    search: async (text, limit, context) => {
+      const ran = await ask(['apt-cache', 'search', '--', text.replace(/[.+]/g, '[$&]')], context)
+      const packages = ran.stdout.split('\n').flatMap((line) => {
+        const [name, ...description] = line.split(' - ')
+        return name && description.length > 0 ? [{ name, description: description.join(' - ') }] : []
+      })
+      const result = { packages: packages.slice(0, limit), total: packages.length }
+      const truncated = ran.truncated || packages.length > limit
+      return whyNotDone('apt-cache search', ran) ?? { ok: true, result, truncated }
+    },
+    install: async (packages, context) => {
+      const before = await known(packages, (argv) => ask(argv, context))
+      const ran = await context.run([...installing, '--', ...packages], {
+        env: environment,
+        confine: 'write',
+        onLine: (line) => context.emit(line),
+      })
+      const why = whyNotDone('apt-get install', ran)
+      if (why) return why
+      const after = await known(packages, (argv) => ask(argv, context))
+      const result = {
+        packages: [...after].map(([name, version]) => ({
+          name,
+          before: before.get(name)!.installed,
+          after: version.installed,
+        })),
+        output: tail(ran.stdout),
+      }
+      return { ok: true, result, truncated: ran.truncated }
+    },
+    simulate: async (packages, context) => {
+      await known(packages, (argv) => ask(argv, context))
+      const argv = [...installing, '--simulate', '--', ...packages]
+      const ran = await context.run(argv, { env: environment, confine: 'read' })
+      const why = whyNotDone('apt-get install --simulate', ran)
+      if (why) return why
+      const lines = ran.stdout.split('\n').filter((line) => /^(?:Inst|Remv) /.test(line))
+      const result = { diff: lines.map((line) => `${line}\n`).join(''), checks: [], would_change: lines.length > 0 }
+      return { ok: true, result, truncated: ran.truncated } satisfies Outcome
+    },
+  }
+}
+
+type Version = { installed: string | null; candidate: string | null }
+
+/**
+ * What apt knows of packages by exactly these names. Asked before an install, because apt-get takes
+ * a name that it does not know for a regular expression, and `a.+` for half of the archive.
+ */
+async function known(
+  packages: readonly string[],
+  ask: (argv: readonly string[]) => ReturnType<CapabilityContext['run']>,
+): Promise<Map<string, Version>> {
+  const names = packages.map((text) => text.split('=')[0]!)
+  const ran = await ask(['apt-cache', 'policy', '--', ...names])
+  const found = new Map<string, Version>()
+  for (const block of ran.stdout.split(/^(?=\S)/m)) {
+    const name = /^(\S+):\n/.exec(block)?.[1]
+    const version = (field: string) => {
+      const text = new RegExp(`^ +${field}: (.+)$`, 'm').exec(block)?.[1]
+      return text === undefined || text === '(none)' ? null : text
+    }
+    if (name && names.includes(name))
+      found.set(name, { installed: version('Installed'), candidate: version('Candidate') })
+  }
+  const unknown = names.filter((name) => !found.get(name)?.candidate && !found.get(name)?.installed)
+  if (unknown.length > 0) throw new CapabilityError('not_found', `apt knows no package ${unknown.join(', ')}`)
+  return found
+}
+
+export const searchWith = (manager: PackageManager): DeviceCapability<z.infer<typeof pkgSearchArgs>> => ({
   capability: 'pkg.search',
-  args: searchArgs,
-  lacks: () => manager.lacks(),
+  args: pkgSearchArgs,
+  missingPrerequisite: () => manager.missingPrerequisite(),
   weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
-  run: ({ text, limit }, context) => answered(context.signal, () => manager.search(text, limit, context)),
+  run: ({ text, limit }, context) => toOutcome(context.signal, () => manager.search(text, limit, context)),
 })
 
-export const installWith = (manager: PackageManager): DeviceCapability<z.infer<typeof installArgs>> => ({
+export const installWith = (manager: PackageManager): DeviceCapability<z.infer<typeof pkgInstallArgs>> => ({
   capability: 'pkg.install',
-  args: installArgs,
-  lacks: async () => (await manager.lacks()) ?? manager.lacksRights(),
+  args: pkgInstallArgs,
+  missingPrerequisite: async () => (await manager.missingPrerequisite()) ?? manager.missingRights(),
   weigh: ({ packages }) => ({ effect: 'write', reason: `installs ${packages.join(', ')}`, command: null }),
-  run: ({ packages }, context) => answered(context.signal, () => manager.install(packages, context)),
-  rehearse: ({ packages }, context) => answered(context.signal, () => manager.simulate(packages, context)),
+  run: ({ packages }, context) => toOutcome(context.signal, () => manager.install(packages, context)),
+  rehearse: ({ packages }, context) => toOutcome(context.signal, () => manager.simulate(packages, context)),
 })
 
 /** Both, with options for apt's every call: none where it is about this machine itself. */
@@ -40,4 +157,5 @@ export const pkgWith = (aptOptions: readonly string[]) => ({
   search: searchWith(apt(aptOptions)),
 })
 
+/** Those of this machine itself. */
 export const { search: pkgSearch, install: pkgInstall } = pkgWith([])

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { auditJournal } from '../../../mesh/agent/audit.ts'
+import { auditJournal } from '../../../mesh/agent/chain.ts'
 import { keys, type Running, startAgent } from './running.ts'
 
 const own = keys()

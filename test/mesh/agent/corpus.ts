@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { type CapabilityRequest, type Manifest, manifest } from '../../../domain/mesh.ts'
 import { allCapabilities } from '../../../mesh/agent/capabilities.ts'
 import { hashOf, verifyChain } from '../../../mesh/agent/chain.ts'
-import { type Guarded, type Ruling, rule } from '../../../mesh/agent/guard.ts'
+import { type GuardContext, type Ruling, rule } from '../../../mesh/agent/guard.ts'
 import { aManifest, aRequest, keys } from './running.ts'
 
 /** The labelled corpus and what it is played against: the texts, the guard's word, and pictures of trees before and after. */
@@ -33,7 +33,7 @@ export const commands = [
     ),
   ),
 ]
-const guarded: Guarded = {
+const guarded: GuardContext = {
   manifest: manifest.parse(aManifest(own)) as Manifest,
   keys: new Map([[own.control.id, { key: own.controlPublic, notAfterMs: null }]]),
   available: new Map(allCapabilities.map((capability) => [capability.capability, capability])),

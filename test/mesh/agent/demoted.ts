@@ -1,5 +1,5 @@
+import { unifiedDiff } from '../../../mesh/agent/content.ts'
 import { type AgentOptions, startAgent } from '../../../mesh/agent/start.ts'
-import { unifiedDiff } from '../../../mesh/agent/unified.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
 /**

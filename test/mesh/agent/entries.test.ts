@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { JournalEntry } from '../../../domain/mesh.ts'
-import { entriesAfter } from '../../../mesh/agent/entries.ts'
+import { entriesAfter } from '../../../mesh/agent/chain.ts'
 import { type Journal, openJournal } from '../../../mesh/agent/journal.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import type { CapabilityRequest, Manifest } from '../../../domain/mesh.ts'
 import { manifest as manifestSchema } from '../../../domain/mesh.ts'
 import { allCapabilities } from '../../../mesh/agent/capabilities.ts'
-import { type Guarded, rule } from '../../../mesh/agent/guard.ts'
+import { type GuardContext, rule } from '../../../mesh/agent/guard.ts'
 import { signed } from '../../../mesh/sign.ts'
 import { aGrant, aManifest, aRequest, inSeconds, keys, newRequestId } from './running.ts'
 
@@ -11,7 +11,7 @@ const own = keys()
 const nowMs = Date.now()
 const touch = { argv: ['touch', '/tmp/x'] }
 
-function guarded(changes: Partial<Guarded> = {}, manifest: Record<string, unknown> = {}): Guarded {
+function guarded(changes: Partial<GuardContext> = {}, manifest: Record<string, unknown> = {}): GuardContext {
   return {
     manifest: manifestSchema.parse(aManifest(own, manifest)) as Manifest,
     keys: new Map([[own.control.id, { key: own.controlPublic, notAfterMs: null }]]),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { verifyChain } from '../../../mesh/agent/chain.ts'
 import { openJournal } from '../../../mesh/agent/journal.ts'
-import { openNonces } from '../../../mesh/agent/nonces.ts'
+import { openNonces } from '../../../mesh/agent/verify-request.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 
 let state: ReturnType<typeof temporaryDirectory>
@@ -63,11 +63,11 @@ test('what was done is known after a restart, with its answer; what was only acc
   const journal = openJournal(state.path)
   expect(journal.lost()).toBeNull()
   expect(journal.entries()).toBe(7)
-  const known = journal.known.ofKey('key-2')
+  const known = journal.index.ofKey('key-2')
   expect(known).toMatchObject({ state: 'done', effect: 'write' })
   expect(journal.answerAt(known?.answer?.place as never)).toMatchObject({ result: { n: 2 } })
-  expect(journal.known.open().map(({ key }) => key)).toEqual(['key-4'])
-  expect(journal.known.isUsedGrant('grt_4')).toBe(true)
+  expect(journal.index.open().map(({ key }) => key)).toEqual(['key-4'])
+  expect(journal.index.isUsedGrant('grt_4')).toBe(true)
   journal.close()
 })
 
@@ -112,7 +112,7 @@ test.each([
   harm()
   const first = openJournal(state.path)
   expect(first.lost()).not.toBeNull()
-  expect(first.known.ofKey('key-1')).toBeNull()
+  expect(first.index.ofKey('key-1')).toBeNull()
   await first.durable()
   first.close()
   const second = openJournal(state.path)
@@ -133,8 +133,8 @@ test('a full segment is followed by another in the same chain, and the oldest go
   expect(verified.ok && verified.first).toBeGreaterThan(1)
   const journal = openJournal(state.path)
   expect(journal.lost()).toBeNull()
-  expect(journal.known.ofKey('key-1')).toBeNull()
-  expect(journal.known.ofKey('key-200')).toMatchObject({ state: 'done' })
+  expect(journal.index.ofKey('key-1')).toBeNull()
+  expect(journal.index.ofKey('key-200')).toMatchObject({ state: 'done' })
   journal.close()
   rmSync(join(directory(), segments()[0] as string))
   expect(verifyChain(directory())).toMatchObject({ ok: false, reason: expect.stringContaining('missing') })

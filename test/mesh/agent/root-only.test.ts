@@ -1,10 +1,10 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
-import { whyUnmet } from '../../../mesh/agent/discharge.ts'
-import { shownAt } from '../../../mesh/agent/hidden.ts'
-import { homeOf } from '../../../mesh/agent/home.ts'
-import { writableBelow, writersOf } from '../../../mesh/agent/root-only.ts'
+import { whyUnmet } from '../../../mesh/agent/preconditions.ts'
+import { homeOf } from '../../../mesh/agent/programs.ts'
+import { writableBelow, writersOf } from '../../../mesh/agent/root-read.ts'
+import { shownAt } from '../../../mesh/agent/sandboxes.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 
 // Everybody may write to the directory that it is in, so nothing in it is root's alone.

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { dockerOn } from '../../../mesh/agent/capabilities/docker.ts'
-import { apart } from '../../../mesh/agent/engine.ts'
+import { demultiplex } from '../../../mesh/agent/engine.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ask, type Device, deviceOf, done, fault } from './device.ts'
@@ -282,7 +282,7 @@ test.each(['../images', 'web/../../x', '-x', '', 'web?all=1', 'a b', `a${'b'.rep
 )
 
 test('a device says which engine it lacks', async () => {
-  const lacks = (host?: string) => dockerOn(host).list.lacks(device.manifest)
+  const lacks = (host?: string) => dockerOn(host).list.missingPrerequisite(device.manifest)
   expect(await lacks(`unix://${join(place.path, 'docker.sock')}`)).toBeNull()
   expect(await lacks('unix:///nowhere/docker.sock')).toBe('no engine socket at /nowhere/docker.sock')
   expect(await lacks('tcp://10.0.0.1:2375')).toBe('tcp://10.0.0.1:2375 is no Unix socket, and others are not spoken to')
@@ -308,7 +308,7 @@ test('the outputs come apart whole, however the network cuts them', async () => 
           yield whole.subarray(at)
         }
         const heard: Record<string, Buffer[]> = { stdout: [], stderr: [] }
-        for await (const { stream, bytes } of apart(body(), false)) heard[stream]!.push(bytes)
+        for await (const { stream, bytes } of demultiplex(body(), false)) heard[stream]!.push(bytes)
         for (const [number, stream] of [
           [1, 'stdout'],
           [2, 'stderr'],

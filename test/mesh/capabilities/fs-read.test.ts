@@ -14,10 +14,8 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { fsList } from '../../../mesh/agent/capabilities/fs-list.ts'
-import { fsRead } from '../../../mesh/agent/capabilities/fs-read.ts'
-import { fsStat } from '../../../mesh/agent/capabilities/fs-stat.ts'
-import { placeOf } from '../../../mesh/agent/roots.ts'
+import { fsList, fsRead, fsStat } from '../../../mesh/agent/capabilities/fs.ts'
+import { parsePlace } from '../../../mesh/agent/roots.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { ask, type Device, deviceOf, done, fault } from './device.ts'
 
@@ -241,7 +239,7 @@ test('no name, however hostile, leads out of the root: what is read lies inside,
       const outcome = await ask(device, fsRead, { path })
       if (outcome.ok) expect([`${root}/a`, `${root}/d/a`]).toContain(outcome.result.path)
       if (outcome.ok) expect(outcome.result.content).toBe('INSIDE')
-      const where = placeOf(path, device.manifest)
+      const where = parsePlace(path, device.manifest)
       if (!('code' in where)) expect(where.path === root || where.path.startsWith(`${root}/`)).toBe(true)
     }),
     { numRuns: 500 },

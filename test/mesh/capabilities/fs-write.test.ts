@@ -15,11 +15,11 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { fsRead } from '../../../mesh/agent/capabilities/fs-read.ts'
+import { fsRead } from '../../../mesh/agent/capabilities/fs.ts'
 import { fsWrite } from '../../../mesh/agent/capabilities/fs-write.ts'
 import { sweepRehearsals } from '../../../mesh/agent/rehearsal.ts'
 import { replace } from '../../../mesh/agent/replace.ts'
-import { type Place, placeOf } from '../../../mesh/agent/roots.ts'
+import { type Place, parsePlace } from '../../../mesh/agent/roots.ts'
 import { beside, entry } from '../../../mesh/agent/walk.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { ask, type Device, deviceOf, done, fault } from './device.ts'
@@ -107,7 +107,7 @@ test('of two writes with the same if_sha256 at once, one wins and the other is t
 })
 
 test('what somebody else writes while a write is made up is not lost', async () => {
-  const where = placeOf(at('app.conf'), device.manifest) as Place
+  const where = parsePlace(at('app.conf'), device.manifest) as Place
   const race = (meanwhile: () => void) =>
     beside(where, async (directory, name) => {
       const former = await entry(directory, name)

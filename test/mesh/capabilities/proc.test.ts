@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, expect, test } from '@jest/globals'
-import { procKill } from '../../../mesh/agent/capabilities/proc-kill.ts'
-import { procList } from '../../../mesh/agent/capabilities/proc-list.ts'
+import { procKill, procList } from '../../../mesh/agent/capabilities/proc.ts'
+import { enclosureOf, type ProcessScope, unitOf, whyOutside } from '../../../mesh/agent/process-facts.ts'
 import { readStat } from '../../../mesh/agent/processes.ts'
-import { enclosureOf, type Standing, unitOf, whyOutside } from '../../../mesh/agent/scope.ts'
 import { ask, deviceOf, done, fault } from './device.ts'
 
 const device = deviceOf('/nowhere', {})
@@ -184,12 +183,12 @@ test.each([
 })
 
 test('a process of a container or guest is refused, and so are the services of Nightshift', () => {
-  const of = (changes: Partial<Standing>): Standing => ({
+  const of = (changes: Partial<ProcessScope>): ProcessScope => ({
     ...{ cgroups: ['0::/system.slice/x.service'], numbers: ['7'], namespace: 'pid:[1]', words: ['x'], name: 'x' },
     ...changes,
   })
   const container = (letter: string) => [`0::/docker/${letter.repeat(64)}`]
-  const why = (found: Partial<Standing>, own: Partial<Standing> = {}) => whyOutside(of(found), of(own))
+  const why = (found: Partial<ProcessScope>, own: Partial<ProcessScope> = {}) => whyOutside(of(found), of(own))
   expect(why({})).toBeNull()
   expect(why({ cgroups: container('c') })).toContain('a container or guest')
   expect(why({ cgroups: container('c') }, { cgroups: container('d') })).toContain('a container or guest')

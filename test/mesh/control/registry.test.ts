@@ -1,6 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import { capabilities } from '../../../domain/mesh.ts'
-import { descriptionOf, inMode, lacking, meshSpecs, specNamed, toolsOf, unknownTools } from '../../../mesh/registry.ts'
+import {
+  descriptionOf,
+  inMode,
+  meshSpecs,
+  missingPrerequisite,
+  specNamed,
+  toolsOf,
+  unknownTools,
+} from '../../../mesh/registry.ts'
 import { describeTools } from '../../../model/describe-tools.ts'
 import { describedTools, tools } from '../../../tools/registry.ts'
 
@@ -49,7 +57,7 @@ test('what the device lacks is not offered, and says why', () => {
   const health = { unavailable: { 'docker.container.list': 'no engine socket' } }
   expect(names({ health })).not.toContain('docker_list')
   const spec = specNamed('docker_list')
-  expect(spec && lacking(spec, { ...device, health })).toBe('no engine socket')
+  expect(spec && missingPrerequisite(spec, { ...device, health })).toBe('no engine socket')
   expect(names({ terms: { capabilities: ['fs.read'] } })).toEqual(['fs_read'])
 })
 

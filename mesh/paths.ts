@@ -4,15 +4,15 @@ import { pathFinding } from '../safety/command/paths.ts'
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /**
- * Is what lies there shown unasked? By the rules that commands are judged by: `secret` only with a person's leave, `endless` never, null
- * without a question. Device and control plane ask the same.
+ * May this path be read without approval? By the rules that commands are judged by: null: yes;
+ * `secret`: only with approval; `endless`: never. Device and control plane use the same rules.
  */
 export function heldAt(path: string): 'secret' | 'endless' | null {
   const finding = pathFinding(wordOf(path), [], 'prints')
   return finding === null || finding === 'endless' ? finding : 'secret'
 }
 
-/** A root as a manifest names it, without the slashes that say nothing. */
+/** A root as a manifest names it, without redundant slashes. */
 export function plainRoot(root: string): string {
   return `/${root.split('/').filter(Boolean).join('/')}`
 }

@@ -1,13 +1,13 @@
 import { clockSkewSeconds } from '../../domain/mesh.ts'
 import type { Entry, Place } from './chain.ts'
 
-/** What the journal tells about one idempotency key. */
-export type Known = {
+/** What the journal holds about one idempotency key. */
+export type KeyRecord = {
   key: string
   requestId: string
   digest: string
   effect: 'read' | 'write'
-  /** `accepted` in a journal that was just opened means: nobody knows how far it came. */
+  /** `accepted` in a journal that was just opened means: it is unknown how far it came. */
   state: 'accepted' | 'done'
   /** Of the line with the answer, when it is done. */
   answer: { place: Place; hash: string } | null
@@ -15,12 +15,15 @@ export type Known = {
   process: { pid: number; startTicks: string; boot: string } | null
 }
 
-/** Reads can be done again, so only the newest are kept; a write is known as long as the journal holds it. */
+/**
+ * Reads can be done again, so only the newest are kept; a write is known as long as the journal
+ * holds it.
+ */
 const mostReads = 5_000
 
-/** Folds the entries of a journal into what is known of keys and grants. */
-export function knowledge() {
-  const byKey = new Map<string, Known>()
+/** Folds the entries of a journal into what is known of idempotency keys and grants. */
+export function journalIndex() {
+  const byKey = new Map<string, KeyRecord>()
   const keyOfRequest = new Map<string, string>()
   const reads = new Set<string>()
   const grants = new Map<string, number>()
@@ -58,10 +61,12 @@ export function knowledge() {
         if (known) Object.assign(known, { state: 'done', answer: { place, hash }, process: null })
       }
     },
-    ofKey: (key: string): Known | null => byKey.get(key) ?? null,
-    ofRequest: (requestId: string): Known | null => byKey.get(keyOfRequest.get(requestId) ?? '') ?? null,
+    ofKey: (key: string): KeyRecord | null => byKey.get(key) ?? null,
+    ofRequest: (requestId: string): KeyRecord | null => byKey.get(keyOfRequest.get(requestId) ?? '') ?? null,
     isUsedGrant: (id: string): boolean => grants.has(id),
-    /** One that has ended is refused for that. It is kept for as long as a clock may be set back. */
+    /**
+     * One that has ended is refused for that. It is kept for as long as a clock may be set back.
+     */
     forgetGrants(nowMs: number): void {
       for (const [id, endsMs] of grants) if (endsMs + clockSkewSeconds * 1000 < nowMs) grants.delete(id)
     },
@@ -70,9 +75,12 @@ export function knowledge() {
       for (const { key, answer } of byKey.values()) if (answer && segments.has(answer.place.segment)) forget(key)
     },
     /** Keys that were accepted and have no answer. */
-    open: (): Known[] => [...byKey.values()].filter(({ state }) => state === 'accepted'),
-    /** What happened to the journal before this one; null when nothing did, or a person has accepted it. */
+    open: (): KeyRecord[] => [...byKey.values()].filter(({ state }) => state === 'accepted'),
+    /**
+     * What happened to the journal before this one; null when nothing did, or a person has accepted
+     * it.
+     */
     lost: () => lost,
   }
 }
-export type Knowledge = ReturnType<typeof knowledge>
+export type JournalIndex = ReturnType<typeof journalIndex>

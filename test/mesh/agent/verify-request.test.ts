@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from '@jest/globals'
-import { admitCall, admitCancel, bodyBytes, type Doorstep } from '../../../mesh/agent/door.ts'
 import type { TrustedKeys } from '../../../mesh/agent/manifest.ts'
+import { bodyBytes, type VerificationContext, verifyCall, verifyCancel } from '../../../mesh/agent/verify-request.ts'
 import { signed } from '../../../mesh/sign.ts'
 import { aRequest, inSeconds, keys } from './running.ts'
 
@@ -13,7 +13,7 @@ const known: TrustedKeys = new Map([
   ['cp-0', { key: own.controlPublic, notAfterMs: nowMs - 1 }],
 ])
 const seen = 'AAAAAAAAAAAAAAAAAAAAAA=='
-const step = (changes: Partial<Doorstep> = {}): Doorstep => ({
+const step = (changes: Partial<VerificationContext> = {}): VerificationContext => ({
   device: 'web-1',
   keys: known,
   nowMs,
@@ -26,7 +26,7 @@ const uptime = (changes: Record<string, unknown> = {}) => aRequest(own, 'shell.e
 const at = (seconds: number) => inSeconds(seconds, nowMs)
 
 test('a request of the control plane, for this device, now and for the first time, is let in', () => {
-  expect(admitCall(bytes(uptime({ issued_at: at(0), deadline: at(60) })), step())).toMatchObject({
+  expect(verifyCall(bytes(uptime({ issued_at: at(0), deadline: at(60) })), step())).toMatchObject({
     ok: true,
     request: { device: 'web-1', stream: false, rehearse: false },
   })
@@ -55,27 +55,27 @@ test.each([
   ['will be issued in six minutes', uptime({ issued_at: at(360) }), 'clock_skew'],
   ['was here before', uptime({ nonce: seen }), 'replayed_nonce'],
 ])('a request that %s is turned away', (_, body, code) => {
-  expect(admitCall(Buffer.isBuffer(body) ? body : bytes(body), step())).toMatchObject({ ok: false, code })
+  expect(verifyCall(Buffer.isBuffer(body) ? body : bytes(body), step())).toMatchObject({ ok: false, code })
 })
 
 test.each([-299, 0, 299])('clocks may be %s seconds apart', (seconds) => {
-  expect(admitCall(bytes(uptime({ issued_at: at(seconds), deadline: at(60) })), step()).ok).toBe(true)
+  expect(verifyCall(bytes(uptime({ issued_at: at(seconds), deadline: at(60) })), step()).ok).toBe(true)
 })
 
 test('an agent that lost its nonces takes nothing from before its start', () => {
   const lost = step({ forgottenBeforeMs: nowMs })
-  const before = admitCall(bytes(uptime({ issued_at: at(-1), deadline: at(60) })), lost)
+  const before = verifyCall(bytes(uptime({ issued_at: at(-1), deadline: at(60) })), lost)
   expect(before).toMatchObject({ ok: false, code: 'replayed_nonce' })
-  expect(admitCall(bytes(uptime({ issued_at: at(0), deadline: at(60) })), lost).ok).toBe(true)
+  expect(verifyCall(bytes(uptime({ issued_at: at(0), deadline: at(60) })), lost).ok).toBe(true)
 })
 
 test('a cancel passes the same door', () => {
   const { request_id, nonce, issued_at, device } = uptime({ issued_at: at(0) })
   const cancel = signed({ request_id, nonce, issued_at, device }, own.control)
-  expect(admitCancel(bytes(cancel), step()).ok).toBe(true)
-  expect(admitCancel(bytes({ ...cancel, device: 'web-2' }), step())).toMatchObject({ code: 'bad_signature' })
-  expect(admitCancel(bytes(signed({ ...cancel, nonce: seen }, own.control)), step())).toMatchObject({
+  expect(verifyCancel(bytes(cancel), step()).ok).toBe(true)
+  expect(verifyCancel(bytes({ ...cancel, device: 'web-2' }), step())).toMatchObject({ code: 'bad_signature' })
+  expect(verifyCancel(bytes(signed({ ...cancel, nonce: seen }, own.control)), step())).toMatchObject({
     code: 'replayed_nonce',
   })
-  expect(admitCancel(bytes(uptime()), step())).toMatchObject({ code: 'malformed' })
+  expect(verifyCancel(bytes(uptime()), step())).toMatchObject({ code: 'malformed' })
 })

@@ -1,0 +1,109 @@
+import type { z } from 'zod'
+import { quote } from '../../../safety/command/quote.ts'
+import { evalArgs, execArgs } from '../../specs/shell.ts'
+import { type CapabilityContext, type DeviceCapability, failed, type Outcome, type RunResult } from '../capability.ts'
+import { rehearseArgv, rehearseText } from '../command-rehearsal.ts'
+import { find } from '../programs.ts'
+import { authorOf, identityOf } from '../repository.ts'
+import { readAsRoot } from '../root-read.ts'
+import { argvVerdict, asRead, defaultDirectory, hereOf, textVerdict, toPreconditions, weightOf } from '../verdict.ts'
+
+type ExecArgs = z.infer<typeof execArgs>
+
+/** `shell.exec`: a program with its words, never a shell. */
+export const exec: DeviceCapability<ExecArgs> = {
+  capability: 'shell.exec',
+  args: execArgs,
+  missingPrerequisite: async () => null,
+  weigh: ({ argv, cwd = defaultDirectory }, { root_reads: rootReads }, own) =>
+    weightOf(argvVerdict(argv, cwd, { secrets: own?.hidden, rootReads }), written(argv), cwd),
+  async run({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<Outcome> {
+    const verdict = argvVerdict(argv, cwd, hereOf(context))
+    const command = written(argv)
+    if (verdict.rootRead && !context.isGranted)
+      return outcomeOf(await readAsRoot(verdict.rootRead, context, nothingBehind), command)
+    // After a yes it runs as it stands, and not in a sandbox that sudo does not work in.
+    const isRead = verdict.verdict === 'run' && !verdict.rootRead
+    const ended = await context.run(argv, {
+      cwd,
+      onLine: context.emit,
+      ...(isRead ? asRead(verdict) : { confine: 'write', env: identityOf(authorOf(context)) }),
+    })
+    return outcomeOf(ended, command)
+  },
+  /**
+   * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
+   * seen of it beforehand.
+   */
+  async rehearse({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<Outcome> {
+    const verdict = argvVerdict(argv, cwd, hereOf(context))
+    if (verdict.verdict !== 'run') return await rehearseArgv(argv, cwd, context)
+    const unmet = await context.whyUnmet(toPreconditions(verdict, cwd))
+    return { ok: true, result: { unmet }, truncated: false }
+  },
+}
+
+/** Words for a program have no pipe. */
+const nothingBehind = () => Promise.reject(new Error('there is no rest of a pipe'))
+
+function written(argv: readonly string[]): string {
+  return argv.map(quote).join(' ')
+}
+
+type EvalArgs = z.infer<typeof evalArgs>
+
+/** `shell.eval`: a text for bash, as it is. */
+export const evaluate: DeviceCapability<EvalArgs> = {
+  capability: 'shell.eval',
+  args: evalArgs,
+  missingPrerequisite: async () => (find('bash') ? null : 'bash is not installed'),
+  weigh: ({ text, cwd = defaultDirectory }, { root_reads: rootReads }, own) =>
+    weightOf(textVerdict(text, cwd, { secrets: own?.hidden, rootReads }), text, cwd),
+  async run({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<Outcome> {
+    const verdict = textVerdict(text, cwd, hereOf(context))
+    const isRead = verdict.verdict === 'run'
+    if (verdict.rootRead && !context.isGranted) {
+      const ended = await readAsRoot(verdict.rootRead, context, (rest, { input }) =>
+        context.run(inBash(rest), { cwd, onLine: context.emit, input, ...asRead(verdict) }),
+      )
+      return outcomeOf(ended, text)
+    }
+    const ended = await context.run(inBash(text), {
+      cwd,
+      onLine: context.emit,
+      // After a yes it runs as it stands, and not in a sandbox that sudo does not work in.
+      ...(isRead && !verdict.rootRead ? asRead(verdict) : { confine: 'write', env: identityOf(authorOf(context)) }),
+    })
+    return outcomeOf(ended, text)
+  },
+  /**
+   * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
+   * seen of it beforehand.
+   */
+  async rehearse({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<Outcome> {
+    const verdict = textVerdict(text, cwd, hereOf(context))
+    if (verdict.verdict !== 'run') return await rehearseText(text, cwd, context)
+    const unmet = await context.whyUnmet(toPreconditions(verdict, cwd))
+    return { ok: true, result: { unmet }, truncated: false }
+  },
+}
+
+function inBash(text: string): string[] {
+  return [find('bash') ?? '/bin/bash', '--noprofile', '--norc', '-c', text]
+}
+
+/**
+ * What became of a command: one that ended by itself is an answer whatever its exit code, and so is
+ * one with more output than is kept. One that was stopped failed, with what it had said until then.
+ */
+export function outcomeOf(ended: RunResult, command: string): Outcome {
+  const { stdout, stderr, exitCode, signal, truncated, stoppedBy } = ended
+  const result = { stdout, stderr, exit_code: exitCode, cmd_executed: command, ...(signal && { signal }) }
+  if (stoppedBy === 'deadline') return { ...failed('timeout', 'It was stopped at the deadline.', result), truncated }
+  if (stoppedBy === 'cancelled') return { ...failed('cancelled', 'It was cancelled.', result), truncated }
+  if (stoppedBy === 'memory')
+    return { ...failed('failed', 'It needed more memory than the manifest allows.', result), truncated }
+  return { ok: true, result, truncated }
+}
+
+export const shellCapabilities = [exec, evaluate]

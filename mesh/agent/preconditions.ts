@@ -1,0 +1,192 @@
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../safety/command/surroundings/client-settings.ts'
+import { type GitSetting, gitSettingsIn, oddGitSetting } from '../../safety/command/surroundings/git-settings.ts'
+import type { Condition } from '../../safety/command/surroundings.ts'
+import type { RootRead } from '../../safety/command/verdict.ts'
+import { isInside } from '../paths.ts'
+import type { CapabilityContext, Sight } from './capability.ts'
+import type { Confinement } from './confine.ts'
+import { homeOf } from './programs.ts'
+import { whyNoRootRead, writableBelow, writersOf } from './root-read.ts'
+
+/** What an unasked run rests on besides its words. */
+export type Preconditions = {
+  conditions: readonly Condition[]
+  sees: readonly Sight[]
+  /** Where it runs, and what is set for it. */
+  cwd: string
+  environment: Record<string, string>
+  /** What root looks with, outside of the sandbox. */
+  rootRead: RootRead | null
+}
+
+/**
+ * Why a run may not happen unasked just now; null when everything that it rests on is so. To be
+ * asked right before it.
+ */
+export async function whyUnmet(
+  { conditions, sees, cwd, environment, rootRead }: Preconditions,
+  confinement: Pick<Confinement, 'canShow'>,
+  context: Pick<CapabilityContext, 'run'>,
+): Promise<string | null> {
+  if (!confinement.canShow(sees)) return `in its sandbox this device cannot show the ${sees.join(' and ')} as they are`
+  const why = rootRead && whyNoRootRead(rootRead)
+  if (why) return `${rootRead.argv[0]} as root: ${why}`
+  for (const condition of conditions) {
+    const places = condition.directories.length === 0 ? [cwd] : condition.directories.map((at) => resolve(cwd, at))
+    const why = await whyOne(condition, places, environment, context)
+    if (why !== null) return `${condition.program}: ${why}`
+  }
+  return null
+}
+
+async function whyOne(
+  condition: Condition,
+  places: readonly string[],
+  environment: Record<string, string>,
+  context: Pick<CapabilityContext, 'run'>,
+): Promise<string | null> {
+  switch (condition.kind) {
+    case 'root_only': {
+      const files = condition.files.flatMap((file) => filesAt(file, places, condition.up === true))
+      const [found] = files.flatMap((file) => writableBelow(file) ?? [])
+      return found === undefined ? null : `it obeys ${found}, which others than root may write`
+    }
+    case 'git_settings': {
+      for (const place of places) {
+        const why = await whyNotPlainGit(place, environment, context)
+        if (why !== null) return why
+      }
+      return null
+    }
+    case 'kubeconfig':
+      // Most devices have none, and the parser takes memory.
+      return whyFile('~/.kube/config', async (text) => oddKubeconfig((await import('yaml')).parse(text)))
+    case 'docker_settings':
+      return whyFile('~/.docker/config.json', (text) => oddDockerSettings(JSON.parse(text)))
+    case 'plain_settings':
+      return whyFile(condition.file, (text) => oddSetting(text, condition.keys))
+  }
+}
+
+const atHome = (file: string): string => (file.startsWith('~/') ? join(homeOf(), file.slice(2)) : file)
+
+function filesAt(file: string, places: readonly string[], up: boolean): string[] {
+  if (/^[~/]/.test(file)) return [atHome(file)]
+  return places.flatMap((place) => (up ? aboveOf(place) : [place])).map((place) => join(place, file))
+}
+
+function aboveOf(place: string): string[] {
+  return place === '/' ? ['/'] : [place, ...aboveOf(dirname(place))]
+}
+
+const largestSettings = 1 << 20
+
+/** Root's own is believed; of anybody else's, what it says is looked at. */
+async function whyFile(
+  name: string,
+  oddIn: (text: string) => string | null | Promise<string | null>,
+): Promise<string | null> {
+  const file = atHome(name)
+  const writers = writersOf(file)
+  if (writers !== 'others') return null
+  try {
+    const found = statSync(file)
+    if (!found.isFile() || found.size > largestSettings) return `it obeys ${file}, which is no plain file of settings`
+    const odd = await oddIn(readFileSync(file, 'utf8'))
+    return odd === null ? null : `it obeys ${odd} in ${file}`
+  } catch {
+    return `it obeys ${file}, which cannot be read`
+  }
+}
+
+/** Limits the work for one read. */
+const mostRepositories = 40
+
+/**
+ * Four lines in base64: what a program prints reaches us as plain text otherwise, and a name must
+ * not be another one by then.
+ */
+const script = `
+line() { base64 | tr -d '\\n'; echo; }
+git rev-parse --absolute-git-dir 2>/dev/null | line
+git rev-parse --show-toplevel 2>/dev/null | line
+{ git config --list --includes -z --show-scope --show-origin && printf 'end\\0'; } | line
+{ git ls-files --stage -z --full-name :/ 2>/dev/null && printf 'end\\0'; } | LC_ALL=C grep -az -e '^160000 ' -e '^end$' | line`
+
+type Prober = Pick<CapabilityContext, 'run'>
+
+/**
+ * Why a read by git in this directory could run what another user wrote: a setting, there or in a
+ * submodule that git would enter, does more than describe the repository. Null when none does.
+ * Asked of git itself, confined and with the same environment, so that it is what the read will
+ * find.
+ */
+export async function whyNotPlainGit(
+  directory: string,
+  environment: Record<string, string>,
+  { run }: Prober,
+): Promise<string | null> {
+  const waiting = [directory]
+  const seen = new Set<string>()
+  for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) {
+    const real = realOf(at)
+    if (real === null || seen.has(real)) continue
+    if (seen.size >= mostRepositories) return 'it has more submodules than are looked at'
+    seen.add(real)
+    const read = await readAt(real, environment, run)
+    if (!read) return `the settings of git in ${at} cannot be read`
+    const { gitDirectory, top, settings, links } = read
+    const isOwnWorkTree = (value: string) => {
+      const tree = realOf(resolve(gitDirectory, value))
+      return tree !== null && tree !== '/' && isInside(real, tree) && existsSync(join(tree, '.git'))
+    }
+    const odd = oddGitSetting(settings, (file) => writersOf(namedBy(file, gitDirectory)) === 'root', isOwnWorkTree)
+    if (odd) return `git would obey its setting ${odd.key} in ${at}`
+    for (const link of links) {
+      const inside = join(top, link)
+      if (existsSync(join(inside, '.git'))) waiting.push(inside)
+    }
+  }
+  return null
+}
+
+/**
+ * A setting of the repository's own file is said to be from a relative path; any other relative one
+ * is not followed.
+ */
+function namedBy(file: string, gitDirectory: string): string {
+  if (file.startsWith('/')) return file
+  return file === '.git/config' || file === 'config' ? join(gitDirectory, 'config') : ''
+}
+
+type GitFacts = { gitDirectory: string; top: string; settings: GitSetting[]; links: string[] }
+
+/** Git writes it last, when nothing failed before. */
+const ending = 'end\0'
+const isWhole = (part: string): boolean => part === ending || part.endsWith(`\0${ending}`)
+
+async function readAt(cwd: string, env: Record<string, string>, run: Prober['run']): Promise<GitFacts | null> {
+  const ran = await run(['/bin/sh', '-c', script], { cwd, env, confine: 'read' })
+  const lines = ran.stdout.split('\n').map((line) => Buffer.from(line, 'base64').toString('utf8'))
+  // Five, with what follows the last one; a name in another encoding cannot be followed here.
+  if (ran.exitCode !== 0 || ran.truncated || lines.length !== 5 || lines.join('').includes('\ufffd')) return null
+  const [gitDirectory, top, listed, stage] = lines as [string, string, string, string, string]
+  const settings = isWhole(listed) ? gitSettingsIn(listed.slice(0, -ending.length)) : null
+  // What has no work tree has no submodules in it.
+  if (!settings || (top !== '' && !isWhole(stage))) return null
+  const links = stage
+    .split('\0')
+    .flatMap((line) => (line.startsWith('160000 ') ? [line.slice(line.indexOf('\t') + 1)] : []))
+  const withoutNewline = (line: string) => line.replace(/\n$/, '')
+  return { gitDirectory: withoutNewline(gitDirectory), top: withoutNewline(top), settings, links }
+}
+
+function realOf(path: string): string | null {
+  try {
+    return realpathSync(path)
+  } catch {
+    return null
+  }
+}
