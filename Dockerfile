@@ -1,5 +1,5 @@
 # One image for every process of Nightshift; compose and charts choose by the command: api/main.ts, worker/main.ts.
-# The agent of a device is another, since it needs the device's programs: docker build --target agent (docs/mesh.md).
+# The agent of a device is another, since it needs the device's programs: docker build --target agent (docs/reference/mesh.md).
 FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -41,7 +41,7 @@ ENTRYPOINT ["node", "--disable-warning=ExperimentalWarning", "cli/main.ts", "mes
 FROM node:24.21.0-bookworm-slim
 # The Temporal client's native part and every https call need the certificates.
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
-# Two arenas: each of the SDK's threads would keep freed memory of its own (docs/operations.md, What waiting costs).
+# Two arenas: each of the SDK's threads would keep freed memory of its own (docs/explanation/operations.md, What waiting costs).
 ENV NODE_ENV=production HOST=0.0.0.0 MALLOC_ARENA_MAX=2
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules

@@ -33,7 +33,7 @@ const problemsOf = [agentProblems, oidcProblems, slackProblems, platformProblems
 
 export type Config = z.infer<typeof schema>
 
-/** Every setting, as docs/configuration.md tells of it. */
+/** Every setting, as docs/reference/configuration.md tells of it. */
 export const settingNames = Object.keys(schema.shape) as (keyof Config)[]
 
 /** Settings whose value may come from a file named by `<NAME>_FILE`, as orchestrators mount secrets. */

@@ -1,5 +1,5 @@
 /**
- * Exit codes that scripts may rely on. `help exit-codes` prints this table; docs/cli.md repeats it.
+ * Exit codes that scripts may rely on. `help exit-codes` prints this table; docs/reference/cli.md repeats it.
  */
 export const exitCodes = {
   ok: { code: 0, meaning: 'done' },

@@ -14,7 +14,7 @@ export const processes = z.object({
   WATCHDOG_INTERVAL_SECONDS: z.coerce.number().min(0.2).max(3_600).default(30),
   PORT: port.default(8080),
   WORKER_PORT: port.default(8081),
-  // See "What waiting costs" in docs/operations.md.
+  // See "What waiting costs" in docs/explanation/operations.md.
   WORKER_CACHED_WORKFLOWS: z.coerce.number().int().min(0).max(10_000).default(100),
   WORKER_WORKFLOW_THREADS: z.coerce.number().int().min(1).max(16).default(1),
   WORKER_ACTIVITY_SLOTS: z.coerce.number().int().min(1).max(500).default(50),

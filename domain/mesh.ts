@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * The protocol between the control plane and the agent on a device (docs/mesh.md): one signed request per capability
+ * The protocol between the control plane and the agent on a device (docs/reference/mesh.md): one signed request per capability
  * call. What the agent believes is written here and nowhere else.
  *
  *   POST /capability        CapabilityRequest    → CapabilityAnswer

@@ -158,7 +158,7 @@ export const settings: Setting[] = [
     'approval.risk.*',
     z.enum(['medium', 'high', 'critical']),
     null,
-    'Raises the risk class of this tool; a lower class than its own is not heeded.',
+    'Raises the risk class of this tool; a lower class than its own has no effect.',
   ),
   setting(
     'approval.required.*',

@@ -33,7 +33,7 @@ const fileVm = z.strictObject({
 })
 
 /**
- * A problem as somebody writes it down (docs/placement.md). Without `host_ids`, all dead hosts are recovered from, or all draining ones
+ * A problem as somebody writes it down (docs/explanation/placement.md). Without `host_ids`, all dead hosts are recovered from, or all draining ones
  * drained.
  */
 export const placementFile = z.strictObject({

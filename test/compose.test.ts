@@ -99,7 +99,7 @@ test('what the services name is there: images by version, volumes, one build, an
 
 /** The example as the documentation has it: each setting off, with its sentence and its default. */
 function example(): string {
-  const text = readFileSync('docs/configuration.md', 'utf8')
+  const text = readFileSync('docs/reference/configuration.md', 'utf8')
   const table = text.slice(text.indexOf('## Environment'), text.indexOf('## Temporal'))
   const rows = [...table.matchAll(/^\| `([A-Z_]+)` \| (?:`(.*?)`)? ?\| (.*) \|$/gm)]
   const { environment = {} } = composed(file, {}).services.api ?? {}
@@ -117,7 +117,7 @@ function example(): string {
 
 const exampleHead = `# Settings of docker-compose.yml: copy this to .env, and take the # away from what you set. What stays away has its default.
 # Secrets come from here, or from a file in ./secrets that user 1000 of the containers can read: NAME_FILE=/run/nightshift/<file>.
-# The whole of it: docs/configuration.md.
+# The whole of it: docs/reference/configuration.md.
 
 # What runs here besides Nightshift: postgres,temporal or postgres, or nothing with a database and a Temporal elsewhere.
 COMPOSE_PROFILES=postgres,temporal

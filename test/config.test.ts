@@ -55,7 +55,7 @@ test('the agent is off by default and needs a model and a key only when it is on
 })
 
 test('the documentation has every setting with its default, and says which are secrets', () => {
-  const text = readFileSync('docs/configuration.md', 'utf8')
+  const text = readFileSync('docs/reference/configuration.md', 'utf8')
   const table = text.slice(text.indexOf('## Environment'), text.indexOf('## `platform_config`'))
   const rows = [...table.matchAll(/^\| `([A-Z_]+)` \| (.*?) \| ?(.*) \|$/gm)]
   // The C library reads that one, not we.
@@ -182,7 +182,7 @@ test('racks are named by their nodes, each node in one', () => {
 })
 
 test('the documentation lists every setting of platform_config with its default and meaning', () => {
-  const text = readFileSync('docs/configuration.md', 'utf8')
+  const text = readFileSync('docs/reference/configuration.md', 'utf8')
   const rows = [...text.matchAll(/^\| `([a-z_.]+(?:<…>)?)` \| (?:`([^`]*)`)? ?\| (.*) \|$/gm)]
   const told = new Map(rows.map(([, key = '', fallback, meaning]) => [key.replace('<…>', '*'), { fallback, meaning }]))
   expect([...told.keys()].toSorted()).toEqual(settings.map(({ key }) => key).toSorted())

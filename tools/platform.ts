@@ -89,7 +89,7 @@ export const findResource = defineTool({
 })
 
 /**
- * Is every node of the shard well? The core API asks the platform afresh for this answer. Null: it
+ * Is every node of the shard well? The core API asks the platform again for this answer. Null: it
  * could not.
  */
 async function shardIsNominal(core: CorePort, id: string): Promise<Observation | null> {

@@ -144,7 +144,7 @@ function declareDecide(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Approves or denies',
     description:
-      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked anew with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
+      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked again with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
     params,
     body: z.strictObject({
       decision,

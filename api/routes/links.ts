@@ -113,8 +113,8 @@ function declareReachability(router: Router, deps: ApiDeps): void {
 }
 
 /**
- * The cheapest way from one live host to another over links that are up and have both ends live (Dijkstra); null when there
- * is none. Costs are not negative.
+ * The cheapest way from one live host to another over links that are up and have both ends live (Dijkstra); null when
+ * they are apart. Costs are not negative.
  */
 export function cheapestPath(
   links: LinkState[],

@@ -38,7 +38,7 @@ function declarePropose(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Plans where VMs should go; executes nothing',
     description:
-      'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. With `problem`, hosts and VMs are those given there (docs/placement.md), and the plan is never carried out.',
+      'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. With `problem`, hosts and VMs are those given there (docs/explanation/placement.md), and the plan is never carried out.',
     body: z.strictObject({
       intent: placementIntent,
       host_ids: z.array(resourceId).min(1).max(50),

@@ -68,7 +68,7 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
 type Shown = z.infer<typeof proof>
 
 /**
- * Opens a session for whoever shows a person's token, or a code that was minted with one, and sets its cookie. Writes down who
+ * Opens a session for a person's token, or a code that was minted with one, and sets its cookie. Writes down who
  * came in and every try that was refused until there were too many; what was shown is never part of it.
  */
 export async function signIn(deps: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown): Promise<Principal> {

@@ -19,7 +19,7 @@ import type { Denial, denialMetadata, Press } from './payload.ts'
 
 /**
  * What comes of a pressed button or of the words of a denial. The member is looked up and judged as the person they are
- * here, by the code of every other door; whatever comes of it is said to them alone, and the card in the channel follows the
+ * here, by the code of every other door; the result is shown to them alone, and the card in the channel follows the
  * rows.
  */
 export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | Denial): Promise<void> {

@@ -14,7 +14,7 @@ import type { OwnerPress } from './payload.ts'
 
 /**
  * What comes of Take and Give back. The member is looked up as the person they are here and needs what the same takes at every
- * door; whatever comes of it is said to them alone, and the thread follows the rows.
+ * door; the result is shown to them alone, and the thread follows the rows.
  */
 export async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
   const incident = await incidentOf(deps, slack, asked)

@@ -10,7 +10,7 @@ import { problemOfFile } from '../../placement/file.ts'
 import { CommandFailed } from '../errors.ts'
 
 /**
- * Reads a problem from a file of YAML or JSON (docs/placement.md), `-` for stdin. Throws
+ * Reads a problem from a file of YAML or JSON (docs/explanation/placement.md), `-` for stdin. Throws
  * CommandFailed with every wrong field, or after `timeoutSeconds`, because a pipe may never end.
  */
 export async function readProblem(file: string, timeoutSeconds?: number): Promise<PlacementProblem> {

@@ -22,7 +22,7 @@ export type ProxmoxOptions = ProxmoxApiOptions & {
 
 /**
  * A Proxmox VE cluster as a platform. Its nodes are the hosts, its virtual machines and containers the VMs; it has no shards,
- * nodes or tenants in Nightshift's sense. See docs/proxmox.md for what is read, what is sent, and what cannot be done.
+ * nodes or tenants in Nightshift's sense. See docs/reference/proxmox.md for what is read, what is sent, and what cannot be done.
  */
 export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   const { journal, racks = {} } = options

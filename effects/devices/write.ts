@@ -19,7 +19,7 @@ type WriteRequest = {
 }
 
 /**
- * Runs one device write of a run. It happens only if every gate lets it pass, in this order (docs/mesh.md has the reasons):
+ * Runs one device write of a run. It happens only if every gate lets it pass, in this order (docs/reference/mesh.md has the reasons):
  *
  *  1. `safety/judge.ts`: in the activity, the judge lets it run or asks a person, before `tool_started` is written.
  *  2. `api/http/guards.ts`: the log announced exactly this action, for the attempt that is current.

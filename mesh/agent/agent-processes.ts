@@ -20,7 +20,7 @@ type Stat = {
 }
 
 /**
- * Processes that belong to a leader that was started in a session of its own: its group, its
+ * Processes that belong to a leader that was started in its own session: its group, its
  * session, its descendants and, with a marker, every process with that marker in its environment.
  * Zombies are left out. What changed its session *and* wiped its environment *and* lost its parent
  * is not found.

@@ -5,7 +5,7 @@ import { argvVerdict } from './verdict.ts'
  * row a program. A `shows` row is run only where the judge proves its words to look, and so is one
  * that `lists` exactly what the command would hit; a `tries` row only with the options and operands
  * that it names, since the judge knows no program by a switch that others could undo. Not here,
- * though they have such a switch, is what runs somebody's program or asks the network for it:
+ * though they have such a switch, is what runs a user's program or asks the network for it:
  * `make -n` runs the lines with a plus, `ansible --check` and `terraform plan` start modules and
  * providers, `git push --dry-run` asks the remote and starts hooks, `helm --dry-run` and
  * `kubectl --dry-run=server` ask the cluster, `patch --dry-run` writes backup files.

@@ -10,7 +10,7 @@ export type TrustedManifest = { manifest: Manifest; keys: TrustedKeys; expiresMs
 
 /**
  * Reads a manifest and holds it against the pinned root key and the device's own name. A manifest
- * that is unsigned, altered, expired or another device's is none: the reason says which. `device`
+ * that is unsigned, altered, expired or another device's is refused: the reason says which. `device`
  * is null before the first manifest, which then names it.
  */
 export function trustManifest(

@@ -39,7 +39,7 @@ const columnsToClose = 8_000
 /** Prices of a certificate are whole. */
 const scale = 1_000_000
 
-/** Recovers and drains: the stages of docs/placement.md, cheapest first, until the best plan is proved or the time is up. */
+/** Recovers and drains: the stages of docs/explanation/placement.md, cheapest first, until the best plan is proved or the time is up. */
 export async function improve(instance: Instance, engine: Engine, options: ImproveOptions): Promise<Known> {
   const { deadlineMs, random, report } = options
   const { wanted } = instance

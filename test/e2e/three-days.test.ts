@@ -150,7 +150,7 @@ test('an approval that waited three days still works, and what it is about is re
   expect(new Set(platform.begun).size).toBe(platform.begun.length)
 }, 300_000)
 
-test('when the platform changed in those three days, the approval is withdrawn and asked anew for what is there now', async () => {
+test('when the platform changed in those three days, the approval is withdrawn and asked again for what is there now', async () => {
   const { events } = await approvedAfterThreeDays(() => {
     for (const host of platform.inventoryState.hosts) if (host.id !== dead) host.ramMib += 1_024
   })

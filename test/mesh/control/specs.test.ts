@@ -16,8 +16,8 @@ function askedAbout({ asked, command, capability }: MeshSpec): string {
 const rowOf = (spec: MeshSpec): string =>
   `| \`${spec.name}\` | \`${spec.capability}\` | ${spec.effect} | ${askedAbout(spec)} | ${yes(!spec.privileged)} | ${yes(spec.rehearses)} | ${yes(spec.grantable)} |`
 
-test('the list of tools in docs/mesh.md is the list in the code', () => {
-  const text = readFileSync(new URL('../../../docs/mesh.md', import.meta.url), 'utf8')
+test('the list of tools in docs/reference/mesh.md is the list in the code', () => {
+  const text = readFileSync(new URL('../../../docs/reference/mesh.md', import.meta.url), 'utf8')
   const rows = text.split('\n').filter((line) => /^\| `\w+` \| `[a-z.]+` \| (?:read|write) \|/.test(line))
   expect(rows).toEqual(meshSpecs.map(rowOf))
 })

@@ -13,7 +13,7 @@ describe('lies', () => {
   })
 
   test('are as many of each kind as the table in the documentation says', () => {
-    const table = readFileSync('docs/safety.md', 'utf8')
+    const table = readFileSync('docs/explanation/safety.md', 'utf8')
     for (const category of new Set(all.map((lie) => lie.category))) {
       expect(table).toContain(`| ${category} | ${all.filter((lie) => lie.category === category).length} | 0 |`)
     }

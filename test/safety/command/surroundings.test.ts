@@ -13,7 +13,7 @@ import { loadSql } from '../../../safety/sql/inspect.ts'
 beforeAll(() => loadSql())
 const context: CommandContext = { knownHosts: new Set(['db-osl-1']), knownNames: new Set(['web']), directory: '/srv' }
 const judged = (text: string, changes: Partial<CommandContext> = {}) => judgeCommand(text, { ...context, ...changes })
-const pageFile = new URL('../../../docs/grammars.md', import.meta.url)
+const pageFile = new URL('../../../docs/reference/grammars.md', import.meta.url)
 const page = () => readFileSync(pageFile, 'utf8')
 
 describe('what programs obey', () => {
