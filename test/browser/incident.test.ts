@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import type { Browser } from 'playwright-core'
 import { append } from '../../db/append.ts'
+import { noteWait } from '../../db/waits.ts'
 import { agentActor } from '../../domain/event.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
@@ -88,6 +89,9 @@ test.each(looks)(
     await asksModel(id, 'waiting', 2)
     await page.reload()
     await progress.getByText('Waits for a model slot, 2 ahead').waitFor()
+    await noteWait(spine.db, { incidentId: id, attempt: 1 }, 'core_api')
+    await page.reload()
+    await progress.getByText('Waits for the core API, which does not answer').waitFor()
     await progress.getByRole('button', { name: /^Stop/ }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click()
     await page.locator('dl').getByText('approver has it').first().waitFor()

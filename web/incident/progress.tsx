@@ -46,12 +46,20 @@ export function Progress({ incident, surroundings, events }: Props) {
 type Doing = { what: string; since: number | null; turn: string | null }
 
 /** From the newest rows of this attempt, and from what the API knows of its question to the model. */
-function doingNow({ attempt, model }: DetailedIncident, all: IncidentEvent[]): Doing {
+function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEvent[]): Doing {
   const events = all.filter((event) => event.attempt === attempt)
   const opening = events.findLast((event) => event.kind === 'context_assembled')
   const context = opening?.kind === 'context_assembled' ? opening.metadata : null
   const answered = events.filter(({ kind }) => kind === 'model_answered').length
   const turnOf = (number: number) => (context ? `turn ${number} of ${context.maxTurns}` : null)
+  if (waits) {
+    const away = waits.for === 'database' ? 'database' : 'core API'
+    return {
+      what: `Waits for the ${away}, which does not answer`,
+      since: Date.parse(waits.since),
+      turn: turnOf(answered),
+    }
+  }
   if (model) {
     const name = context?.model ?? 'The model'
     const since = Date.parse(model.since)

@@ -10,6 +10,8 @@ import { queryClient } from '../query-client.ts'
 export type DetailedIncident = Incident & {
   model: { state: 'asked' | 'waiting'; since: string; ahead: number } | null
   queue: QueuePlace | null
+  /** What a step of its run waits for because nothing answers. */
+  waits: { for: 'core_api' | 'database'; since: string } | null
 }
 
 /** Neither the queue nor the line for the model writes rows: what they come to is asked for while it can change. */
