@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+
+/**
+ * `layers.json` says which folder may import which. Lint's rules and the column of docs/explanation/architecture.md are written
+ * from it by `UPDATE=1 npm test -- test/layers`.
+ */
+type Layer = {
+  folder: string
+  mayImport: string[]
+  /** Parts of the folders above that it may not import. */
+  except?: string[]
+  /** Single files of folders that it may not import. */
+  also?: string[]
+  because?: string
+}
+
+const layers = JSON.parse(readFileSync('layers.json', 'utf8')) as Layer[]
+const folders = readdirSync('.', { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+  .map(({ name }) => name)
+  .filter((name) => !['node_modules', 'config'].includes(name))
+  .filter((name) => readdirSync(name, { recursive: true, encoding: 'utf8' }).some((file) => /\.tsx?$/.test(file)))
+
+/** As a reader of the table needs it: `mesh (not agent/**), and safety/cleanse.ts`. */
+function describeImports({ mayImport, except = [], also = [] }: Layer): string {
+  const named = mayImport.map((folder) => {
+    const not = except.filter((path) => path.startsWith(`${folder}/`)).map((path) => path.slice(folder.length + 1))
+    return not.length > 0 ? `${folder} (not ${not.join(', ')})` : folder
+  })
+  return [...named, ...also].join(', ') || 'no other folder'
+}
+
+function lintRule(layer: Layer) {
+  const { folder, mayImport, except = [], also = [], because } = layer
+  const denied = folders.filter((each) => each !== folder && !mayImport.includes(each)).map((each) => `**/${each}/**`)
+  const group = [...denied, ...except.map((path) => `**/${path}`), ...also.map((path) => `!**/${path}`)]
+  const message = `${folder}/ may import ${describeImports(layer)}${because ? `: ${because}` : ''} (layers.json)`
+  const noRestrictedImports = { level: 'error', options: { patterns: [{ group, message }] } }
+  // The pages are the one folder with React in it.
+  const domains = folder === 'web' ? { domains: { react: 'recommended' } } : {}
+  return { includes: [`${folder}/**`], linter: { ...domains, rules: { style: { noRestrictedImports } } } }
+}
+
+function withColumn(page: string): string {
+  return layers.reduce((text, layer) => {
+    const row = new RegExp(`^(\\| \`${layer.folder}/\` \\| .* \\| )[^|]*( \\|)$`, 'm')
+    expect(text).toMatch(row)
+    return text.replace(row, (_, start, end) => `${start}${describeImports(layer)}${end}`)
+  }, page)
+}
+
+const page = 'docs/explanation/architecture.md'
+const biome = JSON.parse(readFileSync('biome.json', 'utf8'))
+const wanted = { ...biome, overrides: layers.map(lintRule) }
+
+if (process.env.UPDATE === '1') {
+  writeFileSync('biome.json', `${JSON.stringify(wanted, null, 2)}\n`)
+  writeFileSync(page, withColumn(readFileSync(page, 'utf8')))
+}
+
+test("lint's rules about imports are those of layers.json", () => {
+  expect(biome.overrides).toEqual(wanted.overrides)
+})
+
+test('the table of the architecture page is that of layers.json', () => {
+  expect(readFileSync(page, 'utf8')).toBe(withColumn(readFileSync(page, 'utf8')))
+})
+
+test('every folder that is named in a rule is there', () => {
+  const named = layers.flatMap(({ folder, mayImport }) => [folder, ...mayImport])
+  expect(named.filter((folder) => !folders.includes(folder))).toEqual([])
+})
