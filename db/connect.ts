@@ -1,4 +1,4 @@
-import { CamelCasePlugin, Kysely, PostgresDialect, type Transaction } from 'kysely'
+import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import pg from 'pg'
 import { pulseOf } from './pulse.ts'
 import type { Database } from './tables.ts'
@@ -85,4 +85,9 @@ export function isTransient(error: unknown): boolean {
   return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed and is not queryable/.test(
     error.message,
   )
+}
+
+/** Asks the database for nothing: throws what keeps it from answering. */
+export async function ping(db: Db): Promise<void> {
+  await sql`select 1`.execute(db)
 }

@@ -89,12 +89,12 @@ async function migrate(
 }
 
 /** What a newer build applied and this one does not know, in words that name the build; null where there is nothing. */
-export async function newerSchema(db: Kysely<unknown>): Promise<string | null> {
+export async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
   return await newerThan(db, Object.keys(migrations))
 }
 
 /** Names of migrations that this build knows and the database has not seen: `/readyz` wants none. */
-export async function pendingMigrations(db: Kysely<unknown>): Promise<string[]> {
+export async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
   const known = await new Migrator({ db, provider }).getMigrations()
   return known.filter((migration) => !migration.executedAt).map((migration) => migration.name)
 }

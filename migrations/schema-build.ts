@@ -17,7 +17,7 @@ export async function noteBuild(db: Kysely<unknown>, applied: readonly string[])
 }
 
 /** What the database has seen beyond these migrations, and which build it takes; null where it has seen nothing else. */
-export async function newerThan(db: Kysely<unknown>, known: readonly string[]): Promise<string | null> {
+export async function newerThan<T>(db: Kysely<T>, known: readonly string[]): Promise<string | null> {
   if (!(await exists(db, 'kysely_migration'))) return null
   const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)
   const unknown = rows.map(({ name }) => name).filter((name) => !known.includes(name))
@@ -30,14 +30,14 @@ export async function newerThan(db: Kysely<unknown>, known: readonly string[]): 
   )
 }
 
-async function newestBuild(db: Kysely<unknown>): Promise<string | null> {
+async function newestBuild<T>(db: Kysely<T>): Promise<string | null> {
   if (!(await exists(db, 'schema_build'))) return null
   const { rows } = await sql<{ build: string }>`
     select build from schema_build order by migration desc limit 1`.execute(db)
   return rows[0]?.build ?? null
 }
 
-async function exists(db: Kysely<unknown>, table: string): Promise<boolean> {
+async function exists<T>(db: Kysely<T>, table: string): Promise<boolean> {
   const { rows } = await sql<{ there: boolean }>`select to_regclass(${table}) is not null as there`.execute(db)
   return rows[0]?.there ?? false
 }

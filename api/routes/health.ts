@@ -1,5 +1,5 @@
 import type { Hono } from 'hono'
-import { sql } from 'kysely'
+import { ping } from '../../db/connect.ts'
 import type { QueueState } from '../../effects/runs.ts'
 import { newerSchema, pendingMigrations } from '../../migrations/migrate.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -16,11 +16,11 @@ export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.get('/readyz', async (c) => {
     if (deps.closing.aborted) return c.json({ status: 'stopping', checks: {} }, 503)
     const [database, migrations, temporal, queue] = await Promise.all([
-      checked(true, async () => void (await sql`select 1`.execute(deps.db))),
+      checked(true, () => ping(deps.db)),
       checked(true, async () => {
-        const newer = await newerSchema(deps.db as never)
+        const newer = await newerSchema(deps.db)
         if (newer) throw new Error(newer)
-        const pending = await pendingMigrations(deps.db as never)
+        const pending = await pendingMigrations(deps.db)
         if (pending.length > 0) throw new Error(`${howToMigrate}; not applied: ${pending.join(', ')}`)
       }),
       checked(false, async () => {
