@@ -1,33 +1,24 @@
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import { live } from './life.ts'
 import { hostileMoods } from './propose.ts'
+import { simulateLives } from './simulate-lives.ts'
 import type { Gate } from './world.ts'
-
-const run = promisify(execFile)
-
-/** As many as a run of all tests has time for; `npm run simulate -- --seeds 1000000` lives more. */
-const seeds = 3_000
 
 beforeAll(loadSql)
 
-test('thousands of lives with hostile models, lost answers, crashes and races break no invariant', async () => {
-  // In a process of its own, as `npm run simulate` does it: a test runner's sandbox makes it three times as slow.
-  const entry = fileURLToPath(new URL('./main.ts', import.meta.url))
-  const { stdout } = await run(process.execPath, [entry, '--seeds', String(seeds)])
-  const { simulate } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
-  expect(simulate).toMatchObject({ seeds, broken: 0 })
+test('lives with hostile models, lost answers, crashes and races break no invariant', async () => {
+  // `npm run test:long` lives thousands, `npm run simulate -- --seeds 1000000` as many as there is time for.
+  const simulate = await simulateLives(600)
+  expect(simulate).toMatchObject({ seeds: 600, broken: 0 })
   // Lives in which nothing happens would prove nothing.
-  expect(simulate.effects).toBeGreaterThan(seeds / 2)
+  expect(simulate.effects).toBeGreaterThan(300)
 }, 300_000)
 
 test('an honest model that is left in peace is never refused, corrected or asked about a look', async () => {
   const nagged: string[] = []
   const ends = new Set<string>()
-  for (let seed = 0; seed < 300; seed += 1) {
+  for (let seed = 0; seed < 150; seed += 1) {
     const { world } = await live(seed, { calm: true })
     for (const incident of world.incidents.values()) {
       ends.add(incident.status)
@@ -74,18 +65,18 @@ describe('the invariants notice a gate that is switched off', () => {
 
 describe('a model that', () => {
   test.each(hostileMoods)(
-    '%s, 100 lives: no unapproved or doubled write, no secret kept, and each ends',
+    '%s, 50 lives: no unapproved or doubled write, no secret kept, and each ends',
     async (mood) => {
       const broken: string[] = []
       let judged = 0
-      for (let seed = 0; seed < 100; seed += 1) {
+      for (let seed = 0; seed < 50; seed += 1) {
         const { world, violations } = await live(seed, { mood })
         for (const { invariant, what } of violations) broken.push(`seed ${seed}: ${invariant} ${what}`)
         for (const { rows } of world.incidents.values())
           judged += rows.filter(({ kind }) => kind === 'call_judged').length
       }
       expect(broken).toEqual([])
-      expect(judged).toBeGreaterThan(100)
+      expect(judged).toBeGreaterThan(50)
     },
   )
 })
