@@ -16,7 +16,12 @@ export type Activities = Record<string, (...args: never[]) => Promise<unknown>>
 type TestTemporal = {
   client: Client
   /** Runs the workflows and these activities, on task queues of their own, for as long as the work takes. */
-  working<T>(activities: Activities, work: (taskQueue: string) => Promise<T>, taskQueue?: string): Promise<T>
+  working<T>(
+    activities: Activities,
+    work: (taskQueue: string) => Promise<T>,
+    taskQueue?: string,
+    cachedRuns?: number,
+  ): Promise<T>
   /** Lets this much time pass; the time-skipping server alone can. */
   skip(ms: number): Promise<void>
 }
@@ -37,7 +42,8 @@ type TestTemporalOptions = {
 
 /** Waits until the condition answers something, and answers that. */
 export async function eventually<T>(what: string, condition: () => Promise<T | null | undefined | false>): Promise<T> {
-  const deadline = Date.now() + 60_000
+  // As patient as the tests themselves: a busy machine takes longer, and that is not wrong.
+  const deadline = Date.now() + 180_000
   for (;;) {
     const answer = await condition()
     if (answer) return answer
@@ -56,13 +62,13 @@ export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}
     async skip() {
       throw new Error('only the time-skipping server moves its clock')
     },
-    async working(activities, work, taskQueue = newTaskQueue()) {
+    async working(activities, work, taskQueue = newTaskQueue(), cachedRuns = cached) {
       const common = { connection, namespace, activities, maxHeartbeatThrottleInterval: '100ms' as const }
       const main = await Worker.create({
         ...common,
         taskQueue,
         workflowBundle: await workflowBundle(),
-        maxCachedWorkflows: cached,
+        maxCachedWorkflows: cachedRuns,
       })
       const llm = await Worker.create({ ...common, taskQueue: `${taskQueue}-llm` })
       return await llm.runUntil(() => main.runUntil(() => inTime(work(taskQueue))))
@@ -86,8 +92,8 @@ export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}
 /** A test that hangs must still stop its workers, or nothing else can be closed. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
   const stopped = new AbortController()
-  const late = sleep(90_000, undefined, { signal: stopped.signal }).then(() => {
-    throw new Error('not done after 90 s')
+  const late = sleep(240_000, undefined, { signal: stopped.signal }).then(() => {
+    throw new Error('not done after 240 s')
   })
   try {
     return await Promise.race([work, late])
