@@ -77,7 +77,7 @@ export async function executePlan(
   }
   if (resumed) await readJournal(run)
   else await notePlanOfEffect(deps.db, by.key, plan.id)
-  if (resumed?.isLate) await skipRest(run, 'whoever carried this out has ended, and that is too long ago to go on')
+  if (resumed?.isLate) await skipRest(run, 'the process that carried this out has ended, too long ago to go on')
   for (let ready = await readySteps(run); ready.length > 0; ready = await readySteps(run)) {
     await Promise.all(ready.map((step) => runStep(run, step)))
   }
@@ -112,7 +112,7 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
 async function replan(run: PlanRun, here: PlacementProblem, why: string): Promise<boolean> {
   run.replans += 1
   if (run.replans > maxReplans) {
-    await skipRest(run, `${why}; it has been planned anew ${maxReplans} times already`)
+    await skipRest(run, `${why}; it has been planned again ${maxReplans} times already`)
     return false
   }
   const { standing: _, ...next } = await solve(here, { engine: run.deps.placement.engine })
@@ -131,7 +131,7 @@ async function replan(run: PlanRun, here: PlacementProblem, why: string): Promis
   }
   if (next.steps.length > 0) run.nextProposalId = await storeNextProposal(run, here, next)
   const then = run.nextProposalId
-    ? `proposal ${run.nextProposalId} plans the rest anew and needs a decision of its own`
+    ? `proposal ${run.nextProposalId} plans the rest again and needs another decision`
     : `a new plan for the rest: ${next.state}`
   await skipRest(run, `${why}; ${then}`)
   return false

@@ -33,7 +33,7 @@ export async function prepareCluster(
   if (existsSync(join(link, 'PG_VERSION'))) {
     if (!existsSync(join(dir, 'password'))) {
       throw new Error(
-        `${dir} holds a database but not its password file. Put ${join(dir, 'password')} back, or remove ${dir} to begin anew.`,
+        `${dir} holds a database but not its password file. Put ${join(dir, 'password')} back, or remove ${dir} to start again.`,
       )
     }
     return lstatSync(link).isSymbolicLink() ? resolve(dir, readFileSync(join(dir, 'location'), 'utf8').trim()) : link

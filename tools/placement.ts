@@ -151,7 +151,7 @@ export const executeMigration = defineTool({
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
     // No approval is asked for a plan that can no longer be carried out.
     if (plan.unfitBecause !== null)
-      throw new ProposalError(`proposal ${proposal_id} does not fit any more (${plan.unfitBecause}): plan anew`)
+      throw new ProposalError(`proposal ${proposal_id} does not fit any more (${plan.unfitBecause}): plan again`)
     return preparation(plan)
   },
   proof: state('every VM of the plan runs on the host the plan gave it'),

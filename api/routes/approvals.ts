@@ -73,7 +73,7 @@ function declareGetApproval(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'What exactly is asked, why, and what would happen',
     description:
-      '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked anew.',
+      '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked again.',
     params,
     answer: approvalDetail,
     example: {
@@ -217,7 +217,7 @@ async function refuseBadGrant(deps: ApiDeps, id: string, decided: 'approve' | 'd
   const refused = refusalToGrant(await requireApproval(deps.db, id))
   if (refused) throw new Problem(422, 'NOT_GRANTABLE', refused)
   if (decided === 'deny') throw new Problem(422, 'NOT_GRANTABLE', 'A denial grants nothing.')
-  if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked anew: grant them then.')
+  if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked again: grant them then.')
 }
 
 /** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */

@@ -48,7 +48,7 @@ async function enter(deps: ApiDeps, oidc: Oidc, c: Context, identity: Identity):
   const role = roleOfGroups(identity.groups, oidc.settings.roles)
   if (!role) {
     const known = await signOutEverywhere(db, identity)
-    const said = `None of your groups has a role here, ${operatorNameOf(identity.name)}. Ask whoever runs this server.`
+    const said = `None of your groups has a role here, ${operatorNameOf(identity.name)}. Ask the administrators of this server.`
     throw new Refused(known ?? 'unknown', 'NO_ROLE', said)
   }
   const signedIn = await db.transaction().execute((trx) => signInAs(trx, identity, role))

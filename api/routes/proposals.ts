@@ -155,7 +155,7 @@ function declareExecute(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Executes a stored plan, waves of steps at once',
     description:
-      '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans anew. Agents need an approval that their run has used up.',
+      '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. Agents need an approval that their run has used up.',
     params,
     headers: z.object({ 'if-match': z.string().max(100).optional() }),
     body: z.strictObject({ reason: z.string().min(3).max(500) }),

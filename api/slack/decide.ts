@@ -126,7 +126,7 @@ async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string
   const [pending] = await listApprovals(deps.db, filter, { before: null, limit: 1 })
   const anew =
     pending && pending.id !== approval.id && pending.callId === approval.callId
-      ? ` It was asked anew: ${cardUrl(deps, pending.id)}`
+      ? ` It was asked again: ${cardUrl(deps, pending.id)}`
       : ''
   return `Nothing was decided by this button. ${settled}.${anew}`
 }

@@ -71,7 +71,8 @@ export function weighWrite(path: string, manifest: Manifest): Weight {
   if ('code' in place) return refusedFor(place)
   if (!place.writable) return refusedFor(readOnly(place))
   const never = forbiddenRedirection({ operator: '>', target: wordOf(place.path), source: '' }, [])
-  if (never) return { effect: 'refused', reason: `${place.path} is never written, whoever approves it`, command: null }
+  if (never)
+    return { effect: 'refused', reason: `${place.path} is never written, even with an approval`, command: null }
   return { effect: 'write', reason: `changes ${place.path}`, command: null }
 }
 

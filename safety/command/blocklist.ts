@@ -46,7 +46,7 @@ export function forbidden(words: readonly Word[], directories: readonly string[]
     const rule = rules.get(name) ?? (/^mkfs\.\w+$/.test(name) ? onDisk : undefined)
     const token = rule?.(callOf(name, expanded, directories)) ?? null
     if (token !== null)
-      return { reason: `${name} ${token} is never run, whoever approves it`.replace('  ', ' '), token: token || name }
+      return { reason: `${name} ${token} is never run, even with an approval`.replace('  ', ' '), token: token || name }
   }
   return null
 }
@@ -281,5 +281,5 @@ export function forbiddenRedirection(
     leadsToDisk(target, directories) ||
     leadsTo(target, kernelSwitches, directories) ||
     (!appends && leadsTo(target, systemFiles, directories))
-  return hit ? { reason: `${operator} ${target.text} is never run, whoever approves it`, token: target.text } : null
+  return hit ? { reason: `${operator} ${target.text} is never run, even with an approval`, token: target.text } : null
 }

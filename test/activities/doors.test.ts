@@ -183,7 +183,7 @@ test('a signal that no person stands behind stops nothing; a cancellation in Tem
     expect(await statusOf(approvalId)).toBe('withdrawn')
   }))
 
-test('a workflow that is started anew under the name of a run does nothing in its place, and leaves a row', () =>
+test('a workflow that is started again under the name of a run does nothing in its place, and leaves a row', () =>
   whileItWaits(async ({ run, incidentId, taskQueue, did }) => {
     await run.terminate('taken over')
     const before = did.length

@@ -15,7 +15,7 @@ import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
 import { scriptedRun } from '../support/scripted-run.ts'
 import { useTemporal } from '../support/temporal.ts'
 
-// A worker of somebody else's on our task queue, which answers activities in place of ours. Temporal gives a task to whoever asks first:
+// A worker of somebody else's on our task queue, which answers activities in place of ours. Temporal gives a task to the worker that asks first:
 // here it is the rogue wherever the test says so.
 const database = useDatabase()
 const temporal = useTemporal({ cached: 100 })

@@ -76,7 +76,7 @@ test('a card says whether approving it can be made a standing grant, and why not
   expect(await refused(converge)).toBe('What two people must agree on is asked about every time.')
 })
 
-test('what was asked anew is linked both ways', async () => {
+test('what was asked again is linked both ways', async () => {
   const incidentId = await claimedIncident(api.db)
   const first = await asked(api.db, incidentId)
   await api.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the platform changed'))

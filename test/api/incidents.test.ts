@@ -77,7 +77,7 @@ test('a person who closes an incident stops its run', async () => {
   expect([late.status, late.body.code]).toEqual([409, 'NOT_ALLOWED'])
 })
 
-test('an escalation by a person is told to whoever listens', async () => {
+test('an escalation by a person is told to all that listen', async () => {
   await api.put('/config/webhook.escalated.url', { body: { value: 'https://hooks.example.com/x' } })
   const id = await openedIncident(api.db)
   await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs new hardware' } })

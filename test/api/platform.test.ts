@@ -23,7 +23,7 @@ async function proposed(as?: string) {
   }
 }
 
-/** Effects begun so long ago that whoever began them should have told. */
+/** Effects begun so long ago that the process that began them should have told. */
 async function aged(key: string, seconds: number) {
   await sql`update effect set started_at = nightshift_now() - make_interval(secs => ${seconds}) where key = ${key}`.execute(
     api.owner,

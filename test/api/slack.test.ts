@@ -181,17 +181,17 @@ test('a button of another action or of nobody decides nothing', async () => {
   expect(await security(incidentId)).toEqual(['slack FOREIGN_BUTTON', 'slack FOREIGN_BUTTON'])
 })
 
-test('the button of what was withdrawn and asked anew says so', async () => {
+test('the button of what was withdrawn and asked again says so', async () => {
   const { id, incidentId } = await asks({ callId: 'c9_0' })
   const old = slack.press('U0ANNA', (await card(id)).ts, 'approve')
   await api.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the platform changed'))
   const anew = await asks({ incidentId, callId: 'c9_0' })
   await send(old)
-  expect(await whisper('U0ANNA', 'Withdrawn')).toContain(`asked anew: ${publicUrl}/approvals/${anew.id}`)
+  expect(await whisper('U0ANNA', 'Withdrawn')).toContain(`asked again: ${publicUrl}/approvals/${anew.id}`)
   expect((await approval(anew.id)).status).toBe('pending')
 })
 
-test('the button of what has expired says so, whoever has noticed that before', async () => {
+test('the button of what has expired says so, also when nobody noticed before', async () => {
   const { id } = await asks()
   const form = slack.press('U0ANNA', (await card(id)).ts, 'approve')
   await sql`update approval set expires_at = nightshift_now() where id = ${id}`.execute(api.owner)

@@ -66,7 +66,7 @@ test('rows come as they are written, with their kind and their place', async () 
   expect(response.headers.get('cache-control')).toContain('no-transform')
 })
 
-test('whoever loses the stream before the first row resumes without a gap', async () => {
+test('a page that loses the stream before the first row resumes without a gap', async () => {
   const id = await openedIncident(api.db)
   const { place } = await listen(`/stream?incident=${id}`, null, (_messages, place) => place !== '')
   await comment(id, 'while nobody listened')

@@ -125,7 +125,7 @@ test('a denial says why, and who comes too late is told who was first', async ()
   })
 })
 
-test('who approves with other arguments sees what changes, why it was refused, and the call asked anew with their vote', async () => {
+test('who approves with other arguments sees what changes, why it was refused, and the call asked again with their vote', async () => {
   await deadHost('host-ams-3')
   const asked = await spine.pendingApproval()
   page = await signedIn(browser, spine)
@@ -153,7 +153,7 @@ test('who approves with other arguments sees what changes, why it was refused, a
   await first.click()
   await second.click()
   await page.getByText('Withdrawn: approver changed the arguments.').waitFor()
-  await page.getByRole('link', { name: 'Go to the approval that was asked anew' }).click()
+  await page.getByRole('link', { name: 'Go to the approval that was asked again' }).click()
   await page.getByText('Approved by approver').waitFor()
   await page.getByRole('link', { name: 'the approval that this one replaces' }).waitFor()
   await page.getByRole('link', { name: 'Follow the incident' }).click()
@@ -214,7 +214,7 @@ test('a page goes on by itself where it was when the server was away', async () 
   )
   expect(sent.status).toBe(202)
   await page.getByText('Live', { exact: true }).waitFor()
-  // Counted where the stream was resumed; there already where a new stream began and the list was read anew.
+  // Counted where the stream was resumed; there already where a new stream began and the list was read again.
   const found = page.getByRole('link', { name: 'A fan is broken' })
   const counted = page.getByRole('button', { name: /^Show \d+ new incident/ })
   await found.or(counted).first().waitFor()

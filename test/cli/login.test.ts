@@ -36,7 +36,7 @@ test('a flag and the environment go before the login, and its token goes to no o
   const env = account()
   await login(env, api.tokens.admin)
   const viewer = tokenFile(api.tokens.viewer)
-  // Only an admin lists tokens: 0 is the login, 4 is whoever was named.
+  // Only an admin lists tokens: 0 is the login, 4 is the one that was named.
   const code = async (args: string[], more = {}) =>
     (await runCli(['tokens', 'list', ...args], { ...env, ...more })).code
   expect(await code([])).toBe(0)

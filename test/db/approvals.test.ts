@@ -344,7 +344,7 @@ test('a token minted before its person was narrowed to lesser risks decides noth
   })
 })
 
-test('whoever changed the arguments votes by it, but only for what that person may decide', async () => {
+test('a person who changed the arguments votes by it, but only for what that person may decide', async () => {
   const vote = (approvalId: string, name: string) =>
     database.db
       .transaction()

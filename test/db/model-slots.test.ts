@@ -55,7 +55,7 @@ test('the more severe goes first, then who asked first, and each is told how man
   expect(await thinkingOf(database.db, first!.incidentId)).toMatchObject({ state: 'asked', ahead: 0 })
   expect(await slotsNow(database.db)).toEqual([{ server, held: 1, waiting: 3 }])
   await leaveSlot(database.db, first!.holder, first!.holder)
-  // A free slot is the next one's, whoever looks first.
+  // A free slot is the next one's, in any order of looking.
   expect(await take(second)).toEqual({ held: false, ahead: 1 })
   expect(await take(critical)).toMatchObject({ held: true })
   expect(await thinkingOf(database.db, first!.incidentId)).toBeNull()

@@ -7,7 +7,7 @@ import { claimedIncident, openedIncident, useDatabase } from '../support/databas
 
 const database = useDatabase()
 
-/** An incident of a type that was repaired so, with orders for whoever reads about it. */
+/** An incident of a type that was repaired so, with orders for its readers. */
 async function repaired(tool: string): Promise<string> {
   const id = await claimedIncident(database.db, { labels: { alertname: 'x', incident_type: 'lagging' }, title: orders })
   await database.db.transaction().execute(async (trx) => {

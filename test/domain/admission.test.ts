@@ -14,7 +14,7 @@ test.each([
   ['critical types take every slot', 'x! y! z! a', '', 3, 'x y z'],
   ['beside a critical leader warnings take two still', 'a b c', 'x!', 3, 'a b'],
   ['with every slot taken nobody new begins, and who is at work goes on', 'x! a+ b', 'a b! c', 3, 'a'],
-  ['a single slot is for whoever is first', 'a x!', '', 1, 'a'],
+  ['a single slot is for the first', 'a x!', '', 1, 'a'],
   ['types with followers alone at work take none', 'a+ b+ c+ d e', '', 3, 'a b c d e'],
 ])('%s', (_title, types, leaders, slots, admitted) => {
   expect(admittedTypes(waiting(types), leading(leaders), slots).join(' ')).toBe(admitted)

@@ -38,7 +38,7 @@ async function ended(incidentId: string, status: string): Promise<IncidentEvent[
 const judgements = (events: IncidentEvent[]) =>
   events.flatMap((event) => (event.kind === 'call_judged' && event.metadata.effect === 'write' ? [event] : []))
 
-test("an approval with changed arguments is judged and asked anew with the editor's vote, runs once, and the agent is told", async () => {
+test("an approval with changed arguments is judged and asked again with the editor's vote, runs once, and the agent is told", async () => {
   await spine.lab.break('host_down', 'host-osl-1')
   const asked = await spine.pendingApproval()
   const args = { ...asked.arguments, reason: 'host-osl-1 is dead, agreed with storage' }

@@ -91,7 +91,7 @@ test('a critical incident is told to the generic receiver, signed so that it can
   expect(received).toHaveLength(1)
 })
 
-test('an escalation is told to Slack with its reason, whoever escalated', async () => {
+test('an escalation is told to Slack with its reason, for every escalation', async () => {
   await configured({ 'webhook.escalated.url': `${url}/slack`, 'webhook.escalated.template': 'slack' })
   const id = await claimedIncident(database.db, { title: '<!channel> & <script>' })
   await escalate(id)

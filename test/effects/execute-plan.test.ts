@@ -104,7 +104,7 @@ test('a host that dies in the middle stops the rest, keeps what is done, and has
   expect(rows.filter(({ detail }) => detail?.includes('SKIPPED')).length).toBeGreaterThan(0)
 })
 
-test('a change that needs other moves is planned anew and not carried out unasked', async () => {
+test('a change that needs other moves is planned again and not carried out unasked', async () => {
   platform.migrateVm = async (vm, move, key) => {
     const answer = await migrateVm(vm, move, key)
     // Somebody starts a VM of their own on a: now small-1 or it would have to leave for the big one.

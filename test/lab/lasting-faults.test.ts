@@ -47,7 +47,7 @@ test('a repair that does not last: the service is well after each converge, and 
   expect(await statusOf(node)).toBe('nominal')
   await told('service_down', 'resolved')
   const second = await told('service_down', 'firing', 2)
-  // The same alert, begun anew.
+  // The same alert, firing again.
   expect([second.fingerprint, second.startsAt > first.startsAt]).toEqual([first.fingerprint, true])
   expect(second.annotations.log).toBe(join(lab.dir, 'nodes', node, 'logs/app.log'))
   expect(await failing('relapse')).toEqual([])

@@ -6,7 +6,7 @@ type Node = { type: string; value?: unknown; quasis?: { value: { raw: string } }
 type Path = NodePath & { node: Node; parentPath: Path | null }
 
 /**
- * Leaves sentences alone. They are for whoever reads them, and no test should hold them to the letter: a mutant that empties
+ * Leaves sentences alone. They are for readers, and no test should hold them to the letter: a mutant that empties
  * one survives and says nothing. A list of words that code splits or compares is no sentence.
  */
 const prose: Ignorer = {

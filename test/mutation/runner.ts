@@ -20,7 +20,7 @@ import {
 import { beginFile, type Registered, registered } from './globals.ts'
 
 /**
- * Runs the very files that Jest runs, in one process that stays: the kernel is pure, so nothing has to be loaded anew
+ * Runs the very files that Jest runs, in one process that stays: the kernel is pure, so nothing has to be loaded again
  * between two mutants, and one takes milliseconds instead of the seconds in which Jest loads each test file again.
  */
 class InProcessRunner implements TestRunner {

@@ -295,7 +295,7 @@ test.each(['token_revoked', 'is_archived', 'msg_too_long'])('%s is not: no repet
   expect(posted()).toEqual([])
 })
 
-test('a thread whose first message was deleted begins anew, once', async () => {
+test('a thread whose first message was deleted begins again, once', async () => {
   const incidentId = await claimedIncident(database.db)
   const approvalId = await asked(database.db, incidentId)
   await message('Approval wanted')
@@ -309,7 +309,7 @@ test('a thread whose first message was deleted begins anew, once', async () => {
   expect(posted().filter(({ body }) => body.thread_ts === undefined)).toHaveLength(1)
 })
 
-test('a question that was deleted before everybody had spoken is asked anew with the votes so far', async () => {
+test('a question that was deleted before everybody had spoken is asked again with the votes so far', async () => {
   const incidentId = await claimedIncident(database.db)
   const approvalId = await asked(database.db, incidentId, { required: 2 })
   const first = await message('Approval wanted')

@@ -46,7 +46,7 @@ test('neither a standing grant nor being near lets anything run there unasked', 
   expect(judged(call('fs_write', args, asRoot), { grants })).toMatchObject({ verdict: 'ask', risk: 'critical' })
 })
 
-test('an approval for exactly this lets it run, and another state asks anew', () => {
+test('an approval for exactly this lets it run, and another state asks again', () => {
   const args = { ...on, path: '/srv/app.conf' }
   const { actionDigest } = judged(call('fs_read', args, asRoot))
   const approval = { id: 'apr_1', callId: 'c1_0', actionDigest, stateFingerprint: 's' }

@@ -101,7 +101,7 @@ describe('a repair', () => {
     expect(ruled('repaired', rows as IncidentEvent[])?.code ?? null).toBe(code)
   })
 
-  test('whoever silences what raises the alert has not shown that it is over', () => {
+  test('silencing what raises the alert does not show that it is over', () => {
     const silence = row('tool_started', {
       ...(wrote('c2_0', [shard]) as IncidentEvent<'tool_started'>).metadata,
       tool: 'exec',

@@ -94,7 +94,7 @@ describe('what is said at the end', () => {
     expect(ruled(resolve('no_fault'), [looked('c1_0', [shard])]).verdict).toBe('run')
   })
 
-  test('no fault is not claimed by whoever wrote', () => {
+  test('no fault is not claimed by a run that wrote', () => {
     const rows = [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'held')]
     expect(ruled(resolve('no_fault'), rows).code).toBe('WROTE_SOMETHING')
   })

@@ -163,7 +163,7 @@ describe('a command', () => {
     expect(ruled(run('sudo systemctl restart mysql'), known)).toMatchObject({ verdict: 'ask', risk: 'critical' })
   })
 
-  test('that is never run is refused, whoever would approve it', () => {
+  test('that is never run is refused, even with an approval', () => {
     const approval = {
       id: 'apr',
       callId: 'c9_0',

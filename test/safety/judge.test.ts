@@ -240,7 +240,7 @@ describe('what becomes of a proposed call', () => {
     ['for another call', { callId: 'c1_1' }],
     ['of another action', { actionDigest: 'ffff' }],
     ['for another state of the platform', { stateFingerprint: 'before' }],
-  ])('an approval %s runs nothing: it is asked anew', (_title, change) => {
+  ])('an approval %s runs nothing: it is asked again', (_title, change) => {
     const approval = {
       id: 'apr',
       callId: 'c9_0',

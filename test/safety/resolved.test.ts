@@ -93,7 +93,7 @@ test('a guest counts as meant when a call named it by itself, lately; finding it
   remember(resolved, vm('141', 'delly'), 9, 0, true)
   remember(resolved, vm('143', 'minipc'), 10, 0, true)
   expect(guestsMeantOn(resolved, 'delly', 0).map(({ ref }) => ref.id)).toEqual(['141'])
-  // Bulk look-ups afterwards refresh it without meaning it anew.
+  // Bulk look-ups afterwards refresh it without meaning it again.
   remember(resolved, vm('141', 'delly'), 11, resolvedForMs + 1, false)
   expect(guestsMeantOn(resolved, 'delly', resolvedForMs + 1)).toEqual([])
 })

@@ -104,7 +104,7 @@ export function expire(world: World, approval: SimApproval): void {
   append(world, incident, null, { kind: 'approval_expired', actor: 'system', detail: '', metadata })
 }
 
-/** Asked anew for one call: what was asked or granted before no longer counts. */
+/** Asked again for one call: what was asked or granted before no longer counts. */
 export function withdraw(world: World, incident: SimIncident, callId: string | null): void {
   for (const approval of world.approvals.values()) {
     const isMeant = approval.incidentId === incident.id && (callId === null || approval.callId === callId)

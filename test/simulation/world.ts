@@ -100,7 +100,7 @@ export type World = {
 }
 
 export class StaleRun extends Error {}
-/** The worker died, or an activity's answer was lost: whoever waits for it tries again. */
+/** The worker died, or an activity's answer was lost: the caller tries again. */
 export class Lost extends Error {}
 
 const began = Date.parse('2026-11-21T02:00:00Z')

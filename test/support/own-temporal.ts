@@ -8,7 +8,7 @@ const portOf = (address: string) => Number(address.slice(address.lastIndexOf(':'
 
 type OwnTemporal = {
   current: Temporal
-  /** Starts it anew from its file and at its ports, after it was stopped or killed. */
+  /** Starts it again from its file and at its ports, after it was stopped or killed. */
   again(): Promise<void>
   stop(): Promise<void>
 }

@@ -16,7 +16,7 @@ export function timeSkippingServerPath(): Promise<string> {
   return ask('timeSkipping')
 }
 
-/** A database of its own for a test, migrated and empty. `drop` throws out whoever is still connected. */
+/** A database of its own for a test, migrated and empty. `drop` throws out what is still connected. */
 export async function freshDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
   return await createDatabase('nightshift_template')
 }

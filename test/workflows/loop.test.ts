@@ -111,7 +111,7 @@ describe('an investigation', () => {
     ])
   })
 
-  test('a withdrawn approval is judged again without one, and what is asked anew is waited for', async () => {
+  test('a withdrawn approval is judged again without one, and what is asked again is waited for', async () => {
     const { did } = await end({
       thoughts: [calls('execute_migration'), { kind: 'closed' }],
       acts: [ask('a1'), ask('a2'), { kind: 'next' }],

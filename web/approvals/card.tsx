@@ -128,14 +128,14 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
             <strong>
               Withdrawn: <Inert text={edited.by} /> changed the arguments.
             </strong>{' '}
-            The call is judged and asked anew with these, and with their vote.
+            The call is judged and asked again with these, and with their vote.
           </p>
           <Changes made={changes(asked, edited.arguments)} />
         </>
       )}
       {replacedBy ? (
         <p>
-          <Link href={`/approvals/${replacedBy}`}>Go to the approval that was asked anew</Link>
+          <Link href={`/approvals/${replacedBy}`}>Go to the approval that was asked again</Link>
         </p>
       ) : (
         edited && <p className="soft">The run takes it from here: the new approval is linked as soon as it is asked.</p>

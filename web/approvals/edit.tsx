@@ -32,7 +32,7 @@ export function Edit({
   if (!open) {
     return (
       <div className="stack tight">
-        <p className="soft">The changed call is judged and dry-run like any other, and asked anew with your vote.</p>
+        <p className="soft">The changed call is judged and dry-run like any other, and asked again with your vote.</p>
         <div>
           <button type="button" disabled={disabled} onClick={() => setOpen(true)}>
             Edit the arguments…
@@ -84,7 +84,7 @@ export function Edit({
             Really: {made.length === 1 ? 'this change' : `these ${made.length} changes`} to{' '}
             <Inert text={approval.tool} />?
           </strong>{' '}
-          This approval is withdrawn, the changed call is asked anew, and your vote is in it. Where one person is
+          This approval is withdrawn, the changed call is asked again, and your vote is in it. Where one person is
           enough, it is done at once.
         </SecondPress>
       ) : (

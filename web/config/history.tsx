@@ -57,7 +57,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
                   <RollBack
                     now={now}
                     to={{ version, value: newValue }}
-                    refused={secret ? 'Old values of a secret are shown to nobody: set it anew.' : refused}
+                    refused={secret ? 'Old values of a secret are shown to nobody: set it again.' : refused}
                   />
                 )}
               </div>

@@ -408,7 +408,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
     expect(calls.at(-1)!.args.next_step).toBe('What would help: 6144 MiB more on host-osl-3.')
   })
 
-  test('a plan that was called off in the middle is planned anew and asked about again', async () => {
+  test('a plan that was called off in the middle is planned and asked about again', async () => {
     const world: World = {
       schedule_ha_proposal: (_call, nth) => ({
         data: {

@@ -172,7 +172,7 @@ test('a used grant allows nothing, and a bad one is refused even where none is n
   })
 })
 
-test('a request whose arguments were changed after the grant is told so, whoever signed it', () => {
+test('a request whose arguments were changed after the grant is refused, also when it is signed', () => {
   const request_id = newRequestId()
   const grant = aGrant(own, { request_id, capability: 'shell.exec', args: touch })
   const other = asking('shell.exec', { argv: ['touch', '/etc/passwd'] }, { request_id, grant })

@@ -98,7 +98,7 @@ test('a long operation is answered at once, tells its lines as they come, and th
   expect(await lookUp(id)).toEqual(rest.at(-1)?.data)
 })
 
-test('whoever comes late hears how many lines are gone, and the newest of them', async () => {
+test('a late listener hears how many lines are gone, and the newest of them', async () => {
   const { answer } = await agent.granted('shell.eval', { text: 'seq 1 3000; sleep 3' }, { stream: true })
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   const heard = await listen(answer.request_id)
@@ -148,7 +148,7 @@ test('the same key while it runs gets the same answer, and it runs once', async 
   expect(b?.answer).toEqual({ ...a?.answer, request_id: b?.answer.request_id })
 })
 
-test('what was done is told to whoever the control plane gave leave, once, for that alone', async () => {
+test('what was done is told to the caller that the control plane allowed, once, for that alone', async () => {
   const { answer } = await agent.call('shell.exec', { argv: ['uptime'] })
   const path = `/operations/${answer.request_id}`
   const once = aLeave(path, own.control)

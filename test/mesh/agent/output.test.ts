@@ -44,7 +44,7 @@ test('of 100 MB what fits is kept, and the rest is not waited for', async () => 
   expect(stdout(answer)).toBe('x'.repeat(outputBytes))
 })
 
-test('output without an end is cut off, and whoever writes it is gone', async () => {
+test('output without an end is cut off, and its process is gone', async () => {
   const mark = `endless-${Date.now()}`
   const answer = await run(`case 1 in 1) yes ${mark};; esac`)
   expect(answer).toMatchObject({ ok: true, truncated: true })
@@ -71,7 +71,7 @@ test.each([
   ['a byte that is no UTF-8', String.raw`a\377b`, 'a\ufffdb'],
   ['half a character', String.raw`a\303`, 'a\ufffd'],
   ['text turned around', String.raw`a\342\200\256b`, 'ab'],
-])('%s in the output does nothing to whoever reads it', async (_, printed, plain) => {
+])('%s in the output does nothing to its reader', async (_, printed, plain) => {
   expect(stdout(await run(`printf '${printed}'`))).toBe(plain)
 })
 
@@ -111,7 +111,7 @@ test('an input is empty, and nothing of the agent is in the environment', async 
   )
 })
 
-test('at the deadline the whole group dies, whoever ignores SIGTERM too, and what was said is kept', async () => {
+test('at the deadline the whole group dies, also what ignores SIGTERM, and what was said is kept', async () => {
   const mark = `9${Date.now()}`
   const text = `trap '' TERM; echo begun; (trap '' TERM; sleep ${mark} & wait) & sleep ${mark}; sleep ${mark}`
   const answer = await run(text, { deadline: inSeconds(2) })

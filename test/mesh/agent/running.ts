@@ -74,7 +74,7 @@ export function aRequest(
   return signed(unsigned, own.control)
 }
 
-/** What whoever may read this path shows. */
+/** What a reader of this path sees. */
 export function aLeave(read: string, by: SigningKey, changes: Record<string, unknown> = {}): { authorization: string } {
   const unsigned = {
     ...{ read, nonce: randomBytes(16).toString('base64'), issued_at: inSeconds(0), device: 'web-1' },

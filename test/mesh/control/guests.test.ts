@@ -57,7 +57,7 @@ test('even a look in a guest is asked about, since the host sees only that pct r
   expect(answer).toMatchObject({ ok: false, status: 403, problem: { code: 'approval_required' } })
 })
 
-test('what is never run is not run in a guest either, whoever approved it', async () => {
+test('what is never run is not run in a guest either, even with an approval', async () => {
   const { answer } = await ran(api, 'exec', { on: 'vm-101', argv: ['rm', '-rf', '/'], reason: 'because' }, 'approved')
   expect(answer).toMatchObject({ ok: false, problem: { code: 'blocked' } })
   expect(readFileSync(join(host.state, 'journal', '000000001.jsonl'), 'utf8')).not.toContain('rm -rf')

@@ -28,7 +28,7 @@ async function looked(tool: string, args: Record<string, unknown>): Promise<Reco
   return toolNamed(tool).output.parse(answer.data) as Record<string, unknown>
 }
 
-test('whoever looks a node up reads what its device can be asked, and no device is asked for that', async () => {
+test('a run that looks a node up reads what its device can be asked, and no device is asked for that', async () => {
   const heard = node.heard.length
   const { device } = await looked('get_node', { id: 'node-osl-1' })
   const { capabilities } = device as { capabilities: string[] }

@@ -144,7 +144,7 @@ test('a write that ran out of time on the device is told so, and is not sent aga
   expect(device.done.some((each) => each.key === key)).toBe(false)
 })
 
-test('a command that is forbidden gets no grant, whoever approved it', async () => {
+test('a command that is forbidden gets no grant, even with an approval', async () => {
   await node()
   const args = { argv: ['rm', '-rf', '/'] }
   const { key, as } = await approved('exec', args)
@@ -201,7 +201,7 @@ test('three thousand lines become a few rows that say how many were left out', a
   for (const row of rows) expect(JSON.stringify(row.metadata).length).toBeLessThan(6_000)
 }, 120_000)
 
-test('whoever stops the investigation stops what it runs on the device', async () => {
+test('a person who stops the investigation stops what it runs on the device', async () => {
   await node()
   device.lines = Array.from({ length: 600 }, (_, index) => `step ${index}`)
   device.lineEveryMs = 50

@@ -63,7 +63,7 @@ bash <<< reboot
 trap reboot EXIT
 echo \`reboot\`
 if true; then reboot; fi`.split('\n'),
-)('is refused, whoever approves it: %s', (text) => {
+)('is refused, even with an approval: %s', (text) => {
   expect(verdict(text)).toBe('refuse')
 })
 

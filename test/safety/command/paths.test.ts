@@ -92,7 +92,7 @@ test.each([
   '/etc/mysql/my.cnf',
 ])('holds none: %s', (path) => expect(pathFinding(literal(path), [], 'prints')).toBeNull())
 
-test('a directory above secrets counts for whoever reads all of it', () => {
+test('a directory above secrets counts for a recursive read', () => {
   for (const path of ['/', '/etc', '/root', '/home', '/home/bob', '/proc/1', '.', '..']) {
     expect(pathFinding(literal(path), [], 'prints tree')).toBe('holds secrets')
   }
