@@ -2,6 +2,7 @@ import { append } from '../db/append.ts'
 import type { Db } from '../db/connect.ts'
 import type { IncidentEvent, NewEvent } from '../domain/event.ts'
 import type { PlanStep, Proposal } from '../domain/placement.ts'
+import { siblingKey } from '../domain/step-key.ts'
 import type { Ending } from './effect.ts'
 
 /** SKIPPED: never started, because a step before it failed, the state changed, or the run was cancelled. */
@@ -51,9 +52,7 @@ async function writeRow<K extends 'step_started' | 'step_finished'>(
   row: Row<K>,
 ): Promise<void> {
   if (incidentId === null) return
-  const base = by.key.includes(':tool_started:')
-    ? by.key.replace(':tool_started:', `:${row.kind}:`)
-    : `${by.key}:${row.kind}`
+  const base = siblingKey(by.key, row.kind) ?? `${by.key}:${row.kind}`
   const turn = by.judged?.turn ?? null
   const event = { ...row, actor: by.actor, turn, stepKey: `${base}:${step}` } as NewEvent<K>
   await db.transaction().execute((trx) => append(trx, incidentId, null, event))

@@ -1,6 +1,7 @@
 import { type Client, ScheduleNotFoundError, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import type { Logger } from 'pino'
+import { defaultTaskQueue, investigationId, queueScheduleId } from '../domain/workflow-id.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { alertResolved, cancelInvestigation, decided } from '../workflows/messages.ts'
 import { searchAttributeNames } from '../workflows/search-attributes.ts'
@@ -51,8 +52,6 @@ export type ScheduleState = {
   nextAt: string | null
 }
 
-export const queueScheduleId = 'process-incident-queue'
-const taskQueue = 'nightshift'
 const triggerWithinMs = 2_000
 
 /** With any other status, also one that a later Temporal adds, the run may go on. */
@@ -81,7 +80,7 @@ export function temporalRuns(client: Client, log: Logger): Runs {
   return {
     async tell({ incidentId, attempt }, signal, withinMs) {
       try {
-        const handle = client.workflow.getHandle(`investigate:${incidentId}:${attempt}`)
+        const handle = client.workflow.getHandle(investigationId({ incidentId, attempt }))
         await within(withinMs, () => handle.signal(signals[signal]))
         return 'told'
       } catch (error) {
@@ -92,7 +91,7 @@ export function temporalRuns(client: Client, log: Logger): Runs {
     },
     async carries({ incidentId, attempt, runId }, withinMs) {
       try {
-        const handle = client.workflow.getHandle(`investigate:${incidentId}:${attempt}`)
+        const handle = client.workflow.getHandle(investigationId({ incidentId, attempt }))
         const { status, raw } = await within(withinMs, () => handle.describe())
         if (ended.has(status.name)) return 'gone'
         return runId === null || raw.workflowExecutionInfo?.firstRunId === runId ? 'open' : 'gone'
@@ -129,7 +128,7 @@ async function queueState(client: Client): Promise<QueueState> {
     scheduleState(client),
     client.connection.workflowService.describeTaskQueue({
       namespace,
-      taskQueue: { name: taskQueue },
+      taskQueue: { name: defaultTaskQueue },
       taskQueueType: proto.temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     }),
     client.connection.operatorService.listSearchAttributes({ namespace }),

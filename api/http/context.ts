@@ -3,6 +3,7 @@ import type { Context as HonoContext, MiddlewareHandler } from 'hono'
 import type { ZodError } from 'zod'
 import type { EventKind, IncidentEvent } from '../../domain/event.ts'
 import type { Principal } from '../../domain/operator.ts'
+import { siblingKey } from '../../domain/step-key.ts'
 import { Problem } from './problem.ts'
 
 /** What the middlewares set for the routes behind them. */
@@ -48,5 +49,5 @@ export function requirePerson(
 
 /** The step key of a row that follows from an announced call: its place, with another kind. Null for people. */
 export function toRowKey(judged: IncidentEvent<'tool_started'> | null, kind: EventKind): string | null {
-  return judged?.stepKey?.replace(':tool_started:', `:${kind}:`) ?? null
+  return siblingKey(judged?.stepKey ?? null, kind)
 }

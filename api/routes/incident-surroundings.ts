@@ -3,6 +3,7 @@ import { alertsOf } from '../../db/alerts.ts'
 import { listIncidents } from '../../db/incidents.ts'
 import { type Incident, type IncidentStatus, incident, incidentActions } from '../../domain/incident.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/operator.ts'
+import { investigationId } from '../../domain/workflow-id.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { incidentExample, incidentId } from './examples.ts'
@@ -90,7 +91,7 @@ function titleOf(raw: unknown): string | null {
 /** The newest run, with its page where Temporal has one. */
 function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   if (attempt === 0) return null
-  const workflowId = `investigate:${id}:${attempt}`
+  const workflowId = investigationId({ incidentId: id, attempt })
   if (!temporalPage) return { id: workflowId, url: null }
   const path = `/namespaces/${encodeURIComponent(temporalPage.namespace)}/workflows/${encodeURIComponent(workflowId)}`
   return { id: workflowId, url: new URL(path, temporalPage.url).href }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { TemporalSettings } from '../../clients/temporal/settings.ts'
 import type { Decision } from '../../domain/approval.ts'
+import { investigationId } from '../../domain/workflow-id.ts'
 import type { Run } from '../../start/run-file.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { type ApiApproval, readApproval } from '../api.ts'
@@ -67,7 +68,7 @@ export function formatUpdateCommand(
   return [
     `${/^[\w./-]+$/.test(program) ? program : `'${program.replaceAll("'", `'\\''`)}'`} workflow update execute`,
     `--address ${address}${namespace === 'default' ? '' : ` --namespace ${namespace}`}`,
-    `--workflow-id investigate:${approval.incidentId}:${approval.attempt}`,
+    `--workflow-id ${investigationId(approval)}`,
     '--name decide',
     `--input ${input}`,
   ].join(' \\\n  ')

@@ -11,7 +11,7 @@ const tokens = z.number().nonnegative().catch(0)
 
 /**
  * What we need of an answer. Servers differ in the rest: arguments as an object, content as parts, no usage at all. Fields with
- * reasoning are looked at for one thing only: whether there was any.
+ * reasoning only show that the model reasoned.
  */
 const completion = z.object({
   model: z.string().catch('unknown'),

@@ -1,5 +1,6 @@
 import { type Effect, effectByKey } from '../../db/effects.ts'
 import { eventByStepKey } from '../../db/events.ts'
+import { siblingKey } from '../../domain/step-key.ts'
 import type { Observation } from '../../domain/tool.ts'
 import { specNamed } from '../../mesh/registry.ts'
 import { type EffectDeps, refuseMissing } from '../effect.ts'
@@ -52,7 +53,8 @@ function whyFailed({ status, detail, result }: Effect, mapped: Pick<MappedCall, 
 
 /** The run was refused before anything was accepted; null where the run does not know yet. */
 async function whyNeverStarted({ db }: Pick<EffectDeps, 'db'>, stepKey: string): Promise<string | null> {
-  const finished = await eventByStepKey(db, stepKey.replace(':tool_started:', ':tool_finished:'))
+  const key = siblingKey(stepKey, 'tool_finished')
+  const finished = key === null ? null : await eventByStepKey(db, key)
   if (finished?.kind !== 'tool_finished' || finished.metadata.outcome !== 'failed') return null
   return finished.metadata.result.error?.message ?? 'it was refused'
 }

@@ -3,6 +3,7 @@ import type { Db } from '../../db/connect.ts'
 import { callByKey } from '../../db/device-calls.ts'
 import { cancelAsked } from '../../db/steps.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
+import { siblingKey } from '../../domain/step-key.ts'
 import { cancelOperation } from '../../mesh/client.ts'
 import { issueCancel } from '../../mesh/issue.ts'
 import { judgeField } from '../../safety/command/field.ts'
@@ -142,7 +143,7 @@ type LineRows = {
  */
 function createLineRows(db: Db, started: IncidentEvent<'tool_started'>, onFault: (error: unknown) => void): LineRows {
   const { incidentId, turn, metadata } = started
-  const base = (started.stepKey ?? '').replace(':tool_started:', ':tool_output:')
+  const base = siblingKey(started.stepKey, 'tool_output')
   let lines: string[] = []
   let characters = 0
   let left = 0

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client'
 import pino from 'pino'
-import { queueScheduleId, type Runs, temporalRuns } from '../../effects/runs.ts'
+import { queueScheduleId } from '../../domain/workflow-id.ts'
+import { type Runs, temporalRuns } from '../../effects/runs.ts'
 import { temporalAddress } from '../support/servers.ts'
 
 const log = pino({ level: 'silent' })
