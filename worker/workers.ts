@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { actActivities } from '../activities/act.ts'
 import { approvalActivities } from '../activities/approvals.ts'
 import { contextActivities } from '../activities/context.ts'
-import { sealed } from '../activities/failure.ts'
+import { sanitizeFailures } from '../activities/failure.ts'
 import { groupActivities, queueActivities } from '../activities/queue.ts'
 import { servedModels } from '../activities/served-model.ts'
 import { thinkActivities } from '../activities/think.ts'
@@ -71,9 +71,9 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     taskQueue,
     workflowBundle: options.bundle ?? (await workflowBundle()),
     activities: {
-      ...sealed(queue, log),
-      ...sealed(groupActivities({ db, environment, queue, isEnabled: config.AGENT_ENABLED }), log),
-      ...sealed(
+      ...sanitizeFailures(queue, log),
+      ...sanitizeFailures(groupActivities({ db, environment, queue, isEnabled: config.AGENT_ENABLED }), log),
+      ...sanitizeFailures(
         contextActivities({
           db,
           prompts: readPrompts(),
@@ -84,8 +84,8 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
         }),
         log,
       ),
-      ...sealed(actActivities({ db, core, environment }), log),
-      ...sealed(approvalActivities({ db }), log),
+      ...sanitizeFailures(actActivities({ db, core, environment }), log),
+      ...sanitizeFailures(approvalActivities({ db }), log),
     },
     maxConcurrentWorkflowTaskExecutions: 40,
     maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
@@ -100,7 +100,7 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     connection,
     namespace,
     taskQueue: llmTaskQueue(taskQueue),
-    activities: sealed(
+    activities: sanitizeFailures(
       thinkActivities({
         db,
         model,

@@ -1,30 +1,33 @@
-import type { DecideAnswer, Heard } from './messages.ts'
+import type { DecideAnswer, ReceivedDecision } from './messages.ts'
 import type { Interruption } from './outcome.ts'
 
 /** What one activity weighs at most. */
 const batchSize = 100
-/** More than this in one run is a flood: it hears no more, and reads its row from time to time instead. */
-export const heardPerRun = 5_000
+/** More signals than this in one run are a flood: it takes no more, and reads its row from time to time instead. */
+export const signalsPerRun = 5_000
 
-type Waiting = { heard: Heard; answer(answer: DecideAnswer): void; fail(error: unknown): void }
+type Waiting = { decision: ReceivedDecision; answer(answer: DecideAnswer): void; fail(error: unknown): void }
 
-export type Hearing = {
-  /** Counts one message of any kind; false when this run hears no more. */
-  counts(): boolean
-  isDeaf(): boolean
+export type DecisionQueue = {
+  /** Counts one message of any kind; false when this run takes no more. */
+  admitSignal(): boolean
+  isOverLimit(): boolean
   /** Answers when it was weighed. The same message again is dropped while the first one waits: its answer is the same. */
-  weigh(heard: Heard): Promise<DecideAnswer>
+  weigh(decision: ReceivedDecision): Promise<DecideAnswer>
 }
 
 /**
- * The queue of decisions that come through Temporal: weighed in batches, one after another, in the order in which they came. A thousand
- * forged ones cost ten activities, and the real one among them is heard with its batch. `weighAll` answers one for each.
+ * The queue of decisions that come through Temporal: weighed in batches, one after another, in the order in which they came. A
+ * thousand forged ones cost ten activities, and the real one among them is weighed with its batch. `weighAll` answers one for each.
  */
-export function hearing(weighAll: (batch: Heard[]) => Promise<DecideAnswer[]>, onDecided: () => void): Hearing {
+export function createDecisionQueue(
+  weighAll: (batch: ReceivedDecision[]) => Promise<DecideAnswer[]>,
+  onDecided: () => void,
+): DecisionQueue {
   const queue: Waiting[] = []
   const waiting = new Map<string, Promise<DecideAnswer>>()
   let isDraining = false
-  let count = 0
+  let signals = 0
 
   async function drain(): Promise<void> {
     if (isDraining) return
@@ -32,7 +35,7 @@ export function hearing(weighAll: (batch: Heard[]) => Promise<DecideAnswer[]>, o
     while (queue.length > 0) {
       const batch = queue.splice(0, batchSize)
       try {
-        const answers = await weighAll(batch.map(({ heard }) => heard))
+        const answers = await weighAll(batch.map(({ decision }) => decision))
         for (const [index, { answer }] of batch.entries()) answer(answers[index] ?? unanswered)
         if (answers.some(({ outcome }) => outcome !== 'forbidden')) onDecided()
       } catch (error) {
@@ -43,13 +46,13 @@ export function hearing(weighAll: (batch: Heard[]) => Promise<DecideAnswer[]>, o
   }
 
   return {
-    counts: () => ++count <= heardPerRun,
-    isDeaf: () => count >= heardPerRun,
-    weigh(heard) {
-      const key = JSON.stringify(heard)
-      const known = waiting.get(key)
-      if (known) return known
-      const answered = new Promise<DecideAnswer>((answer, fail) => queue.push({ heard, answer, fail }))
+    admitSignal: () => ++signals <= signalsPerRun,
+    isOverLimit: () => signals >= signalsPerRun,
+    weigh(decision) {
+      const key = JSON.stringify(decision)
+      const same = waiting.get(key)
+      if (same) return same
+      const answered = new Promise<DecideAnswer>((answer, fail) => queue.push({ decision, answer, fail }))
       waiting.set(key, answered)
       const forget = () => waiting.delete(key)
       answered.then(forget, forget)
@@ -74,7 +77,7 @@ export type Interruptions = {
  * What asks the run to stop, until it is looked into. `isKeepingAll`: a signal that nobody stands behind must not hide that the alerts
  * ended. Runs that began with version 0.1.0 kept one, and a stop replaced it.
  */
-export function interruptions(isKeepingAll: boolean): Interruptions {
+export function createInterruptions(isKeepingAll: boolean): Interruptions {
   const waiting = new Set<Interruption>()
   return {
     add(why) {

@@ -1,9 +1,23 @@
 import { sql } from 'kysely'
-import type { IncidentEvent } from '../domain/event.ts'
-import { siblingKey } from '../domain/step-key.ts'
+import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
+import { type CallPlace, siblingKey } from '../domain/step-key.ts'
+import { editOf } from './approvals/find.ts'
 import type { Db, Trx } from './connect.ts'
 import { wasJudged } from './effects.ts'
-import { eventByStepKey } from './events.ts'
+import { eventAt, eventByStepKey } from './events.ts'
+
+type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
+
+/** A call as the model proposed it, with a person's edit of it where there is one; null where no model proposed it. */
+export async function proposedCall(
+  db: Db | Trx,
+  place: CallPlace,
+): Promise<{ call: ProposedCall; edit: CallEdit | null } | null> {
+  const { incidentId, attempt, turn } = place
+  const answered = await eventAt(db, { incidentId, attempt, turn }, 'model_answered')
+  const call = answered?.metadata.calls[place.call]
+  return call ? { call, edit: await editOf(db, { incidentId, attempt, callId: call.id }) } : null
+}
 
 /** The `tool_started` row that announces this very action for the incident's current attempt; null when there is none. */
 export async function judgedRow(
@@ -12,8 +26,7 @@ export async function judgedRow(
   actionDigest: string,
 ): Promise<IncidentEvent<'tool_started'> | null> {
   if (!(await wasJudged(db, stepKey, actionDigest))) return null
-  const row = await eventByStepKey(db, stepKey)
-  return row?.kind === 'tool_started' ? row : null
+  return await eventByStepKey(db, stepKey, 'tool_started')
 }
 
 /** Was this approval given for exactly this action of this incident, and used up by the run that announced it? */
@@ -40,9 +53,8 @@ export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started
   const { approvalId: id, actionDigest } = row.metadata
   const { incidentId } = row
   if (id !== null) return (await wasConsumed(db, { id, incidentId, actionDigest })) ? id : null
-  const key = siblingKey(row.stepKey, 'grant_used')
-  const used = key === null ? null : await eventByStepKey(db, key)
-  if (used?.kind !== 'grant_used' || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
+  const used = await eventByStepKey(db, siblingKey(row.stepKey, 'grant_used'), 'grant_used')
+  if (!used || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
   const granted = await db
     .selectFrom('standingGrant')
     .select('id')
