@@ -1,14 +1,23 @@
 import type { EffectAnswer } from '../../domain/platform.ts'
-import type { PlatformEffectRow } from '../../domain/platform-effect.ts'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../../domain/platform-effect.ts'
 import { PlatformError } from '../platform.ts'
 import type { ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
-import { errorRemedy } from './errand.ts'
-import type { Journal } from './journal.ts'
 import { numberOf } from './name.ts'
+import { errorRemedy } from './operation.ts'
 import { askTask, isSilence, isWell, lastWords, type Task, tasksOf, typeOf } from './task.ts'
 
-type Told = { status: 'running' | 'done' | 'failed'; detail: string }
+/** What was sent, kept by its key. Survives the process that wrote it. */
+export type Journal = {
+  get(key: string): Promise<PlatformEffectRow | null>
+  /** True for exactly one caller: only that one may send it. */
+  begin(effect: PlatformEffect): Promise<boolean>
+  noteTask(key: string, task: string): Promise<void>
+  /** The first ending stays. */
+  end(key: string, ending: PlatformEffectEnding): Promise<void>
+}
+
+type Outcome = { status: 'running' | 'done' | 'failed'; detail: string }
 
 /** After this a request that left no task is not on its way any more: twice its own timeout. */
 export const lostAfterSeconds = 60
@@ -21,32 +30,33 @@ const broughtWithinSeconds = 600
  * What became of a write: by its task, and where there is none or it is gone, by where the guest is. Throws PlatformError 503
  * when it cannot be told (yet): never `running` and never `failed` for what nobody knows.
  */
-export async function became(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<EffectAnswer> {
-  const told = row.ending ?? (await find(api, journal, row))
-  if (told.status !== 'running' && !row.ending) await journal.end(row.key, { status: told.status, detail: told.detail })
+export async function readOutcome(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<EffectAnswer> {
+  const outcome = row.ending ?? (await find(api, journal, row))
+  if (outcome.status !== 'running' && !row.ending)
+    await journal.end(row.key, { status: outcome.status, detail: outcome.detail })
   const { key, vmId, node, target } = row
-  return { key, ...told, result: { vm: vmId, from: node, to: target, ...(row.task && { task: row.task }) } }
+  return { key, ...outcome, result: { vm: vmId, from: node, to: target, ...(row.task && { task: row.task }) } }
 }
 
-async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<Told> {
+async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<Outcome> {
   if (row.action === 'await') return await awaited(api, row)
   row.task ??= await taskFromList(api, journal, row)
   if (row.task === null) return await withoutTask(api, row)
   const state = await askTask(api, row.node, row.task)
   if (state === 'running') return { status: 'running', detail: `task ${row.task} is at work` }
   if (state === 'silent' || state === 'gone') {
-    if (await isThere(api, row)) return there(row, ', and its task can no longer be asked')
-    if (state === 'silent') throw untold(`${row.node}, where its task runs, does not answer`)
+    if (await isThere(api, row)) return reached(row, ', and its task can no longer be asked')
+    if (state === 'silent') throw unknownOutcome(`${row.node}, where its task runs, does not answer`)
     return { status: 'failed', detail: `its task is gone from ${row.node}, and ${row.vmId} is not on ${row.target}` }
   }
   const { end } = state
   if (isWell(end) && /^ha/.test(typeOf(row.task))) return await byHaManager(api, row)
-  if (isWell(end)) return there(row, end === 'OK' ? '' : ` (its task ended with ${end})`)
-  if (await isThere(api, row)) return there(row, `, although its task ended with: ${end.slice(0, 200)}`)
+  if (isWell(end)) return reached(row, end === 'OK' ? '' : ` (its task ended with ${end})`)
+  if (await isThere(api, row)) return reached(row, `, although its task ended with: ${end.slice(0, 200)}`)
   return await failedTask(api, row.node, row.task, end)
 }
 
-async function failedTask(api: ProxmoxApi, node: string, task: string, end: string): Promise<Told> {
+async function failedTask(api: ProxmoxApi, node: string, task: string, end: string): Promise<Outcome> {
   const words = await lastWords(api, node, task)
   return { status: 'failed', detail: `Proxmox VE: ${end.slice(0, 200)}${words && ` | ${words}`}` }
 }
@@ -59,7 +69,7 @@ export async function taskFromList(api: ProxmoxApi, journal: Journal, row: Platf
   } catch (error) {
     if (!isSilence(error)) throw error
     if (await isThere(api, row)) return null
-    throw untold(`${row.node} does not answer`)
+    throw unknownOutcome(`${row.node} does not answer`)
   }
   const types = row.action === 'migrate' ? /^(qmigrate|vzmigrate|hamigrate)$/ : /^(qmstart|vzstart|hastart)$/
   const own = tasks
@@ -71,9 +81,10 @@ export async function taskFromList(api: ProxmoxApi, journal: Journal, row: Platf
   return first.upid
 }
 
-async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Told> {
-  if (await isThere(api, row)) return there(row, '')
-  if (row.ageSeconds < lostAfterSeconds) throw untold('the request was sent, and no task of it is to be seen yet')
+async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
+  if (await isThere(api, row)) return reached(row, '')
+  if (row.ageSeconds < lostAfterSeconds)
+    throw unknownOutcome('the request was sent, and no task of it is to be seen yet')
   return {
     status: 'failed',
     detail: `it was never begun: ${row.node} has no task of it, and ${row.vmId} is not on ${row.target}`,
@@ -81,17 +92,17 @@ async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tol
 }
 
 /** The task only left an order with the HA manager. Its own task, as root, does the work. */
-async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Told> {
+async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
   const { guest } = await guestOf(api, row)
   const { ha } = guest
   const isOver = row.ageSeconds > (row.action === 'migrate' ? orderedWithinSeconds : broughtWithinSeconds)
-  if (guest.node === row.target && isUp(guest)) return there(row, ', by the HA manager')
+  if (guest.node === row.target && isUp(guest)) return reached(row, ', by the HA manager')
   if (ha === null) return { status: 'failed', detail: `${row.vmId} is no longer HA-managed, and not as it was to be` }
   if (ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
   if (guest.node !== row.node && guest.node !== row.target) {
     return { status: 'failed', detail: `the HA manager brought ${row.vmId} to ${guest.node}, not to ${row.target}` }
   }
-  const waiting: Told = { status: 'running', detail: `with the HA manager (${ha.state ?? 'queued'})` }
+  const waiting: Outcome = { status: 'running', detail: `with the HA manager (${ha.state ?? 'queued'})` }
   if (row.action === 'start') {
     return isOver ? { status: 'failed', detail: `the HA manager has not started it in time (${ha.state})` } : waiting
   }
@@ -108,9 +119,9 @@ async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tol
  * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes that it chooses, or brings a guest along
  * with the one it belongs to.
  */
-async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<Told> {
+async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
   const { guest } = await guestOf(api, row)
-  if (isUp(guest) && guest.node === row.target) return there(row, ', by the HA manager')
+  if (isUp(guest) && guest.node === row.target) return reached(row, ', by the HA manager')
   if (isUp(guest) && guest.node !== row.node) {
     return {
       status: 'failed',
@@ -128,9 +139,9 @@ async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<Told> {
 
 async function guestOf(api: ProxmoxApi, row: PlatformEffectRow): Promise<{ cluster: Cluster; guest: Guest }> {
   const cluster = await readCluster(api)
-  if (!cluster.isQuorate) throw untold('the cluster has no quorum')
+  if (!cluster.isQuorate) throw unknownOutcome('the cluster has no quorum')
   const guest = cluster.guests.get(numberOf(row.vmId) ?? 0)
-  if (!guest) throw untold(`${row.vmId} is no guest that the token may see`)
+  if (!guest) throw unknownOutcome(`${row.vmId} is no guest that the token may see`)
   // Statistics of a dead node stay for a while, and say that its guests run.
   const isOnline = cluster.nodes.get(guest.node)?.isOnline === true
   return { cluster, guest: isOnline ? guest : { ...guest, status: 'unknown' } }
@@ -146,10 +157,10 @@ function isUp({ status, ha }: Guest): boolean {
   return ha === null ? status === 'running' : ha.state === 'started' && ha.isRunning
 }
 
-function there({ vmId, action, target }: PlatformEffectRow, how: string): Told {
+function reached({ vmId, action, target }: PlatformEffectRow, how: string): Outcome {
   return { status: 'done', detail: `${vmId} ${action === 'start' ? 'was started on' : 'runs on'} ${target}${how}` }
 }
 
-function untold(why: string): PlatformError {
+function unknownOutcome(why: string): PlatformError {
   return new PlatformError('what became of a write', 503, `it cannot be told: ${why}`)
 }

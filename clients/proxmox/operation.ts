@@ -3,18 +3,18 @@ import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform
 import { PlatformError } from '../platform.ts'
 import type { Form, Path, ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
+import { findBlocker, getReachableNodes } from './constraints.ts'
 import { pathOf, readConfig, readStatus } from './facts.ts'
 import { numberOf } from './name.ts'
 import { tasksOf } from './task.ts'
-import { keptBy, reachOf } from './ties.ts'
 
 /** Something to send, or an ending that is known without: the wanted state holds, or Proxmox would say no. */
-export type Errand =
+export type Operation =
   | { ending: PlatformEffectEnding }
   | { entry: Omit<PlatformEffect, 'key'>; send: { path: Path; form: Form } | null }
 
-const done = (detail: string): Errand => ({ ending: { status: 'done', detail } })
-const no = (detail: string): Errand => ({ ending: { status: 'failed', detail } })
+const done = (detail: string): Operation => ({ ending: { status: 'done', detail } })
+const no = (detail: string): Operation => ({ ending: { status: 'failed', detail } })
 
 const blocker = z.looseObject({
   unavailable_storages: z.array(z.string()).optional(),
@@ -32,7 +32,7 @@ const precondition = z.looseObject({
 })
 
 /** Reads what a migration rests on, and says no where Proxmox would, or where it would do something else than was asked. */
-export async function migration(api: ProxmoxApi, vmId: string, from: string, to: string): Promise<Errand> {
+export async function planMigration(api: ProxmoxApi, vmId: string, from: string, to: string): Promise<Operation> {
   const { cluster, guest, why } = await look(api, vmId)
   if (!guest) return no(why)
   if (guest.node === to) {
@@ -50,7 +50,10 @@ export async function migration(api: ProxmoxApi, vmId: string, from: string, to:
   }
   const { tasksBefore, busy } = await tasksFor(api, guest)
   const hindrance =
-    stateFault(guest, vmId) ?? busy ?? (await tieFault(api, cluster, guest, to)) ?? (await askedFault(api, guest, to))
+    stateFault(guest, vmId) ??
+    busy ??
+    (await constraintFault(api, cluster, guest, to)) ??
+    (await askedFault(api, guest, to))
   if (hindrance) return no(`${vmId} cannot be migrated to ${to}: ${hindrance}`)
   const form: Form = { target: to, ...(guest.kind === 'qemu' ? { online: 1 } : { restart: 1 }) }
   return {
@@ -60,7 +63,7 @@ export async function migration(api: ProxmoxApi, vmId: string, from: string, to:
 }
 
 /** The same for a start. Away from a dead node only the HA manager brings a guest; that is waited for, not sent. */
-export async function starting(api: ProxmoxApi, vmId: string, host: string): Promise<Errand> {
+export async function planStart(api: ProxmoxApi, vmId: string, host: string): Promise<Operation> {
   const { cluster, guest, why } = await look(api, vmId)
   if (!guest) return no(why)
   const fault = placeFault(cluster, host)
@@ -138,15 +141,15 @@ async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: s
 }
 
 /** Its configuration, read again: what the plan was made with may be a minute old. */
-async function tieFault(api: ProxmoxApi, cluster: Cluster, guest: Guest, to: string): Promise<string | null> {
-  const ties = await readConfig(api, guest)
-  if (!ties) return `${guest.node} does not tell its configuration`
-  const reason = keptBy(ties, cluster.storages)
+async function constraintFault(api: ProxmoxApi, cluster: Cluster, guest: Guest, to: string): Promise<string | null> {
+  const constraints = await readConfig(api, guest)
+  if (!constraints) return `${guest.node} does not tell its configuration`
+  const reason = findBlocker(constraints, cluster.storages)
   if (reason) return reason
-  const reach = reachOf(ties, cluster.storages, guest.node, cluster.nodes.keys())
+  const reach = getReachableNodes(constraints, cluster.storages, guest.node, cluster.nodes.keys())
   return reach === null || reach.includes(to)
     ? null
-    : `${to} does not have all of its storages (${ties.storages.join(', ')})`
+    : `${to} does not have all of its storages (${constraints.storages.join(', ')})`
 }
 
 /** Proxmox's own answer to whether it would work. */

@@ -2,14 +2,14 @@ import type { Storage } from './cluster.ts'
 import type { Kind } from './name.ts'
 
 /** What a guest hangs on: storages by name, and whatever is of its node alone, as `hostpci0` or `mp1 /srv/data`. */
-export type Ties = { storages: string[]; local: string[] }
+export type Constraints = { storages: string[]; local: string[] }
 
 const qemuVolume = /^(ide|sata|scsi|virtio|efidisk|tpmstate|unused)\d+$|^vmstate$/
 const lxcVolume = /^(rootfs|mp\d+|unused\d+)$/
 const device = /^(hostpci|usb|parallel|serial|virtiofs)\d+$|^(hostpci|hostusb|ivshmem)$/
 
 /** Reads a guest's configuration, as `GET /nodes/{node}/{kind}/{vmid}/config` answers it. */
-export function tiesOf(kind: Kind, config: Record<string, unknown>): Ties {
+export function parseConstraints(kind: Kind, config: Record<string, unknown>): Constraints {
   const storages = new Set<string>()
   const local: string[] = []
   for (const [key, value] of Object.entries(config)) {
@@ -38,21 +38,21 @@ function isDevice(key: string, value: string): boolean {
 }
 
 /** Why a guest cannot leave its node, in words; null when nothing keeps it. */
-export function keptBy(ties: Ties, storages: Map<string, Storage>): string | null {
-  if (ties.local.length > 0) return `${ties.local.join(', ')} is of its node alone`
-  const own = ties.storages.filter((name) => !storages.get(name)?.isShared)
+export function findBlocker(constraints: Constraints, storages: Map<string, Storage>): string | null {
+  if (constraints.local.length > 0) return `${constraints.local.join(', ')} is of its node alone`
+  const own = constraints.storages.filter((name) => !storages.get(name)?.isShared)
   return own.length > 0 ? `it has a disk on ${own.join(', ')}, which is not shared` : null
 }
 
 /** The nodes that have all its storages; null: any. For a guest that cannot leave its node: that node. */
-export function reachOf(
-  ties: Ties,
+export function getReachableNodes(
+  constraints: Constraints,
   storages: Map<string, Storage>,
   node: string,
   nodes: Iterable<string>,
 ): string[] | null {
-  if (keptBy(ties, storages) !== null) return [node]
+  if (findBlocker(constraints, storages) !== null) return [node]
   const all = [...nodes]
-  const reach = all.filter((name) => ties.storages.every((storage) => storages.get(storage)?.nodes.has(name)))
+  const reach = all.filter((name) => constraints.storages.every((storage) => storages.get(storage)?.nodes.has(name)))
   return reach.length === all.length ? null : reach
 }
