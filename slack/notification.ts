@@ -1,8 +1,7 @@
-import { fallbackText, isLink, type PlainText, plainText, slackLimits } from '../../clients/slack/text.ts'
-import type { AskedApproval, Notification } from '../../domain/notification.ts'
-import { minuteOf } from '../../domain/settled.ts'
-import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
-import type { Rendered, RenderOptions } from '../render.ts'
+import type { AskedApproval, Notification, Rendered, RenderOptions } from '../domain/notification.ts'
+import { minuteOf } from '../domain/settled.ts'
+import { categoryWords, outcomeWords } from '../domain/status-words.ts'
+import { fallbackText, isLink, type PlainText, plainText, slackLimits } from './text.ts'
 
 const maxFieldChars = 300
 

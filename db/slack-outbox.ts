@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
-import type { EventKind, NewEvent } from '../../domain/event.ts'
-import { newId } from '../../domain/id.ts'
-import type { Trx } from '../connect.ts'
+import type { EventKind, NewEvent } from '../domain/event.ts'
+import { newId } from '../domain/id.ts'
+import type { Trx } from './connect.ts'
+import type { OutboxDestination } from './destinations.ts'
 
 /**
  * Of the outbox what goes to Slack. `tell` posts what a notification says; `root` and `card` carry nothing: they bring the
@@ -9,14 +10,22 @@ import type { Trx } from '../connect.ts'
  */
 type SlackDestination = 'slack.tell' | 'slack.root' | 'slack.card'
 
+/** Slack's channel: a thread for each incident, whose first message and approval cards follow the rows. */
+export const slackDestination: OutboxDestination = {
+  // The thread shows a resolution by itself.
+  entriesFor: async (trx, trigger) => (trigger !== 'resolved' && (await isSlackOn(trx)) ? ['slack.tell'] : []),
+  prepare: openThread,
+  afterAppend: refreshThread,
+}
+
 /** Is there a worker that tells Slack? Asked in the transaction of what there is to tell. */
-export async function isSlackOn(trx: Trx): Promise<boolean> {
+async function isSlackOn(trx: Trx): Promise<boolean> {
   const row = await trx.selectFrom('slackChannel').select('channel').where('active', '=', true).executeTakeFirst()
   return row !== undefined
 }
 
 /** From here on this incident has a thread, whether or not Slack has its first message yet. */
-export async function openThread(trx: Trx, incidentId: string): Promise<void> {
+async function openThread(trx: Trx, incidentId: string): Promise<void> {
   await trx
     .insertInto('slackThread')
     .values({ incidentId })
@@ -26,12 +35,20 @@ export async function openThread(trx: Trx, incidentId: string): Promise<void> {
 
 /** Rows that change what the thread's first message says. */
 const shownAtRoot = new Set<EventKind>([
-  ...(['claimed', 'approval_requested', 'approval_decided', 'approval_expired', 'approval_withdrawn'] as const),
-  ...(['resolved', 'escalated', 'cancelled', 'noted', 'alert_received'] as const),
+  'claimed',
+  'approval_requested',
+  'approval_decided',
+  'approval_expired',
+  'approval_withdrawn',
+  'resolved',
+  'escalated',
+  'cancelled',
+  'noted',
+  'alert_received',
 ])
 
 /** Makes what Slack shows due to be brought up to a new row, in the row's own transaction and whichever door wrote it. */
-export async function refreshThread(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
+async function refreshThread(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
   if (!shownAtRoot.has(event.kind)) return
   const stale: { destination: SlackDestination; about: object }[] = [{ destination: 'slack.root', about: {} }]
   switch (event.kind) {

@@ -1,6 +1,5 @@
 import { Webhook } from 'standardwebhooks'
-import type { Notification } from '../../domain/notification.ts'
-import type { Rendered, RenderOptions } from '../render.ts'
+import type { Notification, Rendered, RenderOptions } from '../domain/notification.ts'
 
 const maxReasonChars = 4_000
 

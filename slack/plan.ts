@@ -1,12 +1,12 @@
-import { buttonValue, type IncidentPress, incidentButton } from '../../clients/slack/button.ts'
-import type { SlackMethod } from '../../clients/slack/client.ts'
-import type { Approval } from '../../domain/approval.ts'
-import type { EscalationReport } from '../../domain/escalation.ts'
-import type { Incident } from '../../domain/incident.ts'
-import type { Notification } from '../../domain/notification.ts'
+import type { Approval } from '../domain/approval.ts'
+import type { EscalationReport } from '../domain/escalation.ts'
+import type { Incident } from '../domain/incident.ts'
+import type { Notification } from '../domain/notification.ts'
 import { renderCard } from './card.ts'
-import { renderNotification, type SlackMessage } from './render.ts'
+import type { SlackMethod } from './client.ts'
+import { renderNotification, type SlackMessage } from './notification.ts'
 import { renderRoot } from './root.ts'
+import { buttonValue, type IncidentPress, incidentButton } from './signature.ts'
 
 type Place = { channel: string; ts: string }
 
@@ -21,7 +21,7 @@ type SlackSituation = {
 }
 
 /** What a delivery is about: something to tell once, or a message to bring up to date. */
-export type SlackErrand =
+export type SlackTask =
   | { kind: 'tell'; notification: Notification; approval: Approval | null }
   | { kind: 'root' }
   | { kind: 'card'; approval: Approval }
@@ -45,29 +45,25 @@ export type SlackAddresses = {
  * The one call that is next, or the reason why there is none. Pure: from what the rows say now, so that a repeated or late
  * delivery finds what is already done and never asks for what is decided.
  */
-export function planSlack(
-  errand: SlackErrand,
-  at: SlackSituation,
-  to: SlackAddresses,
-): SlackStep | { nothing: string } {
+export function planSlack(task: SlackTask, at: SlackSituation, to: SlackAddresses): SlackStep | { nothing: string } {
   const root = at.thread.place
-  switch (errand.kind) {
+  switch (task.kind) {
     case 'root':
       if (root) return update(root, rootOf(at, to), 'root')
       return at.thread.posted ? postRoot(at, to, false) : { nothing: 'the thread has not begun' }
     case 'card': {
       const place = at.card?.place
-      if (place) return update(place, cardOf(errand.approval, at, to), 'card')
-      const isLost = at.card !== null && errand.approval.status === 'pending'
-      return isLost ? postCard(errand.approval, at, to) : { nothing: 'it was never asked here' }
+      if (place) return update(place, cardOf(task.approval, at, to), 'card')
+      const isLost = at.card !== null && task.approval.status === 'pending'
+      return isLost ? postCard(task.approval, at, to) : { nothing: 'it was never asked here' }
     }
     case 'tell':
-      return tell(errand, at, to)
+      return tell(task, at, to)
   }
 }
 
 function tell(
-  { notification, approval }: Extract<SlackErrand, { kind: 'tell' }>,
+  { notification, approval }: Extract<SlackTask, { kind: 'tell' }>,
   at: SlackSituation,
   to: SlackAddresses,
 ): SlackStep | { nothing: string } {

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import { countAttempt, type Limit } from '../attempts.ts'
-import { recordAudit } from '../audit.ts'
-import type { Db } from '../connect.ts'
-import { recordSecurityEvent } from '../security-events.ts'
+import { countAttempt, type Limit } from './attempts.ts'
+import { recordAudit } from './audit.ts'
+import type { Db } from './connect.ts'
+import { recordSecurityEvent } from './security-events.ts'
 
 /**
  * Takes a request of Slack's once, whichever process it reaches: false for one that was here before. Remembered for longer

@@ -1,7 +1,4 @@
 import type { z } from 'zod'
-import { approvalOfButton, isButtonOf } from '../../clients/slack/button.ts'
-import type { SlackClient } from '../../clients/slack/client.ts'
-import { plainText } from '../../clients/slack/text.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
@@ -9,13 +6,16 @@ import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db
 import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { minuteOf, settledLines } from '../../domain/settled.ts'
+import type { SlackClient } from '../../slack/client.ts'
+import type { Denial, denialMetadata, Press } from '../../slack/interaction.ts'
+import { approvalOfButton, isButtonOf } from '../../slack/signature.ts'
+import { plainText } from '../../slack/text.ts'
 import type { ApiDeps } from '../deps.ts'
 import { limitDecisions } from '../http/authenticate.ts'
 import type { Context } from '../http/context.ts'
 import { Problem } from '../http/problem.ts'
-import { wake } from '../routes/approvals.ts'
-import { answerPrivately, recordSuspicion } from './answers.ts'
-import type { Denial, denialMetadata, Press } from './payload.ts'
+import { wake } from './approvals.ts'
+import { answerPrivately, recordSuspicion } from './slack.ts'
 
 /**
  * What comes of a pressed button or of the words of a denial. The member is looked up and judged as the person they are

@@ -1,14 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { SlackClient } from '../clients/slack/client.ts'
 import type { Db, Trx } from '../db/connect.ts'
 import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery } from '../db/deliveries.ts'
-import { type LeasedChannel, leaseSlackChannel, releaseSlackChannel, useSlackChannel } from '../db/slack/channel.ts'
-import { type SlackView, saveCard, saveThread, slackCard, slackView } from '../db/slack/messages.ts'
-import { notification } from '../domain/notification.ts'
-import { pathOf } from '../notify/path.ts'
-import { type SlackOutcome, slackOutcome } from '../notify/slack/outcome.ts'
-import { planSlack, type SlackAddresses, type SlackErrand, type SlackStep } from '../notify/slack/plan.ts'
+import {
+  type LeasedChannel,
+  leaseSlackChannel,
+  releaseSlackChannel,
+  type SlackView,
+  saveCard,
+  saveThread,
+  slackCard,
+  slackView,
+  useSlackChannel,
+} from '../db/slack-channel.ts'
+import { getLinkPath, notification } from '../domain/notification.ts'
+import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
+import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'
 
 /** Slack takes one message a second in a channel. */
 const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
@@ -86,12 +93,12 @@ async function next(
 ): Promise<SlackStep | { nothing: string }> {
   const view = await slackView(db, delivery.incidentId)
   if (!view) return { nothing: 'its incident has no thread' }
-  const errand = errandOf(delivery, view, to.publicUrl)
-  if (!errand) return { nothing: 'its stored notification cannot be read' }
-  const approval = 'approval' in errand ? errand.approval : null
+  const task = getTask(delivery, view, to.publicUrl)
+  if (!task) return { nothing: 'its stored notification cannot be read' }
+  const approval = 'approval' in task ? task.approval : null
   const card = approval ? await slackCard(db, approval.id) : null
   try {
-    return planSlack(errand, { ...view, card }, to)
+    return planSlack(task, { ...view, card }, to)
   } catch (error) {
     // Whatever cannot be said must not be what everybody else waits behind.
     log.error({ err: error, delivery: delivery.id }, 'a message for Slack could not be written')
@@ -99,22 +106,22 @@ async function next(
   }
 }
 
-function errandOf({ destination, notification: stored }: DueDelivery, view: SlackView, publicUrl: string) {
+function getTask({ destination, notification: stored }: DueDelivery, view: SlackView, publicUrl: string) {
   const approvalOf = (id: string | undefined) => view.approvals.find((each) => each.id === id) ?? null
   switch (destination) {
     case 'slack.root':
-      return { kind: 'root' } satisfies SlackErrand
+      return { kind: 'root' } satisfies SlackTask
     case 'slack.card': {
       const approval = approvalOf((stored as { approvalId: string }).approvalId)
-      return approval && ({ kind: 'card', approval } satisfies SlackErrand)
+      return approval && ({ kind: 'card', approval } satisfies SlackTask)
     }
     default: {
       const asked = (stored as { approval?: { id: string } | null }).approval
-      const url = `${publicUrl}/${pathOf(stored, view.incident.id)}`
+      const url = `${publicUrl}/${getLinkPath(stored, view.incident.id)}`
       const parsed = notification.safeParse({ ...(stored as object), url })
       const approval = approvalOf(asked?.id)
       if (!parsed.success || (asked && !approval)) return null
-      return { kind: 'tell', notification: parsed.data, approval } satisfies SlackErrand
+      return { kind: 'tell', notification: parsed.data, approval } satisfies SlackTask
     }
   }
 }

@@ -1,11 +1,20 @@
-import type { IncidentPress } from '../../clients/slack/button.ts'
-import { plainText, slackLimits } from '../../clients/slack/text.ts'
-import type { Approval } from '../../domain/approval.ts'
-import { type EscalationReport, reportText } from '../../domain/escalation.ts'
-import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
-import { minuteOf, settledLines } from '../../domain/settled.ts'
-import { statusWords } from '../../domain/status-words.ts'
-import { actions, context, field, header, linkButton, type SlackMessage, section, slackMessage } from './render.ts'
+import type { Approval } from '../domain/approval.ts'
+import { type EscalationReport, reportText } from '../domain/escalation.ts'
+import { type Incident, type IncidentStatus, incidentActions } from '../domain/incident.ts'
+import { minuteOf, settledLines } from '../domain/settled.ts'
+import { statusWords } from '../domain/status-words.ts'
+import {
+  actions,
+  context,
+  field,
+  header,
+  linkButton,
+  type SlackMessage,
+  section,
+  slackMessage,
+} from './notification.ts'
+import type { IncidentPress } from './signature.ts'
+import { plainText, slackLimits } from './text.ts'
 
 const maxApprovals = 5
 const maxResolutionChars = 2_500

@@ -1,13 +1,13 @@
-import { exactText, type PlainText, plainText, slackLimits } from '../../clients/slack/text.ts'
-import type { Approval, ApprovalStatus } from '../../domain/approval.ts'
-import { planOfDryRun } from '../../domain/dry-run-plan.ts'
-import type { Incident } from '../../domain/incident.ts'
-import { resourceKey } from '../../domain/resource.ts'
-import { minuteOf, settledLines } from '../../domain/settled.ts'
-import { names, tellDown } from '../../domain/told-plan.ts'
-import { toldRehearsal } from '../../domain/told-rehearsal.ts'
-import { tellProofOfWrite } from '../../domain/told-verification.ts'
-import { actions, context, header, linkButton, type SlackMessage, section, slackMessage } from './render.ts'
+import type { Approval, ApprovalStatus } from '../domain/approval.ts'
+import { planOfDryRun } from '../domain/dry-run-plan.ts'
+import type { Incident } from '../domain/incident.ts'
+import { resourceKey } from '../domain/resource.ts'
+import { minuteOf, settledLines } from '../domain/settled.ts'
+import { names, tellDown } from '../domain/told-plan.ts'
+import { toldRehearsal } from '../domain/told-rehearsal.ts'
+import { tellProofOfWrite } from '../domain/told-verification.ts'
+import { actions, context, header, linkButton, type SlackMessage, section, slackMessage } from './notification.ts'
+import { exactText, type PlainText, plainText, slackLimits } from './text.ts'
 
 const maxArgumentChars = 2_900
 const maxReasonChars = 1_500

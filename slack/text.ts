@@ -1,4 +1,4 @@
-import { inertText } from '../../domain/inert-text.ts'
+import { inertText } from '../domain/inert-text.ts'
 
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { IncidentPress } from '../../clients/slack/button.ts'
-import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
+import { type DenialCategory, denialCategory } from '../domain/approval.ts'
+import type { IncidentPress } from './signature.ts'
 
 /** Where an answer is seen: the channel, and the thread where there is one. */
 export type SlackSpot = { channel: string; thread: string | null }
