@@ -7,7 +7,7 @@ import { slackDestination } from './slack-outbox.ts'
 export type Trigger = Notification['trigger']
 
 /**
- * A place where people are told. The log and the outbox know this type alone: a new destination is a file with one of these and
+ * A channel that notifies people. The log and the outbox know this type alone: a new destination is a file with one of these and
  * a line in `destinations`.
  */
 export type OutboxDestination = {

@@ -1,26 +1,30 @@
-import type { Alert, Parsed } from '../../domain/alert.ts'
-import { type Fields, isFields, nameOfShape, readBody } from '../body.ts'
+import type { Alert, Parsed } from '../domain/alert.ts'
 import {
   capChars,
   capFields,
+  type Fields,
   fieldText,
+  fingerprintOf,
+  identityOf,
+  isFields,
+  linkOf,
   maxAlerts,
   maxAnnotationBytes,
   maxLabelBytes,
   maxNameChars,
   maxTitleChars,
-} from '../cap.ts'
-import { fingerprintOf, identityOf } from '../fingerprint.ts'
-import { linkOf } from '../link.ts'
-import { timesOf } from '../moment.ts'
-import { severityOf } from '../severity.ts'
-import { severities } from './severities.ts'
+  nameOfShape,
+  readBody,
+  severityOf,
+  severityTable,
+  timesOf,
+} from './fields.ts'
 
 /**
  * Alertmanager's webhook (version "4", and Grafana's, which has its shape) as alerts: as many out as came in, or a reason.
  * Never throws. Lenient in everything but the list itself, since the sender retries no refusal.
  */
-export function parse(bytes: Uint8Array, nowIso: string): Parsed {
+export function parseAlertmanager(bytes: Uint8Array, nowIso: string): Parsed {
   const body = readBody(bytes)
   if (!body.ok) return body
   const group = body.value
@@ -85,3 +89,11 @@ function readAlert(item: Fields, group: Fields, nowIso: string): Alert {
 function countOf(value: unknown): number {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 ? Math.min(value, 2 ** 31 - 1) : 0
 }
+
+/** Prometheus fixes no words: these are the ones that published rule files use. */
+const severities = severityTable({
+  critical:
+    'critical crit error err high major page fatal emergency emerg alert disaster severe urgent blocker p0 p1 sev0 sev1 s1',
+  warning: 'warning warn medium moderate minor average ticket p2 p3 sev2 sev3 s2 s3',
+  info: 'info information informational low notice debug none ok normal trivial p4 p5 sev4 sev5 s4',
+})

@@ -1,20 +1,24 @@
-import type { Alert, Parsed } from '../../domain/alert.ts'
-import { type Fields, isFields, nameOfShape, readBody } from '../body.ts'
+import type { Alert, Parsed } from '../domain/alert.ts'
 import {
   capChars,
   capFields,
+  type Fields,
   fieldText,
+  fingerprintOf,
+  identityOf,
+  isFields,
+  linkOf,
   maxAlerts,
   maxAnnotationBytes,
   maxLabelBytes,
   maxNameChars,
   maxTitleChars,
-} from '../cap.ts'
-import { fingerprintOf, identityOf } from '../fingerprint.ts'
-import { linkOf } from '../link.ts'
-import { timesOf } from '../moment.ts'
-import { severityOf } from '../severity.ts'
-import { severities } from './severities.ts'
+  nameOfShape,
+  readBody,
+  severityOf,
+  severityTable,
+  timesOf,
+} from './fields.ts'
 
 const closing = new Set(['close', 'closed', 'resolve', 'resolved', 'ok', 'recovered'])
 
@@ -26,7 +30,7 @@ const closing = new Set(['close', 'closed', 'resolve', 'resolved', 'ok', 'recove
  *
  * Never throws. Each object needs something a person can read: a summary, title, name or message.
  */
-export function parse(bytes: Uint8Array, nowIso: string): Parsed {
+export function parseGeneric(bytes: Uint8Array, nowIso: string): Parsed {
   const body = readBody(bytes)
   if (!body.ok) return body
   const items = Array.isArray(body.value) ? body.value : [body.value]
@@ -100,3 +104,11 @@ function readAlert(item: Fields, nowIso: string): Alert {
     cappedFields: capped,
   }
 }
+
+/** The words of the tools that people wire up by hand: Zabbix, Proxmox, Icinga, syslog, PagerDuty, Datadog. */
+const severities = severityTable({
+  critical:
+    'critical crit error err high major page fatal emergency emerg panic alert disaster severe urgent down p0 p1 sev0 sev1 s1',
+  warning: 'warning warn medium moderate minor average degraded unknown p2 p3 sev2 sev3 s2 s3',
+  info: 'info information informational low notice debug none ok up normal trivial p4 p5 sev4 sev5 s4',
+})
