@@ -22,8 +22,7 @@ import { assertOwnRun } from './own-run.ts'
 import { patienceMs, retryWhileAway, withHeartbeat } from './patience.ts'
 import { type EffectiveCall, rule } from './rule.ts'
 import { send } from './send.ts'
-import { toolContext } from './tool-context.ts'
-import { verifyWrite } from './verify.ts'
+import { toolContext, verifyWrite } from './verify.ts'
 
 type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults; patienceMs?: number }
 

@@ -11,7 +11,7 @@ import { fold, type State } from '../safety/fold.ts'
 import { phantomOf } from '../safety/phantom.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
-import { bodiesOfEnding } from './bodies-of-ending.ts'
+import { bodiesOfEnding } from './reason.ts'
 
 /** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
 export async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'model_answered'>): Promise<Thought> {

@@ -20,9 +20,8 @@ import { loopLimit } from '../safety/loop.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
 import { askPeople, decidedElsewhere, expirySecondsOf, joinApproval, knownAnswer } from './ask-people.ts'
-import { bodiesOfEnding } from './bodies-of-ending.ts'
 import { RetryLater } from './failure.ts'
-import { recordHint } from './hint.ts'
+import { bodiesOfEnding, recordHint } from './reason.ts'
 
 export type Ruled = Exclude<Act, { kind: 'verify' }> | Run
 

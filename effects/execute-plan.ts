@@ -1,6 +1,6 @@
 import type { PlatformClient } from '../clients/platform.ts'
+import { cancelAsked, notePlanOfEffect } from '../db/effects.ts'
 import { storeProposal } from '../db/proposals.ts'
-import { cancelAsked, notePlanOfEffect } from '../db/steps.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import { planDigest, stateFingerprint } from '../placement/digest.ts'
 import { driftOf, replacedIn, type State, stateAfter, withVmOf } from '../placement/drift.ts'
@@ -10,12 +10,13 @@ import type { EffectDeps, Ending } from './effect.ts'
 import {
   buildPlanEnding,
   type PlanActor,
+  readCurrentState,
   type StepOutcome,
   type StepStatus,
+  type StoredPlan,
   writeStepFinished,
   writeStepStarted,
-} from './plan-rows.ts'
-import { readCurrentState, type StoredPlan } from './plan-state.ts'
+} from './plan-state.ts'
 import { followWrite, toEnding } from './platform.ts'
 
 /** As many migrations at once as a network of hosts carries without noticing. */

@@ -12,10 +12,8 @@ import { labelOf } from '../safety/tally.ts'
 import { createSlackClient } from '../slack/client.ts'
 import { startSlack } from '../slack/send.ts'
 import { startDeliveries } from './deliver.ts'
-import { giveBackWhenIdle } from './give-back.ts'
-import { healthApp } from './health.ts'
-import { startLooks } from './looks.ts'
-import { startWorkers } from './workers.ts'
+import { giveBackWhenIdle, startLooks } from './looks.ts'
+import { healthApp, startWorkers } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
 const config = readConfigOrExit(['DATABASE_URL'])

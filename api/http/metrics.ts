@@ -1,8 +1,14 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from '../../db/connect.ts'
-import { openIncidentCounts, pendingApprovalCounts } from '../../db/counts.ts'
-import { type Count, countersNow, foldCounters, namedOf } from '../../db/metric-counters.ts'
-import { slotsNow } from '../../db/model-slots.ts'
+import {
+  type Count,
+  countersNow,
+  foldCounters,
+  namedOf,
+  openIncidentCounts,
+  pendingApprovalCounts,
+} from '../../db/metric-counters.ts'
+import { slotsNow } from '../../db/model-servers.ts'
 import {
   safetyCounters as counters,
   emptyMemory,

@@ -1,7 +1,7 @@
 import { append } from '../../db/append.ts'
 import type { Db } from '../../db/connect.ts'
 import { callByKey } from '../../db/device-calls.ts'
-import { cancelAsked } from '../../db/steps.ts'
+import { cancelAsked } from '../../db/effects.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import { siblingKey } from '../../domain/step-key.ts'
 import { cancelOperation } from '../../mesh/client.ts'

@@ -4,7 +4,7 @@ import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../safety/comma
 import { type GitSetting, gitSettingsIn, oddGitSetting } from '../../safety/command/surroundings/git-settings.ts'
 import type { Condition } from '../../safety/command/surroundings.ts'
 import type { RootRead } from '../../safety/command/verdict.ts'
-import { isInside } from '../paths.ts'
+import { isInside } from '../specs/spec.ts'
 import type { CapabilityContext, Sight } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { homeOf } from './programs.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Connection } from '@temporalio/client'
 import { NativeConnection } from '@temporalio/worker'
-import { connectionOptions } from '../../clients/temporal/settings.ts'
+import { connectionOptions } from '../../clients/temporal/trouble.ts'
 import { troubleWith } from '../../clients/temporal/trouble.ts'
 import { readConfig, temporalSettings } from '../../config.ts'
 import { freePort } from '../../start/port.ts'

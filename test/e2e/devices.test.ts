@@ -4,7 +4,7 @@ import type { Incident } from '../../domain/incident.ts'
 import { missingPrograms, packagePrograms } from '../../lab/packages.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/enrol-lab.ts'
-import { ensureMeshKeys } from '../../start/mesh-keys.ts'
+import { ensureMeshKeys } from '../../start/enrol-lab.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 

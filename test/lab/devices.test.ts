@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { capabilityAnswer } from '../../domain/mesh.ts'
 import { issueManifest, issueRequest } from '../../mesh/issue.ts'
-import { publicHalf } from '../../mesh/keys.ts'
+import { publicHalf } from '../../mesh/sign.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type RunningLab, runLab } from './running-lab.ts'
 

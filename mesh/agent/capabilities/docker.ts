@@ -20,7 +20,7 @@ import {
   word,
 } from '../engine.ts'
 import { CapabilityError, stopped, toOutcome } from '../outcome.ts'
-import { pids, processOf } from '../processes.ts'
+import { pids, processOf } from '../programs.ts'
 import { collect } from '../run.ts'
 import { argvVerdict, defaultDirectory, weightOf } from '../verdict.ts'
 
