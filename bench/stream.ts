@@ -65,8 +65,12 @@ async function writeRows(db: Db): Promise<string[]> {
     Array.from({ length: incidents }, (_, n) =>
       db.transaction().execute((trx) =>
         openIncident(trx, {
-          ...{ type: 'disk_pressure', severity: 'warning' as const, severitySource: 'alert' as const },
-          ...{ title: `Disk ${n} is full`, resource: null, requestedBy: null },
+          type: 'disk_pressure',
+          severity: 'warning' as const,
+          severitySource: 'alert' as const,
+          title: `Disk ${n} is full`,
+          resource: null,
+          requestedBy: null,
         }),
       ),
     ),
@@ -84,7 +88,9 @@ async function writeRow(db: Db, incidentId: string, n: number): Promise<string> 
   const text = `Row ${n}: ${'the replica is behind its primary '.repeat(8)}`
   const { event } = await db.transaction().execute((trx) =>
     append(trx, incidentId, null, {
-      ...{ kind: 'commented' as const, actor: 'user:bench', detail: text },
+      kind: 'commented' as const,
+      actor: 'user:bench',
+      detail: text,
       metadata: { text, confidence: null, action: null },
     }),
   )

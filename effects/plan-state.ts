@@ -1,7 +1,6 @@
 import { placementState } from '../db/proposals.ts'
 import type { PlacementProblem, Proposal } from '../domain/placement.ts'
-import { stateFingerprint } from '../placement/digest.ts'
-import type { State } from '../placement/drift.ts'
+import { type State, stateFingerprint } from '../placement/state.ts'
 import { verifyPlan } from '../placement/verify.ts'
 import { type EffectDeps, EffectRefused } from './effect.ts'
 

@@ -40,7 +40,15 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
   const counters = Object.fromEntries(vmsOn(lab, hosts).map(({ id }) => [id, counterOf(lab, id)]))
   const entry: Fault = {
     fault: name,
-    ...{ target, on, files, hosts, counters, readOnly, placement, kept, pids },
+    target,
+    on,
+    files,
+    hosts,
+    counters,
+    readOnly,
+    placement,
+    kept,
+    pids,
     at: new Date().toISOString(),
     tenantData: tenantData(lab),
   }

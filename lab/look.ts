@@ -126,7 +126,10 @@ export function inventoryOf(lab: Lab, look: Look): Inventory {
   const nodes = look.nodes.map((node): NodeState => {
     const { id, shard, region, role, diskQuotaBytes } = node.plan
     return {
-      ...{ id, shard, region, role },
+      id,
+      shard,
+      region,
+      role,
       hostname: `${id}.${region}.lab.internal`,
       ip: '127.0.0.1',
       ...healthOf(node, lab.lagSeconds),
@@ -140,7 +143,10 @@ export function inventoryOf(lab: Lab, look: Look): Inventory {
   return {
     regions: lab.topology.regions.map((id) => ({ id })),
     shards: lab.topology.shards.map(({ id, region, role, config }) => ({
-      ...{ id, region, role, config },
+      id,
+      region,
+      role,
+      config,
       status: worstOf(healthIn(id)),
     })),
     nodes,

@@ -240,7 +240,12 @@ function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
   const { callId, tool, targets } = event.metadata
   state.open = { callId, tool, targets, startedSeq: event.seq }
   state.writes.push({
-    ...{ callId, tool, targets, startedSeq: event.seq, verified: 'open', verifiedSeq: null },
+    callId,
+    tool,
+    targets,
+    startedSeq: event.seq,
+    verified: 'open',
+    verifiedSeq: null,
     touchesMonitoring: touchesMonitoring(event.metadata.arguments),
   })
   // What was read before means something else now; only the write itself must not come again at once.

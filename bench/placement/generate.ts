@@ -83,7 +83,10 @@ function tryOnce({ hosts: hostCount, vms: vmCount, racks, load }: Family, next: 
     haGroup: group[index] ?? null,
     host: null,
     running: true,
-    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], affinityGroup: null },
+    priority: 0,
+    pinnedTo: [],
+    forbiddenHosts: [],
+    affinityGroup: null,
   }))
   const order = vms.map((vm) => ({ vm, key: vm.ramMib * (0.8 + 0.4 * next()) })).sort((a, b) => b.key - a.key)
   for (const { vm } of order) {

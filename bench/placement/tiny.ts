@@ -1,5 +1,5 @@
 import type { PlacementProblem, PlacementVm } from '../../domain/placement.ts'
-import { random } from '../../placement/cluster/random.ts'
+import { random } from '../../placement/cluster/budget.ts'
 
 /**
  * A small cluster that keeps its rules and in which one host has died, by seed: two to four hosts, up to ten VMs of one to six
@@ -28,20 +28,16 @@ export function tiny(seed: number): PlacementProblem {
     const at = upTo(hosts.length - 1)
     const host = hosts[at]!
     const vm: PlacementVm = {
-      ...{
-        vm: `v${index}`,
-        ramMib: gib * 1_024,
-        cpuMc: Math.max(1, gib - 1 + upTo(2)) * 1_000,
-        haGroup,
-        host: host.name,
-      },
-      ...{
-        running: at > 0,
-        priority: 0,
-        pinnedTo: [],
-        forbiddenHosts: next() < 0.1 ? ['h1'] : [],
-        affinityGroup: null,
-      },
+      vm: `v${index}`,
+      ramMib: gib * 1_024,
+      cpuMc: Math.max(1, gib - 1 + upTo(2)) * 1_000,
+      haGroup,
+      host: host.name,
+      running: at > 0,
+      priority: 0,
+      pinnedTo: [],
+      forbiddenHosts: next() < 0.1 ? ['h1'] : [],
+      affinityGroup: null,
     }
     const key = `${haGroup} ${host.rack ?? host.name}`
     const room = free[at]!

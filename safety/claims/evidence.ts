@@ -28,14 +28,18 @@ export function evidenceOf(state: State, incidentId: string, bodies: Bodies): Ev
       row?.kind === 'tool_finished' && (!row.metadata.result.ok || exitCode(row.metadata.result.data) !== 0)
     const verified: string = write.verified
     return {
-      ...{ callId: write.callId, startedSeq: write.startedSeq, parts: own },
+      callId: write.callId,
+      startedSeq: write.startedSeq,
+      parts: own,
       held: verified === 'held' || verified === 'unproven',
       failed: isFailed || verified === 'not_held',
     }
   })
   const known = [...state.resolved.entries.values()].flatMap(({ ref, names }) => [ref.id, ...names])
   return {
-    ...{ parts, writes, incidentId },
+    parts,
+    writes,
+    incidentId,
     lastWrite: state.writes.at(-1)?.startedSeq ?? 0,
     known: [...new Set(known)].filter((name) => name.length >= 4 && !/^[a-z]+$/.test(name) && !/\d/.test(name)),
   }

@@ -152,7 +152,9 @@ export function valuesAt(place: Place): Value[] {
       value: Number(`${digits.replaceAll(',', '')}${fraction}`),
       decimals: Math.max(0, fraction.length - 1),
       unit: keyUnit ?? (isUnit || /^[sb%]$/.test(word ?? '') ? unit : null),
-      ...{ path: leaf.path, place, at: match.index },
+      path: leaf.path,
+      place,
+      at: match.index,
     })
   }
   return values

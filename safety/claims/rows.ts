@@ -87,7 +87,9 @@ function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part
   const { reason: _, ...named } = args
   return {
     ...bare(row, source, data),
-    ...{ tool, callId, arguments: named },
+    tool,
+    callId,
+    arguments: named,
     head: `${names(targets)} ${foldText(JSON.stringify(named))} ${foldText(tool)}`,
     isWhole: (!body || whole !== undefined) && !saysCut(data),
   }
@@ -96,18 +98,16 @@ function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part
 function bare(row: Row, source: Source, data: unknown): Part {
   let document: Document | null = null
   return {
-    ...{
-      seqs: [row.seq],
-      seq: row.seq,
-      source,
-      at: row.at,
-      tool: '',
-      callId: '',
-      head: '',
-      arguments: {},
-      data,
-      isWhole: true,
-    },
+    seqs: [row.seq],
+    seq: row.seq,
+    source,
+    at: row.at,
+    tool: '',
+    callId: '',
+    head: '',
+    arguments: {},
+    data,
+    isWhole: true,
     document: () => {
       document ??= documentOf(data)
       return document

@@ -12,8 +12,12 @@ export type Moment = {
 
 export function momentsIn(text: string): Moment[] {
   return [...text.matchAll(time)].map((match) => ({
-    ...{ text: match[0], date: match[1] ?? null, second: match[4] ?? null, at: match.index },
-    ...{ hour: Number(match[2]), minute: Number(match[3]) },
+    text: match[0],
+    date: match[1] ?? null,
+    second: match[4] ?? null,
+    at: match.index,
+    hour: Number(match[2]),
+    minute: Number(match[3]),
   }))
 }
 

@@ -149,7 +149,9 @@ describe('a host where a guest was meant', () => {
     [
       'and the call was refused',
       {
-        ...{ verdict: 'refuse', code: 'ROUTING_MISMATCH', targets: [{ kind: 'node', id: 'delly' }] },
+        verdict: 'refuse',
+        code: 'ROUTING_MISMATCH',
+        targets: [{ kind: 'node', id: 'delly' }],
         details: { field: 'on', host: 'delly', more_specific: ['vm:delly:141'], target: 'vm:delly:141' },
       },
       'node',
@@ -158,7 +160,9 @@ describe('a host where a guest was meant', () => {
     [
       'and code put the call right',
       {
-        ...{ verdict: 'run', code: 'READ', targets: [{ kind: 'vm', id: '141' }] },
+        verdict: 'run',
+        code: 'READ',
+        targets: [{ kind: 'vm', id: '141' }],
         corrected: [{ code: 'ROUTING_MISMATCH', field: 'on', from: 'delly', to: '141' }],
       },
       'host',

@@ -37,7 +37,10 @@ export function undoDeploy(conversation: Conversation): Decision {
       say: `${name} is no JSON since the last commit; I ask to write back what it was before.`,
       calls: [
         call('fs_write', {
-          ...{ on: node, path: file, content, ...(sha256 && { if_sha256: sha256 }) },
+          on: node,
+          path: file,
+          content,
+          ...(sha256 && { if_sha256: sha256 }),
           reason: `The last commit broke ${name}; this is its version of one commit before.`,
         }),
       ],
@@ -56,7 +59,10 @@ export function undoDeploy(conversation: Conversation): Decision {
       say: `${name} is JSON again; I ask to commit it, so that the next deploy starts from it.`,
       calls: [
         call('git_commit', {
-          ...{ on: node, path: directory, files: [name], message: `Take back a ${name} that is no JSON` },
+          on: node,
+          path: directory,
+          files: [name],
+          message: `Take back a ${name} that is no JSON`,
           reason: `${name} holds the version of one commit before; the checkout should say so.`,
         }),
       ],

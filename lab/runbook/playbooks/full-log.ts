@@ -33,7 +33,8 @@ export function clearLogs(conversation: Conversation, full: FullLog): Decision |
     say: `${files.length} rotated logs fill ${directory}; I ask to remove ${chosen.length} of them.`,
     calls: [
       call('exec', {
-        ...{ on: node, argv: ['rm', '--', ...chosen.map(({ name }) => posix.join(directory, name))] },
+        on: node,
+        argv: ['rm', '--', ...chosen.map(({ name }) => posix.join(directory, name))],
         reason: `The disk of ${node} is full. These ${chosen.length} logs were rotated away and hold ${bytes} bytes; none is being written.`,
       }),
     ],

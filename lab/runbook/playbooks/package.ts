@@ -32,7 +32,8 @@ export function installMissing(conversation: Conversation): Decision {
       say: `The repository of ${node} has ${name}; I ask to install it.`,
       calls: [
         call('pkg_install', {
-          ...{ on: node, packages: [name] },
+          on: node,
+          packages: [name],
           reason: `The newest release on ${node} needs ${name}, which is not installed.`,
         }),
       ],

@@ -40,7 +40,10 @@ export function freePort(conversation: Conversation, node: string, address: stri
     say: `${name} (${pid}) listens on ${address}; I ask to end it.`,
     calls: [
       call('proc_kill', {
-        ...{ on: node, pid, start_time: String(found.start_time), signal: 'TERM' },
+        on: node,
+        pid,
+        start_time: String(found.start_time),
+        signal: 'TERM',
         reason: `${name} listens on ${address}, so ${node} cannot come back.`,
       }),
     ],

@@ -51,7 +51,10 @@ export function endRunaway(conversation: Conversation): Decision {
     say: `${name} on ${node} has used ${cpu} s of CPU; I ask to end it.`,
     calls: [
       call('proc_kill', {
-        ...{ on: node, pid: number(found, 'pid'), start_time: String(found.start_time), signal: 'TERM' },
+        on: node,
+        pid: number(found, 'pid'),
+        start_time: String(found.start_time),
+        signal: 'TERM',
         reason: `${name} uses up the CPU of ${node}: ${cpu} s so far.`,
       }),
     ],

@@ -195,7 +195,10 @@ describe('what is the executor’s own is secret', () => {
 
 describe('settings of git', () => {
   const setting = (key: string, value = 'x', origin = 'file:.git/config', scope = 'local') => ({
-    ...{ key, value, origin, scope },
+    key,
+    value,
+    origin,
+    scope,
   })
   const oddIn = (...settings: ReturnType<typeof setting>[]) =>
     oddGitSetting(

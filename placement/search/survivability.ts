@@ -1,38 +1,40 @@
-import { isUp, type Work } from '../cluster/clock.ts'
+import { isUp, type Work } from '../cluster/budget.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { exhaust, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 
 /** See `loss` in domain/placement.ts. */
-export type Outcome = 'restarted' | 'moved' | 'not_found'
+export type FailureOutcome = 'restarted' | 'moved' | 'not_found'
 
 const triesWithout = 4
 const triesWithMoves = 400
 /** Some hundredths of a second for each death and some tenths for all, in hosts and VMs looked at. */
-const workPerDeath = 2_400_000
+const workPerFailure = 2_400_000
 const workInAll = 12_000_000
 
 /**
  * What still stands after these moves (N-1): for each set of targets that die together, here by number, what becomes of the VMs
  * on them. What is not looked at before the time is up is `not_found`.
  */
-export function standing(
+export function assessSurvivability(
   instance: Instance,
   moves: readonly Move[],
-  deaths: readonly number[][],
+  failureDomains: readonly number[][],
   random: () => number,
   deadlineMs: number,
-): Outcome[] {
+): FailureOutcome[] {
   const home = [...instance.home]
   for (const { vm, to } of moves) home[vm] = to
   const pool: Work = { left: workInAll }
-  return deaths.map((hosts) =>
-    isUp(deadlineMs) ? 'not_found' : afterDeath(without(instance, home, new Set(hosts)), random, pool, deadlineMs),
+  return failureDomains.map((hosts) =>
+    isUp(deadlineMs)
+      ? 'not_found'
+      : assessFailure(withoutHosts(instance, home, new Set(hosts)), random, pool, deadlineMs),
   )
 }
 
-function afterDeath(instance: Instance, random: () => number, pool: Work, deadlineMs: number): Outcome {
-  if (instance.wanted.length === 0) return 'restarted'
+function assessFailure(instance: Instance, random: () => number, pool: Work, deadlineMs: number): FailureOutcome {
+  if (instance.evacuees.length === 0) return 'restarted'
   if (isSmall(instance)) {
     const tried = exhaust(instance, 5_000, deadlineMs)
     if (tried.kind === 'none') return 'not_found'
@@ -40,26 +42,26 @@ function afterDeath(instance: Instance, random: () => number, pool: Work, deadli
   }
   for (let run = 0; run < triesWithout; run += 1) {
     const options = { random, noise: run === 0 ? 0 : 0.5, maxMigrations: 0, deadlineMs: Number.POSITIVE_INFINITY }
-    if (search(instance, options).left.length === 0) return 'restarted'
+    if (search(instance, options).unplaced.length === 0) return 'restarted'
   }
-  const most = Math.min(workPerDeath, pool.left)
+  const most = Math.min(workPerFailure, pool.left)
   const work: Work = { left: most }
   let isFound = false
   for (let run = 0; run < triesWithMoves && !isFound && work.left > 0 && !isUp(deadlineMs); run += 1) {
     const options = { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 20, deadlineMs, work }
-    isFound = search(instance, options).left.length === 0
+    isFound = search(instance, options).unplaced.length === 0
   }
   pool.left -= most - work.left
   return isFound ? 'moved' : 'not_found'
 }
 
-/** The same cluster without some targets, whose VMs want a place. Those that wanted one before are as movable as the others. */
-function without(instance: Instance, home: readonly number[], dead: ReadonlySet<number>): Instance {
-  const { targets, hostRam, movable, wanted } = instance
+/** The same cluster without some targets, whose VMs become evacuees. Those that were evacuees before are as movable as the others. */
+function withoutHosts(instance: Instance, home: readonly number[], dead: ReadonlySet<number>): Instance {
+  const { targets, hostRam, movable, evacuees } = instance
   const number = new Map<number, number>()
   for (let host = 0; host < hostRam.length; host += 1) if (!dead.has(host)) number.set(host, number.size)
   const keep = <T>(list: readonly T[]): T[] => list.filter((_, host) => !dead.has(host))
-  const before = new Set(wanted)
+  const before = new Set(evacuees)
   return {
     ...instance,
     targets: targets - dead.size,
@@ -68,7 +70,7 @@ function without(instance: Instance, home: readonly number[], dead: ReadonlySet<
     domain: keep(instance.domain),
     allows: instance.allows.map(keep),
     home: home.map((host) => number.get(host) ?? -1),
-    wanted: home.flatMap((host, vm) => (dead.has(host) ? [vm] : [])),
+    evacuees: home.flatMap((host, vm) => (dead.has(host) ? [vm] : [])),
     movable: movable.map((may, vm) => (may || before.has(vm)) && home[vm]! >= 0 && !dead.has(home[vm]!)),
   }
 }

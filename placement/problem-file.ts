@@ -1,7 +1,73 @@
 import { z } from 'zod'
 import { type PlacementProblem, placementIntent, placementLimits } from '../domain/placement.ts'
 import { checkProblem, type Flaw, InvalidProblemError } from './check.ts'
-import { domainOf } from './rules.ts'
+import { failureDomainOf } from './rules.ts'
+
+const flawsTold = 10
+
+/** The text of a document. Throws InvalidProblemError for bytes that are not UTF-8: replaced by a sign they could name another VM. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  if (isUtf8(bytes)) return new TextDecoder().decode(bytes)
+  // The longest part that is sound, where a character may be cut at the end.
+  let [sound, broken] = [0, bytes.length]
+  while (broken - sound > 1) {
+    const middle = (sound + broken) >> 1
+    if (isUtf8(bytes.subarray(0, middle), true)) sound = middle
+    else broken = middle
+  }
+  const line = 1 + bytes.subarray(0, sound).reduce((count, byte) => count + (byte === 0x0a ? 1 : 0), 0)
+  throw new InvalidProblemError([{ path: `line ${line}`, message: `byte ${broken} is not UTF-8` }])
+}
+
+function isUtf8(bytes: Uint8Array, isPart = false): boolean {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: isPart })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Text that `JSON.parse` takes, without the keys that are given twice: it would silently keep the last. Throws SyntaxError for text that is
+ * no JSON, InvalidProblemError with the path of each key that is given twice in one object.
+ */
+export function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text)
+  const flaws = findDuplicateKeys(text)
+  if (flaws.length > 0) throw new InvalidProblemError(flaws.slice(0, flawsTold))
+  return value
+}
+
+type Level = { keys: Set<string> | null; at: string | number }
+
+/** Reads sound JSON by its strings, brackets and commas; nothing else matters for keys. */
+function findDuplicateKeys(text: string): Flaw[] {
+  const flaws: Flaw[] = []
+  const levels: Level[] = []
+  const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[{}[\],]/g
+  for (let token = tokens.exec(text); token !== null; token = tokens.exec(text)) {
+    const level = levels.at(-1)
+    const [found, colon] = token
+    if (found === '{') levels.push({ keys: new Set(), at: '' })
+    else if (found === '[') levels.push({ keys: null, at: 0 })
+    else if (found === '}' || found === ']') levels.pop()
+    else if (found === ',' && typeof level?.at === 'number') level.at += 1
+    else if (colon !== undefined && level?.keys) {
+      // As it is meant: the same key may be written in two ways.
+      level.at = JSON.parse(found.slice(0, -colon.length)) as string
+      if (level.keys.has(level.at)) {
+        const line = text.slice(0, token.index).split('\n').length
+        flaws.push({
+          path: levels.map(({ at }) => at).join('.'),
+          message: `the key is given twice, again in line ${line}`,
+        })
+      }
+      level.keys.add(level.at)
+    }
+  }
+  return flaws
+}
 
 const name = z.string().min(1).max(200)
 const names = z.array(name).max(1_000)
@@ -55,7 +121,7 @@ export type PlacementFile = z.infer<typeof placementFile>
  * The problem that somebody wrote down. Throws InvalidProblemError with the path of every field that is wrong, in the words of
  * the file. Stricter than an inventory is taken: a group that no cluster of these hosts could keep apart is a mistake here.
  */
-export function problemOfFile(given: unknown): PlacementProblem {
+export function readProblemFile(given: unknown): PlacementProblem {
   const parsed = placementFile.safeParse(given)
   if (!parsed.success) {
     throw new InvalidProblemError(
@@ -64,19 +130,19 @@ export function problemOfFile(given: unknown): PlacementProblem {
         .map(({ path, message }) => ({ path: path.map(String).join('.') || 'the problem', message })),
     )
   }
-  const problem = problemOf(parsed.data)
+  const problem = toProblem(parsed.data)
   try {
     checkProblem(problem)
   } catch (error) {
-    if (error instanceof InvalidProblemError) throw new InvalidProblemError(error.flaws.map(inWordsOfFile))
+    if (error instanceof InvalidProblemError) throw new InvalidProblemError(error.flaws.map(toFileWords))
     throw error
   }
-  const flaws = groupsTooLarge(problem)
+  const flaws = findOversizedGroups(problem)
   if (flaws.length > 0) throw new InvalidProblemError(flaws)
   return problem
 }
 
-function problemOf(file: PlacementFile): PlacementProblem {
+function toProblem(file: PlacementFile): PlacementProblem {
   const stateOf = new Map(file.hosts.map((host) => [host.name, host.state]))
   const isAbout = file.intent === 'drain' ? 'draining' : 'dead'
   const concerned = file.hosts.filter(({ state }) => state === isAbout).map((host) => host.name)
@@ -87,23 +153,34 @@ function problemOf(file: PlacementFile): PlacementProblem {
     useRackConstraints: file.use_rack_constraints,
     limits: { cpuOvercommitPercent: file.cpu_overcommit_percent, ramReservePercent: file.ram_reserve_percent },
     hosts: file.hosts.map(({ name, ram_mib, cpu_mc, rack, region, state }) => ({
-      ...{ name, ramMib: ram_mib, cpuMc: cpu_mc, rack: rack ?? null, region: region ?? null, state },
+      name,
+      ramMib: ram_mib,
+      cpuMc: cpu_mc,
+      rack: rack ?? null,
+      region: region ?? null,
+      state,
     })),
     vms: file.vms.map((vm) => ({
-      ...{ vm: vm.vmid, ramMib: vm.ram_mib, cpuMc: vm.cpu_mc, haGroup: vm.ha_group ?? null, host: vm.host ?? null },
+      vm: vm.vmid,
+      ramMib: vm.ram_mib,
+      cpuMc: vm.cpu_mc,
+      haGroup: vm.ha_group ?? null,
+      host: vm.host ?? null,
       running: vm.running ?? (vm.host != null && stateOf.get(vm.host) !== 'dead'),
-      ...{ priority: vm.priority, pinnedTo: vm.pinned_to, forbiddenHosts: vm.forbidden_hosts },
+      priority: vm.priority,
+      pinnedTo: vm.pinned_to,
+      forbiddenHosts: vm.forbidden_hosts,
       affinityGroup: vm.affinity_group ?? null,
     })),
   }
 }
 
-function inWordsOfFile({ path, message }: Flaw): Flaw {
+function toFileWords({ path, message }: Flaw): Flaw {
   return { path: path.replace(/\.vm$/, '.vmid').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), message }
 }
 
-function groupsTooLarge({ hosts, vms, useRackConstraints }: PlacementProblem): Flaw[] {
-  const domains = new Set(hosts.map((host) => domainOf({ useRackConstraints }, host))).size
+function findOversizedGroups({ hosts, vms, useRackConstraints }: PlacementProblem): Flaw[] {
+  const domains = new Set(hosts.map((host) => failureDomainOf({ useRackConstraints }, host))).size
   const grouped = Map.groupBy(
     [...vms.entries()].filter(([, { haGroup }]) => haGroup !== null),
     ([, vm]) => vm.haGroup as string,

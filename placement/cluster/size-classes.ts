@@ -1,7 +1,7 @@
 import type { Instance } from './instance.ts'
 
 /** VMs of one size: for a lower bound they are all the same. */
-export type Kind = {
+export type SizeClass = {
   ram: number
   cpu: number
   /** What one that leaves frees, rounded up. */
@@ -16,11 +16,11 @@ export type Kind = {
  * The cluster without identities: how many VMs of each size there are, which of them a host has, and the room that is left
  * beside them. VMs that may not move are part of their host. All in whole units, sizes rounded down and room up.
  */
-export type Kinds = {
-  kinds: Kind[]
-  /** Kind of a VM; -1: it may not move, and takes no part. */
-  kindOf: Int32Array
-  /** Of each target: its movable VMs by kind. */
+export type SizeClasses = {
+  classes: SizeClass[]
+  /** Class of a VM; -1: it may not move, and takes no part. */
+  classOf: Int32Array
+  /** Of each target: its movable VMs by class. */
   has: Int32Array[]
   room: { ram: number; cpu: number }[]
 }
@@ -32,30 +32,30 @@ const maxUnits = 2_000
  * Null where a host is over its capacity already, which a bound would have to fix first, and where VMs go as one, whose parts a
  * bound cannot tell apart.
  */
-export function kindsOf(instance: Instance): Kinds | null {
-  const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, wanted, weight } = instance
-  if (wanted.some((vm) => weight[vm]! > 1)) return null
+export function buildSizeClasses(instance: Instance): SizeClasses | null {
+  const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, weight } = instance
+  if (evacuees.some((vm) => weight[vm]! > 1)) return null
   const takesPart = movable.map((may) => may)
-  for (const vm of wanted) takesPart[vm] = true
+  for (const vm of evacuees) takesPart[vm] = true
   const sizes = takesPart.flatMap((part, vm) => (part ? [vm] : []))
-  const ramUnit = unitOf(
+  const ramUnit = chooseUnit(
     sizes.map((vm) => vmRam[vm]!),
     Math.max(...hostRam.slice(0, targets)),
   )
-  const cpuUnit = unitOf(
+  const cpuUnit = chooseUnit(
     sizes.map((vm) => vmCpu[vm]!),
     Math.max(...hostCpu.slice(0, targets)),
   )
   const byKey = new Map<string, number>()
-  const kinds: Kind[] = []
-  const kindOf = new Int32Array(home.length).fill(-1)
+  const classes: SizeClass[] = []
+  const classOf = new Int32Array(home.length).fill(-1)
   for (const vm of sizes) {
     const key = `${vmRam[vm]}/${vmCpu[vm]}`
-    let kind = byKey.get(key)
-    if (kind === undefined) {
+    let sizeClass = byKey.get(key)
+    if (sizeClass === undefined) {
       const [ram, cpu] = [vmRam[vm]! / ramUnit, vmCpu[vm]! / cpuUnit]
-      kind =
-        kinds.push({
+      sizeClass =
+        classes.push({
           ram: Math.floor(ram),
           cpu: Math.floor(cpu),
           ramUp: Math.ceil(ram),
@@ -63,31 +63,31 @@ export function kindsOf(instance: Instance): Kinds | null {
           count: 0,
           key,
         }) - 1
-      byKey.set(key, kind)
+      byKey.set(key, sizeClass)
     }
-    kinds[kind]!.count += 1
-    kindOf[vm] = kind
+    classes[sizeClass]!.count += 1
+    classOf[vm] = sizeClass
   }
-  const has = Array.from({ length: targets }, () => new Int32Array(kinds.length))
+  const has = Array.from({ length: targets }, () => new Int32Array(classes.length))
   const freeRam = hostRam.slice(0, targets)
   const freeCpu = hostCpu.slice(0, targets)
-  const wantedSet = new Set(wanted)
+  const isEvacuee = new Set(evacuees)
   for (const [vm, host] of home.entries()) {
     if (host < 0 || host >= targets) continue
     freeRam[host]! -= vmRam[vm]!
     freeCpu[host]! -= vmCpu[vm]!
-    if (kindOf[vm]! >= 0 && !wantedSet.has(vm)) has[host]![kindOf[vm]!]! += 1
+    if (classOf[vm]! >= 0 && !isEvacuee.has(vm)) has[host]![classOf[vm]!]! += 1
   }
   if (freeRam.some((ram) => ram < 0) || freeCpu.some((cpu) => cpu < 0)) return null
   const room = freeRam.map((ram, host) => ({
     ram: Math.ceil(ram / ramUnit),
     cpu: Math.ceil(freeCpu[host]! / cpuUnit),
   }))
-  return { kinds, kindOf, has, room }
+  return { classes, classOf, has, room }
 }
 
 /** The largest unit that divides every size, or one coarse enough for a table. */
-function unitOf(sizes: number[], capacity: number): number {
+function chooseUnit(sizes: number[], capacity: number): number {
   const common = sizes.reduce((a, b) => gcd(a, b), 0) || 1
   return Math.max(common, Math.ceil(capacity / maxUnits))
 }
