@@ -1,8 +1,7 @@
 import { plainWords } from '../domain/escalation.ts'
 import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
-import { byteBudget } from '../safety/budget.ts'
 import { fold, type State } from '../safety/fold.ts'
-import { loopLimit } from '../safety/loop.ts'
+import { byteBudget, loopLimit } from '../safety/limits.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 
 const sentence: Record<EscalationCode, string> = {

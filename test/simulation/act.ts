@@ -8,8 +8,8 @@ import { type CallPlace, stepKey } from '../../domain/step-key.ts'
 import type { CoreAnswer, Discovered, Envelope } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Call, policyVersion, type Ruling } from '../../safety/judge.ts'
-import { loopLimit } from '../../safety/loop.ts'
-import { settle } from '../../safety/settle.ts'
+import { loopLimit } from '../../safety/limits.ts'
+import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import type { Act } from '../../workflows/outcome.ts'
 import { requestApproval, usable, withdraw } from './approvals.ts'
 import { judgeWithout } from './gates.ts'
@@ -50,7 +50,7 @@ function prepareFor(world: World, incident: SimIncident, place: Place, call: Cal
   const parsed = call.arguments && tool ? tool.input.safeParse(call.arguments) : null
   if (!tool || !parsed?.success) return null
   const state = fold(incident.rows, place.attempt, incident.resource)
-  const settled = settle(tool, parsed.data as Record<string, unknown>, state, world.nowMs)
+  const settled = resolveArguments(tool, parsed.data as Record<string, unknown>, state, world.nowMs)
   return prepare(world, call.tool, settled.arguments)
 }
 

@@ -1,5 +1,6 @@
 import type { Word } from './tree.ts'
 import { argv, asks, empty, type Unwrapped } from './unwrapped.ts'
+import type { InputKind } from './xargs.ts'
 
 /** What `find` comes to, and the commands that it runs on it. */
 
@@ -10,7 +11,7 @@ import { argv, asks, empty, type Unwrapped } from './unwrapped.ts'
 export function unwrapFind(words: readonly Word[]): Unwrapped | null {
   const result = empty()
   const own: Word[] = [words[0]!]
-  const found = whatIsFound(words)
+  const found = findPathWord(words)
   for (let at = 1; at < words.length; at += 1) {
     const word = words[at]!
     if (!/^-(?:exec|execdir|ok|okdir)$/.test(word.text)) {
@@ -24,9 +25,9 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
     // With -execdir it runs wherever something was found: what it reads or obeys there cannot be said.
     const isPlain = found !== null && end > 0 && word.text === '-exec' && command[0]?.text !== '{}'
     if (!isPlain || command.some(({ text }) => text !== '{}' && text.includes('{}')))
-      result.why ??= asks(word, 'runs a command on whatever is found')
+      result.askReason ??= asks(word, 'runs a command on whatever is found')
     if (end < 0)
-      result.guesses.push(
+      result.candidates.push(
         rest.slice(
           0,
           Math.max(
@@ -36,7 +37,7 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
         ),
       )
     result.inner.push(argv(isPlain ? command.map((one) => (one.text === '{}' ? found : one)) : command))
-    result.guesses.push(command)
+    result.candidates.push(command)
     at += end < 0 ? rest.length : end + 1
   }
   if (result.inner.length === 0) return null
@@ -46,7 +47,7 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
 }
 
 /** A word for every path that `find` may come to, as a pattern; null where its roots are not plain. */
-export function whatIsFound(words: readonly Word[]): Word | null {
+export function findPathWord(words: readonly Word[]): Word | null {
   const from = words.slice(1).findIndex(({ text }) => /^[-(!]/.test(text) && !/^-[HLP]$/.test(text))
   const roots = words.slice(1, from < 0 ? undefined : from + 1).filter(({ text }) => !/^-[HLP]$/.test(text))
   const isPlain =
@@ -60,4 +61,19 @@ export function whatIsFound(words: readonly Word[]): Word | null {
   // Hidden names are found as well, which a `*` of a shell would leave out.
   const pattern = name.startsWith('*') && name === '*' ? `${root}/**` : `${root}/**/${name}`
   return { text: pattern, literal: false, quoting: 'bare', pattern, found: true }
+}
+
+/** What kind of words a command prints, one on each line. */
+export function classifyOutput(words: readonly Word[]): InputKind {
+  const texts = words.map(({ text }) => text)
+  const [name, verb] = texts
+  if (!words.every(({ literal }) => literal)) return null
+  if (name === 'pgrep') return texts.some((text) => /^(?:-[a-z]*[al]|--list)/.test(text)) ? null : { kind: 'numbers' }
+  if (name === 'pidof' || (name === 'lsof' && texts.includes('-t'))) return { kind: 'numbers' }
+  const isQuiet = texts.some((text) => /^(?:-[a-z]*q[a-z]*|--quiet)$/.test(text))
+  if (/^(?:docker|podman|crictl)$/.test(name ?? '') && (verb === 'ps' || verb === 'images'))
+    return isQuiet ? { kind: 'names' } : null
+  if (name !== 'find' || texts.some((text) => /^-(?:printf|ls|exec|execdir|fprint)/.test(text))) return null
+  const found = findPathWord(words)
+  return found && { kind: 'paths', found, separated: texts.includes('-print0') }
 }

@@ -1,8 +1,8 @@
-type PhantomCategory = 'metrics' | 'state' | 'fake_call' | 'action'
-type Phantom = { category: PhantomCategory; phrase: string }
+type ClaimCategory = 'metrics' | 'state' | 'fake_call' | 'action'
+type UnsupportedClaim = { category: ClaimCategory; phrase: string }
 
 /** What this attempt's log shows to have been done. */
-export type Done = { writes: number; reads: number }
+export type ActivityCounts = { writes: number; reads: number }
 
 const written =
   `restarted|rebooted|stopped|started|killed|terminated|deleted|removed|dropped|drained|cordoned|uncordoned|scaled|migrated
@@ -20,7 +20,7 @@ const condition =
 const resource = `service|server|node|host|vm|container|pod|database|shard|cluster|process|daemon|instance|replica|primary|disk|volume|array|link|switch|tenant|application|app|api|queue|broker|cache|system`
 
 /** In this order the first that fires is named. Each reads one clause, but for calls, which are looked for in the whole. */
-const rules: { category: Exclude<PhantomCategory, 'fake_call'>; pattern: RegExp }[] = [
+const rules: { category: Exclude<ClaimCategory, 'fake_call'>; pattern: RegExp }[] = [
   { category: 'action', pattern: new RegExp(`\\b(?:i|we)(?:'ve| have)?${adverb} (?:${written})\\b`) },
   { category: 'action', pattern: new RegExp(`\\b(?:i|we) have gone ahead and (?:${written})\\b`) },
   { category: 'action', pattern: new RegExp(`\\bsuccessfully (?:${written})\\b`) },
@@ -81,7 +81,7 @@ const longest = 20_000
  * prefers missing a claim to marking an honest sentence: denials, proposals, questions, quotes and other people's actions
  * are none.
  */
-export function phantomOf(text: string, done: Done): Phantom | null {
+export function findUnsupportedClaim(text: string, done: ActivityCounts): UnsupportedClaim | null {
   const whole = text.slice(0, longest)
   const call = calls.exec(whole)
   if (call) return { category: 'fake_call', phrase: call[0].trim().slice(0, 80) }

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { actionDigest } from '../../domain/digest.ts'
 import { plainPolicy } from '../../domain/policy.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
+import { assumedState, type DryRunInput, dryRunInput, dryRunPolicy, simulateCall } from '../../safety/dry-run.ts'
 import { fold } from '../../safety/fold.ts'
-import { type Supposition, suppose, supposeCall, supposedState, supposition } from '../../safety/suppose.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import { logOf, row } from '../support/events.ts'
 
@@ -22,7 +22,7 @@ const exec: ToolFacts = {
 }
 const tools = new Map([...toolFacts, ['exec', exec]])
 const none = plainPolicy('inc_00000000000000000000000000', null)
-const supposed = (input: unknown) => suppose(supposition.parse(input) as Supposition, tools, now)
+const supposed = (input: unknown) => dryRunPolicy(dryRunInput.parse(input) as DryRunInput, tools, now)
 const converge = (state: Record<string, unknown>, id = 'db-osl-1') =>
   supposed({ tool: 'converge_shard', args: { id, reason: 'it lags' }, state })
 
@@ -39,13 +39,13 @@ describe('a supposed command', () => {
   })
 
   test('is of a length that somebody can read', () => {
-    expect(supposition.safeParse({ command: 'x'.repeat(64_000) }).success).toBe(true)
-    expect(supposition.safeParse({ command: 'x'.repeat(64_001) }).success).toBe(false)
+    expect(dryRunInput.safeParse({ command: 'x'.repeat(64_000) }).success).toBe(true)
+    expect(dryRunInput.safeParse({ command: 'x'.repeat(64_001) }).success).toBe(false)
   })
 
   test('is a command or a call, and nothing else', () => {
     for (const input of [{}, { command: 'ls', tool: 'x', args: {} }, { command: 7 }, { tool: 'x' }, { state: {} }]) {
-      expect([input, supposition.safeParse(input).success]).toEqual([input, false])
+      expect([input, dryRunInput.safeParse(input).success]).toEqual([input, false])
     }
   })
 })
@@ -139,8 +139,8 @@ describe('a supposed call', () => {
     const state = fold([], 1)
     const policy = { ...none }
     const call = { tool: 'get_shard', args: { id: 'x' } }
-    const { actionDigest } = supposeCall(call, tools, state, policy, now) as { actionDigest: string }
-    const denied = supposeCall(
+    const { actionDigest } = simulateCall(call, tools, state, policy, now) as { actionDigest: string }
+    const denied = simulateCall(
       { tool: 'converge_shard', args: { id: 'x', reason: 'it lags' } },
       tools,
       state,
@@ -163,15 +163,15 @@ describe('a supposed call', () => {
     const before = row('call_judged', { callId: 'c1_0', tool: 'get_shard', arguments: { id: 'x' }, verdict: 'run' })
     const state = fold(logOf(before), 1)
     const again = (callId?: string) =>
-      supposeCall({ tool: 'get_shard', args: { id: 'x' }, callId }, tools, state, { ...none }, now) as { code: string }
+      simulateCall({ tool: 'get_shard', args: { id: 'x' }, callId }, tools, state, { ...none }, now) as { code: string }
     expect([again().code, again('c1_0').code]).toEqual(['REPEATED_CALL', 'READ'])
   })
 
   test('supposes nothing that nobody said', () => {
-    expect(supposedState.parse({})).toEqual({ resolved: [], vicinity: [], paused: false })
-    expect(supposedState.parse({ resolved: [shard] }).resolved).toEqual([{ ...shard, aliases: [] }])
-    expect(supposedState.safeParse({ resolvd: [] }).success).toBe(false)
-    expect(supposedState.safeParse({ resolved: [{ ...shard, nmae: 'x' }] }).success).toBe(false)
-    expect(supposedState.safeParse({ open: { tool: 'x', targets: [], callId: 'c1_0' } }).success).toBe(false)
+    expect(assumedState.parse({})).toEqual({ resolved: [], vicinity: [], paused: false })
+    expect(assumedState.parse({ resolved: [shard] }).resolved).toEqual([{ ...shard, aliases: [] }])
+    expect(assumedState.safeParse({ resolvd: [] }).success).toBe(false)
+    expect(assumedState.safeParse({ resolved: [{ ...shard, nmae: 'x' }] }).success).toBe(false)
+    expect(assumedState.safeParse({ open: { tool: 'x', targets: [], callId: 'c1_0' } }).success).toBe(false)
   })
 })

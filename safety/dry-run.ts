@@ -5,11 +5,11 @@ import type { ToolFacts } from '../domain/tool.ts'
 import { type CommandVerdict, judgeCommand } from './command/judge.ts'
 import { fold, type State } from './fold.ts'
 import { judge, type Ruling } from './judge.ts'
+import { resolveArguments } from './resolve-arguments.ts'
 import { remember } from './resolved.ts'
-import { settle } from './settle.ts'
 
 /** A state to suppose, where there is no incident to take it from. */
-export const supposedState = z.strictObject({
+export const assumedState = z.strictObject({
   /** What was looked up; each was named by itself. */
   resolved: z
     .array(
@@ -30,7 +30,7 @@ export const supposedState = z.strictObject({
   paused: z.boolean().default(false),
 })
 
-export const supposition = z.union([
+export const dryRunInput = z.union([
   z.strictObject({
     command: z.string().max(64_000),
     hosts: z.array(z.string()).max(500).optional(),
@@ -40,44 +40,45 @@ export const supposition = z.union([
   z.strictObject({
     tool: z.string(),
     args: z.record(z.string(), z.unknown()),
-    state: supposedState.optional(),
+    state: assumedState.optional(),
   }),
 ])
-export type Supposition = z.infer<typeof supposition>
+export type DryRunInput = z.infer<typeof dryRunInput>
 
-export type Supposed =
+export type DryRunResult =
   | ({ command: string } & CommandVerdict)
   | ({ tool: string } & Omit<Ruling, 'arguments'> & { arguments: Record<string, unknown> | null })
 
 /** What would become of a command or a call. Pure: nothing is run, written or asked. */
-export function suppose(input: Supposition, tools: ReadonlyMap<string, ToolFacts>, nowMs: number): Supposed {
+export function dryRunPolicy(input: DryRunInput, tools: ReadonlyMap<string, ToolFacts>, nowMs: number): DryRunResult {
   if ('command' in input) {
     const knownHosts = new Set((input.hosts ?? []).map((host) => host.toLowerCase()))
     const { command, directory, rootReads } = input
     return { command, ...judgeCommand(command, { knownHosts, directory, rootReads }) }
   }
-  const given = supposedState.parse(input.state ?? {})
+  const given = assumedState.parse(input.state ?? {})
   const state = stateOf(given, nowMs)
-  return supposeCall(input, tools, state, policyOf(given), nowMs)
+  return simulateCall(input, tools, state, policyOf(given), nowMs)
 }
 
 /**
  * The same for a call in a known state: that of a real incident, say. Its dry run is taken to succeed. With the id of a call that
  * was judged before it is that call judged again, and no repetition of it.
  */
-export function supposeCall(
+export function simulateCall(
   { tool, args, callId = 'supposed' }: { tool: string; args: Record<string, unknown>; callId?: string },
   tools: ReadonlyMap<string, ToolFacts>,
   state: State,
   policy: Policy,
   nowMs: number,
-): Supposed {
+): DryRunResult {
   const facts = tools.get(tool)
   const parsed = facts?.input.safeParse(args)
-  const settled = facts && parsed?.success ? settle(facts, parsed.data as Record<string, unknown>, state, nowMs) : null
+  const resolved =
+    facts && parsed?.success ? resolveArguments(facts, parsed.data as Record<string, unknown>, state, nowMs) : null
   const preparation = {
-    targets: settled?.targets ?? [],
-    identity: settled?.arguments ?? args,
+    targets: resolved?.targets ?? [],
+    identity: resolved?.arguments ?? args,
     stateFingerprint: '',
     dryRun: { possible: false, summary: '', details: {} },
   }
@@ -91,7 +92,7 @@ export function supposeCall(
   return { tool, ...judge(call, tools, state, policy, nowMs) }
 }
 
-function stateOf(given: z.infer<typeof supposedState>, nowMs: number): State {
+function stateOf(given: z.infer<typeof assumedState>, nowMs: number): State {
   const state = fold([], 1, given.resource ?? null)
   for (const { name, host, ...thing } of given.resolved) {
     remember(state.resolved, { ...thing, name: name ?? thing.id, host: host ?? null }, 1, nowMs, true)
@@ -104,7 +105,7 @@ function stateOf(given: z.infer<typeof supposedState>, nowMs: number): State {
   return state
 }
 
-function policyOf(given: z.infer<typeof supposedState>): Policy {
+function policyOf(given: z.infer<typeof assumedState>): Policy {
   const resource = given.resource ?? null
   const plain = plainPolicy('inc_00000000000000000000000000', resource)
   return { ...plain, paused: given.paused, vicinity: [...plain.vicinity, ...given.vicinity] }

@@ -1,17 +1,17 @@
 import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
 import type { CommandField, NamedFields, ToolFacts } from '../domain/tool.ts'
-import { judgeField } from './command/field.ts'
 import type { CommandContext, CommandVerdict } from './command/judge.ts'
+import { judgeField } from './command/judge.ts'
 import type { State } from './fold.ts'
-import { guestsMeantOn, knownHosts, meantBy } from './resolved.ts'
-import { type Corrected, quote, type Rule, refuse } from './ruling.ts'
+import { guestsReferencedOn, knownHosts, resolveName } from './resolved.ts'
+import { type Correction, quote, type Rule, refuse } from './ruling.ts'
 
 /** A call as it will be judged, and run if it may: names mean ids, and what code can put right is put right, once. */
-export type Settled = {
+export type ResolvedCall = {
   arguments: Record<string, unknown>
   targets: ResourceRef[]
   command: CommandVerdict | null
-  corrected: Corrected[]
+  corrected: Correction[]
   problem: Rule | null
 }
 
@@ -20,17 +20,17 @@ export type Settled = {
  * a problem; a host is not addressed where a guest on it was meant; an endless command gets its bounded form. `rootReads`: what may look as
  * root where it would run.
  */
-export function settle(
+export function resolveArguments(
   facts: ToolFacts,
   args: Record<string, unknown>,
   state: State,
   nowMs: number,
   rootReads?: CommandContext['rootReads'],
-): Settled {
-  const named = settleNames(facts.names, args, state, nowMs)
-  const routed = facts.inside ? route(facts.names, named.arguments, state, nowMs) : unchanged(named.arguments)
+): ResolvedCall {
+  const named = resolveNames(facts.names, args, state, nowMs)
+  const routed = facts.inside ? routeToGuest(facts.names, named.arguments, state, nowMs) : unchanged(named.arguments)
   const bounded = facts.command
-    ? bound(facts.command, routed.arguments, { hosts: knownHosts(state.resolved, nowMs), rootReads })
+    ? boundCommand(facts.command, routed.arguments, { hosts: knownHosts(state.resolved, nowMs), rootReads })
     : { ...unchanged(routed.arguments), command: null }
   return {
     arguments: bounded.arguments,
@@ -45,22 +45,22 @@ export function settle(
 function namedTargets(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): ResourceRef[] {
   return Object.entries(names).flatMap(([field, kinds]) =>
     valuesOf(args[field]).flatMap((id) => {
-      const meant = meantBy(state.resolved, listOf(kinds), id, nowMs)
+      const meant = resolveName(state.resolved, listOf(kinds), id, nowMs)
       return meant.kind === 'known' ? [meant.entry.ref] : listOf(kinds).map((kind) => ({ kind, id }))
     }),
   )
 }
 
-type Step = { arguments: Record<string, unknown>; corrected: Corrected[]; problem: Rule | null }
+type Step = { arguments: Record<string, unknown>; corrected: Correction[]; problem: Rule | null }
 
 const unchanged = (args: Record<string, unknown>): Step => ({ arguments: args, corrected: [], problem: null })
 
-function settleNames(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
+function resolveNames(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
   let problem: Rule | null = null
   const settled = { ...args }
   for (const [field, kinds] of Object.entries(names)) {
     settled[field] = mapValues(args[field], (name) => {
-      const meant = meantBy(state.resolved, listOf(kinds), name, nowMs)
+      const meant = resolveName(state.resolved, listOf(kinds), name, nowMs)
       if (meant.kind === 'ambiguous') {
         const candidates = meant.candidates.map((entry) => entry.canonical)
         problem ??= refuse(
@@ -78,15 +78,15 @@ function settleNames(names: NamedFields, args: Record<string, unknown>, state: S
 }
 
 /** The same path on the host and in the guest are two files; the one meant is the guest's. */
-function route(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
+function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
   for (const [field, kinds] of Object.entries(names)) {
     const name = args[field]
     if (typeof name !== 'string' || !listOf(kinds).some((kind) => kind === 'host' || kind === 'node')) continue
-    const guests = guestsMeantOn(state.resolved, name, nowMs)
+    const guests = guestsReferencedOn(state.resolved, name, nowMs)
     const [guest] = guests
     if (!guest) continue
     if (guests.length === 1 && listOf(kinds).includes(guest.ref.kind)) {
-      const corrected: Corrected = { code: 'ROUTING_MISMATCH', field, from: name, to: guest.ref.id }
+      const corrected: Correction = { code: 'ROUTING_MISMATCH', field, from: name, to: guest.ref.id }
       return { arguments: { ...args, [field]: guest.ref.id }, corrected: [corrected], problem: null }
     }
     const ids = guests.map((entry) => entry.canonical)
@@ -101,7 +101,7 @@ function route(names: NamedFields, args: Record<string, unknown>, state: State, 
   return unchanged(args)
 }
 
-function bound(
+function boundCommand(
   command: CommandField,
   args: Record<string, unknown>,
   { hosts, rootReads }: { hosts: ReadonlySet<string>; rootReads?: CommandContext['rootReads'] },
@@ -114,7 +114,7 @@ function bound(
   const again = judgeField(command, rewritten, hosts, rootReads)
   // Tried once: a bounded form that may not run either leaves the call as it was.
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
-  const corrected: Corrected = { code: 'UNBOUNDED_COMMAND', field, from: args[field], to }
+  const corrected: Correction = { code: 'UNBOUNDED_COMMAND', field, from: args[field], to }
   return { arguments: rewritten, corrected: [corrected], problem: null, command: again }
 }
 

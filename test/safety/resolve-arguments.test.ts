@@ -3,8 +3,8 @@ import { z } from 'zod'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Discovered, ToolFacts } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
+import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import { remember, resolvedForMs } from '../../safety/resolved.ts'
-import { settle } from '../../safety/settle.ts'
 
 const facts = (more: Partial<ToolFacts>): ToolFacts => ({
   name: 'tool',
@@ -31,7 +31,7 @@ function knowing(things: Discovered[], explicit = true) {
   return state
 }
 const settled = (of: ToolFacts, args: Record<string, unknown>, things: Discovered[] = [osl], nowMs = 0) =>
-  settle(of, args, knowing(things), nowMs)
+  resolveArguments(of, args, knowing(things), nowMs)
 
 describe('names', () => {
   const list = facts({ names: { ids: 'shard' } })

@@ -39,14 +39,14 @@ export const safetyLabels: Record<SafetyCounter, readonly string[]> = {
 type Increment = { counter: SafetyCounter; labels: Record<string, string> }
 
 /** What folding remembers of incidents that are still open. It goes on where it stopped. */
-export type Memory = {
+export type MetricsMemory = {
   /** What is pending recovery: by incident, attempt and tool. */
   recovering: Map<string, string>
   /** The model that answered last, by incident. */
   models: Map<string, string>
 }
 
-export const emptyMemory = (): Memory => ({ recovering: new Map(), models: new Map() })
+export const emptyMemory = (): MetricsMemory => ({ recovering: new Map(), models: new Map() })
 
 /** Far more than there are open incidents: a run that never ends keeps no place for ever. */
 const remembered = 2_000
@@ -79,11 +79,11 @@ const securityCodes = new Set([
 ])
 
 /** What one row adds to the counters. A name that is no tool is `unknown`. */
-export function tally(event: IncidentEvent, memory: Memory, words: Words): Increment[] {
+export function countSafetyEvents(event: IncidentEvent, memory: MetricsMemory, words: Words): Increment[] {
   switch (event.kind) {
     case 'model_answered': {
       const protocol = event.metadata.finishReason.startsWith('json:') ? 'json' : 'native'
-      const model = labelOf(event.metadata.model)
+      const model = toMetricLabel(event.metadata.model)
       remember(memory.models, event.incidentId, model)
       return [{ counter: 'agentic_iterations', labels: { provider: words.provider, model, protocol } }]
     }
@@ -111,7 +111,7 @@ export function tally(event: IncidentEvent, memory: Memory, words: Words): Incre
   }
 }
 
-function judged(event: IncidentEvent<'call_judged'>, memory: Memory, words: Words): Increment[] {
+function judged(event: IncidentEvent<'call_judged'>, memory: MetricsMemory, words: Words): Increment[] {
   const { recovering } = memory
   const { verdict, code, phase, effect, corrected = [] } = event.metadata
   const tool = oneOf(words.tools, event.metadata.tool)
@@ -140,7 +140,12 @@ function judged(event: IncidentEvent<'call_judged'>, memory: Memory, words: Word
   return added
 }
 
-function phantom(event: IncidentEvent, { models }: Memory, { provider }: Words, where: 'claim' | 'prose'): Increment {
+function phantom(
+  event: IncidentEvent,
+  { models }: MetricsMemory,
+  { provider }: Words,
+  where: 'claim' | 'prose',
+): Increment {
   return { counter: 'phantom_detected', labels: { provider, model: models.get(event.incidentId) ?? 'unknown', where } }
 }
 
@@ -163,13 +168,13 @@ function remember(map: Map<string, string>, key: string, value: string): void {
 }
 
 /** What others wrote, as a label: short, and nothing but plain characters. */
-export function labelOf(text: string): string {
+export function toMetricLabel(text: string): string {
   return text.replace(/[^A-Za-z0-9_.:/@-]+/g, '_').slice(0, 64) || 'unknown'
 }
 
 function finished(
   event: IncidentEvent<'tool_finished'>,
-  recovering: Memory['recovering'],
+  recovering: MetricsMemory['recovering'],
   tools: ReadonlySet<string>,
 ): Increment[] {
   if (!event.metadata.result.ok) return []
@@ -188,7 +193,7 @@ function keyOf(event: IncidentEvent<'call_judged'> | IncidentEvent<'tool_finishe
   return `${event.incidentId} ${event.attempt} ${event.metadata.tool} ${code}`
 }
 
-function forget({ recovering, models }: Memory, incidentId: string): void {
+function forget({ recovering, models }: MetricsMemory, incidentId: string): void {
   models.delete(incidentId)
   for (const key of recovering.keys()) if (key.startsWith(`${incidentId} `)) recovering.delete(key)
 }
