@@ -6,7 +6,7 @@ import type { Health, HostState, Inventory, NodeState } from '../domain/platform
 import { appLogOf } from './app-log.ts'
 import { backupSince } from './backup.ts'
 import { bytesByDirectory } from './disk.ts'
-import { logFile, newestRecordAt } from './node/log.ts'
+import { logFile, newestRecordAt } from './node/program.ts'
 import { needsFile } from './packages.ts'
 import { cpuSeconds, type ProcessState, processState } from './process.ts'
 import { brokenRoutes, routesFile } from './site.ts'

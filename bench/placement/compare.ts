@@ -4,8 +4,8 @@ import { assignmentModel } from '../../placement/bound/assignment.ts'
 import { type EngineName, startEngine } from '../../placement/bound/engine.ts'
 import { buildInstance, buildModel, type Instance } from '../../placement/cluster/instance.ts'
 import { solve } from '../../placement/solve.ts'
+import { type Family, generate, nameOf } from './clusters.ts'
 import { loads } from './families.ts'
-import { type Family, generate, nameOf } from './generate.ts'
 
 const limitMs = 10_000
 const python = process.env.PYTHON ?? 'python3'

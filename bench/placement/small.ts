@@ -1,6 +1,6 @@
 import { startEngine } from '../../placement/bound/engine.ts'
 import { random } from '../../placement/cluster/budget.ts'
-import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
+import { buildInstance, buildModel, type Instance } from '../../placement/cluster/instance.ts'
 import { toPlan } from '../../placement/plan.ts'
 import { improve } from '../../placement/search/improve.ts'
 import { countMigrations, type Incumbent } from '../../placement/search/incumbent.ts'
@@ -8,7 +8,7 @@ import { search } from '../../placement/search/search.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { fewestMigrations } from '../../test/placement/brute-force.ts'
 import { report } from '../report.ts'
-import { tiny } from './tiny.ts'
+import { tiny } from './clusters.ts'
 
 /** Random small clusters against trying everything: the whole pipeline, and the search alone, which is what large ones have. */
 export async function small(): Promise<void> {
@@ -45,32 +45,11 @@ export async function small(): Promise<void> {
     if (fewest > 0) count.needMoves += 1
     if (known.unplaced.length === 0 && countMigrations(instance, known.moves) === fewest) count.minimal += 1
 
-    const alone = searchAlone()
+    const alone = searchAlone(instance, seed)
     check(alone)
     if (alone.unplaced.length > 0 || countMigrations(instance, alone.moves) !== fewest) continue
     count.searched += 1
     if (fewest > 0) count.searchedWithMoves += 1
-
-    function searchAlone(): Incumbent {
-      const next = random(seed)
-      const until = performance.now() + 100
-      let best: Incumbent = {
-        moves: [],
-        unplaced: instance.evacuees,
-        lowerBound: 0,
-        provenBy: 'trivial',
-        certificate: null,
-        isInfeasible: false,
-      }
-      for (let run = 0; run < 300 && performance.now() < until; run += 1) {
-        const maxMigrations = best.unplaced.length === 0 ? countMigrations(instance, best.moves) - 1 : 10
-        if (maxMigrations < 0) break
-        const noise = run === 0 ? 0 : 0.3 + 0.7 * next()
-        const found = search(instance, { random: next, noise, maxMigrations, deadlineMs: until })
-        if (found.unplaced.length === 0) best = { ...best, ...found }
-      }
-      return best
-    }
   }
   engine.stop()
   report('placement small', {
@@ -86,4 +65,26 @@ export async function small(): Promise<void> {
     'plans replayed that break a rule in some interleaving': count.violations,
     'claims that trying everything contradicts': count.wrongClaims,
   })
+}
+
+/** The search without bound and engine, which is all that large clusters have. */
+function searchAlone(instance: Instance, seed: number): Incumbent {
+  const next = random(seed)
+  const until = performance.now() + 100
+  let best: Incumbent = {
+    moves: [],
+    unplaced: instance.evacuees,
+    lowerBound: 0,
+    provenBy: 'trivial',
+    certificate: null,
+    isInfeasible: false,
+  }
+  for (let run = 0; run < 300 && performance.now() < until; run += 1) {
+    const maxMigrations = best.unplaced.length === 0 ? countMigrations(instance, best.moves) - 1 : 10
+    if (maxMigrations < 0) break
+    const noise = run === 0 ? 0 : 0.3 + 0.7 * next()
+    const found = search(instance, { random: next, noise, maxMigrations, deadlineMs: until })
+    if (found.unplaced.length === 0) best = { ...best, ...found }
+  }
+  return best
 }

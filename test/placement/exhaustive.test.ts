@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from '@jest/globals'
-import { tiny } from '../../bench/placement/tiny.ts'
+import { tiny } from '../../bench/placement/clusters.ts'
 import { startEngine } from '../../placement/bound/engine.ts'
 import { random } from '../../placement/cluster/budget.ts'
 import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'

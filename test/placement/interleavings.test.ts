@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { tiny } from '../../bench/placement/tiny.ts'
+import { tiny } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem, PlanStep } from '../../domain/placement.ts'
 import { random } from '../../placement/cluster/budget.ts'
 import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'

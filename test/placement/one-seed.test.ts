@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { generate } from '../../bench/placement/generate.ts'
+import { generate } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
 import { exhaust } from '../../placement/search/exhaust.ts'

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from '@jest/globals'
-import { generate } from '../../bench/placement/generate.ts'
+import { generate } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
 import { startEngine } from '../../placement/bound/engine.ts'
 import { random } from '../../placement/cluster/budget.ts'

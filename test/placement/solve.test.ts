@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { generate } from '../../bench/placement/generate.ts'
+import { generate } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts'
 import { certificateHolds } from '../../placement/certificate.ts'
 import { InvalidProblemError } from '../../placement/check.ts'
