@@ -4,10 +4,9 @@ import { bodiesByDigest, eventsOf } from '../db/events.ts'
 import { plainWords } from '../domain/escalation.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { type Run, stepKey } from '../domain/step-key.ts'
-import { byteBudget } from '../safety/budget.ts'
 import { bodiesToCheck } from '../safety/claims/rows.ts'
 import { fold, type State } from '../safety/fold.ts'
-import { loopLimit } from '../safety/loop.ts'
+import { byteBudget, loopLimit } from '../safety/limits.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 
 const sentence: Record<EscalationCode, string> = {

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { InvalidProblemError } from '../../placement/check.ts'
-import { textOf } from '../../placement/document.ts'
+import { decodeUtf8 } from '../../placement/problem-file.ts'
 import type { Context } from './context.ts'
 import { Problem } from './problem.ts'
 
@@ -29,7 +29,7 @@ export async function jsonBody(c: Context): Promise<unknown> {
 function parse(bytes: Uint8Array): unknown {
   let text: string
   try {
-    text = textOf(bytes)
+    text = decodeUtf8(bytes)
   } catch (error) {
     const flaw = error instanceof InvalidProblemError ? error.flaws[0] : undefined
     throw new Problem(400, 'BAD_REQUEST', `The body is not UTF-8: ${flaw?.path}, ${flaw?.message}.`)

@@ -8,8 +8,8 @@ import { readSettings } from '../../db/settings.ts'
 import { databaseTime } from '../../db/time.ts'
 import { standingGrant } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
+import { type DryRunResult, dryRunInput, dryRunPolicy, simulateCall } from '../../safety/dry-run.ts'
 import { fold } from '../../safety/fold.ts'
-import { type Supposed, suppose, supposeCall, supposition } from '../../safety/suppose.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
@@ -19,7 +19,7 @@ import { approvalId } from './examples.ts'
 
 const question = z.union([
   z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), incident_id: z.string() }),
-  supposition,
+  dryRunInput,
 ])
 
 const answer = z.looseObject({
@@ -55,7 +55,7 @@ export function judgeRoutes(router: Router, deps: ApiDeps): void {
     problems: [404],
     async run({ body }) {
       const { db } = deps
-      if (!('incident_id' in body)) return suppose(body, toolFacts, Date.parse(await databaseTime(db)))
+      if (!('incident_id' in body)) return dryRunPolicy(body, toolFacts, Date.parse(await databaseTime(db)))
       const incident = await incidentById(db, body.incident_id)
       if (!incident) throw new Problem(404, 'NOT_FOUND', `There is no incident ${body.incident_id}.`)
       return await supposeIn(deps, incident, body)
@@ -68,7 +68,7 @@ export async function supposeIn(
   deps: Pick<ApiDeps, 'db' | 'environment'>,
   incident: Incident,
   call: { tool: string; args: Record<string, unknown>; callId?: string },
-): Promise<Supposed> {
+): Promise<DryRunResult> {
   return await deps.db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx, deps.environment)
     const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
@@ -78,7 +78,7 @@ export async function supposeIn(
       approvalId: null,
       isEnding: true,
     })
-    return supposeCall(call, toolFacts, state, policy, Date.parse(await databaseTime(trx)))
+    return simulateCall(call, toolFacts, state, policy, Date.parse(await databaseTime(trx)))
   })
 }
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { quote } from '../../../safety/command/quote.ts'
+import { quote } from '../../../safety/command/shells.ts'
 import { readEnvironment } from '../../../safety/command/surroundings.ts'
 import { redact } from '../../../safety/redact.ts'
 import { stripText } from '../../../safety/strip.ts'
