@@ -1,8 +1,7 @@
 import { type ReactNode, useEffect } from 'react'
 import { ApiProblem } from './api.ts'
 import { useNow } from './now.ts'
-import { queryClient } from './query-client.ts'
-import { useAway } from './reach.ts'
+import { queryClient, useAway } from './query-client.ts'
 import { span, timeOfDay } from './time.ts'
 
 /** What is shown where something would be: it is on its way, it failed, there is none. Each says what can be done. */

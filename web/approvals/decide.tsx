@@ -3,7 +3,7 @@ import type { Approval, ApprovalDetail, Decision } from '../../domain/approval.t
 import { ApiProblem, ask } from '../api.ts'
 import { forgetDrafts } from '../draft.ts'
 import { inertText } from '../inert.tsx'
-import { useKeys } from '../keys.ts'
+import { useKeys } from '../keys.tsx'
 import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
 import { missing, useSession } from '../session.ts'

@@ -1,10 +1,10 @@
 import { useState } from 'react'
 import type { Approval } from '../../domain/approval.ts'
 import { ask } from '../api.ts'
+import { RiskMark } from '../marks.tsx'
 import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
 import { clock, moment } from '../time.ts'
-import { RiskMark } from '../words.tsx'
 
 /** Always in sight: how long there is, how risky it is, and the way to each decision. Nothing here decides by itself. */
 export function DecisionBar({

@@ -1,10 +1,10 @@
 import { useRef, useState } from 'react'
 import type { ApprovalDetail } from '../../domain/approval.ts'
+import { type Change, changes } from '../differences.ts'
 import { useDraft } from '../draft.ts'
+import { ReasonField } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
-import { ReasonField } from '../reason-field.tsx'
 import { mustType } from './approve.tsx'
-import { type Change, changes } from './changes.ts'
 import { SecondPress } from './second-press.tsx'
 
 type Edited = { args: Record<string, unknown>; reason: string }

@@ -1,8 +1,9 @@
 import { type FormEvent, useState } from 'react'
 import { ask } from '../api.ts'
-import { ReasonField } from '../reason-field.tsx'
+import { type Line, lines } from '../differences.ts'
+import { ReasonField } from '../fields.tsx'
+import { Inert } from '../inert.tsx'
 import { Failed } from '../states.tsx'
-import { Change } from './change.tsx'
 import { forgetSettings, type Shown } from './query.ts'
 
 /** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */
@@ -85,4 +86,39 @@ export function Edit({ setting, refused }: { setting: Shown; refused: string | n
       </fieldset>
     </form>
   )
+}
+
+/** What a value was and what it becomes: beside each other where they are short, else line by line. */
+export function Change({ from, to }: { from: string | null; to: string | null }) {
+  if (from !== null && to !== null && (from + to).includes('\n')) {
+    return (
+      <pre className="changes">
+        {lines(from, to).map(({ sign, text }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a line is its place
+          <Marked key={index} sign={sign} text={`${sign} ${text}`} />
+        ))}
+      </pre>
+    )
+  }
+  return (
+    <span className="changes inline">
+      {from === null ? <span className="soft">not set</span> : <Marked sign="-" text={brief(from)} />}{' '}
+      {to === null ? <span className="soft">not set</span> : <Marked sign="+" text={brief(to)} />}
+    </span>
+  )
+}
+
+function Marked({ sign, text }: Line) {
+  if (sign === ' ') return <Inert text={text} />
+  const Element = sign === '-' ? 'del' : 'ins'
+  return (
+    <Element>
+      <span className="visually-hidden">{sign === '-' ? 'was ' : 'becomes '}</span>
+      <Inert text={text} />
+    </Element>
+  )
+}
+
+function brief(value: string): string {
+  return value.length > 200 ? `${value.slice(0, 199)}…` : value
 }

@@ -1,13 +1,13 @@
 import { memo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/stored-claim.ts'
 import { Exact, Inert } from '../inert.tsx'
-import { Sign } from '../kinds.tsx'
 import { Markdown } from '../markdown.tsx'
-import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
+import { Sign } from '../marks.tsx'
+import { PlanOfProposal } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { bothMoments, offset, timeOfDay } from '../time.ts'
-import { asideOf, signOf } from './aside.ts'
-import { Claims } from './claims.tsx'
+import { asideOf, signOf } from './rows.ts'
 
 type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean; sameAs?: number | null }
 
@@ -97,4 +97,46 @@ function proposalOf(event: IncidentEvent): string | null {
   const data = event.metadata.result.data as { proposal_id?: unknown; steps?: unknown } | undefined
   const has = data && typeof data.proposal_id === 'string' && Array.isArray(data.steps) && data.steps.length > 0
   return has ? (data.proposal_id as string) : null
+}
+
+/** What an ending claims, with links to the rows it rests on and a mark where they do not show it. */
+export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
+  const { claims } = event.metadata
+  if (claims.length === 0) return null
+  return (
+    <ul className="claims">
+      {claims.map((claim) => (
+        <li key={claim.text}>
+          <Inert text={claim.text} /> <Rows claim={claim} />
+          {isUnshown(claim) && (
+            <strong className="tone-warning" title={'why' in claim ? claim.why : undefined}>
+              {' '}
+              {notShown}
+            </strong>
+          )}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Rows({ claim }: { claim: StoredClaim }) {
+  return (
+    <span className="soft small">
+      {rowsOf(claim).map((seq) => (
+        <a key={seq} href={`#e-${seq}`} title={quotesOf(claim, seq)}>
+          {' '}
+          #{seq}
+        </a>
+      ))}
+    </span>
+  )
+}
+
+function quotesOf(claim: StoredClaim, seq: number): string {
+  if (!('quotes' in claim)) return `Row ${seq}`
+  return claim.quotes
+    .filter((quote) => quote.seq === seq)
+    .map(({ text }) => text)
+    .join(' … ')
 }

@@ -3,12 +3,12 @@ import type { Incident } from '../../domain/incident.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { Inert } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
+import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
 import { useNow } from '../now.ts'
 import { Link } from '../router.tsx'
 import { moment, span } from '../time.ts'
-import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../words.tsx'
 import type { Surroundings } from './query.ts'
-import { spent } from './spent.ts'
+import { spent } from './rows.ts'
 
 type Props = { incident: Incident; surroundings: Surroundings | null; events: IncidentEvent[] }
 

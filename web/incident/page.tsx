@@ -1,13 +1,16 @@
+import { type FormEvent, useState } from 'react'
+import type { EscalationReport } from '../../domain/escalation.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { ask } from '../api.ts'
+import { useDraft } from '../draft.ts'
 import { Heading } from '../heading.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { usePlace } from '../router.tsx'
+import { Link, usePlace } from '../router.tsx'
 import { Failed, Loading } from '../states.tsx'
 import { Actions } from './actions.tsx'
 import { Facts } from './facts.tsx'
-import { Note } from './note.tsx'
 import { Progress, Waiting } from './progress.tsx'
 import { useIncident } from './query.ts'
-import { Report } from './report.tsx'
 import { Timeline } from './timeline.tsx'
 
 export function IncidentPage({ id }: { id: string }) {
@@ -51,5 +54,94 @@ export function IncidentPage({ id }: { id: string }) {
       {events.data && <Timeline events={events.data} place={place} incidentId={id} />}
       <Note incidentId={id} refused={surroundings.data?.actions.find(({ action }) => action === 'comment')?.refused} />
     </div>
+  )
+}
+
+/** What the person reads first who is handed this incident: what to do, then what was found. Nothing where no row has it. */
+export function Report({ events }: { events: IncidentEvent[] }) {
+  const handed = events.findLast((event) => event.kind === 'escalated')
+  if (handed?.kind !== 'escalated' || !handed.metadata.report) return null
+  const { report } = handed.metadata
+  return (
+    <section className="said stack tight report" aria-labelledby="report-title">
+      <h2 id="report-title">Handed to people</h2>
+      <p>
+        <strong>
+          Next step: <Inert text={report.nextStep} />
+        </strong>
+      </p>
+      <Lists report={report} />
+      <p className="soft small">
+        <Inert text={report.severity} />, <Inert text={report.resource} />, since <Inert text={report.since} /> ·{' '}
+        <Link href={`${location.pathname}#e-${handed.seq}`}>row {handed.seq}</Link>
+      </p>
+    </section>
+  )
+}
+
+function Lists({ report }: { report: EscalationReport }) {
+  const lists: [string, string[], string][] = [
+    ['Found', report.found, 'nothing yet'],
+    ['Ruled out', report.ruledOut, 'nothing'],
+    ['Changed', report.changed, 'nothing'],
+  ]
+  return (
+    <dl>
+      {lists.map(([title, items, none]) => (
+        <div key={title}>
+          <dt>{title}</dt>
+          {items.length === 0 && <dd className="soft">{none}</dd>}
+          {items.map((item) => (
+            <dd key={item} className="wraps lines">
+              <Inert text={item} />
+            </dd>
+          ))}
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** A person's own row in the log. */
+export function Note({ incidentId, refused }: { incidentId: string; refused: string | null | undefined }) {
+  const [text, setText] = useDraft(`note on ${incidentId}`)
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    setError(null)
+    try {
+      await ask(`/incidents/${incidentId}/events`, {
+        method: 'POST',
+        body: { action: 'commented', detail: text.trim() },
+      })
+      setText('')
+    } catch (failure) {
+      setError(failure)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <form className="note stack" onSubmit={submit}>
+      <label htmlFor="note">Add a note</label>
+      <textarea
+        id="note"
+        rows={2}
+        required
+        maxLength={2000}
+        disabled={Boolean(refused)}
+        placeholder={refused ?? 'It stays in the log; the agent reads it only when it is asked again.'}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      {error !== null && <Failed error={error} />}
+      <div>
+        <button type="submit" disabled={busy || Boolean(refused)} title={refused ?? undefined}>
+          Add the note
+        </button>
+      </div>
+    </form>
   )
 }

@@ -4,7 +4,7 @@ import { Inert } from '../inert.tsx'
 import { useNow } from '../now.ts'
 import { Link } from '../router.tsx'
 import { clock, span } from '../time.ts'
-import { ActionDialog } from './action-dialog.tsx'
+import { ActionDialog } from './actions.tsx'
 import type { DetailedIncident, Surroundings } from './query.ts'
 
 type Props = { incident: DetailedIncident; surroundings: Surroundings | null; events: IncidentEvent[] }

@@ -1,9 +1,8 @@
 import { Inert } from '../inert.tsx'
-import { kinds } from '../kinds.tsx'
+import { kinds, Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
 import { useNow } from '../now.ts'
 import { Link } from '../router.tsx'
 import { moment, span } from '../time.ts'
-import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../words.tsx'
 import type { ListedIncident } from './query.ts'
 
 export function IncidentTable({ items, current }: { items: ListedIncident[]; current: string | null }) {

@@ -3,11 +3,11 @@ import type { PersonRole } from '../../domain/operator.ts'
 import { type Risk, risks } from '../../domain/tool.ts'
 import { ask } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
+import { ReasonField } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
 import { queryClient } from '../query-client.ts'
-import { ReasonField } from '../reason-field.tsx'
-import { rolesOfPeople } from '../roles.ts'
-import type { Person } from './page.tsx'
+import { rolesOfPeople } from '../session.ts'
+import type { Person } from './people.tsx'
 
 type Draft = ReturnType<typeof draftOf>
 

@@ -3,7 +3,7 @@ import type { Role } from '../../domain/operator.ts'
 import { ask } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
 import { queryClient } from '../query-client.ts'
-import { allRoles, isOfPeople } from '../roles.ts'
+import { allRoles, isOfPeople } from '../session.ts'
 
 /** Mints a token and shows it, once: it is in this page's memory until it is put away, and nowhere else. */
 export function Mint() {
