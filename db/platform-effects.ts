@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../domain/platform-effect.ts'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../domain/platform.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db } from './connect.ts'
 

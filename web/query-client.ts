@@ -19,6 +19,8 @@ export const queryClient: QueryClient = new QueryClient({
       retry: (failures, error) =>
         failures < 2 && !(error instanceof ApiProblem && error.status > 0 && error.status < 500),
     },
+    // What a person sends is sent now or fails now: it is not kept until a network is back.
+    mutations: { networkMode: 'always' },
   },
 })
 

@@ -1,22 +1,14 @@
 import { z } from '@hono/zod-openapi'
 import { append } from '../../db/append.ts'
 import { capabilityGaps } from '../../db/gaps.ts'
+import { type CapabilityGap, capabilityGap } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
 import { toRowKey } from '../http/context.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { numberCursor, page, pageOf, pageQuery } from '../http/paging.ts'
 import { incidentId } from './examples.ts'
 
-const category = z.enum(['investigation', 'remediation', 'notification'])
-const gap = z.object({
-  id: z.string(),
-  incidentId: z.string(),
-  category,
-  description: z.string(),
-  actor: z.string(),
-  at: z.string(),
-})
-const example: z.input<typeof gap> = {
+const example: CapabilityGap = {
   id: '4712',
   incidentId,
   category: 'remediation',
@@ -24,6 +16,7 @@ const example: z.input<typeof gap> = {
   actor: 'agent:incident-investigator',
   at: '2026-11-21T01:47:10.000000Z',
 }
+const { category } = capabilityGap.shape
 const tag = 'capability gaps'
 
 export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
@@ -39,7 +32,7 @@ export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
       limit: pageQuery.limit,
       cursor: numberCursor,
     }),
-    answer: pageOf(gap),
+    answer: pageOf(capabilityGap),
     example: { items: [example], nextCursor: null },
     async run({ query: { limit, cursor, category, incident } }) {
       const filter = { category, incidentId: incident }
@@ -56,7 +49,7 @@ export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
     summary: 'Reports something that an incident would have needed',
     body: z.strictObject({ incident_id: z.string(), category, description: z.string().min(3).max(1000) }),
     bodyExample: { incident_id: incidentId, category: 'remediation', description: example.description },
-    answer: gap,
+    answer: capabilityGap,
     example,
     status: 201,
     problems: [404, 409],

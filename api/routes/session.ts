@@ -3,7 +3,7 @@ import type { Hono } from 'hono'
 import { recordAudit } from '../../db/audit.ts'
 import { endSession, mintSignInCode, openSession, principalOfSession, redeemSignInCode } from '../../db/sessions.ts'
 import { principalOf } from '../../db/tokens.ts'
-import { type Principal, permissionsOf } from '../../domain/operator.ts'
+import { type Principal, permissionsOf, type Session } from '../../domain/operator.ts'
 import type { ApiDeps } from '../deps.ts'
 import {
   afterFailure,
@@ -113,6 +113,6 @@ function machine(principal: Principal | null): Problem {
   return new Problem(403, 'FORBIDDEN', `${who} is not a person: its token opens no page.`)
 }
 
-function answer(principal: Principal) {
+function answer(principal: Principal): Session {
   return { name: principal.name, role: principal.role, permissions: permissionsOf(principal) }
 }

@@ -1,4 +1,4 @@
-import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../../domain/platform-effect.ts'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../../domain/platform.ts'
 
 /** Survives the process that wrote it. */
 export type Journal = {

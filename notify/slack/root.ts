@@ -2,8 +2,9 @@ import type { IncidentPress } from '../../clients/slack/button.ts'
 import { plainText, slackLimits } from '../../clients/slack/text.ts'
 import type { Approval } from '../../domain/approval.ts'
 import { type EscalationReport, reportText } from '../../domain/escalation.ts'
+import { formatMinute } from '../../domain/format.ts'
+import { listDecisions } from '../../domain/format-approval.ts'
 import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
-import { minuteOf, settledLines } from '../../domain/settled.ts'
 import { statusWords } from '../../domain/status-words.ts'
 import { actions, context, field, header, linkButton, type SlackMessage, section, slackMessage } from './render.ts'
 
@@ -42,10 +43,10 @@ export function renderRoot({ incident, report, approvals, url, buttons }: Root):
     ...approvals
       .slice(0, maxApprovals)
       .map((approval) =>
-        section(`${approval.tool}: ${settledLines(approval).join('. ') || 'a person is asked'}`, maxLineChars),
+        section(`${approval.tool}: ${listDecisions(approval).join('. ') || 'a person is asked'}`, maxLineChars),
       ),
     ...actions([...ownerButtons(incident, buttons), ...linkButton('Open incident', url)]),
-    context(`Nightshift, ${incident.id}, since ${minuteOf(incident.createdAt)}`),
+    context(`Nightshift, ${incident.id}, since ${formatMinute(incident.createdAt)}`),
   ])
 }
 

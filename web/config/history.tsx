@@ -1,29 +1,21 @@
 import { useQueries } from '@tanstack/react-query'
 import { useState } from 'react'
+import type { SettingRevision, StoredSetting } from '../../domain/setting-row.ts'
 import { ask, type Page } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Failed } from '../states.tsx'
-import { moment } from '../time.ts'
+import { formatMoment } from '../time.ts'
 import { Change } from './edit.tsx'
-import { forgetSettings, type Shown, type Stored } from './query.ts'
-
-type Revision = {
-  version: number
-  oldValue: string | null
-  newValue: string | null
-  actor: string | null
-  reason: string | null
-  at: string
-}
+import { invalidateSettings, type Setting } from './query.ts'
 
 /** Every change of the stored values of a setting, newest first, each with the way back to it. */
-export function History({ setting: { stored, secret }, refused }: { setting: Shown; refused: string | null }) {
+export function History({ setting: { stored, secret }, refused }: { setting: Setting; refused: string | null }) {
   const answers = useQueries({
     queries: stored.map(({ key }) => ({
       queryKey: ['revisions', key],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        ask<Page<Revision>>(`/config/${encodeURIComponent(key)}/revisions?limit=20`, { signal }),
+        ask<Page<SettingRevision>>(`/config/${encodeURIComponent(key)}/revisions?limit=20`, { signal }),
     })),
   })
   const changes = stored
@@ -45,7 +37,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
             <li key={`${now.key}-${version}`} className="small wraps stack tight">
               <div className="row between">
                 <span>
-                  <strong>version {version}</strong> <span className="soft">{moment(at)}</span>{' '}
+                  <strong>version {version}</strong> <span className="soft">{formatMoment(at)}</span>{' '}
                   <Inert text={(actor ?? 'sql').replace(/^user:/, '')} />
                   {stored.length > 1 && (
                     <>
@@ -82,7 +74,7 @@ export function RollBack({
   to,
   refused,
 }: {
-  now: Stored
+  now: StoredSetting
   to: { version: number; value: string }
   refused: string | null
 }) {
@@ -93,7 +85,7 @@ export function RollBack({
       method: 'PUT',
       ifMatch: `"${now.version}"`,
       body: { value: to.value, reason: reason.trim() || `back to version ${to.version}` },
-    }).finally(forgetSettings)
+    }).finally(invalidateSettings)
   }
   return (
     <Confirm

@@ -1,16 +1,18 @@
 import { useEffect, useState } from 'react'
+import { truncate } from '../../domain/format.ts'
+import type { StoredSetting } from '../../domain/setting-row.ts'
 import { Heading } from '../heading.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { go, usePlace, withSearch } from '../router.tsx'
+import { go, type Place, usePlace, withSearch } from '../router.tsx'
 import { missing, useSession } from '../session.ts'
 import { Failed, Loading } from '../states.tsx'
-import { moment } from '../time.ts'
+import { formatMoment } from '../time.ts'
 import { Edit } from './edit.tsx'
 import { History } from './history.tsx'
-import { type Shown, type Stored, useSettings } from './query.ts'
+import { type Setting, useSettings } from './query.ts'
 
 /** Every setting as it is in force, where that comes from, and how to change it. */
-export function ConfigPage() {
+export function ConfigPage({ title }: { title: string }) {
   const place = usePlace()
   const { data: session } = useSession()
   const type = place.search.get('type') ?? ''
@@ -25,27 +27,8 @@ export function ConfigPage() {
   return (
     <>
       <header>
-        <Heading title="Configuration" />
-        <form
-          className="row"
-          onSubmit={(event) => {
-            event.preventDefault()
-            const chosen = new FormData(event.currentTarget).get('type')
-            go(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
-          }}
-        >
-          <label htmlFor="as-type">As an incident of this type reads it</label>
-          <input
-            id="as-type"
-            name="type"
-            type="text"
-            pattern="[a-z0-9_]{1,48}"
-            placeholder="any type"
-            defaultValue={type}
-            key={type}
-          />
-          <button type="submit">Show</button>
-        </form>
+        <Heading title={title} />
+        <TypeForm place={place} type={type} />
       </header>
       {refused && <p className="said">{refused} You can read everything here.</p>}
       {error && <Failed error={error} again={() => void Promise.all([config.refetch(), effective.refetch()])} />}
@@ -85,15 +68,33 @@ const sources = {
   default: 'default',
 }
 
-export function SettingRow({
-  setting,
-  refused,
-  isTarget,
-}: {
-  setting: Shown
-  refused: string | null
-  isTarget: boolean
-}) {
+/** Settings may differ by type of incident: which one's are shown. */
+function TypeForm({ place, type }: { place: Place; type: string }) {
+  return (
+    <form
+      className="row"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const chosen = new FormData(event.currentTarget).get('type')
+        go(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
+      }}
+    >
+      <label htmlFor="as-type">As an incident of this type reads it</label>
+      <input
+        id="as-type"
+        name="type"
+        type="text"
+        pattern="[a-z0-9_]{1,48}"
+        placeholder="any type"
+        defaultValue={type}
+        key={type}
+      />
+      <button type="submit">Show</button>
+    </form>
+  )
+}
+
+function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused: string | null; isTarget: boolean }) {
   const { name, description, effective, stored, environment, locked } = setting
   const [open, setOpen] = useState(isTarget)
   const why = locked ? `${environment} is set in the environment, which decides.` : refused
@@ -147,18 +148,17 @@ export function SettingRow({
 function Value({ value }: { value: unknown }) {
   if (value === null || value === undefined || value === '') return <span className="soft">not set</span>
   const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
-  const short = text.length > 120 ? `${text.slice(0, 118)}…` : text
   return (
     <span className="mono">
-      <Inert text={short} />
+      <Inert text={truncate(text, 120)} />
     </span>
   )
 }
 
-function LastChange({ stored }: { stored: Stored }) {
+function LastChange({ stored }: { stored: StoredSetting }) {
   return (
     <p className="soft">
-      {moment(stored.updatedAt)} by <Inert text={stored.updatedBy.replace(/^user:/, '')} />
+      {formatMoment(stored.updatedAt)} by <Inert text={stored.updatedBy.replace(/^user:/, '')} />
     </p>
   )
 }

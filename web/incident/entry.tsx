@@ -1,13 +1,14 @@
 import { memo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { formatElapsed } from '../../domain/format.ts'
 import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/stored-claim.ts'
 import { Exact, Inert } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
 import { Sign } from '../marks.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
-import { bothMoments, offset, timeOfDay } from '../time.ts'
-import { asideOf, signOf } from './rows.ts'
+import { formatBothZones, formatTimeOfDay } from '../time.ts'
+import { getSign, listHighlights } from './rows.ts'
 
 type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean; sameAs?: number | null }
 
@@ -17,19 +18,19 @@ const foldedAt = 280
 /** A row never changes: of a thousand only the new one is drawn. */
 export const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs = null }: Props) {
   const [open, setOpen] = useState(isTarget)
-  const { shape, tone, word } = signOf(event)
-  const text = textOf(event)
+  const { shape, tone, word } = getSign(event)
+  const text = getText(event)
   const folded = text.length > foldedAt && !open ? `${text.slice(0, foldedAt)}…` : text
-  const aside = asideOf(event)
-  const proposalId = proposalOf(event)
+  const aside = listHighlights(event)
+  const proposalId = getProposalId(event)
   return (
     <li id={`e-${event.seq}`} className={`entry kind-${event.kind}`} aria-current={isTarget ? 'true' : undefined}>
       <a className="seq" href={`#e-${event.seq}`} title={`Link to row ${event.seq}`}>
         {event.seq}
       </a>
-      <time dateTime={event.at} title={bothMoments(event.at)}>
-        {timeOfDay(event.at)}
-        <span className="soft"> {offset(Date.parse(event.at) - start)}</span>
+      <time dateTime={event.at} title={formatBothZones(event.at)}>
+        {formatTimeOfDay(event.at)}
+        <span className="soft"> {formatElapsed(Date.parse(event.at) - start)}</span>
       </time>
       <span className={`what tone-${tone}`}>
         <Sign shape={shape} />
@@ -85,14 +86,14 @@ function isWritten({ kind, actor }: IncidentEvent): boolean {
 }
 
 /** The row's sentence; of a model's turn what it wrote. */
-export function textOf(event: IncidentEvent): string {
+export function getText(event: IncidentEvent): string {
   if (event.kind === 'model_answered') return event.metadata.final?.text || event.metadata.content || event.detail
   if (event.kind === 'call_judged') return `${event.detail}${event.metadata.hint ? ` ${event.metadata.hint}` : ''}`
   return event.detail
 }
 
 /** A plan that this row made: pictured where it appears first. */
-function proposalOf(event: IncidentEvent): string | null {
+function getProposalId(event: IncidentEvent): string | null {
   if (event.kind !== 'tool_finished' || event.metadata.outcome !== 'done') return null
   const data = event.metadata.result.data as { proposal_id?: unknown; steps?: unknown } | undefined
   const has = data && typeof data.proposal_id === 'string' && Array.isArray(data.steps) && data.steps.length > 0
@@ -124,7 +125,7 @@ function Rows({ claim }: { claim: StoredClaim }) {
   return (
     <span className="soft small">
       {rowsOf(claim).map((seq) => (
-        <a key={seq} href={`#e-${seq}`} title={quotesOf(claim, seq)}>
+        <a key={seq} href={`#e-${seq}`} title={getQuotes(claim, seq)}>
           {' '}
           #{seq}
         </a>
@@ -133,7 +134,7 @@ function Rows({ claim }: { claim: StoredClaim }) {
   )
 }
 
-function quotesOf(claim: StoredClaim, seq: number): string {
+function getQuotes(claim: StoredClaim, seq: number): string {
   if (!('quotes' in claim)) return `Row ${seq}`
   return claim.quotes
     .filter((quote) => quote.seq === seq)

@@ -1,12 +1,14 @@
-import { type FormEvent, useState } from 'react'
+import { useMutation } from '@tanstack/react-query'
+import type { FormEvent } from 'react'
 import type { EscalationReport } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { ask } from '../api.ts'
 import { useDraft } from '../draft.ts'
+import { TextArea } from '../fields.tsx'
 import { Heading } from '../heading.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Link, usePlace } from '../router.tsx'
-import { Failed, Loading } from '../states.tsx'
+import { Failed, Loading, QueryState } from '../states.tsx'
 import { Actions } from './actions.tsx'
 import { Facts } from './facts.tsx'
 import { Progress, Waiting } from './progress.tsx'
@@ -33,24 +35,13 @@ export function IncidentPage({ id }: { id: string }) {
         </Heading>
         <Actions incident={incident.data} surroundings={surroundings.data ?? null} />
       </header>
-      {incident.error && (
-        <Failed error={incident.error} isKept={incident.data !== undefined} again={() => void incident.refetch()} />
-      )}
+      <QueryState query={incident} what="the incident" />
       <Progress incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
       {incident.data.status === 'awaiting_approval' && <Waiting incidentId={id} />}
       {incident.data.status === 'escalated' && <Report events={events.data ?? []} />}
       <Facts incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
-      {surroundings.error && (
-        <Failed
-          error={surroundings.error}
-          isKept={surroundings.data !== undefined}
-          again={() => void surroundings.refetch()}
-        />
-      )}
-      {events.isPending && <Loading what="the timeline" />}
-      {events.error && (
-        <Failed error={events.error} isKept={events.data !== undefined} again={() => void events.refetch()} />
-      )}
+      {surroundings.error && <QueryState query={surroundings} what="what is around it" />}
+      <QueryState query={events} what="the timeline" />
       {events.data && <Timeline events={events.data} place={place} incidentId={id} />}
       <Note incidentId={id} refused={surroundings.data?.actions.find(({ action }) => action === 'comment')?.refused} />
     </div>
@@ -58,7 +49,7 @@ export function IncidentPage({ id }: { id: string }) {
 }
 
 /** What the person reads first who is handed this incident: what to do, then what was found. Nothing where no row has it. */
-export function Report({ events }: { events: IncidentEvent[] }) {
+function Report({ events }: { events: IncidentEvent[] }) {
   const handed = events.findLast((event) => event.kind === 'escalated')
   if (handed?.kind !== 'escalated' || !handed.metadata.report) return null
   const { report } = handed.metadata
@@ -103,42 +94,35 @@ function Lists({ report }: { report: EscalationReport }) {
 }
 
 /** A person's own row in the log. */
-export function Note({ incidentId, refused }: { incidentId: string; refused: string | null | undefined }) {
+function Note({ incidentId, refused }: { incidentId: string; refused: string | null | undefined }) {
   const [text, setText] = useDraft(`note on ${incidentId}`)
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>(null)
-  const submit = async (event: FormEvent) => {
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: () => {
+      const body = { action: 'commented', detail: text.trim() }
+      return ask(`/incidents/${incidentId}/events`, { method: 'POST', body })
+    },
+    onSuccess: () => setText(''),
+  })
+  const submit = (event: FormEvent) => {
     event.preventDefault()
-    setBusy(true)
-    setError(null)
-    try {
-      await ask(`/incidents/${incidentId}/events`, {
-        method: 'POST',
-        body: { action: 'commented', detail: text.trim() },
-      })
-      setText('')
-    } catch (failure) {
-      setError(failure)
-    } finally {
-      setBusy(false)
-    }
+    mutate()
   }
   return (
     <form className="note stack" onSubmit={submit}>
-      <label htmlFor="note">Add a note</label>
-      <textarea
+      <TextArea
         id="note"
+        label="Add a note"
         rows={2}
         required
         maxLength={2000}
         disabled={Boolean(refused)}
         placeholder={refused ?? 'It stays in the log; the agent reads it only when it is asked again.'}
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={setText}
       />
       {error !== null && <Failed error={error} />}
       <div>
-        <button type="submit" disabled={busy || Boolean(refused)} title={refused ?? undefined}>
+        <button type="submit" disabled={isPending || Boolean(refused)} title={refused ?? undefined}>
           Add the note
         </button>
       </div>

@@ -1,25 +1,26 @@
 import type { EventMetadata, IncidentEvent, NotedCode } from '../../domain/event.ts'
-import { tellOutcome } from '../../domain/told-verification.ts'
+import { truncate } from '../../domain/format.ts'
+import { formatVerification } from '../../domain/format-approval.ts'
 import type { Envelope } from '../../domain/tool.ts'
 import type { VerificationOutcome } from '../../domain/verification.ts'
 import { kinds, type Shape, type Tone } from '../marks.tsx'
 
 /** The few numbers of a row that are worth a glance. */
-export function asideOf(event: IncidentEvent): string[] {
+export function listHighlights(event: IncidentEvent): string[] {
   switch (event.kind) {
     case 'model_answered': {
       const { usage, durationMs, model, calls } = event.metadata
       return [
         model,
         `${usage.promptTokens + usage.completionTokens} tokens`,
-        seconds(durationMs),
+        formatDuration(durationMs),
         ...calls.map(({ tool }) => `→ ${tool}`),
       ]
     }
     case 'tool_started':
-      return [argumentsOf(event.metadata.arguments)]
+      return [formatArguments(event.metadata.arguments)]
     case 'tool_finished':
-      return [seconds(event.metadata.durationMs), found(event.metadata.result)]
+      return [formatDuration(event.metadata.durationMs), formatResult(event.metadata.result)]
     case 'call_judged':
       return [event.metadata.tool, event.metadata.verdict, event.metadata.code]
     case 'approval_requested':
@@ -27,10 +28,10 @@ export function asideOf(event: IncidentEvent): string[] {
     case 'approval_decided':
       return [`via ${event.metadata.via}`]
     case 'verification':
-      return [tellOutcome(event.metadata.outcome), event.metadata.observed].filter(Boolean)
+      return [formatVerification(event.metadata.outcome), event.metadata.observed].filter(Boolean)
     case 'looked': {
       const { verification, resource } = event.metadata
-      return [lookPurposes[event.metadata.purpose], verification && tellOutcome(verification), resource].flatMap(
+      return [lookPurposes[event.metadata.purpose], verification && formatVerification(verification), resource].flatMap(
         (word) => word ?? [],
       )
     }
@@ -49,27 +50,25 @@ const lookPurposes: Record<EventMetadata['looked']['purpose'], string> = {
   crowd: 'after many alerts ended at once',
 }
 
-function seconds(ms: number): string {
+function formatDuration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`
 }
 
-function argumentsOf(value: Record<string, unknown>): string {
-  const text = JSON.stringify(value)
-  return text.length > 160 ? `${text.slice(0, 158)}…` : text
+function formatArguments(value: Record<string, unknown>): string {
+  return truncate(JSON.stringify(value), 160)
 }
 
-export function found(result: Envelope): string {
-  return result.error ? result.error.message : briefly(result.data)
+export function formatResult(result: Envelope): string {
+  return result.error ? result.error.message : formatData(result.data)
 }
 
 /** The beginning of what a look found: enough to see whether it is worth opening. */
-export function briefly(data: unknown): string {
-  const text = JSON.stringify(data) ?? ''
-  return text.length > 150 ? `${text.slice(0, 149)}…` : text
+export function formatData(data: unknown): string {
+  return truncate(JSON.stringify(data) ?? '', 150)
 }
 
 /** The sign of a row: of its kind, or of how it ended where that matters more. */
-export function signOf(event: IncidentEvent) {
+export function getSign(event: IncidentEvent) {
   const look = kinds[event.kind] ?? { word: event.kind, shape: 'ring', tone: 'quiet' }
   if (event.kind === 'tool_finished' && event.metadata.outcome !== 'done')
     return { ...look, word: event.metadata.outcome, shape: 'cross', tone: 'critical' } as const
@@ -80,22 +79,23 @@ export function signOf(event: IncidentEvent) {
   if (event.kind === 'approval_decided' && event.metadata.decision === 'deny')
     return { ...look, word: 'denied', shape: 'cross', tone: 'critical' } as const
   if (event.kind === 'approval_decided') return { ...look, word: 'approved', shape: 'check' } as const
-  if (event.kind === 'verification') return { ...look, ...(signs[event.metadata.outcome] ?? signs.open) }
+  if (event.kind === 'verification')
+    return { ...look, ...(verificationSigns[event.metadata.outcome] ?? verificationSigns.open) }
   if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
     return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
-  if (event.kind === 'looked') return { ...look, ...signOfLook(event.metadata) }
-  if (event.kind === 'noted') return { ...look, ...noted[event.metadata.code] }
+  if (event.kind === 'looked') return { ...look, ...getLookSign(event.metadata) }
+  if (event.kind === 'noted') return { ...look, ...noteSigns[event.metadata.code] }
   return look
 }
 
 /** A look by code: what it promised and how the resource is, the worse of the two. */
-function signOfLook({ verification, resource }: EventMetadata['looked']) {
+function getLookSign({ verification, resource }: EventMetadata['looked']) {
   if (verification === 'not_held' || resource === 'degraded') return { shape: 'cross', tone: 'critical' } as const
   if (verification === 'open' || resource === 'unknown') return { shape: 'ring', tone: 'warning' } as const
   return { shape: 'check', tone: 'good' } as const
 }
 
-const noted: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }> = {
+const noteSigns: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }> = {
   watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
   watch_over: { word: 'over', shape: 'check', tone: 'good' },
   watch_unknown: { word: 'unknown', shape: 'ring', tone: 'warning' },
@@ -119,7 +119,7 @@ const noted: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }> = {
 }
 
 /** What is neither proved nor disproved is no success: a ring where it could not be read, a bar where nothing was promised. */
-const signs = {
+const verificationSigns = {
   held: {},
   not_held: { word: 'did not hold', shape: 'cross', tone: 'critical' },
   open: { shape: 'ring', tone: 'info' },
@@ -127,7 +127,7 @@ const signs = {
 } as const satisfies Record<VerificationOutcome, object>
 
 /** What an incident has cost so far, counted from its own rows. */
-export function spent(events: IncidentEvent[], now: number) {
+export function sumCost(events: IncidentEvent[], now: number) {
   let tokens = 0
   let turns = 0
   let modelMs = 0

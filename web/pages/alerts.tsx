@@ -1,99 +1,66 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
+import type { ReceivedAlert } from '../../domain/alert.ts'
+import { formatSpan } from '../../domain/format.ts'
 import { ask, type Page } from '../api.ts'
-import { SearchField } from '../fields.tsx'
+import { DataList } from '../data-table.tsx'
+import { AddressFacet, SearchField } from '../fields.tsx'
 import { Heading } from '../heading.tsx'
 import { Exact, Inert } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
 import { Mark } from '../marks.tsx'
-import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
-import { go, Link, usePlace, withSearch } from '../router.tsx'
-import { Failed, Loading, Nothing } from '../states.tsx'
-import { moment, span } from '../time.ts'
-import { Expected } from './expected.tsx'
-
-type Alert = {
-  id: string
-  source: string
-  fingerprint: string
-  status: 'firing' | 'resolved' | 'unknown'
-  name: string
-  labels: Record<string, string>
-  annotations: Record<string, string>
-  startsAt: string
-  endsAt: string | null
-  count: number
-  firstSeenAt: string
-  lastSeenAt: string
-  incidentId: string | null
-  raw: { title?: string } & Record<string, unknown>
-}
+import { Link, pickSearch, usePlace } from '../router.tsx'
+import { Nothing } from '../states.tsx'
+import { formatMoment, useNow } from '../time.ts'
+import { Expectations } from './expectations.tsx'
 
 /** What the sources sent, and what was read from it: for the question why an incident opened, or did not. */
-export function AlertsPage() {
+export function AlertsPage({ title }: { title: string }) {
   const place = usePlace()
-  const search = useRef<HTMLInputElement>(null)
-  const asked = new URLSearchParams([...place.search].filter(([name]) => ['status', 'q', 'cursor'].includes(name)))
-  asked.set('limit', '50')
+  const field = useRef<HTMLInputElement>(null)
+  const search = pickSearch(place, ['status', 'q', 'cursor'], { limit: '50' })
   const alerts = useQuery({
-    queryKey: ['alerts', asked.toString()],
+    queryKey: ['alerts', search],
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<Page<Alert>>(`/alerts?${asked}`, { signal }),
+    queryFn: ({ signal }) => ask<Page<ReceivedAlert>>(`/alerts?${search}`, { signal }),
   })
-  useKeys({ '/': () => search.current?.focus() })
+  useKeys({ '/': () => field.current?.focus() })
   useLive(({ kind }) => {
     if (kind === 'alert_received' && !place.search.has('cursor'))
       void queryClient.invalidateQueries({ queryKey: ['alerts'] })
   })
-  const chosen = place.search.get('status')
+  const isFiltered = Boolean(place.search.get('status')) || place.search.has('q')
   return (
     <>
       <header>
-        <Heading title="Alerts" />
+        <Heading title={title} />
       </header>
-      <Expected />
+      <Expectations />
       <search className="filters">
-        <SearchField place={place} field={search} label="Search names, titles, fingerprints" />
-        <fieldset className="facet">
-          <legend className="visually-hidden">Status</legend>
-          {(['firing', 'resolved', 'unknown'] as const).map((word) => (
-            <button
-              type="button"
-              key={word}
-              aria-pressed={chosen === word}
-              onClick={() => go(withSearch(place, { status: chosen === word ? null : word, cursor: null }))}
-            >
-              {marks[word].word}
-            </button>
-          ))}
-        </fieldset>
+        <SearchField place={place} field={field} label="Search names, titles, fingerprints" />
+        <AddressFacet place={place} name="status" legend="Status" options={statusOptions} />
       </search>
-      {alerts.error && (
-        <Failed error={alerts.error} isKept={alerts.data !== undefined} again={() => void alerts.refetch()} />
-      )}
-      {alerts.isPending && <Loading what="alerts" />}
-      {alerts.data && (
-        <div className="sheet">
-          {alerts.data.items.length > 0 ? (
-            <ul className="things">
-              {alerts.data.items.map((alert) => (
-                <AlertRow key={alert.id} alert={alert} />
-              ))}
-            </ul>
-          ) : (
-            <Nothing title={chosen || place.search.has('q') ? 'No alert fits these filters.' : 'No alerts yet.'}>
-              Point a source at <code>/api/v1/ingest/alertmanager</code> or <code>/api/v1/ingest/generic</code> with a
-              token of role ingest.
-            </Nothing>
-          )}
-        </div>
-      )}
-      <nav className="pager" aria-label="Pages of the list">
-        {place.search.has('cursor') ? <Link href={withSearch(place, { cursor: null })}>← Newest</Link> : <span />}
-        {alerts.data?.nextCursor && <Link href={withSearch(place, { cursor: alerts.data.nextCursor })}>Older →</Link>}
-      </nav>
+      <DataList
+        query={alerts}
+        what="alerts"
+        place={place}
+        empty={
+          <Nothing title={isFiltered ? 'No alert fits these filters.' : 'No alerts yet.'}>
+            Point a source at <code>/api/v1/ingest/alertmanager</code> or <code>/api/v1/ingest/generic</code> with a
+            token of role ingest.
+          </Nothing>
+        }
+      >
+        {(items) => (
+          <ul className="things">
+            {items.map((alert) => (
+              <AlertRow key={alert.id} alert={alert} />
+            ))}
+          </ul>
+        )}
+      </DataList>
     </>
   )
 }
@@ -104,8 +71,9 @@ const marks = {
   // Its sender fell silent, or ended many at once.
   unknown: { shape: 'ring', tone: 'quiet', word: 'unknown' },
 } as const
+const statusOptions = (['firing', 'resolved', 'unknown'] as const).map((state) => [state, marks[state].word] as const)
 
-function AlertRow({ alert }: { alert: Alert }) {
+function AlertRow({ alert }: { alert: ReceivedAlert }) {
   const now = useNow()
   const { raw, labels, annotations, ...rest } = alert
   return (
@@ -113,11 +81,11 @@ function AlertRow({ alert }: { alert: Alert }) {
       <div className="row">
         <Mark {...marks[alert.status]} />
         <strong className="wraps">
-          <Inert text={raw.title ?? alert.name} />
+          <Inert text={getTitle(raw) ?? alert.name} />
         </strong>
-        <span className="soft small" title={moment(alert.lastSeenAt)}>
+        <span className="soft small" title={formatMoment(alert.lastSeenAt)}>
           <Inert text={alert.source} /> · {alert.count === 1 ? 'once' : `${alert.count} times`}, last{' '}
-          {span(now - Date.parse(alert.lastSeenAt))} ago
+          {formatSpan(now - Date.parse(alert.lastSeenAt))} ago
         </span>
         {alert.incidentId ? (
           <Link href={`/incidents/${alert.incidentId}`}>Incident</Link>
@@ -147,4 +115,9 @@ function AlertRow({ alert }: { alert: Alert }) {
       </details>
     </li>
   )
+}
+
+function getTitle(raw: unknown): string | null {
+  const { title } = (raw ?? {}) as { title?: unknown }
+  return typeof title === 'string' ? title : null
 }

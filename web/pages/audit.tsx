@@ -1,45 +1,76 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { AuditRow } from '../../domain/audit.ts'
+import { withSpaces } from '../../domain/format.ts'
 import { ask, type Page } from '../api.ts'
+import { type Column, DataTable } from '../data-table.tsx'
+import { AddressFacet } from '../fields.tsx'
 import { Heading } from '../heading.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
-import { go, Link, type Place, usePlace, withSearch } from '../router.tsx'
-import { missing, useSession } from '../session.ts'
-import { Failed, Loading, Nothing } from '../states.tsx'
-import { moment } from '../time.ts'
+import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { Nothing } from '../states.tsx'
+import { formatMoment } from '../time.ts'
 
 /** First parts of the words: the rest is in the row. */
 const kinds = ['approval', 'grant', 'incident', 'config', 'device', 'token', 'operator', 'sign_in', 'security']
+const kindOptions = kinds.map((kind) => [kind, withSpaces(kind)] as const)
 
 /** Who did what, and when. */
-export function AuditPage() {
-  const { data: session } = useSession()
-  const refused = missing(session, 'audit')
+export function AuditPage({ title }: { title: string }) {
+  const place = usePlace()
   return (
     <>
       <header>
-        <Heading title="Audit" />
+        <Heading title={title} />
       </header>
-      {refused ? <p className="said">{refused}</p> : <Entries />}
+      <Filters place={place} key={place.search.toString()} />
+      <AuditTable place={place} />
     </>
   )
 }
 
-function Entries() {
-  const place = usePlace()
-  const asked = new URLSearchParams({ limit: '50' })
-  for (const name of ['who', 'what', 'cursor']) {
-    const value = place.search.get(name)
-    if (value) asked.set(name, value)
-  }
+function AuditTable({ place }: { place: Place }) {
+  const { audit, isOld, again } = useAudit(place)
+  const isFiltered = ['who', 'what', 'since'].some((name) => place.search.has(name))
+  return (
+    <DataTable
+      query={audit}
+      what="the audit"
+      again={again}
+      place={place}
+      bar={
+        <div role="status">
+          {isOld && !place.search.has('cursor') && (
+            <button type="button" className="bar" onClick={again}>
+              Somebody did something: show it
+            </button>
+          )}
+        </div>
+      }
+      caption="Who did what, newest first"
+      columns={columnsAt(place)}
+      toKey={({ id }) => id}
+      empty={
+        <Nothing title={isFiltered ? 'Nothing fits these filters.' : 'Nobody has done anything yet.'}>
+          {isFiltered && <Link href="/audit">Show all</Link>}
+        </Nothing>
+      }
+    />
+  )
+}
+
+/** A page of the audit, and whether somebody did something since it was read. */
+function useAudit(place: Place) {
   const since = place.search.get('since')
-  if (since) asked.set('since', `${since}T00:00:00Z`)
+  const search = pickSearch(place, ['who', 'what', 'cursor'], {
+    limit: '50',
+    ...(since && { since: `${since}T00:00:00Z` }),
+  })
   const audit = useQuery({
-    queryKey: ['audit', asked.toString()],
+    queryKey: ['audit', search],
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<Page<AuditRow>>(`/audit?${asked}`, { signal }),
+    queryFn: ({ signal }) => ask<Page<AuditRow>>(`/audit?${search}`, { signal }),
   })
   const [isOld, setIsOld] = useState(false)
   useLive(({ actor, kind }) => {
@@ -49,40 +80,10 @@ function Entries() {
     setIsOld(false)
     void audit.refetch()
   }
-  const isFiltered = ['who', 'what', 'since'].some((name) => place.search.has(name))
-  return (
-    <>
-      <Filters place={place} key={place.search.toString()} />
-      {audit.error && <Failed error={audit.error} isKept={audit.data !== undefined} again={again} />}
-      {audit.isPending && <Loading what="the audit" />}
-      {audit.data && (
-        <div className="sheet">
-          <div role="status">
-            {isOld && !place.search.has('cursor') && (
-              <button type="button" className="bar" onClick={again}>
-                Somebody did something: show it
-              </button>
-            )}
-          </div>
-          {audit.data.items.length > 0 ? (
-            <Table items={audit.data.items} place={place} />
-          ) : (
-            <Nothing title={isFiltered ? 'Nothing fits these filters.' : 'Nobody has done anything yet.'}>
-              {isFiltered && <Link href="/audit">Show all</Link>}
-            </Nothing>
-          )}
-        </div>
-      )}
-      <nav className="pager" aria-label="Pages of the list">
-        {place.search.has('cursor') ? <Link href={withSearch(place, { cursor: null })}>← Newest</Link> : <span />}
-        {audit.data?.nextCursor && <Link href={withSearch(place, { cursor: audit.data.nextCursor })}>Older →</Link>}
-      </nav>
-    </>
-  )
+  return { audit, isOld, again }
 }
 
 function Filters({ place }: { place: Place }) {
-  const what = place.search.get('what')
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget)
@@ -102,61 +103,41 @@ function Filters({ place }: { place: Place }) {
         </label>
         <button type="submit">Show</button>
       </form>
-      <fieldset className="facet">
-        <legend className="visually-hidden">What</legend>
-        {kinds.map((word) => (
-          <button
-            type="button"
-            key={word}
-            aria-pressed={what === word}
-            onClick={() => go(withSearch(place, { what: what === word ? null : word, cursor: null }))}
-          >
-            {word.replace('_', ' ')}
-          </button>
-        ))}
-      </fieldset>
+      <AddressFacet place={place} name="what" legend="What" options={kindOptions} />
     </search>
   )
 }
 
-function Table({ items, place }: { items: AuditRow[]; place: Place }) {
-  return (
-    <table>
-      <caption className="visually-hidden">Who did what, newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col" className="wide">
-            When
-          </th>
-          <th scope="col">Who</th>
-          <th scope="col">What</th>
-        </tr>
-      </thead>
-      <tbody>
-        {items.map((entry) => (
-          <tr key={entry.id}>
-            <td className="wide nowrap">{moment(entry.at)}</td>
-            <td className="name wraps">
-              <Link href={withSearch(place, { who: entry.who, cursor: null })}>
-                <Inert text={entry.who} />
-              </Link>
-              {entry.address && <div className="small soft mono nowrap">{inertText(entry.address)}</div>}
-            </td>
-            <td className="wraps">
-              <div className="row">
-                <code className={entry.what.startsWith('security') ? 'tone-critical strong' : 'strong'}>
-                  {entry.what}
-                </code>
-                <Subject entry={entry} />
-              </div>
-              <Inert text={entry.detail} />
-              <div className="under small soft">{moment(entry.at)}</div>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
+function columnsAt(place: Place): Column<AuditRow>[] {
+  return [
+    { head: 'When', className: 'wide nowrap', cell: ({ at }) => formatMoment(at) },
+    {
+      head: 'Who',
+      className: 'name wraps',
+      cell: ({ who, address }) => (
+        <>
+          <Link href={withSearch(place, { who, cursor: null })}>
+            <Inert text={who} />
+          </Link>
+          {address && <div className="small soft mono nowrap">{inertText(address)}</div>}
+        </>
+      ),
+    },
+    {
+      head: 'What',
+      className: 'wraps',
+      cell: (entry) => (
+        <>
+          <div className="row">
+            <code className={entry.what.startsWith('security') ? 'tone-critical strong' : 'strong'}>{entry.what}</code>
+            <Subject entry={entry} />
+          </div>
+          <Inert text={entry.detail} />
+          <div className="under small soft">{formatMoment(entry.at)}</div>
+        </>
+      ),
+    },
+  ]
 }
 
 /** What it was done to, as a link where it has a page. */

@@ -1,33 +1,29 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { Device, DeviceCall } from '../../domain/device.ts'
+import type { DeviceCall, ListedDevice } from '../../domain/device.ts'
 import { inertText } from '../../domain/inert-text.ts'
 import { ask, type Page } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
 import { Heading } from '../heading.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
 import { Link } from '../router.tsx'
-import { Failed, Loading, Nothing } from '../states.tsx'
-import { moment } from '../time.ts'
-
-type Shown = Device & { tools: string[] }
+import { Nothing, QueryState } from '../states.tsx'
+import { formatMoment } from '../time.ts'
 
 /** Machines that investigations can reach into: how each is, what it has, and what was last done on it. */
-export function DevicesPage() {
+export function DevicesPage({ title }: { title: string }) {
   const devices = useQuery({
     queryKey: ['devices'],
-    queryFn: ({ signal }) => ask<Page<Shown>>('/devices', { signal }),
+    queryFn: ({ signal }) => ask<Page<ListedDevice>>('/devices', { signal }),
     refetchInterval: 30_000,
   })
   return (
     <>
       <header>
-        <Heading title="Devices" />
+        <Heading title={title} />
       </header>
-      {devices.error && (
-        <Failed error={devices.error} isKept={devices.data !== undefined} again={() => void devices.refetch()} />
-      )}
-      {devices.isPending && <Loading what="devices" />}
+      <QueryState query={devices} what="devices" />
       {devices.data?.items.length === 0 && (
         <Nothing title="No machine has an agent yet.">
           <code>nightshift mesh enroll NAME --address URL</code>
@@ -40,9 +36,9 @@ export function DevicesPage() {
   )
 }
 
-function OneDevice({ device }: { device: Shown }) {
+function OneDevice({ device }: { device: ListedDevice }) {
   const [isOpen, setOpen] = useState(false)
-  const { health, healthProblem, healthAt, resource, mode, url, tools, manifestExpiresAt } = device
+  const { health, healthProblem } = device
   const lacking = Object.entries(health?.unavailable ?? {})
   return (
     <section className="sheet device" aria-labelledby={`device-${device.id}`}>
@@ -57,34 +53,7 @@ function OneDevice({ device }: { device: Shown }) {
           <Inert text={healthProblem} />
         </p>
       )}
-      <dl>
-        <dt>Stands for</dt>
-        <dd>
-          {resource.kind} <Inert text={resource.id} />
-        </dd>
-        <dt>At</dt>
-        <dd className="wraps">
-          <Inert text={url} />, mode {mode}
-        </dd>
-        <dt>Asked last</dt>
-        <dd>{healthAt ? moment(healthAt) : 'never'}</dd>
-        <dt>Reads confined by</dt>
-        <dd>{health?.sandbox ?? 'not known yet'}</dd>
-        <dt>Journal</dt>
-        <dd>
-          {health?.journal
-            ? `${health.journal.entries} ${health.journal.entries === 1 ? 'entry' : 'entries'}`
-            : 'not known yet'}
-        </dd>
-        <dt>Manifest until</dt>
-        <dd>{manifestExpiresAt ? moment(manifestExpiresAt) : 'none yet'}</dd>
-        <dt>Root looks with</dt>
-        <dd className="wraps">
-          {device.terms.root_reads?.length ? <Commands commands={device.terms.root_reads} /> : 'nothing unasked'}
-        </dd>
-        <dt>Tools</dt>
-        <dd className="wraps">{tools.join(', ') || 'none'}</dd>
-      </dl>
+      <DeviceFacts device={device} />
       {lacking.length > 0 && (
         <details>
           <summary>What it lacks ({lacking.length})</summary>
@@ -102,6 +71,40 @@ function OneDevice({ device }: { device: Shown }) {
         {isOpen && <LastCalls id={device.id} />}
       </details>
     </section>
+  )
+}
+
+function DeviceFacts({ device }: { device: ListedDevice }) {
+  const { health, healthAt, resource, mode, url, terms, tools, manifestExpiresAt } = device
+  return (
+    <dl>
+      <dt>Stands for</dt>
+      <dd>
+        {resource.kind} <Inert text={resource.id} />
+      </dd>
+      <dt>At</dt>
+      <dd className="wraps">
+        <Inert text={url} />, mode {mode}
+      </dd>
+      <dt>Asked last</dt>
+      <dd>{healthAt ? formatMoment(healthAt) : 'never'}</dd>
+      <dt>Reads confined by</dt>
+      <dd>{health?.sandbox ?? 'not known yet'}</dd>
+      <dt>Journal</dt>
+      <dd>
+        {health?.journal
+          ? `${health.journal.entries} ${health.journal.entries === 1 ? 'entry' : 'entries'}`
+          : 'not known yet'}
+      </dd>
+      <dt>Manifest until</dt>
+      <dd>{manifestExpiresAt ? formatMoment(manifestExpiresAt) : 'none yet'}</dd>
+      <dt>Root looks with</dt>
+      <dd className="wraps">
+        {terms.root_reads?.length ? <Commands commands={terms.root_reads} /> : 'nothing unasked'}
+      </dd>
+      <dt>Tools</dt>
+      <dd className="wraps">{tools.join(', ') || 'none'}</dd>
+    </dl>
   )
 }
 
@@ -123,8 +126,8 @@ function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
   )
 }
 
-function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem } }: { device: Shown }) {
-  if (revokedAt) return <Mark shape="cross" tone="quiet" word={`revoked ${moment(revokedAt)}`} />
+function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem } }: { device: ListedDevice }) {
+  if (revokedAt) return <Mark shape="cross" tone="quiet" word={`revoked ${formatMoment(revokedAt)}`} />
   if (!enabled) return <Mark shape="bar" tone="quiet" word="switched off" />
   if (!enrolledAt) return <Mark shape="ring" tone="lamp" word="waits to enrol" />
   if (healthProblem) return <Mark shape="triangle" tone="critical" word="does not answer" />
@@ -144,42 +147,40 @@ function LastCalls({ id }: { id: string }) {
     queryKey: ['device-calls', id],
     queryFn: ({ signal }) => ask<Page<DeviceCall>>(`/devices/${encodeURIComponent(id)}/calls?limit=20`, { signal }),
   })
-  if (calls.error)
-    return <Failed error={calls.error} isKept={calls.data !== undefined} again={() => void calls.refetch()} />
-  if (!calls.data) return <Loading what="calls" />
+  if (!calls.data || calls.error) return <QueryState query={calls} what="calls" />
   if (calls.data.items.length === 0) return <p>Nothing was asked of it yet.</p>
   return (
-    <table>
-      <caption className="visually-hidden">Last calls to {id}, newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">When</th>
-          <th scope="col">What</th>
-          <th scope="col">Came to</th>
-          <th scope="col">Incident</th>
-        </tr>
-      </thead>
-      <tbody>
-        {calls.data.items.map((call) => (
-          <tr key={call.requestId}>
-            <td>{moment(call.begunAt)}</td>
-            <td>
-              <code>{call.capability}</code>
-              {call.rehearse ? ', tried in a copy' : ''}
-            </td>
-            <td>
-              {cameTo(call)}
-              {call.durationMs === null ? '' : `, ${call.durationMs} ms`}
-            </td>
-            <td>{call.incidentId ? <Link href={`/incidents/${call.incidentId}`}>open</Link> : 'none'}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      caption={`Last calls to ${id}, newest first`}
+      items={calls.data.items}
+      columns={callColumns}
+      toKey={({ requestId }) => requestId}
+    />
   )
 }
 
-function cameTo({ ok, errorCode, approvalStatus }: DeviceCall): string {
+const callColumns: Column<DeviceCall>[] = [
+  { head: 'When', cell: ({ begunAt }) => formatMoment(begunAt) },
+  {
+    head: 'What',
+    cell: ({ capability, rehearse }) => (
+      <>
+        <code>{capability}</code>
+        {rehearse ? ', tried in a copy' : ''}
+      </>
+    ),
+  },
+  {
+    head: 'Came to',
+    cell: (call) => `${formatEnd(call)}${call.durationMs === null ? '' : `, ${call.durationMs} ms`}`,
+  },
+  {
+    head: 'Incident',
+    cell: ({ incidentId }) => (incidentId ? <Link href={`/incidents/${incidentId}`}>open</Link> : 'none'),
+  },
+]
+
+function formatEnd({ ok, errorCode, approvalStatus }: DeviceCall): string {
   if (ok === null) return 'not known'
   const leave = approvalStatus === 'granted' ? 'with a grant' : approvalStatus === 'auto_approved' ? 'unasked' : ''
   return [ok ? 'done' : (errorCode ?? 'failed'), leave].filter(Boolean).join(', ')

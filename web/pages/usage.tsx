@@ -1,31 +1,23 @@
 import { useQuery } from '@tanstack/react-query'
+import { formatNumber, formatSpan, withSpaces } from '../../domain/format.ts'
+import type { Usage } from '../../domain/status.ts'
 import { ask } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { SelectField } from '../fields.tsx'
 import { Heading } from '../heading.tsx'
 import { Inert } from '../inert.tsx'
 import { go, usePlace, withSearch } from '../router.tsx'
-import { Failed, Loading } from '../states.tsx'
-import { span } from '../time.ts'
+import { QueryState } from '../states.tsx'
 
-type Usage = {
-  models: {
-    model: string
-    answers: number
-    failures: number
-    promptTokens: number
-    completionTokens: number
-    seconds: number
-  }[]
-  byDay: { day: string; incidents: number; tokens: number; approvals: number }[]
-  incidents: { status: string; count: number; medianSeconds: number | null }[]
-  approvals: { status: string; count: number; medianWaitSeconds: number | null; longestWaitSeconds: number | null }[]
-}
-
-const number = (value: number) => Math.round(value).toLocaleString('en')
-const seconds = (value: number | null) => (value === null ? '–' : span(value * 1000))
-const words = (status: string) => status.replaceAll('_', ' ')
+const periods = [
+  ['1', 'one day'],
+  ['7', '7 days'],
+  ['30', '30 days'],
+  ['90', '90 days'],
+] as const
 
 /** What the last days took of models and of people. */
-export function UsagePage() {
+export function UsagePage({ title }: { title: string }) {
   const place = usePlace()
   const days = place.search.get('days') ?? '7'
   const usage = useQuery({
@@ -35,153 +27,116 @@ export function UsagePage() {
   return (
     <>
       <header>
-        <Heading title="Usage" />
-        <label className="row">
-          Over
-          <select value={days} onChange={(event) => go(withSearch(place, { days: event.target.value }))}>
-            <option value="1">one day</option>
-            <option value="7">7 days</option>
-            <option value="30">30 days</option>
-            <option value="90">90 days</option>
-          </select>
-        </label>
+        <Heading title={title} />
+        <SelectField<string>
+          label="Over"
+          value={days}
+          options={periods}
+          onChange={(next) => go(withSearch(place, { days: next }))}
+        />
       </header>
-      {usage.error && (
-        <Failed error={usage.error} isKept={usage.data !== undefined} again={() => void usage.refetch()} />
+      <QueryState query={usage} what="usage" />
+      {usage.data && (
+        <div className="stack">
+          <Totals usage={usage.data} />
+          <Sheet title="Models" items={usage.data.models} columns={modelColumns} toKey={({ model }) => model} />
+          <Sheet
+            title="How incidents stand"
+            items={usage.data.incidents}
+            columns={incidentColumns}
+            toKey={({ status }) => status}
+          />
+          <Sheet
+            title="What people were asked"
+            items={usage.data.approvals}
+            columns={approvalColumns}
+            toKey={({ status }) => status}
+          />
+          <Days days={usage.data.byDay} />
+        </div>
       )}
-      {usage.isPending && <Loading what="usage" />}
-      {usage.data && <Numbers usage={usage.data} />}
     </>
   )
 }
 
-function Numbers({ usage }: { usage: Usage }) {
-  const tokens = usage.models.reduce(
-    (sum, { promptTokens, completionTokens }) => sum + promptTokens + completionTokens,
-    0,
-  )
-  const incidents = usage.incidents.reduce((sum, { count }) => sum + count, 0)
-  const asked = usage.approvals.reduce((sum, { count }) => sum + count, 0)
-  const most = Math.max(1, ...usage.byDay.map((day) => day.tokens))
+function Totals({ usage }: { usage: Usage }) {
+  const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
+  const tokens = sum(usage.models.map(({ promptTokens, completionTokens }) => promptTokens + completionTokens))
+  const incidents = sum(usage.incidents.map(({ count }) => count))
+  const asked = sum(usage.approvals.map(({ count }) => count))
+  const figures = [
+    ['Incidents', formatNumber(incidents)],
+    ['Tokens', formatNumber(tokens)],
+    ['Tokens per incident', incidents ? formatNumber(tokens / incidents) : '–'],
+    ['Approvals asked', formatNumber(asked)],
+    ['Approvals per incident', incidents ? (asked / incidents).toFixed(2) : '–'],
+  ] as const
   return (
-    <div className="stack">
-      <dl className="facts">
-        <Figure name="Incidents" value={number(incidents)} />
-        <Figure name="Tokens" value={number(tokens)} />
-        <Figure name="Tokens per incident" value={incidents ? number(tokens / incidents) : '–'} />
-        <Figure name="Approvals asked" value={number(asked)} />
-        <Figure name="Approvals per incident" value={incidents ? (asked / incidents).toFixed(2) : '–'} />
-      </dl>
-      <Sheet title="Models" head={['Model', 'Answers', 'Failed', 'Tokens in', 'Tokens out', 'Time']} wide={['Time']}>
-        {usage.models.map((each) => (
-          <tr key={each.model}>
-            <td className="wraps">
-              <Inert text={each.model} />
-            </td>
-            <td className="num">{number(each.answers)}</td>
-            <td className="num">{number(each.failures)}</td>
-            <td className="num">{number(each.promptTokens)}</td>
-            <td className="num">{number(each.completionTokens)}</td>
-            <td className="num wide">{seconds(each.seconds)}</td>
-          </tr>
-        ))}
-      </Sheet>
-      <Sheet title="How incidents stand" head={['Status', 'Incidents', 'Median time to its end']}>
-        {usage.incidents.map((each) => (
-          <tr key={each.status}>
-            <td>{words(each.status)}</td>
-            <td className="num">{number(each.count)}</td>
-            <td className="num">{seconds(each.medianSeconds)}</td>
-          </tr>
-        ))}
-      </Sheet>
-      <Sheet title="What people were asked" head={['Approval', 'Count', 'Median wait', 'Longest wait']}>
-        {usage.approvals.map((each) => (
-          <tr key={each.status}>
-            <td>{words(each.status)}</td>
-            <td className="num">{number(each.count)}</td>
-            <td className="num">{seconds(each.medianWaitSeconds)}</td>
-            <td className="num">{seconds(each.longestWaitSeconds)}</td>
-          </tr>
-        ))}
-      </Sheet>
-      <Sheet title="By day (UTC)" head={['Day', 'Incidents', 'Approvals', 'Tokens', '']}>
-        {usage.byDay.map((each) => (
-          <tr key={each.day}>
-            <td className="nowrap">
-              <Inert text={each.day} />
-            </td>
-            <td className="num">{number(each.incidents)}</td>
-            <td className="num">{number(each.approvals)}</td>
-            <td className="num">{number(each.tokens)}</td>
-            <td className="wide">
-              <svg className="tally" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
-                <rect width={(each.tokens / most) * 100} height="6" />
-              </svg>
-            </td>
-          </tr>
-        ))}
-      </Sheet>
-    </div>
+    <dl className="facts">
+      {figures.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd className="figure">{value}</dd>
+        </div>
+      ))}
+    </dl>
   )
 }
 
-function Figure({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd className="figure">{value}</dd>
-    </div>
-  )
+const formatSeconds = (value: number | null) => (value === null ? '–' : formatSpan(value * 1000))
+
+const modelColumns: Column<Usage['models'][number]>[] = [
+  { head: 'Model', className: 'wraps', cell: ({ model }) => <Inert text={model} /> },
+  { head: 'Answers', className: 'num', cell: ({ answers }) => formatNumber(answers) },
+  { head: 'Failed', className: 'num', cell: ({ failures }) => formatNumber(failures) },
+  { head: 'Tokens in', className: 'num', cell: ({ promptTokens }) => formatNumber(promptTokens) },
+  { head: 'Tokens out', className: 'num', cell: ({ completionTokens }) => formatNumber(completionTokens) },
+  { head: 'Time', className: 'num wide', cell: ({ seconds }) => formatSeconds(seconds) },
+]
+
+const incidentColumns: Column<Usage['incidents'][number]>[] = [
+  { head: 'Status', cell: ({ status }) => withSpaces(status) },
+  { head: 'Incidents', className: 'num', cell: ({ count }) => formatNumber(count) },
+  { head: 'Median time to its end', className: 'num', cell: ({ medianSeconds }) => formatSeconds(medianSeconds) },
+]
+
+const approvalColumns: Column<Usage['approvals'][number]>[] = [
+  { head: 'Approval', cell: ({ status }) => withSpaces(status) },
+  { head: 'Count', className: 'num', cell: ({ count }) => formatNumber(count) },
+  { head: 'Median wait', className: 'num', cell: ({ medianWaitSeconds }) => formatSeconds(medianWaitSeconds) },
+  { head: 'Longest wait', className: 'num', cell: ({ longestWaitSeconds }) => formatSeconds(longestWaitSeconds) },
+]
+
+type Day = Usage['byDay'][number]
+
+function Days({ days }: { days: Day[] }) {
+  const most = Math.max(1, ...days.map(({ tokens }) => tokens))
+  const columns: Column<Day>[] = [
+    { head: 'Day', className: 'nowrap', cell: ({ day }) => <Inert text={day} /> },
+    { head: 'Incidents', className: 'num', cell: ({ incidents }) => formatNumber(incidents) },
+    { head: 'Approvals', className: 'num', cell: ({ approvals }) => formatNumber(approvals) },
+    { head: 'Tokens', className: 'num', cell: ({ tokens }) => formatNumber(tokens) },
+    {
+      head: '',
+      className: 'wide',
+      cell: ({ tokens }) => (
+        <svg className="tally" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+          <rect width={(tokens / most) * 100} height="6" />
+        </svg>
+      ),
+    },
+  ]
+  return <Sheet title="By day (UTC)" items={days} columns={columns} toKey={({ day }) => day} />
 }
 
-function Sheet({
-  title,
-  head,
-  wide = [],
-  children,
-}: {
-  title: string
-  head: string[]
-  /** Columns that a narrow screen does without. */
-  wide?: string[]
-  children: React.ReactNode[]
-}) {
+type SheetProps<T> = { title: string; items: T[]; columns: Column<T>[]; toKey(item: T): string }
+
+function Sheet<T>({ title, ...table }: SheetProps<T>) {
   return (
     <section className="stack tight narrow">
       <h2>{title}</h2>
       <div className="sheet">
-        <table>
-          <caption className="visually-hidden">{title}</caption>
-          <thead>
-            <tr>
-              {head.map((word, index) =>
-                word ? (
-                  <th
-                    key={word}
-                    scope="col"
-                    className={`${index > 0 ? 'num' : ''} ${wide.includes(word) ? 'wide' : ''}`}
-                  >
-                    {word}
-                  </th>
-                ) : (
-                  <td key="bar" className="wide" />
-                ),
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {children.length > 0 ? (
-              children
-            ) : (
-              <tr>
-                <td colSpan={head.length} className="soft">
-                  Nothing yet.
-                </td>
-              </tr>
-            )}
-          </tbody>
-        </table>
+        <Table caption={title} none="Nothing yet." {...table} />
       </div>
     </section>
   )

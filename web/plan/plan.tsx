@@ -1,21 +1,26 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { PlacementProblem, Proposal } from '../../domain/placement.ts'
-import { standsAfter, tellDown, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
+import { capitalize } from '../../domain/format.ts'
+import {
+  formatDown,
+  formatObstacle,
+  formatPlanProof,
+  formatStanding,
+  toStandingAfter,
+} from '../../domain/format-plan.ts'
+import type { Proposal, ProposalWithProblem } from '../../domain/placement.ts'
 import { ask } from '../api.ts'
 import { Inert } from '../inert.tsx'
 import { lastPosition } from './layout.ts'
 import { PlacementPicture } from './picture.tsx'
 import { Stepper, Steps } from './steps.tsx'
 
-type Found = { proposal: Proposal; problem: PlacementProblem }
-
 /** A stored plan as a picture of the hosts it was made for, with its steps to go through where somebody decides about it. */
 export function PlanOfProposal({ id, played = false }: { id: string; played?: boolean }) {
   const plan = useQuery({
     queryKey: ['plan', id],
     staleTime: Number.POSITIVE_INFINITY,
-    queryFn: ({ signal }) => ask<Found>(`/placement/proposals/${id}/problem`, { signal }),
+    queryFn: ({ signal }) => ask<ProposalWithProblem>(`/placement/proposals/${id}/problem`, { signal }),
   })
   if (plan.isError && played)
     return <p className="said wrong">The plan cannot be drawn just now. Its steps are in the details below.</p>
@@ -23,7 +28,7 @@ export function PlanOfProposal({ id, played = false }: { id: string; played?: bo
   return <Plan {...plan.data} played={played} />
 }
 
-function Plan({ proposal, problem, played }: Found & { played: boolean }) {
+function Plan({ proposal, problem, played }: ProposalWithProblem & { played: boolean }) {
   const { steps, unplaced, obstacle } = proposal
   const last = lastPosition(steps)
   const [position, setPosition] = useState(last)
@@ -45,21 +50,17 @@ function Plan({ proposal, problem, played }: Found & { played: boolean }) {
 /** What is proved of the plan, and what a further death would mean after it. */
 function Worth({ proposal }: { proposal: Proposal }) {
   const { proof, standing } = proposal
-  const isWorse = standing !== null && standsAfter(standing).worse.length > 0
+  const isWorse = standing !== null && toStandingAfter(standing).worse.length > 0
   return (
     <ul className="stack tight">
-      <li>{capital(tellProof(proposal, proof.kind))}.</li>
+      <li>{capitalize(formatPlanProof(proposal, proof.kind))}.</li>
       {standing && (
         <li className={isWorse ? 'wraps tone-warning' : 'wraps'}>
-          <Inert text={tellStanding(standing)} />
+          <Inert text={formatStanding(standing)} />
         </li>
       )}
     </ul>
   )
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 type Down = { vm: string; reason: string }
@@ -70,7 +71,7 @@ export function StaysDown({ unplaced, obstacle }: { unplaced: Down[]; obstacle: 
   return (
     <div className="said wrong stack tight">
       <p>
-        <strong>{tellDown(unplaced.length)}</strong>
+        <strong>{formatDown(unplaced.length)}</strong>
       </p>
       <ul>
         {unplaced.map(({ vm, reason }) => (
@@ -84,14 +85,14 @@ export function StaysDown({ unplaced, obstacle }: { unplaced: Down[]; obstacle: 
         ))}
       </ul>
       <p className="wraps">
-        <Inert text={tellWhyDown(obstacle)} />
+        <Inert text={formatObstacle(obstacle)} />
       </p>
     </div>
   )
 }
 
 /** The same out of a dry run, whose details are whatever a tool put there. What is not understood is shown as it is. */
-export function StaysDownOf({ details }: { details: Record<string, unknown> }) {
+export function StaysDownInDryRun({ details }: { details: Record<string, unknown> }) {
   const { unplaced, obstacle } = details
   if (!Array.isArray(unplaced)) return null
   const down = unplaced.map((each: Partial<Down> | null) =>

@@ -11,27 +11,11 @@ const [shortestMs, longestMs] = [200, 1_500]
 
 /** Goes through a plan by button, by arrow keys, by slider or by itself; what happens at a position is said in words. */
 export function Stepper({ steps, position, go }: Props) {
-  const [plays, setPlays] = useState(false)
-  const id = useId()
   const last = lastPosition(steps)
-  const wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
-
-  useEffect(() => {
-    if (!plays) return
-    if (position >= last) return setPlays(false)
-    const ms = Math.min(longestMs, Math.max(shortestMs, playedMs / last))
-    const timer = setTimeout(() => go(position + 1), ms)
-    return () => clearTimeout(timer)
-  }, [plays, position, last, go])
-
+  const { plays, wantsCalm, stop, play } = usePlayback(position, last, go)
   const to = (wanted: number) => {
-    setPlays(false)
+    stop()
     go(Math.min(last, Math.max(0, wanted)))
-  }
-  const play = () => {
-    if (wantsCalm) return
-    if (!plays && position >= last) go(0)
-    setPlays(!plays)
   }
   const onKeyDown = (event: KeyboardEvent) => {
     // The slider knows these keys itself.
@@ -44,6 +28,53 @@ export function Stepper({ steps, position, go }: Props) {
   return (
     <fieldset className="stepper" onKeyDown={onKeyDown}>
       <legend className="visually-hidden">Go through the plan step by step</legend>
+      <StepperButtons position={position} last={last} to={to} playback={{ plays, wantsCalm, play }} />
+      <input
+        type="range"
+        min={0}
+        max={last}
+        value={position}
+        aria-label="How far the plan is"
+        aria-valuetext={formatPosition(steps, position)}
+        onChange={({ target }) => to(Number(target.value))}
+      />
+      <p role="status" className="wraps says">
+        {describePosition(steps, position)}
+      </p>
+    </fieldset>
+  )
+}
+
+/** Goes on by itself while it plays, and ends with the plan. */
+function usePlayback(position: number, last: number, go: (position: number) => void) {
+  const [plays, setPlays] = useState(false)
+  const wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
+  useEffect(() => {
+    if (!plays) return
+    if (position >= last) return setPlays(false)
+    const ms = Math.min(longestMs, Math.max(shortestMs, playedMs / last))
+    const timer = setTimeout(() => go(position + 1), ms)
+    return () => clearTimeout(timer)
+  }, [plays, position, last, go])
+  const play = () => {
+    if (wantsCalm) return
+    if (!plays && position >= last) go(0)
+    setPlays(!plays)
+  }
+  return { plays, wantsCalm, stop: () => setPlays(false), play }
+}
+
+type ButtonsProps = {
+  position: number
+  last: number
+  to(position: number): void
+  playback: Pick<ReturnType<typeof usePlayback>, 'plays' | 'wantsCalm' | 'play'>
+}
+
+function StepperButtons({ position, last, to, playback: { plays, wantsCalm, play } }: ButtonsProps) {
+  const id = useId()
+  return (
+    <>
       <div className="buttons">
         <button type="button" aria-disabled={position === 0} onClick={() => to(0)}>
           First
@@ -71,24 +102,12 @@ export function Stepper({ steps, position, go }: Props) {
           Nothing plays by itself: your system asks for less motion.
         </p>
       )}
-      <input
-        type="range"
-        min={0}
-        max={last}
-        value={position}
-        aria-label="How far the plan is"
-        aria-valuetext={shortly(steps, position)}
-        onChange={({ target }) => to(Number(target.value))}
-      />
-      <p role="status" className="wraps says">
-        {sayPosition(steps, position)}
-      </p>
-    </fieldset>
+    </>
   )
 }
 
 /** `Step 2 of 5, wave 1: migrate vm-3 from a to b`. */
-function sayPosition(steps: PlanStep[], position: number): string {
+function describePosition(steps: PlanStep[], position: number): string {
   const step = steps[position - 1]
   if (!step)
     return position === 0
@@ -96,10 +115,10 @@ function sayPosition(steps: PlanStep[], position: number): string {
       : `Preview, after the plan: ${steps.length === 1 ? 'its step' : `all ${steps.length} steps`} would be done`
   const { action, vm, from, to, wave } = step
   const when = wave ? `, wave ${wave}` : ''
-  return inertText(`${shortly(steps, position)}${when}: ${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)
+  return inertText(`${formatPosition(steps, position)}${when}: ${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)
 }
 
-function shortly(steps: PlanStep[], position: number): string {
+function formatPosition(steps: PlanStep[], position: number): string {
   if (position === 0) return 'before'
   return position > steps.length ? 'after' : `Step ${position} of ${steps.length}`
 }

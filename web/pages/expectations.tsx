@@ -1,36 +1,27 @@
 import { useQuery } from '@tanstack/react-query'
+import type { Expectation } from '../../domain/alert.ts'
+import { formatSpan } from '../../domain/format.ts'
 import { ask, type Page } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
-import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
 import { missing, useSession } from '../session.ts'
-import { Failed } from '../states.tsx'
-import { moment, span } from '../time.ts'
-
-type Mark = {
-  id: string
-  subject: 'alert' | 'resource' | 'type'
-  about: string
-  until: string
-  reason: string
-  state: { observed?: unknown }
-  createdBy: string
-  createdAt: string
-  inForce: boolean
-}
+import { QueryState } from '../states.tsx'
+import { formatMoment, useNow } from '../time.ts'
 
 const key = ['expectations']
 
 /** What fires and is expected, with a way to take each mark back. Nothing where none is in force. */
-export function Expected() {
+export function Expectations() {
   const { data: session } = useSession()
   const now = useNow()
-  const marks = useQuery({ queryKey: key, queryFn: ({ signal }) => ask<Page<Mark>>('/expectations', { signal }) })
+  const marks = useQuery({
+    queryKey: key,
+    queryFn: ({ signal }) => ask<Page<Expectation>>('/expectations', { signal }),
+  })
   useLive(({ kind }) => void (kind === 'noted' && queryClient.invalidateQueries({ queryKey: key })))
-  if (marks.error)
-    return <Failed error={marks.error} isKept={marks.data !== undefined} again={() => void marks.refetch()} />
+  if (marks.error) return <QueryState query={marks} what="what is expected" />
   const items = (marks.data?.items ?? []).filter(({ inForce, until }) => inForce && Date.parse(until) > now)
   if (items.length === 0) return null
   const refused = missing(session, 'manage_incident')
@@ -64,7 +55,7 @@ export function Expected() {
 
 const subjects = { alert: 'alert', resource: 'all on', type: 'all of type' }
 
-function MarkText({ mark, now }: { mark: Mark; now: number }) {
+function MarkText({ mark, now }: { mark: Expectation; now: number }) {
   const { subject, about, until, reason, state, createdBy } = mark
   return (
     <div className="stack tight">
@@ -72,8 +63,8 @@ function MarkText({ mark, now }: { mark: Mark; now: number }) {
         <strong className="wraps">
           {subjects[subject]} <Inert text={about} />
         </strong>
-        <span className="soft small" title={moment(until)}>
-          {span(Date.parse(until) - now)} left, by <Inert text={createdBy} />
+        <span className="soft small" title={formatMoment(until)}>
+          {formatSpan(Date.parse(until) - now)} left, by <Inert text={createdBy} />
         </span>
       </div>
       <p className="wraps">

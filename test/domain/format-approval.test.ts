@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { tellConsequences, tellSettled } from '../../domain/told-consequences.ts'
+import { formatApprovalEnd, formatConsequences, parseRehearsal } from '../../domain/format-approval.ts'
 
 const approval = {
   tool: 'execute_migration',
@@ -13,7 +13,7 @@ const approval = {
   approvals: 0,
   expiresAt: '2026-11-21T02:46:00.000000Z',
 }
-const told = (more: object = {}) => tellConsequences({ ...approval, ...more }, (iso) => iso.slice(11, 16))
+const told = (more: object = {}) => formatConsequences({ ...approval, ...more }, (iso) => iso.slice(11, 16))
 
 describe('before a person decides, the card says what follows', () => {
   test('from yes: what runs on what, what proves it, and whether it can be reversed', () => {
@@ -50,9 +50,39 @@ test.each([
   ['approved', /has not started yet/],
   ['consumed', /the incident shows/],
 ] as const)('an approval that is %s says what became of the platform', (status, words) => {
-  expect(tellSettled({ status })).toMatch(words)
+  expect(formatApprovalEnd({ status })).toMatch(words)
 })
 
 test('an approval that waits says nothing of the kind', () => {
-  expect(tellSettled({ status: 'pending' })).toBeNull()
+  expect(formatApprovalEnd({ status: 'pending' })).toBeNull()
+})
+
+test('a rehearsal is read line by line: what was found, the diff, the checks, and what was not tried', () => {
+  const rehearsal = {
+    ...{ told: ['runs as user 7'], untried: ['make was not tried: no way is known.'], tried: false },
+    ...{ diff: '-a\n+b\n', checks: [{ argv: ['nginx', '-t'], exit_code: 1, output: 'no\n' }], truncated: true },
+  }
+  expect(parseRehearsal({ rehearsal })).toEqual({
+    lines: ['runs as user 7', '-a', '+b', 'check nginx -t ended with 1', '  no', 'This is not all of it.'],
+    untried: ['make was not tried: no way is known.'],
+  })
+})
+
+test('that nothing would change is told only of what was tried in a copy', () => {
+  expect(parseRehearsal({ rehearsal: { diff: '', checks: [], would_change: false } })?.lines).toEqual([
+    'Tried in a copy: it would change nothing.',
+  ])
+  expect(parseRehearsal({ rehearsal: { told: [], untried: ['It was not tried.'] } })).toEqual({
+    lines: [],
+    untried: ['It was not tried.'],
+  })
+})
+
+test('why there is none is a sentence, and what is no rehearsal is left to be shown as it is', () => {
+  expect(parseRehearsal({ notRehearsed: 'it cannot be rehearsed' })).toEqual({
+    lines: [],
+    untried: ['Not rehearsed: it cannot be rehearsed'],
+  })
+  expect(parseRehearsal({ steps: [] })).toBeNull()
+  expect(parseRehearsal({ rehearsal: { told: 'not lines' } })).toBeNull()
 })

@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals'
 const at = '2026-11-22T01:05:27.120000Z'
 
 /** The zone of a process is fixed when it begins. */
-function told(timeZone: string, iso: string, zone: 'local' | 'utc'): string {
-  const code = `import { tellMoment } from './domain/told-time.ts'; console.log(tellMoment('${iso}', '${zone}'))`
+function formatIn(timeZone: string, iso: string, zone: 'local' | 'utc'): string {
+  const code = `import { formatMoment } from './domain/format.ts'; console.log(formatMoment('${iso}', '${zone}'))`
   const env = { ...process.env, TZ: timeZone }
   return execFileSync(process.execPath, ['--input-type=module', '--eval', code], { env, encoding: 'utf8' }).trim()
 }
@@ -17,9 +17,9 @@ test.each([
   ['Europe/Oslo', at, '2026-11-22 02:05:27 +01:00'],
   ['UTC', at, '2026-11-22 01:05:27 UTC'],
 ])('a time in %s has its offset, the one of its own season', (timeZone, iso, text) => {
-  expect(told(timeZone, iso, 'local')).toBe(text)
+  expect(formatIn(timeZone, iso, 'local')).toBe(text)
 })
 
 test('a time in UTC is the same everywhere', () => {
-  expect(told('Asia/Kolkata', at, 'utc')).toBe('2026-11-22 01:05:27 UTC')
+  expect(formatIn('Asia/Kolkata', at, 'utc')).toBe('2026-11-22 01:05:27 UTC')
 })
