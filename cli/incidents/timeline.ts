@@ -207,7 +207,7 @@ function formatCall({ tool, arguments: given }: { tool: string; arguments: Recor
   return `${call}${named.length > 0 ? ':' : ''} ${truncate(words, maxListLength)}`
 }
 
-const maxListLength = 70
+const maxListLength = 71
 
 /** The main facts of an answer, from the fields that the answers of all tools share. */
 function summarizeResult(data: unknown): string {
