@@ -5,9 +5,9 @@ import { countEvents, eventAt, eventsOf } from '../db/events.ts'
 import { releaseLeases } from '../db/leases.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
+import { formatVerification } from '../domain/format-approval.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import { type CallPlace, type Run, stepKey } from '../domain/step-key.ts'
-import { tellOutcome } from '../domain/told-verification.ts'
 import type { CorePort, Observation, ToolContext } from '../domain/tool.ts'
 import type { VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
@@ -144,7 +144,7 @@ async function recordVerification(
       stepKey: stepKey(run, started.turn ?? 0, 'verification', started.seq, earlier),
       action: actionOf('verification', { verified: outcome }),
       detail: observation
-        ? `${tool}: ${observation.observed} (${tellOutcome(outcome).toLowerCase()})`
+        ? `${tool}: ${observation.observed} (${formatVerification(outcome).toLowerCase()})`
         : `${tool}: its target could not be read`,
       metadata: {
         callId,

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { z } from 'zod'
+import { auditRow } from '../domain/audit.ts'
 import { listAll } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { formatMoment } from './ui/format.ts'
@@ -17,13 +17,7 @@ export function addAuditCommand(program: Command): void {
 }
 
 // Loose, so that fields of a newer API still reach --json.
-const auditEntry = z.looseObject({
-  at: z.string(),
-  who: z.string(),
-  what: z.string(),
-  subject: z.string(),
-  detail: z.string(),
-})
+const auditEntry = auditRow.pick({ at: true, who: true, what: true, subject: true, detail: true }).loose()
 
 type ListOptions = ConnectionOptions & { who?: string; what?: string; since?: string; limit: number }
 

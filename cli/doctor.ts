@@ -3,17 +3,19 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { troubleWith } from '../clients/temporal/trouble.ts'
 import { ConfigError, readConfig } from '../config.ts'
+import { capitalize } from '../domain/format.ts'
+import type { Status } from '../domain/status.ts'
 import type { Run } from '../start/run-file.ts'
 import { createApiClient } from './api.ts'
 import {
   type ConnectionOptions,
+  getLastLoginUrl,
   getLogFile,
   readLocalRun,
   resolveTarget,
   rootDir,
   withConnectionOptions,
 } from './connection.ts'
-import { getLastLoginUrl } from './credentials.ts'
 import { ApiProblem, CommandFailed } from './errors.ts'
 import { probeHttp, probePostgres, probeWorkers, readTemporalSettings } from './probes.ts'
 import { getTerminalWidth, paint, print, printJson } from './ui/terminal.ts'
@@ -54,14 +56,12 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
   return found.flat()
 }
 
-type RemotePart = { name: string; status: 'ok' | 'failed' | 'unknown' | 'off'; detail: string }
-
 /** The parts that the API reports. Empty when the API is not reached: that is a finding already. */
 async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> {
   try {
-    const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as { parts: RemotePart[] }
+    const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'parts'>
     return parts.map(({ name, status, detail }) => ({
-      name: name.charAt(0).toUpperCase() + name.slice(1),
+      name: capitalize(name),
       ok: status !== 'failed',
       needed: status === 'failed',
       detail: status === 'ok' ? detail : `${status}: ${detail}`,
@@ -214,15 +214,13 @@ async function checkModel(run: Run | null, env: NodeJS.ProcessEnv, options: Conn
   )
 }
 
-type ModelState = { windowTokens: number | null; windowSource: string | null; learned: string[]; waiting: number }
-
 /**
  * What the workers know about the model's server. Empty when the API is not reached: that is a
  * finding already.
  */
 async function describeModelState(options: ConnectionOptions): Promise<string> {
   try {
-    const status = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as { model: ModelState }
+    const status = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'model'>
     const { windowTokens, windowSource, learned, waiting } = status.model
     const set = process.env.LLM_CONTEXT_TOKENS
     const window = set

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import { expectation, expectationSubject } from '../domain/alert.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { formatMoment } from './ui/format.ts'
 import { parseFutureTime, parseOneOf } from './ui/options.ts'
@@ -7,19 +8,9 @@ import { formatTable } from './ui/table.ts'
 import { print, printJson, printNote } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 
-/** A mark as the API answers it. Loose, so that fields of a newer API still reach --json. */
-const apiExpectation = z.looseObject({
-  id: z.string(),
-  subject: z.enum(['alert', 'resource', 'type']),
-  about: z.string(),
-  until: z.string(),
-  reason: z.string(),
-  createdBy: z.string(),
-  endedAt: z.string().nullable(),
-  inForce: z.boolean(),
-})
-
-const expectationsAnswer = z.looseObject({ items: z.array(apiExpectation) })
+// Loose, so that fields of a newer API still reach --json.
+const listedExpectation = expectation.omit({ state: true, createdAt: true }).loose()
+const expectationsAnswer = z.looseObject({ items: z.array(listedExpectation) })
 
 export function addExpectationsCommand(program: Command): void {
   const parent = program
@@ -72,8 +63,6 @@ function addEndCommand(parent: Command): void {
 }
 
 type ExpectOptions = ConnectionOptions & { until: string; reason: string; subject: string }
-const subjects = ['alert', 'resource', 'type']
-
 export function addExpectCommand(parent: Command): void {
   withConnectionOptions(
     parent
@@ -85,7 +74,7 @@ export function addExpectCommand(parent: Command): void {
       .option(
         '--subject <what>',
         'what is expected: this alert, all on its resource, its type',
-        parseOneOf(subjects),
+        parseOneOf(expectationSubject.options),
         'alert',
       ),
   )
@@ -97,7 +86,7 @@ export function addExpectCommand(parent: Command): void {
       const { api } = connect(options)
       const answer = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/expected`, { subject, until, reason })
       if (options.json) return printJson(answer)
-      const made = apiExpectation.parse(answer)
+      const made = listedExpectation.parse(answer)
       printNote(`${inert(made.id)}: ${inert(made.about)} is expected until ${formatMoment(made.until)}.`)
     })
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { personRoles } from '../domain/operator.ts'
+import { operator, personRoles } from '../domain/operator.ts'
 import { risks } from '../domain/tool.ts'
 import { listAll } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
@@ -10,14 +10,11 @@ import { formatTable } from './ui/table.ts'
 import { print, printJson, printNote } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 
-// Loose, so that fields of a newer API still reach --json.
-const apiOperator = z.looseObject({
-  name: z.string(),
-  role: z.string(),
-  maxRisk: z.string(),
-  incidentTypes: z.array(z.string()).nullable(),
-  disabledAt: z.string().nullable(),
-})
+// Loose, so that fields of a newer API still reach --json; a role or a risk may be one that this version does not know.
+const listedOperator = operator
+  .pick({ name: true, incidentTypes: true, disabledAt: true })
+  .extend({ role: z.string(), maxRisk: z.string() })
+  .loose()
 
 export function addOperatorsCommand(program: Command): void {
   const parent = program
@@ -33,7 +30,7 @@ function addListCommand(parent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift operators list')
     .action(async (options: ConnectionOptions) => {
       const { api } = connect(options)
-      const people = await listAll(api, '/api/v1/operators?limit=200', apiOperator)
+      const people = await listAll(api, '/api/v1/operators?limit=200', listedOperator)
       if (options.json) return printJson(people)
       const rows = people.map(({ name, role, maxRisk, incidentTypes, disabledAt }) => [
         inert(name),
@@ -80,7 +77,7 @@ function addSetCommand(parent: Command): void {
     .action(async (name: string, options: SetOptions) => {
       const { api } = connect(options)
       const path = `/api/v1/operators/${encodeURIComponent(name)}`
-      const before = await api.get(path).then(apiOperator.parse, (error: unknown) => {
+      const before = await api.get(path).then(listedOperator.parse, (error: unknown) => {
         if (error instanceof ApiProblem && error.problem.status === 404) return null
         throw error
       })

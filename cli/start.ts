@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Running } from '../start/everything.ts'
 import { commandLine, getStateDir, rootDir } from './connection.ts'
 import { playDemo } from './demo/demo.ts'
-import { formatModelName } from './incidents/describe-event.ts'
+import { formatModelName } from './incidents/timeline.ts'
 import { paint, print, printNote } from './ui/terminal.ts'
 
 export function addStartCommand(program: Command): void {

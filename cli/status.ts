@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
+import { formatSpan } from '../domain/format.ts'
 import { closedStatuses, incidentStatus } from '../domain/incident.ts'
 import { apiApproval, apiIncident, listAll } from './api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from './connection.ts'
-import { formatSpan, paintState } from './ui/format.ts'
+import { paintState } from './ui/format.ts'
 import { paint, print, printJson } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 

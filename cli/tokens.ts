@@ -1,27 +1,18 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { role } from '../domain/operator.ts'
+import { formatSpan } from '../domain/format.ts'
+import { apiToken, role } from '../domain/operator.ts'
 import { listAll } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { formatMoment, formatSpan } from './ui/format.ts'
+import { formatMoment } from './ui/format.ts'
 import { collectValues, parseOneOf, parseWholeNumber } from './ui/options.ts'
 import { formatTable } from './ui/table.ts'
 import { print, printJson, printNote } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 
-// Loose, so that fields of a newer API still reach --json.
-const apiToken = z.looseObject({
-  id: z.string(),
-  name: z.string(),
-  prefix: z.string(),
-  role: z.string(),
-  scopes: z.array(z.string()),
-  operator: z.string().nullable(),
-  createdAt: z.string(),
-  expiresAt: z.string().nullable(),
-  lastUsedAt: z.string().nullable(),
-  revokedAt: z.string().nullable(),
-})
+// Loose, so that fields of a newer API still reach --json; a role may be one that this version does not know.
+const listedToken = apiToken.omit({ kind: true }).extend({ role: z.string() }).loose()
+type ListedToken = z.infer<typeof listedToken>
 
 export function addTokensCommand(program: Command): void {
   const parent = program
@@ -43,7 +34,7 @@ function addListCommand(parent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift tokens list\n  nightshift tokens list --all --json')
     .action(async (options: ConnectionOptions & { all?: boolean }) => {
       const { api } = connect(options)
-      const tokens = await listAll(api, '/api/v1/tokens?limit=200', apiToken)
+      const tokens = await listAll(api, '/api/v1/tokens?limit=200', listedToken)
       const some = options.all ? tokens : tokens.filter((each) => !isEnded(each))
       if (options.json) return printJson(some)
       if (some.length === 0) return printNote('None.')
@@ -61,11 +52,11 @@ function addListCommand(parent: Command): void {
     })
 }
 
-function isEnded({ revokedAt, expiresAt }: z.infer<typeof apiToken>): boolean {
+function isEnded({ revokedAt, expiresAt }: ListedToken): boolean {
   return revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= Date.now())
 }
 
-function describeEnd(token: z.infer<typeof apiToken>): string {
+function describeEnd(token: ListedToken): string {
   if (token.revokedAt) return 'revoked'
   if (token.expiresAt === null) return 'never'
   return isEnded(token) ? 'expired' : `in ${formatSpan(Date.parse(token.expiresAt) - Date.now())}`
@@ -109,7 +100,7 @@ function addCreateCommand(parent: Command): void {
           ? { expiresInDays: null }
           : options.expiresInDays && { expiresInDays: options.expiresInDays }),
       })
-      const minted = apiToken.extend({ token: z.string() }).parse(answer)
+      const minted = listedToken.extend({ token: z.string() }).parse(answer)
       if (options.json) return printJson(minted)
       print(minted.token)
       const until = minted.expiresAt ? `Valid until ${formatMoment(minted.expiresAt)}` : 'Valid until it is revoked'
@@ -127,7 +118,7 @@ function addRevokeCommand(parent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift tokens revoke tok_01k…')
     .action(async (id: string, options: ConnectionOptions) => {
       const { api } = connect(options)
-      const answer = apiToken.parse(await api.post(`/api/v1/tokens/${encodeURIComponent(id)}/revoke`))
+      const answer = listedToken.parse(await api.post(`/api/v1/tokens/${encodeURIComponent(id)}/revoke`))
       if (options.json) return printJson(answer)
       printNote(`${inert(answer.name)} (${answer.prefix}) is revoked.`)
     })

@@ -1,5 +1,4 @@
-import type { EscalationReport } from '../domain/escalation.ts'
-import { escalationReport } from '../domain/escalation-report.ts'
+import { type EscalationReport, escalationReport } from '../domain/escalation.ts'
 import { agentActor, type NewEvent, systemActor } from '../domain/event.ts'
 import type { ClosedBy, EscalationCategory, Incident, ResolveOutcome, Severity } from '../domain/incident.ts'
 import { cancelledSeconds } from '../domain/lifecycle.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { IncidentEvent } from '../domain/event.ts'
-import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../domain/platform-effect.ts'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../domain/platform.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
 import { releaseAfterEffect } from './leases.ts'

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import type { Alert } from '../domain/alert.ts'
-import { allowedSilenceSeconds, type Heartbeat, silenceAlert } from '../domain/heartbeat.ts'
+import { type Alert, allowedSilenceSeconds, type Heartbeat, silenceAlert } from '../domain/alert.ts'
 import type { Db, Trx } from './connect.ts'
 import { readSettings } from './settings.ts'
 import { done, type Ingested, takeAlert } from './take-alert.ts'

@@ -56,3 +56,110 @@ export const ingestOutcome = z.enum([
   'heartbeat',
 ])
 export type IngestOutcome = z.infer<typeof ingestOutcome>
+
+/**
+ * An alert that always fires, so that somebody notices when it stops: Prometheus' `Watchdog`, a dead man's switch. As long as it comes
+ * it is no incident; its silence is one.
+ */
+export type Heartbeat = {
+  source: string
+  fingerprint: string
+  name: string
+  labels: Record<string, string>
+  lastSeenAt: string
+  /** Bodies that carried it. */
+  sights: number
+  /** Between two of them, at most. */
+  longestGapSeconds: number
+}
+
+/** A gap is known from here on. */
+const sightsToLearn = 3
+/** More than a sender that was restarted takes. */
+const leastSilenceSeconds = 300
+
+/**
+ * How long it may be silent, in seconds: as configured, else twice the longest gap so far. Null: not known yet. Senders repeat it
+ * every minute or twice a day, so that no single number is right for all.
+ */
+export function allowedSilenceSeconds(
+  { sights, longestGapSeconds }: Pick<Heartbeat, 'sights' | 'longestGapSeconds'>,
+  configuredSeconds: number | null,
+): number | null {
+  if (configuredSeconds !== null) return configuredSeconds
+  return sights < sightsToLearn ? null : Math.max(leastSilenceSeconds, 2 * longestGapSeconds)
+}
+
+/** The alert that stands for a heartbeat's silence: firing when it stops, resolved when it is heard again. */
+export function silenceAlert(beat: Heartbeat, status: Alert['status'], now: string): Alert {
+  const { source, fingerprint, name, labels, lastSeenAt } = beat
+  const { severity: _, ...kept } = labels
+  return {
+    source,
+    fingerprint: `heartbeat/${fingerprint}`.slice(0, 200),
+    status,
+    name: 'heartbeat_stopped',
+    severity: 'critical',
+    severitySource: 'alert',
+    severityWord: 'critical',
+    title: `No heartbeat from ${source}: ${name} came last at ${lastSeenAt.slice(0, 16).replace('T', ' ')} UTC`.slice(
+      0,
+      300,
+    ),
+    labels: { ...kept, alertname: 'heartbeat_stopped', heartbeat: name },
+    annotations: {
+      summary: `${name} fires always, and its sender has stopped sending it: other alerts may not arrive either.`,
+    },
+    startsAt: lastSeenAt,
+    endsAt: status === 'resolved' ? now : null,
+    links: { generator: null, external: null, runbook: null },
+    groupKey: null,
+    truncatedAlerts: 0,
+    cappedFields: [],
+  }
+}
+
+/** How a stored alert stands. `unknown`: its sender fell silent, or ended many at once. */
+export const alertState = z.enum(['firing', 'resolved', 'unknown'])
+export type AlertState = z.infer<typeof alertState>
+
+const labels = z.record(z.string(), z.string())
+
+/** An alert as the API lists it. */
+export const receivedAlert = z.object({
+  id: z.string(),
+  source: z.string(),
+  fingerprint: z.string(),
+  status: alertState,
+  name: z.string(),
+  labels,
+  annotations: labels,
+  startsAt: z.string(),
+  endsAt: z.string().nullable(),
+  count: z.number().int(),
+  firstSeenAt: z.string(),
+  lastSeenAt: z.string(),
+  /** Null: it ended before it had begun, and opened nothing. */
+  incidentId: z.string().nullable(),
+  /** Everything that was read from what the source sent. */
+  raw: z.unknown(),
+})
+export type ReceivedAlert = z.infer<typeof receivedAlert>
+
+export const expectationSubject = z.enum(['alert', 'resource', 'type'])
+
+/** A mark of what is expected, as the API lists it. */
+export const expectation = z.object({
+  id: z.string(),
+  subject: expectationSubject,
+  about: z.string(),
+  until: z.string(),
+  reason: z.string(),
+  /** What was true when it was marked. */
+  state: z.record(z.string(), z.unknown()),
+  createdBy: z.string(),
+  createdAt: z.string(),
+  endedAt: z.string().nullable(),
+  inForce: z.boolean(),
+})
+export type Expectation = z.infer<typeof expectation>

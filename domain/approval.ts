@@ -71,7 +71,7 @@ export const evidence = z.object({
 export type Evidence = z.infer<typeof evidence>
 
 /** What a row tells, in words; they hold a stranger's text. */
-export function tellEvidence({ what, tool, about, found }: Evidence): string {
+export function formatEvidence({ what, tool, about, found }: Evidence): string {
   if (what === 'proposed') return 'what the agent wrote when it proposed this'
   if (what === 'alert') return found
   return `${tool} about ${about.map(({ id }) => id).join(', ')}: ${found}`

@@ -48,6 +48,10 @@ export const device = z.object({
 })
 export type Device = z.infer<typeof device>
 
+/** A device as the API lists it, with the tools it can be asked for. */
+export const listedDevice = device.extend({ tools: z.array(z.string()) })
+export type ListedDevice = z.infer<typeof listedDevice>
+
 /** One call to a device as the control plane knows it. */
 export const deviceCall = z.object({
   key: z.string(),

@@ -1,3 +1,4 @@
+import { formatMinute, withSpaces } from './format.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
 
 type Standing = Pick<
@@ -7,8 +8,7 @@ type Standing = Pick<
 
 /** Where an incident stands, as one says it aloud: its status, and what its alert and people do about it now. */
 export function statusWords(incident: Standing): string {
-  const status = incident.status.replaceAll('_', ' ')
-  return [status, ...remarks(incident)].join(', ')
+  return [withSpaces(incident.status), ...remarks(incident)].join(', ')
 }
 
 /** What is to be known about a status besides its word. Pages show it as a mark. */
@@ -17,7 +17,7 @@ export function remarks(incident: Standing): string[] {
   const said: string[] = []
   if (status === 'resolved' && outcome === 'expected') said.push('expected')
   if (status === 'escalated' && category === 'mitigated') said.push('mitigated: the impact is gone, the cause is left')
-  if (status === 'cancelled' && cancelledUntil) said.push(`until ${minute(cancelledUntil)}`)
+  if (status === 'cancelled' && cancelledUntil) said.push(`until ${formatMinute(cancelledUntil)}`)
   const isClosed = status === 'resolved' || status === 'escalated' || status === 'cancelled'
   if (isClosed && alerts.firing > 0) said.push('its alert still fires')
   else if (isClosed && alerts.unknown > 0) said.push('whether its alert fires is unknown')
@@ -25,10 +25,6 @@ export function remarks(incident: Standing): string[] {
   if (owner) said.push(`${owner.name} has it`)
   if (keptReason !== null) said.push('not investigated')
   return said
-}
-
-function minute(time: string): string {
-  return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`
 }
 
 /** How it was resolved, as people say it. */

@@ -1,4 +1,5 @@
 import type { Claim } from './claim.ts'
+import { truncate } from './format.ts'
 
 /** A claim as a row keeps it. `shown: false` with the reason: its evidence does not show it. Version 0.1.0 stored numbers of rows. */
 export type StoredClaim = (Claim & { shown?: boolean; why?: string }) | { text: string; evidence: number[] }
@@ -23,11 +24,7 @@ const namedCharacters = 160
 export function withMarks(text: string, claims: readonly StoredClaim[], unshown: readonly Unshown[]): string {
   const texts = [...unshown.map((each) => each.text), ...claims.filter(isUnshown).map((each) => each.text)]
   if (texts.length === 0) return text
-  const named = [...new Set(texts)].slice(0, mostNamed).map((each) => `"${cut(each)}"`)
+  const named = [...new Set(texts)].slice(0, mostNamed).map((each) => `"${truncate(each, namedCharacters)}"`)
   const more = texts.length > mostNamed ? `, and ${texts.length - mostNamed} more` : ''
   return `${text}\n\n[${notShown}: ${named.join(', ')}${more}]`
-}
-
-function cut(text: string): string {
-  return text.length <= namedCharacters ? text : `${text.slice(0, namedCharacters - 1).toWellFormed()}…`
 }

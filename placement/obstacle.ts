@@ -1,5 +1,5 @@
+import { formatCount, formatList } from '../domain/format.ts'
 import type { Obstacle, PlacementProblem } from '../domain/placement.ts'
-import { many, names as namesOf } from '../domain/told-plan.ts'
 import { describeGroup, type Names } from './cluster/instance.ts'
 import type { Infeasibility, Limit, Repair } from './search/infeasibility.ts'
 import type { PlanWithoutRacks } from './unplaced.ts'
@@ -44,13 +44,13 @@ export function describeWithoutRacks(
 ): string {
   const priority = new Map(vms.map((vm) => [vm.vm, vm.priority]))
   const named = (list: string[]) =>
-    namesOf(
+    formatList(
       [...list]
         .sort((a, b) => (priority.get(b) ?? 0) - (priority.get(a) ?? 0))
         .map((vm) => `${vm} (priority ${priority.get(vm)})`),
     )
   const rest = down.length === 0 ? 'all have a place' : `${named(down)} would stay down`
-  return `With use_rack_constraints: false ${named(starts)} would get a place, with ${many(migrations, 'migration')}; ${rest}`
+  return `With use_rack_constraints: false ${named(starts)} would get a place, with ${formatCount(migrations, 'migration')}; ${rest}`
 }
 
 const kindOf = { ram: 'ram', cpu: 'cpu', group: 'ha_group', rule: 'pins', vm: 'vm' } as const
@@ -90,7 +90,7 @@ function list(names: string[], before: string): string {
 
 function toRepair({ kind, index, amount, migrations }: Repair, names: Names): Obstacle['repairs'][number] {
   const name = nameOfLimit({ kind, index }, names)
-  const then = migrations === 0 ? 'without a migration' : `with ${many(migrations, 'migration')}`
+  const then = migrations === 0 ? 'without a migration' : `with ${formatCount(migrations, 'migration')}`
   const words = {
     ram: ['more_ram', `${amount} MiB more on ${name}`],
     cpu: ['more_cpu', `${amount} mCPU more on ${name}`],

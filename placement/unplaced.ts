@@ -1,5 +1,5 @@
+import { formatList } from '../domain/format.ts'
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep, Unplaced } from '../domain/placement.ts'
-import { names } from '../domain/told-plan.ts'
 import { failureDomainOf, listRestrictions, type Restriction, type Rules, readRules } from './rules.ts'
 
 /** VMs whose reasons are listed one by one; the rest is only named. */
@@ -26,7 +26,7 @@ export function explainUnplaced(problem: PlacementProblem, plan: Plan, relaxed: 
     const overtakenBy = placed.filter(({ priority }) => priority < vm.priority).map((other) => other.vm)
     const reason = [
       reasonOf(world, vm),
-      ...(overtakenBy.length > 0 ? [`VMs of lower priority get a place meanwhile: ${names(overtakenBy)}`] : []),
+      ...(overtakenBy.length > 0 ? [`VMs of lower priority get a place meanwhile: ${formatList(overtakenBy)}`] : []),
       ...(relaxed?.starts.includes(vm.vm) ? ['it starts with use_rack_constraints: false'] : []),
     ].join('; ')
     return { ...each, reason, ...(overtakenBy.length > 0 ? { overtakenBy } : {}) }
@@ -42,7 +42,7 @@ function reasonOf(world: World, vm: PlacementVm): string {
   const limits = limitsOf(rules, vm, live)
   const party = rules.coLocated.find((members) => members.includes(vm)) ?? [vm]
   const together =
-    party.length > 1 ? [`together with ${names(party.filter((each) => each !== vm).map((each) => each.vm))}`] : []
+    party.length > 1 ? [`together with ${formatList(party.filter((each) => each !== vm).map((each) => each.vm))}`] : []
   if (open.length === 0) return [`no live host is allowed to it`, ...limits].join('; ')
   const rivals = open.map((host) => ({ host, rival: rivalOf(world, vm, host) }))
   const crowded = rivals.filter(({ rival }) => rival === null).map(({ host }) => host)
@@ -88,7 +88,7 @@ function limitsOf(rules: Rules, vm: PlacementVm, live: PlacementHost[]): string[
   const bars = live.flatMap((host) => listRestrictions(rules, vm, host).map((bar) => ({ host, bar })))
   const told = bars.map(({ host, bar }) => {
     if (bar.kind === 'region') return `region ${bar.region} only`
-    if (bar.kind === 'pinned') return `pinned to ${names(bar.to)}`
+    if (bar.kind === 'pinned') return `pinned to ${formatList(bar.to)}`
     if (bar.kind === 'forbidden') return `never on ${host.name}`
     return bar.kind === 'beside' ? `only beside ${bar.member} (${bar.group}) on ${bar.on}` : null
   })
@@ -97,7 +97,7 @@ function limitsOf(rules: Rules, vm: PlacementVm, live: PlacementHost[]): string[
 
 function hostNames(hosts: PlacementHost[]): string {
   if (hosts.length > hostsTold) return `the ${hosts.length} live hosts it may run on`
-  return names(hosts.map(({ name }) => name))
+  return formatList(hosts.map(({ name }) => name))
 }
 
 /** One thing that keeps a VM from a host; `short` is in MiB or thousandths of a CPU. */

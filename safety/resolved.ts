@@ -1,5 +1,4 @@
-import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
-import { resourceKey } from '../domain/resource.ts'
+import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { Discovered } from '../domain/tool.ts'
 
 /**

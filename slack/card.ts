@@ -1,11 +1,10 @@
 import type { Approval, ApprovalStatus } from '../domain/approval.ts'
-import { planOfDryRun } from '../domain/dry-run-plan.ts'
+import { formatList, formatMinute } from '../domain/format.ts'
+import { formatProof, listDecisions, parseRehearsal } from '../domain/format-approval.ts'
+import { formatDown } from '../domain/format-plan.ts'
 import type { Incident } from '../domain/incident.ts'
+import { planOfDryRun } from '../domain/placement.ts'
 import { resourceKey } from '../domain/resource.ts'
-import { minuteOf, settledLines } from '../domain/settled.ts'
-import { names, tellDown } from '../domain/told-plan.ts'
-import { toldRehearsal } from '../domain/told-rehearsal.ts'
-import { tellProofOfWrite } from '../domain/told-verification.ts'
 import { actions, context, header, linkButton, type SlackMessage, section, slackMessage } from './notification.ts'
 import { exactText, type PlainText, plainText, slackLimits } from './text.ts'
 
@@ -27,7 +26,7 @@ const headings: Record<ApprovalStatus, string> = {
  * what was cut or altered on its way. `url` is the card's page, `button` what the two buttons carry.
  */
 export function renderCard(approval: Approval, incident: Incident, url: string, button: string): SlackMessage {
-  const settled = settledLines(approval)
+  const settled = listDecisions(approval)
   const isPending = approval.status === 'pending'
   const heading = `${headings[approval.status]}: ${approval.tool} on ${targetsOf(approval)}`
   const exact = exactText(JSON.stringify(approval.arguments), maxArgumentChars)
@@ -39,11 +38,13 @@ export function renderCard(approval: Approval, incident: Incident, url: string, 
     section('Arguments, exactly:'),
     section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
     section(`Why: ${approval.reason.trim() || '(no reason given)'}`, maxReasonChars),
-    section(tellProofOfWrite(approval.dryRun.proof), maxProofChars),
+    section(formatProof(approval.dryRun.proof), maxProofChars),
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...rehearsed(approval),
     ...staysDown(approval),
-    ...(isPending ? [section(whoMay(approval, incident)), section(`Expires: ${minuteOf(approval.expiresAt)}`)] : []),
+    ...(isPending
+      ? [section(whoMay(approval, incident)), section(`Expires: ${formatMinute(approval.expiresAt)}`)]
+      : []),
     ...(settled.length > 0 ? [section(settled.join('. '), slackLimits.section / 2)] : []),
     ...actions([
       ...(mayDecideHere ? [approve(approval, button), deny(button)] : []),
@@ -60,7 +61,7 @@ function targetsOf({ targets }: Approval): string {
 
 /** The beginning of what was found out beforehand, and what was not tried; the card has all of it. */
 function rehearsed({ dryRun }: Approval): object[] {
-  const told = toldRehearsal(dryRun.details)
+  const told = parseRehearsal(dryRun.details)
   if (!told) return []
   const lines = told.lines.slice(0, maxRehearsedLines)
   const left = told.lines.length - lines.length
@@ -77,7 +78,7 @@ function staysDown({ dryRun }: Approval): object[] {
   const down = planOfDryRun(dryRun.details)?.unplaced ?? []
   return down.length === 0
     ? []
-    : [section(`${tellDown(down.length)}: ${names(down.map(({ vm }) => vm))}`, maxDryRunChars)]
+    : [section(`${formatDown(down.length)}: ${formatList(down.map(({ vm }) => vm))}`, maxDryRunChars)]
 }
 
 function whoMay({ risk, required }: Approval, { type }: Incident): string {

@@ -1,5 +1,5 @@
+import { formatMinute } from '../domain/format.ts'
 import type { AskedApproval, Notification, Rendered, RenderOptions } from '../domain/notification.ts'
-import { minuteOf } from '../domain/settled.ts'
 import { categoryWords, outcomeWords } from '../domain/status-words.ts'
 import { fallbackText, isLink, type PlainText, plainText, slackLimits } from './text.ts'
 
@@ -60,7 +60,7 @@ function renderDigest({ incidents, reason, url, at }: Notification): SlackMessag
   const heading = `${headings.digest}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
   const lines = incidents
     .slice(0, maxListed)
-    .map(({ severity, title, since }) => `• ${severity}: ${cut(title)} (since ${minuteOf(since)})`)
+    .map(({ severity, title, since }) => `• ${severity}: ${cut(title)} (since ${formatMinute(since)})`)
   const rest = incidents.length - maxListed
   return slackMessage(heading, [
     header(heading),

@@ -1,7 +1,8 @@
 import type { Approval } from '../domain/approval.ts'
 import { type EscalationReport, reportText } from '../domain/escalation.ts'
+import { formatMinute } from '../domain/format.ts'
+import { listDecisions } from '../domain/format-approval.ts'
 import { type Incident, type IncidentStatus, incidentActions } from '../domain/incident.ts'
-import { minuteOf, settledLines } from '../domain/settled.ts'
 import { statusWords } from '../domain/status-words.ts'
 import {
   actions,
@@ -51,10 +52,10 @@ export function renderRoot({ incident, report, approvals, url, buttons }: Root):
     ...approvals
       .slice(0, maxApprovals)
       .map((approval) =>
-        section(`${approval.tool}: ${settledLines(approval).join('. ') || 'a person is asked'}`, maxLineChars),
+        section(`${approval.tool}: ${listDecisions(approval).join('. ') || 'a person is asked'}`, maxLineChars),
       ),
     ...actions([...ownerButtons(incident, buttons), ...linkButton('Open incident', url)]),
-    context(`Nightshift, ${incident.id}, since ${minuteOf(incident.createdAt)}`),
+    context(`Nightshift, ${incident.id}, since ${formatMinute(incident.createdAt)}`),
   ])
 }
 

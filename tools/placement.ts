@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
 import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
-import { tellDown, tellOvertaken } from '../domain/told-plan.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discovered, reason, ref, resourceId, state } from './define.ts'
 
@@ -101,7 +101,8 @@ function preparation(plan: ProposalToday): Preparation {
 }
 
 function summaryOf({ migrations, unplaced }: Proposal, starts: number, hosts: string[]): string {
-  const down = unplaced.length === 0 ? '' : `; ${[tellDown(unplaced.length), ...tellOvertaken(unplaced)].join('; ')}`
+  const down =
+    unplaced.length === 0 ? '' : `; ${[formatDown(unplaced.length), ...formatOvertaken(unplaced)].join('; ')}`
   const count = (what: string, n: number) => (n === 0 ? [] : [`${what} ${n} ${n === 1 ? 'VM' : 'VMs'}`])
   return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${down}`
 }

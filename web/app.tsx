@@ -1,24 +1,12 @@
 import { useEffect, useState } from 'react'
-import { AlertsPage } from './alerts/page.tsx'
-import { ApprovalPage } from './approvals/approval-page.tsx'
-import { ApprovalsPage } from './approvals/inbox.tsx'
-import { AuditPage } from './audit/page.tsx'
-import { ConfigPage } from './config/page.tsx'
-import { DevicesPage } from './devices/page.tsx'
-import { GapsPage } from './gaps/page.tsx'
 import { Heading } from './heading.tsx'
-import { HealthPage } from './health/page.tsx'
-import { IncidentPage } from './incident/page.tsx'
-import { IncidentsPage } from './incidents/page.tsx'
 import { LiveProvider } from './live.tsx'
-import { PeoplePage } from './people/page.tsx'
 import { go, Link, usePlace } from './router.tsx'
-import { useSession } from './session.ts'
+import { findRoute } from './routes.tsx'
+import { missing, type Session, useSession } from './session.ts'
 import { Shell } from './shell.tsx'
 import { SignInPage } from './sign-in.tsx'
 import { Failed, Loading, Nothing } from './states.tsx'
-import { TokensPage } from './tokens/page.tsx'
-import { UsagePage } from './usage/page.tsx'
 
 export function App() {
   const session = useSession()
@@ -40,30 +28,28 @@ export function App() {
   return (
     <LiveProvider>
       <Shell session={session.data}>
-        <Page pathname={pathname} />
+        <CurrentPage pathname={pathname} session={session.data} />
       </Shell>
     </LiveProvider>
   )
 }
 
-function Page({ pathname }: { pathname: string }) {
-  const [, place = '', id, more] = pathname.split('/')
-  if (more) return <NoSuchPage />
-  if (place === '' || (place === 'incidents' && !id)) return <IncidentsPage />
-  if (place === 'incidents' && id) return <IncidentPage id={id} key={id} />
-  if (place === 'approvals' && id) return <ApprovalPage id={id} key={id} />
-  if (place === 'approvals') return <ApprovalsPage />
-  if (place === 'alerts') return <AlertsPage />
-  if (place === 'config') return <ConfigPage />
-  if (place === 'health') return <HealthPage />
-  if (place === 'usage') return <UsagePage />
-  if (place === 'gaps') return <GapsPage />
-  if (place === 'devices') return <DevicesPage />
-  if (place === 'audit') return <AuditPage />
-  if (place === 'people') return <PeoplePage />
-  if (place === 'tokens') return <TokensPage />
-  if (place === 'sign-in') return <Loading what="Nightshift" />
-  return <NoSuchPage />
+function CurrentPage({ pathname, session }: { pathname: string; session: Session }) {
+  if (/^\/sign-in(\/[^/]*)?\/?$/.test(pathname)) return <Loading what="Nightshift" />
+  const found = findRoute(pathname)
+  if (!found) return <NoSuchPage />
+  const { title, permission, advice, Page, DetailPage } = found.route
+  if (found.id && DetailPage) return <DetailPage id={found.id} key={found.id} />
+  const refused = permission && missing(session, permission)
+  if (!refused) return <Page title={title} />
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+      </header>
+      <p className="said">{[refused, advice].filter(Boolean).join(' ')}</p>
+    </>
+  )
 }
 
 function NoSuchPage() {

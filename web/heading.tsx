@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from 'react'
-import { usePendingApprovals } from './approvals/pending.ts'
+import { usePendingApprovals } from './approvals/query.ts'
 
 let first = true
 

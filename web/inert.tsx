@@ -1,4 +1,4 @@
-import { hiddenCharacter, nameOfCharacter } from '../domain/hidden-characters.ts'
+import { hiddenCharacter, nameOfCharacter } from '../domain/inert-text.ts'
 
 /**
  * Text that a stranger wrote, shown as what it is: characters that reorder, hide or break text are written out, so that what a

@@ -10,7 +10,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './app.tsx'
 import { queryClient } from './query-client.ts'
-import { applyTheme } from './theme.ts'
+import { applyTheme } from './switches.tsx'
 
 applyTheme()
 createRoot(document.getElementById('page') as HTMLElement).render(

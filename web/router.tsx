@@ -41,6 +41,16 @@ export function withSearch({ pathname, search }: Place, change: Record<string, s
   return text ? `${pathname}?${text}` : pathname
 }
 
+/** The query of a list: those parameters of the address that the API knows, and those that always hold. */
+export function pickSearch({ search }: Place, names: readonly string[], more: Record<string, string>): string {
+  const next = new URLSearchParams(more)
+  for (const name of names) {
+    const value = search.get(name)
+    if (value) next.set(name, value)
+  }
+  return next.toString()
+}
+
 /** A real link: middle click, copying and opening in a tab work as everywhere. */
 export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {
   const follow = (event: MouseEvent<HTMLAnchorElement>) => {

@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { ask } from './api.ts'
 import { Brand } from './heading.tsx'
@@ -8,33 +8,20 @@ import { Failed } from './states.tsx'
 
 /** By a token, or by the code of the address that `npm start` printed. */
 export function SignInPage({ code }: { code: string | null }) {
-  const [token, setToken] = useState('')
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(code !== null)
   const spent = useRef(false)
-
+  const { mutate, error, isIdle, isPending } = useMutation({
+    mutationFn: signIn,
+    onSettled: (_answer, _error, proof) => {
+      // The code leaves the address bar and the history, used or not.
+      if ('code' in proof) go(location.pathname === '/' ? '/incidents' : location.pathname, { replace: true })
+    },
+  })
   useEffect(() => {
     document.title = 'Sign in · Nightshift'
     if (code === null || spent.current) return
     spent.current = true
-    signIn({ code })
-      .catch(setError)
-      .finally(() => {
-        setBusy(false)
-        // The code leaves the address bar and the history, used or not.
-        go(location.pathname === '/' ? '/incidents' : location.pathname, { replace: true })
-      })
-  }, [code])
-
-  const submit = async (event: FormEvent) => {
-    event.preventDefault()
-    setBusy(true)
-    setError(null)
-    await signIn({ token: token.trim() })
-      .catch(setError)
-      .finally(() => setBusy(false))
-  }
-
+    mutate({ code })
+  }, [code, mutate])
   return (
     <main className="alone">
       <p>
@@ -42,35 +29,46 @@ export function SignInPage({ code }: { code: string | null }) {
       </p>
       <h1>Sign in</h1>
       {error !== null && <Failed error={error} />}
-      {busy && code !== null ? (
+      {code !== null && (isPending || isIdle) ? (
         <p role="status">Signing in…</p>
       ) : (
-        <form onSubmit={submit}>
-          <label htmlFor="token">API token</label>
-          <input
-            id="token"
-            type="password"
-            autoComplete="current-password"
-            required
-            value={token}
-            onChange={(event) => setToken(event.target.value)}
-          />
-          <button type="submit" className="main" disabled={busy}>
-            {busy ? 'Signing in…' : 'Sign in'}
-          </button>
-          <ThroughProvider />
-          <p className="soft small">
-            <code>npm start</code> prints an address that signs you in by itself. Tokens of that start are in{' '}
-            <code>.nightshift/run.json</code>; those of agents and alert senders open no page.
-          </p>
-        </form>
+        <TokenForm isBusy={isPending} onToken={(token) => mutate({ token })} />
       )}
     </main>
   )
 }
 
+function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string): void }) {
+  const [token, setToken] = useState('')
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    onToken(token.trim())
+  }
+  return (
+    <form onSubmit={submit}>
+      <label htmlFor="token">API token</label>
+      <input
+        id="token"
+        type="password"
+        autoComplete="current-password"
+        required
+        value={token}
+        onChange={(event) => setToken(event.target.value)}
+      />
+      <button type="submit" className="main" disabled={isBusy}>
+        {isBusy ? 'Signing in…' : 'Sign in'}
+      </button>
+      <ProviderLink />
+      <p className="soft small">
+        <code>npm start</code> prints an address that signs you in by itself. Tokens of that start are in{' '}
+        <code>.nightshift/run.json</code>; those of agents and alert senders open no page.
+      </p>
+    </form>
+  )
+}
+
 /** The other way in, where an OpenID Connect provider is set. */
-function ThroughProvider() {
+function ProviderLink() {
   const { data } = useQuery({
     queryKey: ['ways to sign in'],
     queryFn: ({ signal }) => ask<{ oidc: boolean }>('/auth/methods', { signal }),

@@ -1,9 +1,9 @@
+import type { UseQueryResult } from '@tanstack/react-query'
 import { type ReactNode, useEffect } from 'react'
+import { formatSpan } from '../domain/format.ts'
 import { ApiProblem } from './api.ts'
-import { useNow } from './now.ts'
-import { queryClient } from './query-client.ts'
-import { useAway } from './reach.ts'
-import { span, timeOfDay } from './time.ts'
+import { queryClient, useAway } from './query-client.ts'
+import { formatTimeOfDay, useNow } from './time.ts'
 
 /** What is shown where something would be: it is on its way, it failed, there is none. Each says what can be done. */
 export function Loading({ what }: { what: string }) {
@@ -35,6 +35,19 @@ export function Failed({ error, again, isKept = false }: { error: unknown; again
   )
 }
 
+type Answer = Pick<UseQueryResult, 'data' | 'error' | 'isPending' | 'refetch'>
+
+/** How a question to the API stands while there is no answer, and where it failed over one that is kept. */
+export function QueryState({ query, what, again }: { query: Answer; what: string; again?: () => void }) {
+  const { data, error, isPending, refetch } = query
+  return (
+    <>
+      {error && <Failed error={error} isKept={data !== undefined} again={again ?? (() => void refetch())} />}
+      {isPending && <Loading what={what} />}
+    </>
+  )
+}
+
 export function Nothing({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="nothing">
@@ -62,9 +75,9 @@ export function AwayBanner() {
   if (!away) return null
   return (
     <div className="away said wrong" role="alert">
-      <strong>{away.why}</strong> What you see is as of {timeOfDay(new Date(away.asOf).toISOString())},{' '}
-      <span className="nowrap">{span(now - away.asOf)} ago</span>. The page asks again by itself; what you write is
-      kept.
+      <strong>{away.why}</strong> What you see is as of {formatTimeOfDay(new Date(away.asOf).toISOString())},{' '}
+      <span className="nowrap">{formatSpan(now - away.asOf)} ago</span>. The page asks again by itself; what you write
+      is kept.
     </div>
   )
 }

@@ -1,70 +1,66 @@
 import { useSyncExternalStore } from 'react'
-import { type TimeZone, tellMoment, tellTimeOfDay } from '../domain/told-time.ts'
-
-const minute = 60_000
-const hour = 60 * minute
-const day = 24 * hour
-
-/** `4 s`, `12 min`, `3 h 05`, `2 d`: as short as a person needs it. */
-export function span(ms: number): string {
-  const positive = Math.max(0, ms)
-  if (positive < minute) return `${Math.floor(positive / 1000)} s`
-  if (positive < hour) return `${Math.floor(positive / minute)} min`
-  if (positive < day)
-    return `${Math.floor(positive / hour)} h ${String(Math.floor((positive % hour) / minute)).padStart(2, '0')}`
-  return `${Math.floor(positive / day)} d`
-}
-
-/** `+0:42.3`, `+1:02:07.0`: how long after the beginning, to a tenth, for a run takes seconds. */
-export function offset(ms: number): string {
-  return `+${clock(ms)}.${Math.floor((Math.max(0, ms) % 1000) / 100)}`
-}
-
-/** `9:58` of a countdown. */
-export function clock(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1000))
-  const two = (value: number) => String(value).padStart(2, '0')
-  const hours = Math.floor(seconds / 3600)
-  const minutes = Math.floor((seconds % 3600) / 60)
-  return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`
-}
+import * as format from '../domain/format.ts'
 
 /** `01:45:40`, in the zone that was chosen. */
-export function timeOfDay(iso: string): string {
-  return tellTimeOfDay(iso, zone())
+export function formatTimeOfDay(iso: string): string {
+  return format.formatTimeOfDay(iso, chosen)
 }
 
 /** `2026-11-21 20:05:27 -05:00`, in the zone that was chosen. */
-export function moment(iso: string): string {
-  return tellMoment(iso, zone())
+export function formatMoment(iso: string): string {
+  return format.formatMoment(iso, chosen)
 }
 
 /** The same in the zone of the person and in UTC, the time of every log. */
-export function bothMoments(iso: string): string {
-  return [...new Set([tellMoment(iso, 'local'), tellMoment(iso, 'utc')])].join(' = ')
+export function formatBothZones(iso: string): string {
+  return [...new Set([format.formatMoment(iso, 'local'), format.formatMoment(iso, 'utc')])].join(' = ')
 }
 
-export const zones: TimeZone[] = ['local', 'utc']
+export const zones: format.TimeZone[] = ['local', 'utc']
 
 const key = 'nightshift.times'
-const listeners = new Set<() => void>()
-let chosen: TimeZone = localStorage.getItem(key) === 'utc' ? 'utc' : 'local'
-
+const zoneListeners = new Set<() => void>()
 /** In which zone times are shown: the person's own, unless they chose UTC in this browser. */
-export function zone(): TimeZone {
-  return chosen
-}
+let chosen: format.TimeZone = localStorage.getItem(key) === 'utc' ? 'utc' : 'local'
 
-export function chooseZone(next: TimeZone): void {
+export function chooseZone(next: format.TimeZone): void {
   chosen = next
   if (next === 'utc') localStorage.setItem(key, next)
   else localStorage.removeItem(key)
-  for (const listener of listeners) listener()
+  for (const listener of zoneListeners) listener()
 }
 
-export function useZone(): TimeZone {
-  return useSyncExternalStore((listener) => {
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }, zone)
+export function useZone(): format.TimeZone {
+  return useSyncExternalStore(
+    (listener) => {
+      zoneListeners.add(listener)
+      return () => zoneListeners.delete(listener)
+    },
+    () => chosen,
+  )
+}
+
+/** One clock for the whole page: ages and countdowns tick together. */
+const clockListeners = new Set<() => void>()
+let now = Date.now()
+let timer: ReturnType<typeof setInterval> | undefined
+
+function listenToClock(listener: () => void): () => void {
+  clockListeners.add(listener)
+  // Without a listener the clock stood still: its last tick may be long ago.
+  if (timer === undefined) now = Date.now()
+  timer ??= setInterval(() => {
+    now = Date.now()
+    for (const each of clockListeners) each()
+  }, 1_000)
+  return () => {
+    clockListeners.delete(listener)
+    if (clockListeners.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+}
+
+export function useNow(): number {
+  return useSyncExternalStore(listenToClock, () => now)
 }

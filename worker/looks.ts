@@ -6,8 +6,7 @@ import type { Db } from '../db/connect.ts'
 import { incidentState } from '../db/incidents.ts'
 import { leaseLooks, recordLook, type WantedLook } from '../db/looks.ts'
 import type { EventMetadata } from '../domain/event.ts'
-import { type ResourceRef, resourceKey } from '../domain/resource.ts'
-import { differenceOf, type ResourceState, resourceState } from '../domain/resource-state.ts'
+import { differenceOf, type ResourceRef, type ResourceState, resourceKey, resourceState } from '../domain/resource.ts'
 import type { CorePort } from '../domain/tool.ts'
 
 type LookDeps = { db: Db; core: CorePort; log: Logger }

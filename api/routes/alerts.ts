@@ -4,7 +4,7 @@ import { every } from 'hono/combine'
 import { listAlerts } from '../../db/alerts.ts'
 import type { Ingested } from '../../db/take-alert.ts'
 import { ingestBody } from '../../db/take-body.ts'
-import { ingestOutcome } from '../../domain/alert.ts'
+import { alertState, ingestOutcome, receivedAlert } from '../../domain/alert.ts'
 import { dialectOf, dialects } from '../../ingest/dialects.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery, requireMediaType } from '../http/body.ts'
@@ -112,26 +112,6 @@ async function tellRuns(deps: ApiDeps, ingested: Ingested[]): Promise<void> {
   }
 }
 
-const words = z.record(z.string(), z.string())
-const alert = z.object({
-  id: z.string(),
-  source: z.string(),
-  fingerprint: z.string(),
-  status: z.enum(['firing', 'resolved', 'unknown']),
-  name: z.string(),
-  labels: words,
-  annotations: words,
-  startsAt: z.string(),
-  endsAt: z.string().nullable(),
-  count: z.number().int(),
-  firstSeenAt: z.string(),
-  lastSeenAt: z.string(),
-  /** Null: it ended before it had begun, and opened nothing. */
-  incidentId: z.string().nullable(),
-  /** Everything that was read from what the source sent. */
-  raw: z.unknown(),
-})
-
 export function alertRoutes(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
     method: 'get',
@@ -141,12 +121,12 @@ export function alertRoutes(router: Router, deps: ApiDeps): void {
     summary: 'Alerts as they were taken in, newest first',
     description: 'A repeated alert is one entry with its `count`; `raw` is the whole of it after cleansing.',
     query: z.object({
-      status: z.enum(['firing', 'resolved', 'unknown']).optional(),
+      status: alertState.optional(),
       source: z.string().max(100).optional(),
       q: z.string().max(200).optional(),
       ...pageQuery,
     }),
-    answer: pageOf(alert),
+    answer: pageOf(receivedAlert),
     example: {
       items: [
         {

@@ -1,12 +1,16 @@
 import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
-import { type Approval, denialCategory, type Evidence, tellEvidence } from '../../domain/approval.ts'
-import { type DryRunPlan, planOfDryRun } from '../../domain/dry-run-plan.ts'
-import { hiddenCharacter, nameOfCharacter } from '../../domain/hidden-characters.ts'
-import { tellConsequences, tellSettled } from '../../domain/told-consequences.ts'
-import { tellDown, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
-import { type ToldRehearsal, toldRehearsal } from '../../domain/told-rehearsal.ts'
-import { tellProofOfWrite } from '../../domain/told-verification.ts'
+import { type Approval, denialCategory, type Evidence, formatEvidence } from '../../domain/approval.ts'
+import {
+  formatApprovalEnd,
+  formatConsequences,
+  formatProof,
+  parseRehearsal,
+  type Rehearsal,
+} from '../../domain/format-approval.ts'
+import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
+import { hiddenCharacter, nameOfCharacter } from '../../domain/inert-text.ts'
+import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}
 body{overflow-wrap:anywhere}h1{font-size:1.25rem}h2{font-size:1rem;margin:1.4rem 0 .3rem}
@@ -74,10 +78,10 @@ function decisionsHtml({ decisions }: Approval): Html[] {
 
 /** What follows from each answer, or what became of it. */
 function consequencesHtml(approval: Approval, isOpen: boolean): Html {
-  const settled = tellSettled(approval)
+  const settled = formatApprovalEnd(approval)
   if (settled) return html`<p class="said"><b>${text(settled)}</b></p>`
   if (!isOpen) return html`<p class="said"><b>The time to decide is over: nothing was changed.</b></p>`
-  const { approve, deny, wait } = tellConsequences(approval, utc)
+  const { approve, deny, wait } = formatConsequences(approval, utc)
   return html`<p><b>If you approve</b> ${text(approve)}</p><p><b>If you deny</b> ${text(deny)}</p><p><b>If you do nothing</b> ${text(wait)}</p>`
 }
 
@@ -88,20 +92,20 @@ function utc(iso: string): string {
 function evidenceHtml({ incidentId, evidence }: { incidentId: string; evidence: Evidence[] }): Html | '' {
   const rows = evidence.map(
     (row) =>
-      html`<li><a href="/incidents/${incidentId}#e-${row.seq}">row ${row.seq}</a> ${text(tellEvidence(row))}</li>`,
+      html`<li><a href="/incidents/${incidentId}#e-${row.seq}">row ${row.seq}</a> ${text(formatEvidence(row))}</li>`,
   )
   return rows.length > 0 ? html`<ul>${rows}</ul>` : ''
 }
 
 /** A write that nothing proves says so in a box. */
 function proofHtml({ dryRun: { proof } }: Approval): Html {
-  const sentence = text(tellProofOfWrite(proof))
+  const sentence = text(formatProof(proof))
   return proof?.by === 'state' ? html`<p>${sentence}</p>` : html`<div class="said"><b>${sentence}</b></div>`
 }
 
 function dryRunHtml({ dryRun }: Approval): Html {
   const missing = dryRun.possible ? '' : html`<p><b>There is none for this action.</b></p>`
-  const rehearsal = toldRehearsal(dryRun.details)
+  const rehearsal = parseRehearsal(dryRun.details)
   if (rehearsal) return html`${missing}${rehearsalHtml(rehearsal)}`
   if (!dryRun.possible) return html`${missing}`
   const plan = planOfDryRun(dryRun.details)
@@ -110,13 +114,13 @@ function dryRunHtml({ dryRun }: Approval): Html {
     const when = wave === null ? '' : ` (wave ${wave})`
     return html`<li>${text(`${action} ${vm}${from ? ` from ${from}` : ''} to ${to}${when}`)}</li>`
   })
-  const proof = tellProof(plan, plan.proof)
+  const proof = formatPlanProof(plan, plan.proof)
   return html`<ol>${steps}</ol>
 ${proof === '' ? '' : html`<p>${text(`${proof}.`)}</p>`}
-${plan.standing === null ? '' : html`<p>${text(tellStanding(plan.standing))}</p>`}`
+${plan.standing === null ? '' : html`<p>${text(formatStanding(plan.standing))}</p>`}`
 }
 
-function rehearsalHtml({ lines, untried }: ToldRehearsal): Html {
+function rehearsalHtml({ lines, untried }: Rehearsal): Html {
   const found = lines.length > 0 ? html`<pre dir="ltr">${text(lines.join('\n'))}</pre>` : ''
   const left = untried.map((sentence) => html`<li>${text(sentence)}</li>`)
   return left.length > 0 ? html`${found}<div class="said"><ul>${left}</ul></div>` : html`${found}`
@@ -126,7 +130,7 @@ function rehearsalHtml({ lines, untried }: ToldRehearsal): Html {
 function downHtml(plan: DryRunPlan | null): Html | '' {
   if (!plan || plan.unplaced.length === 0) return ''
   const each = plan.unplaced.map(({ vm, reason }) => html`<li><b>${text(vm)}</b>: ${text(reason)}</li>`)
-  return html`<div class="said"><b>${text(tellDown(each.length))}</b><ul>${each}</ul>${text(tellWhyDown(plan.obstacle))}</div>`
+  return html`<div class="said"><b>${text(formatDown(each.length))}</b><ul>${each}</ul>${text(formatObstacle(plan.obstacle))}</div>`
 }
 
 function formsHtml({ id, dryRun }: Approval): Html {

@@ -5,6 +5,7 @@ import { incidentIdsAfter } from '../../db/incidents.ts'
 import { capabilityGaps } from '../../db/usage.ts'
 import { type Difference, verifyGrants, verifyIncident } from '../../db/verify/incident.ts'
 import { auditRow } from '../../domain/audit.ts'
+import { type CapabilityGap, capabilityGap } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
 import { moment, numberCursor, page, pageOf, pageQuery, storedMoment } from '../http/body.ts'
 import { toRowKey } from '../http/context.ts'
@@ -126,16 +127,7 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
-const category = z.enum(['investigation', 'remediation', 'notification'])
-const gap = z.object({
-  id: z.string(),
-  incidentId: z.string(),
-  category,
-  description: z.string(),
-  actor: z.string(),
-  at: z.string(),
-})
-const example: z.input<typeof gap> = {
+const gapExample: CapabilityGap = {
   id: '4712',
   incidentId,
   category: 'remediation',
@@ -143,6 +135,7 @@ const example: z.input<typeof gap> = {
   actor: 'agent:incident-investigator',
   at: '2026-11-21T01:47:10.000000Z',
 }
+const { category } = capabilityGap.shape
 const gapsTag = 'capability gaps'
 
 export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
@@ -158,8 +151,8 @@ export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
       limit: pageQuery.limit,
       cursor: numberCursor,
     }),
-    answer: pageOf(gap),
-    example: { items: [example], nextCursor: null },
+    answer: pageOf(capabilityGap),
+    example: { items: [gapExample], nextCursor: null },
     async run({ query: { limit, cursor, category, incident } }) {
       const filter = { category, incidentId: incident }
       const rows = await capabilityGaps(deps.db, filter, { before: cursor ?? null, limit: limit + 1 })
@@ -174,9 +167,9 @@ export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
     tag: gapsTag,
     summary: 'Reports something that an incident would have needed',
     body: z.strictObject({ incident_id: z.string(), category, description: z.string().min(3).max(1000) }),
-    bodyExample: { incident_id: incidentId, category: 'remediation', description: example.description },
-    answer: gap,
-    example,
+    bodyExample: { incident_id: incidentId, category: 'remediation', description: gapExample.description },
+    answer: capabilityGap,
+    example: gapExample,
     status: 201,
     problems: [404, 409],
     agent: {

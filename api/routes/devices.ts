@@ -14,7 +14,7 @@ import {
   setDevice,
 } from '../../db/devices.ts'
 import { addNodeOfDevice } from '../../db/site.ts'
-import { device, deviceCall } from '../../domain/device.ts'
+import { deviceCall, listedDevice } from '../../domain/device.ts'
 import { requireDevice, requireMesh } from '../../effects/devices/executor.ts'
 import { askHealth, renewManifest } from '../../effects/devices/mesh.ts'
 import { toolsOf, unknownTools } from '../../mesh/registry.ts'
@@ -27,10 +27,9 @@ import { type DeviceBody, deviceBody, deviceExample, deviceParams, shownDevice }
 import { incidentId } from './examples.ts'
 
 const tag = 'devices'
-const shown = device.extend({ tools: z.array(z.string()) })
 const example = { ...deviceExample, tools: ['exec', 'fs_read'] }
 
-function withTools(row: DeviceRow): z.input<typeof shown> {
+function withTools(row: DeviceRow): z.input<typeof listedDevice> {
   return { ...shownDevice(row), tools: toolsOf(row).map((spec) => spec.name) }
 }
 
@@ -53,7 +52,7 @@ function declareListDevices(router: Router, deps: ApiDeps): void {
     permission: 'read',
     tag,
     summary: 'All devices, with what each has and how it was last',
-    answer: pageOf(shown),
+    answer: pageOf(listedDevice),
     example: { items: [example], nextCursor: null },
     run: async () => ({ items: (await listDevices(db)).map(withTools), nextCursor: null }),
   })
@@ -67,7 +66,7 @@ function declareGetDevice(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'A device',
     params: deviceParams,
-    answer: shown,
+    answer: listedDevice,
     example,
     problems: [404],
     run: async ({ params: { id } }) => withTools(await requireDevice(deps, id)),
@@ -91,7 +90,7 @@ function declareSetDevice(router: Router, deps: ApiDeps): void {
       mode: 'user',
       terms: { capabilities: [], roots: [{ path: '/srv', writable: true }] },
     },
-    answer: shown,
+    answer: listedDevice,
     example,
     problems: [409],
     async run({ params: { id }, body, principal }) {
@@ -187,7 +186,7 @@ function declareAskHealth(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Asks a device how it is, now',
     params: deviceParams,
-    answer: shown,
+    answer: listedDevice,
     example,
     problems: [404],
     async run({ params: { id } }) {

@@ -6,6 +6,7 @@ import {
   listExpectations,
   markIncidentExpected,
 } from '../../db/expectations.ts'
+import { type Expectation, expectation, expectationSubject } from '../../domain/alert.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { typesOf } from '../../domain/operator.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -20,20 +21,7 @@ const tag = 'incidents'
 const longestDays = 366
 const tellWithinMs = 2_000
 
-const expectation = z.object({
-  id: z.string(),
-  subject: z.enum(['alert', 'resource', 'type']),
-  about: z.string(),
-  until: z.string(),
-  reason: z.string(),
-  /** What was true when it was marked. */
-  state: z.record(z.string(), z.unknown()),
-  createdBy: z.string(),
-  createdAt: z.string(),
-  endedAt: z.string().nullable(),
-  inForce: z.boolean(),
-})
-const example: z.input<typeof expectation> = {
+const example: Expectation = {
   id: 'exp_01kaabbccddeeffgghhjjkkmmn',
   subject: 'alert',
   about: 'alertmanager d0735916ffe8d871',
@@ -64,7 +52,7 @@ function declareExpect(router: Router, deps: ApiDeps): void {
       'The incident ends as `expected`. What its resource looks like now is stored: the next occurrence takes one look by code, ends `expected` where nothing differs, and goes the normal way otherwise. `alert` covers this alert, `resource` all that fires on it, `type` all incidents of the type.',
     params: incidentParams,
     body: z.strictObject({
-      subject: z.enum(['alert', 'resource', 'type']).default('alert'),
+      subject: expectationSubject.default('alert'),
       until: moment,
       reason: z.string().trim().min(3).max(2000),
     }),

@@ -1,10 +1,11 @@
-import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../../db/alerts.ts'
 import { listIncidents } from '../../db/incidents.ts'
 import type { AlertRow } from '../../db/tables.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { type Incident, type IncidentStatus, incident, incidentActions } from '../../domain/incident.ts'
+import { withSpaces } from '../../domain/format.ts'
+import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
+import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/operator.ts'
 import { isUnshown, notShown, rowsOf } from '../../domain/stored-claim.ts'
 import { investigationId } from '../../domain/workflow-id.ts'
@@ -13,28 +14,7 @@ import { endpoint, type Router } from '../http/endpoint.ts'
 import { incidentExample, incidentId } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
-const alert = z.object({
-  id: z.string(),
-  source: z.string(),
-  status: z.enum(['firing', 'resolved', 'unknown']),
-  name: z.string(),
-  title: z.string(),
-  count: z.number().int(),
-  startsAt: z.string(),
-  endsAt: z.string().nullable(),
-  links: z.object({
-    generator: z.string().nullable(),
-    external: z.string().nullable(),
-    runbook: z.string().nullable(),
-  }),
-})
-
-const action = z.enum([
-  ...(['resolve', 'escalate', 'cancel', 'take', 'give_back', 'expected', 'investigate', 'comment'] as const),
-])
-type Action = z.infer<typeof action>
-
-const permissionOf: Record<Action, Permission> = {
+const permissionOf: Record<PersonAction, Permission> = {
   resolve: 'record',
   escalate: 'record',
   comment: 'record',
@@ -58,12 +38,7 @@ export function incidentSurroundingsRoutes(router: Router, deps: ApiDeps): void 
     summary: 'What stands around an incident: alerts, its group, its run, and what the caller may do now',
     description: '`refused` says why an action is not possible now, by the caller or at all; null when it is.',
     params: incidentParams,
-    answer: z.object({
-      alerts: z.array(alert),
-      group: z.array(incident.pick({ id: true, title: true, status: true, role: true })),
-      workflow: z.object({ id: z.string(), url: z.string().nullable() }).nullable(),
-      actions: z.array(z.object({ action, refused: z.string().nullable() })),
-    }),
+    answer: surroundings,
     example: {
       alerts: [],
       group: [{ id: incidentId, title: incidentExample.title, status: 'investigating', role: 'leader' }],
@@ -81,7 +56,7 @@ export function incidentSurroundingsRoutes(router: Router, deps: ApiDeps): void 
         alerts: alerts.map(({ raw, ...each }) => ({ ...each, title: titleOf(raw) ?? each.name })),
         group: group.map(({ id, title, status, role }) => ({ id, title, status, role })),
         workflow: workflowOf(deps, found),
-        actions: action.options.map((each) => ({ action: each, refused: refusal(each, found, principal) })),
+        actions: personAction.options.map((each) => ({ action: each, refused: refusal(each, found, principal) })),
       }
     },
   })
@@ -101,14 +76,14 @@ function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   return { id: workflowId, url: new URL(path, temporalPage.url).href }
 }
 
-function refusal(each: Action, found: Incident, principal: Principal): string | null {
+function refusal(each: PersonAction, found: Incident, principal: Principal): string | null {
   const permission = permissionOf[each]
   if (!permissionsOf(principal).includes(permission))
     return `Your role (${principal.role}) lacks the permission ${permission}.`
   return refusedByState(each, found, principal)
 }
 
-function refusedByState(each: Action, found: Incident, principal: Principal): string | null {
+function refusedByState(each: PersonAction, found: Incident, principal: Principal): string | null {
   const { status, owner, keptReason } = found
   switch (each) {
     case 'comment':
@@ -129,11 +104,9 @@ function refusedByState(each: Action, found: Incident, principal: Principal): st
 
 function refusedByStatus(each: keyof typeof incidentActions, status: IncidentStatus): string | null {
   const allowed: readonly IncidentStatus[] = incidentActions[each]
-  return allowed.includes(status) ? null : `It is ${words(status)}: this needs ${allowed.map(words).join(' or ')}.`
-}
-
-function words(status: string): string {
-  return status.replaceAll('_', ' ')
+  return allowed.includes(status)
+    ? null
+    : `It is ${withSpaces(status)}: this needs ${allowed.map(withSpaces).join(' or ')}.`
 }
 
 type Story = { incident: Incident; events: IncidentEvent[]; approvals: Approval[]; alerts: AlertRow[] }

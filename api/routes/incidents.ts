@@ -6,7 +6,7 @@ import { incidentById, listIncidents } from '../../db/incidents.ts'
 import { thinkingOf } from '../../db/model-servers.ts'
 import { openByHand } from '../../db/requests.ts'
 import { waitOf } from '../../db/waits.ts'
-import { eventKind, type IncidentEvent } from '../../domain/event.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
 import {
   type Incident,
   incident,
@@ -14,9 +14,9 @@ import {
   incidentStatus,
   incidentType,
   type QueuePlace,
-  queuePlace,
   severity,
 } from '../../domain/incident.ts'
+import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
 import { resourceRef } from '../../domain/resource.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery, wordsOf } from '../http/body.ts'
@@ -29,11 +29,6 @@ const tag = 'incidents'
 /** The page asks every few seconds: Temporal, when it is slow, must not hold the answer up. */
 const askWithinMs = 500
 
-const thinking = z
-  .object({ state: z.enum(['asked', 'waiting']), since: z.string(), ahead: z.number().int() })
-  .nullable()
-const waiting = z.object({ for: z.enum(['core_api', 'database']), since: z.string() }).nullable()
-const lastEvent = z.object({ seq: z.number().int(), kind: eventKind, detail: z.string(), at: z.string() }).nullable()
 const lastExample = { seq: 7, kind: 'tool_finished' as const, detail: eventExample.detail, at: eventExample.at }
 
 /** What a list shows of a row: of a long one its beginning. */
@@ -89,7 +84,7 @@ function declareListIncidents(router: Router, deps: ApiDeps): void {
       idPrefix: z.string().max(100).optional(),
       ...pageQuery,
     }),
-    answer: pageOf(incident.extend({ lastEvent })),
+    answer: pageOf(listedIncident),
     example: { items: [{ ...incidentExample, lastEvent: lastExample }], nextCursor: null },
     async run({ query: { limit, cursor, ...filter } }) {
       const rows = await listIncidents(db, filter, { before: cursor ?? null, limit: limit + 1 })
@@ -114,7 +109,7 @@ function declareGetIncident(router: Router, deps: ApiDeps): void {
     description:
       '`model`: whether its run asks the model now or waits for it, since when, and how many go first. `queue`: of one that waits to be investigated, how many are ahead and why it waits. `waits`: what a step of its run waits for because nothing answers, and since when.',
     params: incidentParams,
-    answer: incident.extend({ model: thinking, queue: queuePlace.nullable(), waits: waiting }),
+    answer: detailedIncident,
     example: {
       ...incidentExample,
       model: { state: 'waiting', since: '2026-11-21T01:45:44.530000Z', ahead: 2 },

@@ -8,11 +8,18 @@ import {
   operatorBySlackUser,
   putOperator,
 } from '../../db/operators.ts'
-import { type Authority, authorityOfPerson, authorityOfPrincipal, beyond } from '../../domain/authority.ts'
-import { incidentType } from '../../domain/incident.ts'
-import { type Principal, permissions, personRoles } from '../../domain/operator.ts'
+import {
+  type Authority,
+  authorityOfPerson,
+  authorityOfPrincipal,
+  beyond,
+  type Operator,
+  operator,
+  operatorLimits,
+  type Principal,
+  permissions,
+} from '../../domain/operator.ts'
 import { namesNobody } from '../../domain/sign-in.ts'
-import { risks } from '../../domain/tool.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -29,28 +36,7 @@ const slackUserId = z
   .string()
   .regex(/^[UW][A-Z0-9]{2,30}$/, 'is a member ID of Slack: U or W, then capitals and digits')
 
-const limits = {
-  role: z.enum(personRoles),
-  /** The riskiest action this person decides about. */
-  maxRisk: z.enum(risks),
-  /** Null: incidents of all types. */
-  incidentTypes: z.array(incidentType).max(100).nullable(),
-}
-const operator = z.object({
-  id: z.string(),
-  name: z.string(),
-  ...limits,
-  permissions: z.array(z.string()),
-  createdAt: z.string(),
-  disabledAt: z.string().nullable(),
-  /** Who vouches for this person and gives their role. */
-  issuer: z.string().nullable(),
-  /** To some minutes. */
-  lastSeenAt: z.string().nullable(),
-  /** Who they are at Slack. */
-  slackUserId: z.string().nullable(),
-})
-const example: z.input<typeof operator> = {
+const example: Operator = {
   id: 'opr_01kahnv4q2e8w9r7c5x3m1t6zp',
   name: 'anna',
   role: 'approver',
@@ -122,7 +108,7 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
     params,
     headers: z.object({ 'if-none-match': z.literal('*').optional() }),
     body: z.strictObject({
-      ...limits,
+      ...operatorLimits,
       disabled: z.boolean(),
       /** Left out: unchanged. Null: no Slack member. */
       slackUserId: slackUserId.nullable().optional(),
@@ -199,6 +185,6 @@ function told({ role, maxRisk, incidentTypes, disabledAt, slackUserId }: Operato
   return `${role}, risks up to ${maxRisk}, ${types}${slackUserId ? `, ${slackUserId} at Slack` : ''}${disabledAt ? ', disabled' : ''}`
 }
 
-function shown(row: OperatorRow): z.input<typeof operator> {
+function shown(row: OperatorRow): Operator {
   return { ...row, permissions: [...permissions[row.role]] }
 }

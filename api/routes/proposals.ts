@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { placementState, proposalById, storeProposal } from '../../db/proposals.ts'
 import { actionDigest } from '../../domain/digest.ts'
-import { type PlacementProblem, placementIntent, placementProblem, proposal } from '../../domain/placement.ts'
+import { type PlacementProblem, placementIntent, proposal, proposalWithProblem } from '../../domain/placement.ts'
 import { executePlan } from '../../effects/execute-plan.ts'
 import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-state.ts'
 import { requirePlatform } from '../../effects/platform.ts'
@@ -126,7 +126,7 @@ function declareGetProblem(router: Router, deps: ApiDeps): void {
     summary: 'A stored plan with the hosts and VMs it was made for',
     description: 'The state of then, from the database alone: answered also while the platform cannot be reached.',
     params,
-    answer: z.object({ proposal, problem: placementProblem }),
+    answer: proposalWithProblem,
     example: {
       proposal: proposalExample,
       problem: {

@@ -3,8 +3,13 @@ import { activeAlerts } from '../../db/alerts.ts'
 import { findResources } from '../../db/inventory.ts'
 import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/site.ts'
 import type { Health } from '../../domain/platform.ts'
-import { type ResourceKind, type ResourceRef, resourceKind } from '../../domain/resource.ts'
-import { type ResourceState, resourceState } from '../../domain/resource-state.ts'
+import {
+  type ResourceKind,
+  type ResourceRef,
+  type ResourceState,
+  resourceKind,
+  resourceState,
+} from '../../domain/resource.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

@@ -9,7 +9,7 @@ import { recordAudit } from '../../db/audit.ts'
 import { signInAs, signOutEverywhere } from '../../db/operators.ts'
 import { endSession, mintSignInCode, openSession, principalOfSession, redeemSignInCode } from '../../db/sessions.ts'
 import { principalOf } from '../../db/tokens.ts'
-import { type Principal, permissionsOf } from '../../domain/operator.ts'
+import { type Principal, permissionsOf, type Session } from '../../domain/operator.ts'
 import { type Identity, operatorNameOf, roleOfGroups, safeReturn } from '../../domain/sign-in.ts'
 import type { ApiDeps } from '../deps.ts'
 import {
@@ -120,7 +120,7 @@ function machine(principal: Principal | null): Problem {
   return new Problem(403, 'FORBIDDEN', `${who} is not a person: its token opens no page.`)
 }
 
-function answer(principal: Principal) {
+function answer(principal: Principal): Session {
   return { name: principal.name, role: principal.role, permissions: permissionsOf(principal) }
 }
 

@@ -2,6 +2,13 @@ import { z } from '@hono/zod-openapi'
 import { type ConfigRow, configRevisions, configRow, configRows, putConfig, readSettings } from '../../db/settings.ts'
 import { incidentType } from '../../domain/incident.ts'
 import { parseSetting, type Setting, settingOf, settings } from '../../domain/setting.ts'
+import {
+  type StoredSetting,
+  settingDescription,
+  settingInForce,
+  settingRevision,
+  storedSetting,
+} from '../../domain/setting-row.ts'
 import type { ApiDeps } from '../deps.ts'
 import { numberCursor, page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -13,22 +20,7 @@ const mask = '••••••'
 /** `"3"`, weak or strong, or the bare number; `*` is any version. */
 const versionShape = /^(?:\*|(?:W\/)?"?(\d{1,9})"?)$/
 
-const entry = z.object({
-  key: z.string(),
-  value: z.string().nullable(),
-  version: z.number().int(),
-  updatedAt: z.string(),
-  updatedBy: z.string(),
-  reason: z.string().nullable(),
-  description: z.string().nullable(),
-  secret: z.boolean(),
-  /** The environment sets it: a stored value would have no effect. */
-  locked: z.boolean(),
-  /** Why the stored text has no effect; null when it has. */
-  problem: z.string().nullable(),
-})
-type Entry = z.input<typeof entry>
-const example: Entry = {
+const example: StoredSetting = {
   key: 'agent.max_turns',
   value: '12',
   version: 2,
@@ -58,16 +50,8 @@ function declareListSettings(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'What is set, and what can be',
     description: 'Secrets are masked. A key that no setting knows is listed with its problem and has no effect.',
-    answer: pageOf(entry).extend({
-      settings: z.array(
-        z.object({
-          key: z.string(),
-          description: z.string(),
-          default: z.string().nullable(),
-          environment: z.string().nullable(),
-          secret: z.boolean(),
-        }),
-      ),
+    answer: pageOf(storedSetting).extend({
+      settings: z.array(settingDescription),
     }),
     example: {
       items: [example],
@@ -108,15 +92,7 @@ function declareEffectiveSettings(router: Router, deps: ApiDeps): void {
     summary: 'Every setting as it is in force, and where it comes from',
     description: 'With `type`, as an investigation of that incident type reads it.',
     query: z.object({ type: incidentType.optional() }),
-    answer: pageOf(
-      z.object({
-        name: z.string(),
-        key: z.string(),
-        value: z.unknown(),
-        source: z.enum(['type', 'global', 'environment', 'default']),
-        problem: z.string().nullable(),
-      }),
-    ),
+    answer: pageOf(settingInForce),
     example: {
       items: [{ name: 'agent.max_turns', key: 'agent.max_turns', value: 12, source: 'global', problem: null }],
       nextCursor: null,
@@ -147,7 +123,7 @@ function declareGetSetting(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'One stored value; `ETag` is its version',
     params,
-    answer: entry,
+    answer: storedSetting,
     example,
     problems: [404],
     async run({ params: { key }, c }) {
@@ -173,7 +149,7 @@ function declareSetSetting(router: Router, deps: ApiDeps): void {
     headers: z.object({ 'if-match': z.string().regex(versionShape).optional() }),
     body: z.strictObject({ value: z.string().max(20_000), reason: z.string().max(500).nullable().default(null) }),
     bodyExample: { value: '12', reason: 'Disk incidents need a few more turns' },
-    answer: entry,
+    answer: storedSetting,
     example,
     problems: [404, 409, 412],
     async run({ params: { key }, body: { value, reason }, actor, c }) {
@@ -209,16 +185,7 @@ function declareListRevisions(router: Router, deps: ApiDeps): void {
     summary: 'Every change of a value, newest first',
     params,
     query: z.object({ limit: pageQuery.limit, cursor: numberCursor }),
-    answer: pageOf(
-      z.object({
-        version: z.number().int(),
-        oldValue: z.string().nullable(),
-        newValue: z.string().nullable(),
-        actor: z.string().nullable(),
-        reason: z.string().nullable(),
-        at: z.string(),
-      }),
-    ),
+    answer: pageOf(settingRevision),
     example: {
       items: [
         {
@@ -251,7 +218,7 @@ function isLocked(setting: Setting, environment: ApiDeps['environment']): boolea
   return name !== null && !key.startsWith('agent.') && environment[name] !== undefined
 }
 
-function shown(row: ConfigRow, environment: ApiDeps['environment']): Entry {
+function shown(row: ConfigRow, environment: ApiDeps['environment']): StoredSetting {
   const setting = settingOf(row.key)
   const secret = isSecret(row.key)
   const parsed = parseSetting(row.key, row.value)

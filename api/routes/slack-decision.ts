@@ -4,8 +4,9 @@ import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
 import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
+import { formatMinute } from '../../domain/format.ts'
+import { listDecisions } from '../../domain/format-approval.ts'
 import type { Principal } from '../../domain/operator.ts'
-import { minuteOf, settledLines } from '../../domain/settled.ts'
 import type { SlackClient } from '../../slack/client.ts'
 import type { Denial, denialMetadata, Press } from '../../slack/interaction.ts'
 import { approvalOfButton, isButtonOf } from '../../slack/signature.ts'
@@ -115,13 +116,13 @@ async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string
   const [now] = await listApprovals(deps.db, { id: approvalId }, { before: null, limit: 1 })
   if (!now) return `Nothing was decided: ${otherwise}.`
   // It is late, and its expiry has not been written down yet.
-  if (now.status === 'pending') return `Nothing was decided: it expired, ${minuteOf(now.expiresAt)}.`
+  if (now.status === 'pending') return `Nothing was decided: it expired, ${formatMinute(now.expiresAt)}.`
   return await alreadySettled(deps, now)
 }
 
 /** Who decided, when and where; and whether the same call was asked for again. */
 async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
-  const settled = settledLines(approval).join('. ') || `It is ${approval.status} already`
+  const settled = listDecisions(approval).join('. ') || `It is ${approval.status} already`
   const filter = { status: 'pending', incidentId: approval.incidentId } as const
   const [pending] = await listApprovals(deps.db, filter, { before: null, limit: 1 })
   const anew =

@@ -4,56 +4,14 @@ import { lastProfile, slotsNow } from '../../db/model-servers.ts'
 import { readSettings } from '../../db/settings.ts'
 import { usageOf } from '../../db/usage.ts'
 import { shapeInWords } from '../../domain/request-shape.ts'
+import { type Status, type StatusPart, status, usage } from '../../domain/status.ts'
 import type { QueueState } from '../../effects/runs.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 
-const part = z.object({
-  name: z.string(),
-  status: z.enum(['ok', 'failed', 'unknown', 'off']),
-  /** What it means for the night, in one sentence. */
-  detail: z.string(),
-})
-const count = z.number().int()
 const askWithinMs = 1_500
 /** After this long without an answer, the model's state is unknown: it is not asked while nothing happens. */
 const answeredLatelyMs = 900_000
-
-const statusAnswer = z.object({
-  parts: z.array(part),
-  paused: z.boolean(),
-  backlog: z.object({
-    waiting: count,
-    investigating: count,
-    awaitingApproval: count,
-    deliveries: count,
-    failedDeliveries: count,
-    oldestWaitingAt: z.string().nullable(),
-  }),
-  schedule: z
-    .object({
-      paused: z.boolean(),
-      note: z.string().nullable(),
-      everySeconds: z.number().nullable(),
-      lastAt: z.string().nullable(),
-      nextAt: z.string().nullable(),
-    })
-    .nullable(),
-  model: z.object({
-    model: z.string().nullable(),
-    lastAnswerAt: z.string().nullable(),
-    lastDurationMs: z.number().nullable(),
-    answersLastHour: count,
-    failuresLastHour: count,
-    /** Of the server that was asked last: who asks it now and who waits, the window, and how it wants its requests. */
-    asking: count,
-    waiting: count,
-    windowTokens: count.nullable(),
-    windowSource: z.string().nullable(),
-    learned: z.array(z.string()),
-  }),
-})
-type Status = z.input<typeof statusAnswer>
 
 const statusExample: Status = {
   parts: [{ name: 'database', status: 'ok', detail: 'It answers.' }],
@@ -95,7 +53,7 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
     tag: 'health',
     summary: 'How the parts are, what waits, when the queue ticks',
     description: 'Reports on everything else also while Temporal or the platform cannot be reached.',
-    answer: statusAnswer,
+    answer: status,
     example: statusExample,
     run: () => readStatus(deps),
   })
@@ -144,7 +102,7 @@ async function readStatus(deps: ApiDeps): Promise<Status> {
   }
 }
 
-function platformPart(fresh: { stale: boolean } | null): z.infer<typeof part> {
+function platformPart(fresh: { stale: boolean } | null): StatusPart {
   const name = 'platform'
   if (fresh === null) {
     const detail = 'None is configured (PLATFORM_URL or PROXMOX_URL): nothing can be repaired.'
@@ -155,7 +113,7 @@ function platformPart(fresh: { stale: boolean } | null): z.infer<typeof part> {
 }
 
 /** Does the queue tick? It can be stopped at Temporal, so this page must show that. */
-function queuePart(queue: QueueState | null): z.infer<typeof part> {
+function queuePart(queue: QueueState | null): StatusPart {
   const name = 'queue'
   if (queue === null) return { name, status: 'unknown', detail: 'Temporal, which knows, could not be asked.' }
   const { schedule } = queue
@@ -180,13 +138,13 @@ function isLate(at: string | null, byMs: number): boolean {
   return at !== null && Date.now() - Date.parse(at) > byMs
 }
 
-function workerPart(isUnknown: boolean, workers: number): z.infer<typeof part> {
+function workerPart(isUnknown: boolean, workers: number): StatusPart {
   if (isUnknown) return { name: 'worker', status: 'unknown', detail: 'Temporal, which knows, could not be asked.' }
   if (workers === 0) return { name: 'worker', status: 'failed', detail: 'None asks for work: incidents wait.' }
   return { name: 'worker', status: 'ok', detail: workers === 1 ? 'One asks for work.' : `${workers} ask for work.` }
 }
 
-function modelPart(model: Awaited<ReturnType<typeof modelHealth>>, lately: boolean): z.infer<typeof part> {
+function modelPart(model: Awaited<ReturnType<typeof modelHealth>>, lately: boolean): StatusPart {
   const { answers, failures } = model.lastHour
   if (failures > answers) {
     return {
@@ -208,29 +166,7 @@ export function usageRoutes(router: Router, deps: ApiDeps): void {
     summary: 'What the last days took of models and of people',
     description: 'Days are days of UTC. A median is null where nothing of the kind has ended.',
     query: z.object({ days: z.coerce.number().int().min(1).max(90).default(7) }),
-    answer: z.object({
-      models: z.array(
-        z.object({
-          model: z.string(),
-          answers: count,
-          failures: count,
-          promptTokens: z.number(),
-          completionTokens: z.number(),
-          reasoningTokens: z.number(),
-          seconds: z.number(),
-        }),
-      ),
-      byDay: z.array(z.object({ day: z.string(), incidents: count, tokens: z.number(), approvals: count })),
-      incidents: z.array(z.object({ status: z.string(), count, medianSeconds: z.number().nullable() })),
-      approvals: z.array(
-        z.object({
-          status: z.string(),
-          count,
-          medianWaitSeconds: z.number().nullable(),
-          longestWaitSeconds: z.number().nullable(),
-        }),
-      ),
-    }),
+    answer: usage,
     example: {
       models: [
         {

@@ -3,9 +3,13 @@ import { recordAudit } from '../../db/audit.ts'
 import type { Db } from '../../db/connect.ts'
 import { type OperatorRow, operatorById, operatorByName } from '../../db/operators.ts'
 import { listTokens, mintToken, revokeToken, type TokenRow, tokenRow } from '../../db/tokens.ts'
-import { type Authority, beyond } from '../../domain/authority.ts'
 import {
+  type ApiToken,
+  type Authority,
+  apiToken,
+  beyond,
   isPersonRole,
+  newApiToken,
   type Principal,
   permissions,
   permissionsOf,
@@ -24,22 +28,7 @@ const tag = 'tokens'
 const params = z.object({ id: z.string().max(100) })
 const daySeconds = 24 * 3600
 
-const token = z.object({
-  id: z.string(),
-  name: z.string(),
-  /** Enough to recognise one that leaked, and nothing to guess the rest by. */
-  prefix: z.string(),
-  /** `sign_in`: what the browsers of one person stand for who signed in through a provider. */
-  kind: z.enum(['token', 'sign_in']),
-  role,
-  scopes: z.array(z.string()),
-  operator: z.string().nullable(),
-  createdAt: z.string(),
-  expiresAt: z.string().nullable(),
-  lastUsedAt: z.string().nullable(),
-  revokedAt: z.string().nullable(),
-})
-const example: z.input<typeof token> = {
+const example: ApiToken = {
   id: 'tok_01kahnv4q2e8w9r7c5x3m1t6zp',
   name: 'anna, laptop',
   prefix: 'nst_ab12…',
@@ -79,7 +68,7 @@ function declareListTokens(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Tokens, newest first, never what they are',
     query: z.object(pageQuery),
-    answer: pageOf(token),
+    answer: pageOf(apiToken),
     example: { items: [example], nextCursor: null },
     async run({ query: { limit, cursor } }) {
       const rows = await listTokens(db, { before: cursor ?? null, limit: limit + 1 })
@@ -107,7 +96,7 @@ function declareCreateToken(router: Router, deps: ApiDeps): void {
       scopes: ['type:disk_pressure'],
       expiresInDays: 90,
     },
-    answer: token.extend({ token: z.string() }),
+    answer: newApiToken,
     example: { ...example, token: 'nst_…43 characters…' },
     status: 201,
     problems: [422],
@@ -139,7 +128,7 @@ function declareRevokeToken(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Ends a token, and the sessions that stand for it',
     params,
-    answer: token,
+    answer: apiToken,
     example: { ...example, revokedAt: '2026-11-21T01:50:00.000000Z' },
     problems: [404, 409],
     async run({ params: { id }, principal }) {
@@ -210,6 +199,6 @@ function told({ role, operator, scopes }: TokenRow): string {
   return [role, operator && `of ${operator}`, scopes.length > 0 && `for ${scopes.join(', ')}`].filter(Boolean).join(' ')
 }
 
-function shown(row: TokenRow): z.input<typeof token> {
+function shown(row: TokenRow): ApiToken {
   return { ...row, prefix: row.kind === 'sign_in' ? row.prefix : `${row.prefix}…` }
 }

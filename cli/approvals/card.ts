@@ -1,12 +1,11 @@
-import { tellEvidence } from '../../domain/approval.ts'
-import { type DryRunPlan, planOfDryRun } from '../../domain/dry-run-plan.ts'
+import { formatEvidence } from '../../domain/approval.ts'
+import { formatSpan } from '../../domain/format.ts'
+import { formatApprovalEnd, formatConsequences, formatProof, parseRehearsal } from '../../domain/format-approval.ts'
+import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
+import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
 import { resourceKey } from '../../domain/resource.ts'
-import { tellConsequences, tellSettled } from '../../domain/told-consequences.ts'
-import { tellDown, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
-import { toldRehearsal } from '../../domain/told-rehearsal.ts'
-import { tellProofOfWrite } from '../../domain/told-verification.ts'
 import type { ApiApproval } from '../api.ts'
-import { formatMoment, formatSpan, paintState } from '../ui/format.ts'
+import { formatMoment, paintState } from '../ui/format.ts'
 import { formatSteps } from '../ui/table.ts'
 import { getTerminalWidth, paint } from '../ui/terminal.ts'
 import { inert, inertJsonText, wrap } from '../ui/text.ts'
@@ -32,13 +31,13 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     line('risk', `${paintState(approval.risk)}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
     line('people', `${approval.approvals} of ${approval.required} approvals given`),
     line('why', inert(approval.reason) || '(no reason given)'),
-    ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(tellEvidence(row)))),
+    ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(formatEvidence(row)))),
     line('arguments', inertJsonText(approval.arguments)),
-    line('proof', inert(tellProofOfWrite(approval.dryRun.proof))),
+    line('proof', inert(formatProof(approval.dryRun.proof))),
     line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'not available for this action'),
     ...(plan ? formatPlan(plan, line) : []),
     ...formatRehearsal(approval.dryRun.details, line),
-    ...(plan || toldRehearsal(approval.dryRun.details) || Object.keys(approval.dryRun.details).length === 0
+    ...(plan || parseRehearsal(approval.dryRun.details) || Object.keys(approval.dryRun.details).length === 0
       ? []
       : [line('details', inertJsonText(approval.dryRun.details))]),
     ...approval.decisions.map((each) =>
@@ -48,18 +47,14 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
       ),
     ),
     line('expires', describeExpiry(approval, now)),
-    ...formatConsequences(approval, now, line),
+    ...listConsequences(approval, now, line),
   ].join('\n')
 }
 
-function formatConsequences(
-  approval: ApiApproval,
-  now: number,
-  line: (name: string, text: string) => string,
-): string[] {
-  if (approval.status !== 'pending') return [line('so', tellSettled(approval) ?? '')]
+function listConsequences(approval: ApiApproval, now: number, line: (name: string, text: string) => string): string[] {
+  if (approval.status !== 'pending') return [line('so', formatApprovalEnd(approval) ?? '')]
   if (Date.parse(approval.expiresAt) <= now) return []
-  const { approve, deny, wait } = tellConsequences(approval, formatMoment)
+  const { approve, deny, wait } = formatConsequences(approval, formatMoment)
   return ['', line('if yes', inert(approve)), line('if no', inert(deny)), line('if neither', inert(wait))]
 }
 
@@ -77,28 +72,28 @@ function formatUnplaced({ unplaced, obstacle }: DryRunPlan): string {
   })
   const rest = unplaced.length - shown.length
   return [
-    `  ${paint(['bold', 'red'], tellDown(unplaced.length))}`,
+    `  ${paint(['bold', 'red'], formatDown(unplaced.length))}`,
     ...shown,
     ...(rest > 0 ? [`    and ${rest} more, all of them with --json`] : []),
-    `  ${wrap(inert(tellWhyDown(obstacle)), getTerminalWidth() - 4, '  ')}`,
+    `  ${wrap(inert(formatObstacle(obstacle)), getTerminalWidth() - 4, '  ')}`,
   ].join('\n')
 }
 
 /** Which VM moves where and when, what is proved, and what the loss of another host would mean. */
 function formatPlan(plan: DryRunPlan, line: (name: string, text: string) => string): string[] {
-  const proof = tellProof(plan, plan.proof)
+  const proof = formatPlanProof(plan, plan.proof)
   return [
     '',
     indent(formatSteps(plan.steps)),
     '',
     ...(proof === '' ? [] : [line('plan', proof)]),
-    ...(plan.standing === null ? [] : [line('N-1', inert(tellStanding(plan.standing)))]),
+    ...(plan.standing === null ? [] : [line('N-1', inert(formatStanding(plan.standing)))]),
   ]
 }
 
 /** What the rehearsal found, and what it did not try. --json has all of it. */
 function formatRehearsal(details: Record<string, unknown>, line: (name: string, text: string) => string): string[] {
-  const rehearsal = toldRehearsal(details)
+  const rehearsal = parseRehearsal(details)
   if (!rehearsal) return []
   return [
     ...rehearsal.lines.map((each) => line('', inert(each))),

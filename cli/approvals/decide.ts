@@ -1,11 +1,17 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
+import type { TemporalSettings } from '../../clients/temporal/trouble.ts'
 import { type Decision, denialCategory } from '../../domain/approval.ts'
-import { type ApiClient, readApproval } from '../api.ts'
-import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { investigationId } from '../../domain/workflow-id.ts'
+import type { Run } from '../../start/run-file.ts'
+import { findTemporalCli } from '../../start/temporal-cli.ts'
+import { type ApiApproval, type ApiClient, readApproval } from '../api.ts'
+import { type ConnectionOptions, commandLine, connect, rootDir, withConnectionOptions } from '../connection.ts'
 import { ApiProblem, CommandFailed } from '../errors.ts'
+import { defaultTemporal, readTemporalSettings } from '../probes.ts'
+import { formatMoment } from '../ui/format.ts'
 import { parseOneOf } from '../ui/options.ts'
-import { confirm, editText, isAskable, paint, printJson, printNote } from '../ui/terminal.ts'
+import { confirm, editText, isAskable, paint, print, printJson, printNote } from '../ui/terminal.ts'
 import { inert, inertJsonText } from '../ui/text.ts'
 import { formatApproval } from './card.ts'
 
@@ -185,4 +191,66 @@ export async function runDecisionStep<T>(api: ApiClient, id: string, step: () =>
     }
     throw error
   }
+}
+
+const verdicts = ['approve', 'deny'] as const
+
+export function addTokenCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('token')
+      .description('create a token to decide through Temporal; prints it, and how to use it on stderr')
+      .argument('<id>', 'as apr_…')
+      .argument('<verdict>', 'approve or deny: the token is valid for this verdict only', parseOneOf(verdicts)),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift approvals token apr_01k… approve')
+    .action(async (id: string, verdict: Decision, options: ConnectionOptions) => {
+      const { api, target } = connect(options)
+      const approval = await readApproval(api, id)
+      const minted = await mintToken(api, id, verdict)
+      if (options.json) return printJson(minted)
+      print(minted.token)
+      const temporal = readTemporalSettings(target.run) ?? defaultTemporal
+      const program = await findTemporalProgram(target.run)
+      const input = {
+        decision: verdict,
+        token: minted.token,
+        ...(verdict === 'deny' && { reason: 'why not; the agent reads it' }),
+      }
+      printNote(`Valid once, until ${formatMoment(minted.expiresAt)}. To ${verdict} ${id}:\n`)
+      printNote(formatUpdateCommand(program, temporal, approval, `'${JSON.stringify(input)}'`))
+      printNote('\nIt prints the result; so does "nightshift approvals show".')
+    })
+}
+
+/** The `temporal` program of the start that runs here, else `temporal`, to be found on the PATH. */
+export async function findTemporalProgram(run: Run | null): Promise<string> {
+  // Only an embedded server has its program for certain. Looking for another would start a
+  // download.
+  if (!run?.temporalUiUrl) return 'temporal'
+  try {
+    return (await findTemporalCli({ rootDir, env: process.env })).path
+  } catch {
+    return 'temporal'
+  }
+}
+
+/**
+ * The shell command that decides through Temporal, on several lines. It is an Update, because that
+ * returns an answer and a Signal does not. `input` is quoted JSON. `temporal` reads TLS and keys
+ * from the same variables as Nightshift.
+ */
+export function formatUpdateCommand(
+  program: string,
+  { address, namespace }: Pick<TemporalSettings, 'address' | 'namespace'>,
+  approval: Pick<ApiApproval, 'incidentId' | 'attempt'>,
+  input: string,
+): string {
+  return [
+    `${/^[\w./-]+$/.test(program) ? program : `'${program.replaceAll("'", `'\\''`)}'`} workflow update execute`,
+    `--address ${address}${namespace === 'default' ? '' : ` --namespace ${namespace}`}`,
+    `--workflow-id ${investigationId(approval)}`,
+    '--name decide',
+    `--input ${input}`,
+  ].join(' \\\n  ')
 }

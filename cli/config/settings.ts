@@ -1,23 +1,18 @@
 import { z } from 'zod'
 import { settingOf } from '../../domain/setting.ts'
+import { settingInForce, storedSetting } from '../../domain/setting-row.ts'
 import { type ApiClient, listAll } from '../api.ts'
 import { ApiProblem, CommandFailed } from '../errors.ts'
 import { inertJsonText } from '../ui/text.ts'
 
-const stored = z.looseObject({
-  key: z.string(),
-  value: z.string().nullable(),
-  version: z.number().int(),
-  locked: z.boolean(),
-  problem: z.string().nullable(),
-})
-export type StoredSetting = z.infer<typeof stored>
+const stored = storedSetting.pick({ key: true, value: true, version: true, locked: true, problem: true }).loose()
+export type CurrentSetting = z.infer<typeof stored>
 
 /**
  * The stored value of a key; null when it was not set. Throws CommandFailed 'notFound' for an
  * unknown key.
  */
-export async function getStoredSetting(api: ApiClient, key: string): Promise<StoredSetting | null> {
+export async function getStoredSetting(api: ApiClient, key: string): Promise<CurrentSetting | null> {
   if (!settingOf(key)) {
     throw new CommandFailed('notFound', `There is no setting ${key}; "nightshift config list" shows all settings.`)
   }
@@ -30,7 +25,7 @@ export async function getStoredSetting(api: ApiClient, key: string): Promise<Sto
 }
 
 /** All settings that were set. */
-export function listStoredSettings(api: ApiClient): Promise<StoredSetting[]> {
+export function listStoredSettings(api: ApiClient): Promise<CurrentSetting[]> {
   return listAll(api, '/api/v1/config', stored)
 }
 
@@ -38,13 +33,10 @@ export function toSettingPath(key: string): string {
   return `/api/v1/config/${encodeURIComponent(key)}`
 }
 
-const effective = z.looseObject({
-  name: z.string(),
-  key: z.string(),
-  value: z.unknown(),
-  source: z.string(),
-  problem: z.string().nullish(),
-})
+// A source may be one that this version does not know.
+const effective = settingInForce
+  .extend({ source: z.string(), problem: settingInForce.shape.problem.optional() })
+  .loose()
 type EffectiveSetting = z.infer<typeof effective>
 
 /**

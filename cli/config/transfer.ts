@@ -8,7 +8,7 @@ import { CommandFailed } from '../errors.ts'
 import { formatTable } from '../ui/table.ts'
 import { print, printJson, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
-import { listStoredSettings, type StoredSetting, toSettingPath } from './settings.ts'
+import { type CurrentSetting, listStoredSettings, toSettingPath } from './settings.ts'
 
 const exported = z.record(z.string(), z.string())
 type Change = { key: string; from: string | null; to: string; version: number }
@@ -96,7 +96,7 @@ function parseJson(text: string): unknown {
 }
 
 async function listChanges(api: ApiClient, wanted: Record<string, string>): Promise<Change[]> {
-  const stored = new Map<string, StoredSetting>((await listStoredSettings(api)).map((each) => [each.key, each]))
+  const stored = new Map<string, CurrentSetting>((await listStoredSettings(api)).map((each) => [each.key, each]))
   return Object.entries(wanted).flatMap(([key, to]) => {
     const now = stored.get(key)
     if (now?.value === to) return []

@@ -1,4 +1,5 @@
 import type { Approval } from '../../domain/approval.ts'
+import { withSpaces } from '../../domain/format.ts'
 import { labClient } from '../../lab/client.ts'
 import type { FaultName } from '../../lab/state.ts'
 import type { Run } from '../../start/run-file.ts'
@@ -18,8 +19,7 @@ import { formatVerdict } from '../lab/oracle.ts'
 import { formatMoment } from '../ui/format.ts'
 import { paint, print } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
-import { createAudience, printRemark } from './audience.ts'
-import { play, type World } from './play.ts'
+import { createAudience, play, printRemark, type World } from './play.ts'
 
 /** The faults of the demo in their order, with an introduction to each. */
 const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
@@ -117,7 +117,7 @@ export function describeHolder(incident: ApiIncident): string | null {
     case 'awaiting_approval':
       return 'it waits for a decision of a person'
     case 'escalated':
-      return `${category ? category.replaceAll('_', ' ') : 'handed over'}, people have it`
+      return `${category ? withSpaces(category) : 'handed over'}, people have it`
     case 'cancelled':
       return cancelledUntil === null ? null : `a person put it off until ${cancelledUntil}`
     case 'resolved':

@@ -1,9 +1,10 @@
 import { reportText } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { formatSpan, withSpaces } from '../../domain/format.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { categoryWords, outcomeWords, remarks } from '../../domain/status-words.ts'
 import type { ApiIncident } from '../api.ts'
-import { formatMoment, formatSpan, paintState } from '../ui/format.ts'
+import { formatMoment, paintState } from '../ui/format.ts'
 import { getTerminalWidth, paint } from '../ui/terminal.ts'
 import { inert, wrap } from '../ui/text.ts'
 
@@ -71,10 +72,6 @@ export function getEndingCode({
 export function describeEnding(incident: ApiIncident): string {
   const ending = getEndingCode(incident)
   return ending === 'none' ? paintState(incident.status) : `${paintState(incident.status)}: ${withSpaces(ending)}`
-}
-
-export function withSpaces(name: string): string {
-  return name.replaceAll('_', ' ')
 }
 
 /** The status of an incident, with the remarks on it. */

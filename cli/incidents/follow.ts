@@ -10,8 +10,7 @@ import { formatMoment } from '../ui/format.ts'
 import { parseSeconds, withTimeout } from '../ui/options.ts'
 import { print, printJson, printJsonLine, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
-import { describeEvent, formatActor } from './describe-event.ts'
-import { formatLiveRow } from './timeline.ts'
+import { describeEvent, formatActor, formatLiveRow } from './timeline.ts'
 
 type WatchOptions = ConnectionOptions & { timeout?: number }
 

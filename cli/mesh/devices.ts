@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
-import { device, deviceTerms, executable, guests } from '../../domain/device.ts'
+import { deviceTerms, executable, guests, listedDevice } from '../../domain/device.ts'
 import { meshMode } from '../../domain/mesh.ts'
 import { quote } from '../../safety/command/shells.ts'
 import { type ApiClient, listAll } from '../api.ts'
@@ -13,7 +13,7 @@ import { print, printJson, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
 
 // Loose, so that fields of a newer API still reach --json.
-export const apiDevice = z.looseObject({ ...device.shape, tools: z.array(z.string()) })
+export const apiDevice = listedDevice.loose()
 type ApiDevice = z.infer<typeof apiDevice>
 
 export function addDevicesCommand(parent: Command): void {

@@ -1,18 +1,19 @@
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { formatCount, formatList } from '../../domain/format.ts'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
-import { many, names } from '../../domain/told-plan.ts'
 import { certificateHolds, certifiedBound, listOverfullHosts } from '../../placement/certificate.ts'
 import { describeReason, listReasons } from '../../placement/unplaced.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { CommandFailed } from '../errors.ts'
 import { getTerminalWidth, paint, print, printJson } from '../ui/terminal.ts'
 import { inert, wrap } from '../ui/text.ts'
-import { readPlan, readProblem } from './problem-file.ts'
 import { drawOverview, formatPlan, legend } from './render.ts'
 import { addSimulateCommand } from './simulate.ts'
 import {
   exitByState,
+  readPlan,
+  readProblem,
   readProblemInTime,
   type SolveOptions,
   solveWithProgress,
@@ -108,7 +109,7 @@ function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof veri
   if (state === 'infeasible')
     return `${paint('dim', '--')}  it claims that there is no plan, which cannot be checked here`
   if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is nothing to replay`
-  return `${paint('green', 'OK')}  the plan: ${many(steps.length, 'step')}, each can begin when its turn comes`
+  return `${paint('green', 'OK')}  the plan: ${formatCount(steps.length, 'step')}, each can begin when its turn comes`
 }
 
 function describeCertificate(
@@ -117,20 +118,20 @@ function describeCertificate(
   certificate: boolean | null,
 ): string {
   if (certificate === true)
-    return `${paint('green', 'OK')}  the certificate: no plan for all needs fewer than ${many(lowerBound, 'migration')}`
+    return `${paint('green', 'OK')}  the certificate: no plan for all needs fewer than ${formatCount(lowerBound, 'migration')}`
   const full = certificate === false ? listOverfullHosts(problem) : []
   if (full.length > 0)
-    return `${paint('red', 'NO')}  the certificate proves nothing: over capacity already: ${inert(names(full))}`
+    return `${paint('red', 'NO')}  the certificate proves nothing: over capacity already: ${inert(formatList(full))}`
   if (certificate === false)
-    return `${paint('red', 'NO')}  the certificate does not show that ${many(lowerBound, 'migration')} are needed`
+    return `${paint('red', 'NO')}  the certificate does not show that ${formatCount(lowerBound, 'migration')} are needed`
   if (lowerBound === 0) return `${paint('dim', '--')}  no bound is claimed, so nothing is to be proved`
-  const by = `that it takes ${many(lowerBound, 'migration')} is known by "${proof.kind}"`
+  const by = `that it takes ${formatCount(lowerBound, 'migration')} is known by "${proof.kind}"`
   return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
 }
 
 type ExplainOptions = SolveOptions & { all?: boolean }
 
-/** How many hosts are explained per VM: those that lack least. */
+/** How formatCount hosts are explained per VM: those that lack least. */
 const maxHosts = 8
 
 function addExplainCommand(parent: Command): void {
@@ -170,7 +171,7 @@ function formatExplanation(
     ...(more.length > 0 ? [['Each of these as well:', ...more.map((each) => `  ${inert(each.text)}`)].join('\n')] : []),
     ...lacking.map((vm) => formatVm(vm, most)),
   ]
-  const when = steps.length > 0 ? `after the ${many(steps.length, 'step')} of the plan` : 'as things are'
+  const when = steps.length > 0 ? `after the ${formatCount(steps.length, 'step')} of the plan` : 'as things are'
   return [...blocks, paint('dim', `What each host lacks holds ${when}, with nothing else moved.`)].join('\n\n')
 }
 

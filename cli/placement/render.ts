@@ -1,5 +1,6 @@
+import { capitalize, formatCount, formatList } from '../../domain/format.ts'
+import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../../domain/placement.ts'
-import { many, names, tellDown, tellProof, tellStanding, tellWhyDown } from '../../domain/told-plan.ts'
 import { formatSteps } from '../ui/table.ts'
 import { getTerminalWidth, paint } from '../ui/terminal.ts'
 import { inert, wrap } from '../ui/text.ts'
@@ -22,13 +23,13 @@ export function formatPlan(problem: PlacementProblem, plan: Plan): string {
     `${paint('bold', formatHeadline(problem))} ${paint(plan.state === 'planned' ? 'green' : 'reset', endingByState[plan.state])}`,
     ...(plan.steps.length > 0 ? [formatSteps(plan.steps)] : []),
     ...(plan.steps.length > 0
-      ? [wrapLine(`${many(starts, 'start')}. ${capitalize(tellProof(plan, plan.proof))}.`)]
+      ? [wrapLine(`${formatCount(starts, 'start')}. ${capitalize(formatPlanProof(plan, plan.proof))}.`)]
       : []),
     ...(plan.unplaced.length > 0 ? [formatUnplaced(plan)] : []),
     ...(plan.unplaced.length > 0 && plan.state !== 'not_found'
-      ? [wrapLine(inert(tellWhyDown(plan.obstacle?.text ?? null)))]
+      ? [wrapLine(inert(formatObstacle(plan.obstacle?.text ?? null)))]
       : []),
-    ...(plan.standing && plan.steps.length > 0 ? [wrapLine(inert(tellStanding(plan.standing)))] : []),
+    ...(plan.standing && plan.steps.length > 0 ? [wrapLine(inert(formatStanding(plan.standing)))] : []),
   ]
   if (plan.isTimeUp && plan.steps.length > 0)
     blocks.push(wrapLine('Time ended the search: with more of it (--timeout) another plan may be found.'))
@@ -38,22 +39,18 @@ export function formatPlan(problem: PlacementProblem, plan: Plan): string {
 /** `Recover from host-1 and host-2.` */
 function formatHeadline({ intent, hostIds }: PlacementProblem): string {
   const words = { recover: 'Recover from', drain: 'Drain', rebalance: 'Rebalance' }
-  return `${words[intent]} ${intent === 'rebalance' ? 'the cluster' : inert(names(hostIds)) || 'no host'}.`
+  return `${words[intent]} ${intent === 'rebalance' ? 'the cluster' : inert(formatList(hostIds)) || 'no host'}.`
 }
 
 function formatUnplaced({ unplaced }: Plan): string {
   const rows = unplaced.map(
     ({ vm, reason }) => `  ${wrap(`${inert(vm)}: ${inert(reason)}`, getTerminalWidth() - 4, '    ')}`,
   )
-  return [paint(['bold', 'red'], `${tellDown(unplaced.length)}:`), ...rows].join('\n')
+  return [paint(['bold', 'red'], `${formatDown(unplaced.length)}:`), ...rows].join('\n')
 }
 
 function wrapLine(text: string): string {
   return wrap(text, getTerminalWidth())
-}
-
-function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 const nameColumns = 17
@@ -99,15 +96,15 @@ export function drawWave(problem: PlacementProblem, done: readonly PlanStep[], w
     const load = computeLoad(problem, host, done, wave)
     const numbers =
       host.state === 'dead'
-        ? `${many(load.down.length, 'VM')} down`
+        ? `${formatCount(load.down.length, 'VM')} down`
         : `${formatGib(sumUsed(load))} of ${formatGib(host.ramMib)} GiB`
     return [`${formatHostName(host)}${drawBar(host, load)}  ${numbers}`, ...formatChanges(load.comes, load.leaves)]
   })
 }
 
 function listTouchedHosts({ hosts, hostIds }: PlacementProblem, steps: readonly PlanStep[]): PlacementHost[] {
-  const names = new Set([...hostIds, ...steps.flatMap(({ from, to }) => [from, to])])
-  return hosts.filter(({ name }) => names.has(name))
+  const formatList = new Set([...hostIds, ...steps.flatMap(({ from, to }) => [from, to])])
+  return hosts.filter(({ name }) => formatList.has(name))
 }
 
 function computeLoad(

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { formatCount, formatList } from '../../domain/format.ts'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
-import { many, names } from '../../domain/told-plan.ts'
 import { nameFailureDomains } from '../../placement/rules.ts'
 import { CommandFailed } from '../errors.ts'
 import { collectValues } from '../ui/options.ts'
@@ -104,14 +104,14 @@ function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementPr
       : `The cluster does not survive the loss of ${bad} of ${deaths.length}: see --kill HOST.`,
   )
   const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
-  if (dead.length > 0) printNote(`Dead in the file already, their VMs left out: ${inert(names(dead))}.`)
+  if (dead.length > 0) printNote(`Dead in the file already, their VMs left out: ${inert(formatList(dead))}.`)
 }
 
 function describeDeath(outcome: string, plan: Plan | null): string {
   if (outcome === 'restarted') return 'all restart in the room there is'
   if (plan === null) return ''
-  if (outcome === 'moved') return `all restart after ${many(plan.migrations, 'migration')}`
-  return outcome === 'left down' ? names(plan.unplaced.map(({ vm }) => vm)) : 'no plan was found in time'
+  if (outcome === 'moved') return `all restart after ${formatCount(plan.migrations, 'migration')}`
+  return outcome === 'left down' ? formatList(plan.unplaced.map(({ vm }) => vm)) : 'no plan was found in time'
 }
 
 /** The racks or hosts that can fail, each with its live hosts, by name. */

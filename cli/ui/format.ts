@@ -1,27 +1,8 @@
 import type { ApprovalStatus } from '../../domain/approval.ts'
+import { formatMoment as formatMomentIn, type TimeZone } from '../../domain/format.ts'
 import type { IncidentStatus, Severity } from '../../domain/incident.ts'
-import { type TimeZone, tellMoment } from '../../domain/told-time.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { paint } from './terminal.ts'
-
-/** The time between two moments, as `+0:07.2` or `+1:02:03`. */
-export function formatElapsed(fromIso: string, toIso: string): string {
-  const tenths = Math.max(0, Math.round((Date.parse(toIso) - Date.parse(fromIso)) / 100))
-  const seconds = Math.floor(tenths / 10)
-  const two = (value: number) => String(value).padStart(2, '0')
-  const minutes = Math.floor(seconds / 60)
-  if (minutes >= 60) return `+${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`
-  return `+${minutes}:${two(seconds % 60)}.${tenths % 10}`
-}
-
-/** A duration, short enough for a column: `42 s`, `7 min`, `3 h`, `5 d`. */
-export function formatSpan(milliseconds: number): string {
-  const seconds = Math.max(0, Math.round(milliseconds / 1000))
-  if (seconds < 120) return `${seconds} s`
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
-  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`
-  return `${Math.round(seconds / 86_400)} d`
-}
 
 let zone: TimeZone = 'local'
 
@@ -32,7 +13,7 @@ export function useUtc(): void {
 
 /** A time for people, to the second: local with its offset, or UTC after `useUtc`. */
 export function formatMoment(iso: string): string {
-  return tellMoment(iso, zone)
+  return formatMomentIn(iso, zone)
 }
 
 type Style = Parameters<typeof paint>[0]

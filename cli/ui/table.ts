@@ -1,8 +1,9 @@
 import { stripVTControlCharacters } from 'node:util'
 import Table from 'cli-table3'
-import type { DryRunPlan } from '../../domain/dry-run-plan.ts'
+import { truncate } from '../../domain/format.ts'
+import type { DryRunPlan } from '../../domain/placement.ts'
 import { getTerminalWidth, paint } from './terminal.ts'
-import { inert, truncate } from './text.ts'
+import { inert } from './text.ts'
 
 /** A last column narrower than this moves to a separate line. */
 const minReadableWidth = 40

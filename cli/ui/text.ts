@@ -1,4 +1,4 @@
-import { hiddenCharacter } from '../../domain/hidden-characters.ts'
+import { hiddenCharacter } from '../../domain/inert-text.ts'
 
 /**
  * Makes untrusted text harmless for a terminal: control characters become their pictures (ESC is
@@ -59,9 +59,4 @@ export function wrap(text: string, columns: number, indent = ''): string {
     }
   }
   return [...lines, line].join(`\n${indent}`)
-}
-
-/** Cuts text to this length, with an ellipsis at the cut. */
-export function truncate(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1).trimEnd()}…`
 }

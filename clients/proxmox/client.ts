@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { EffectAnswer } from '../../domain/platform.ts'
-import type { PlatformEffect } from '../../domain/platform-effect.ts'
+import type { EffectAnswer, PlatformEffect } from '../../domain/platform.ts'
 import { HttpError } from '../http.ts'
 import { type PlatformClient, PlatformError } from '../platform.ts'
 import { createProxmoxApi, type Form, type Path, type ProxmoxApi, type ProxmoxApiOptions } from './api.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform-effect.ts'
+import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
 import { PlatformError } from '../platform.ts'
 import type { Form, Path, ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'

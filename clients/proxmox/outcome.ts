@@ -1,5 +1,4 @@
-import type { EffectAnswer } from '../../domain/platform.ts'
-import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../../domain/platform-effect.ts'
+import type { EffectAnswer, PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../../domain/platform.ts'
 import { PlatformError } from '../platform.ts'
 import type { ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'

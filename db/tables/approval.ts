@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
-import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform-effect.ts'
+import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
 type ApprovalTable = {

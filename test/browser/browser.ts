@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import type { Spine } from '../support/spine.ts'
+import { type Spine, startSpine } from '../support/spine.ts'
 
 const candidates = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
@@ -40,6 +42,26 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
   return page
 }
 
+/**
+ * The core API with a browser in front of it, for the tests of one file. A test sets `page` to the page it opened; it is closed after
+ * the test.
+ */
+export function useBrowser(): { spine: Spine; browser: Browser; page: Watched } {
+  const set = {} as { spine: Spine; browser: Browser; page: Watched }
+  beforeAll(async () => {
+    set.spine = await startSpine({ parts: ['api'] })
+    set.browser = await launch()
+  })
+  afterEach(async () => {
+    await set.page?.context().close()
+  })
+  afterAll(async () => {
+    await set.browser?.close()
+    await set.spine?.stop()
+  })
+  return set
+}
+
 /** Signed in as the start does it: by a code in the fragment of an address. */
 export async function signedIn(
   browser: Browser,
@@ -56,4 +78,10 @@ export async function signedIn(
   await page.goto(`${spine.url}/sign-in#code=${code}`)
   await page.getByRole('heading', { name: 'Incidents' }).waitFor()
   return page
+}
+
+/** Keeps a picture of the page in the folder that SCREENSHOTS names, to look at what a test saw. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  const folder = process.env.SCREENSHOTS
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) })
 }

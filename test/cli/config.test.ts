@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { harmfulIn } from './harmful.ts'
 import { runCli } from './run-cli.ts'
 import { useServedApi } from './served-api.ts'
 
@@ -76,4 +77,73 @@ test('what was exported shows as a difference elsewhere and can be imported; a w
   expect((await run(['get', 'agent.time_budget'])).stdout).toBe('900\n')
   expect((await run(['import', '-'], changed)).code).toBe(0)
   expect((await run(['get', 'agent.time_budget'])).stdout).toBe('1200\n')
+})
+
+const runInventory = (args: string[], input?: string) => runCli(['inventory', ...args], api.as('admin'), input)
+
+const file = `
+nodes:
+  - { id: web-1, group: web, hostname: web-1.example.com, ip: 192.0.2.11 }
+  - { id: web-2, group: web }
+hosts:
+  - { id: hv-1, ramMib: 65536, cpuMc: 16000 }
+`
+
+test('a file of a site is shown, imported and given back', async () => {
+  const dry = await runInventory(['import', '-', '--dry-run'], file)
+  expect(dry).toMatchObject({ code: 0, stdout: 'added    web, web-1, web-2, hv-1\n' })
+  expect(dry.stderr).toContain('Nothing was stored: this was a dry run.')
+  expect((await runInventory(['export'])).stdout).not.toContain('web-1')
+  expect((await runInventory(['import', '-'], file)).stdout).toBe('added    web, web-1, web-2, hv-1\n')
+  const { stdout } = await runInventory(['export'])
+  expect(JSON.parse(stdout).nodes).toContainEqual({ id: 'web-2', group: 'web', hostname: 'web-2', ip: '' })
+  const again = await runInventory(['import', '-', '--json'], stdout)
+  expect(JSON.parse(again.stdout)).toMatchObject({ added: [], changed: [], removed: [], applied: true })
+})
+
+test('a wrong file is refused with every place, and nothing of it is sent', async () => {
+  const wrong = await runInventory(
+    ['import', '-'],
+    'nodes: [{ id: "a b" }, { id: c, rack: r }]\nhosts: [{ id: h, ramMib: many }]',
+  )
+  expect(wrong.code).not.toBe(0)
+  for (const place of ['nodes.0.id', 'nodes.1', 'hosts.0.ramMib']) expect(wrong.stderr).toContain(place)
+  expect((await runInventory(['import', '-'], '{ nodes: [')).stderr).toContain('is not YAML or JSON')
+  expect((await runInventory(['import', '/nowhere/site.yaml'])).stderr).toContain('cannot be read')
+})
+
+const dryRun = (file: string, ...more: string[]) =>
+  runCli(['ingest', 'test', `test/data/alertmanager/${file}`, '--dry-run', ...more])
+
+test('a posted alert says what became of it', async () => {
+  const file = 'test/data/alertmanager/replication-lag.json'
+  const posted = await runCli(['ingest', 'test', file], api.as('ingest'))
+  expect(posted.stdout).toMatch(/\w+ +opened +inc_\w{26}/)
+  expect(posted.stderr).toContain('1 alert accepted')
+  expect((await runCli(['ingest', 'test', file], api.as('ingest'))).stdout).toContain('repeated')
+})
+
+test('a dry run shows the alerts of a body and posts nothing', async () => {
+  const files: [string, number, string][] = [
+    ['replication-lag.json', 1, '1 alert.'],
+    ['disk-pressure-group-of-3.json', 3, '3 alerts.'],
+    ['mixed-one-resolved-two-firing.json', 3, '3 alerts.'],
+    ['hostile-labels.json', 1, '1 alert.'],
+    ['no-severity-no-instance.json', 1, '1 alert.'],
+  ]
+  await Promise.all(
+    files.map(async ([file, alerts, said]) => {
+      const [person, program] = await Promise.all([dryRun(file), dryRun(file, '--json')])
+      expect([file, person.code]).toEqual([file, 0])
+      expect(person.stderr).toContain(`${said} Nothing was posted.`)
+      expect(harmfulIn(person.stdout)).toBeNull()
+      expect(JSON.parse(program.stdout)).toHaveLength(alerts)
+    }),
+  )
+})
+
+test('bytes that are no alert are refused with the reason', async () => {
+  const { code, stderr } = await runCli(['ingest', 'test', '-', '--dry-run'], {}, '{"alerts": 1')
+  expect(code).toBe(1)
+  expect(stderr).toContain('not a body of alertmanager alerts')
 })

@@ -3,11 +3,10 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { openLedger, stopLeftovers } from '../../start/process-table.ts'
-import { takeLock } from '../../start/run-file.ts'
 import { freePort } from '../../start/port.ts'
 import { type Exit, type RunningProcess, startProcess, waitUntilReady } from '../../start/process.ts'
-import { groupMembers, identityOf } from '../../start/process-table.ts'
+import { groupMembers, identityOf, openLedger, stopLeftovers } from '../../start/process-table.ts'
+import { takeLock } from '../../start/run-file.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 let directory: ReturnType<typeof temporaryDirectory>

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { plainApproval } from '../../api/routes/approval-plain-html.ts'
 import { formatApproval } from '../../cli/approvals/card.ts'
 import { type Approval, approval as schema } from '../../domain/approval.ts'
+import { formatVerification } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
-import { tellOutcome } from '../../domain/told-verification.ts'
 import { type Proof, verificationOutcomes } from '../../domain/verification.ts'
 import { renderCard } from '../../slack/card.ts'
 import { tools } from '../../tools/registry.ts'
@@ -38,8 +38,8 @@ test('a command promises nothing, whatever carries it', () => {
 })
 
 test('each outcome has a word of its own, and one of another version is told as it stands', () => {
-  expect(new Set(verificationOutcomes.map(tellOutcome)).size).toBe(4)
-  expect(tellOutcome('held_for_now')).toBe('held for now')
+  expect(new Set(verificationOutcomes.map(formatVerification)).size).toBe(4)
+  expect(formatVerification('held_for_now')).toBe('held for now')
 })
 
 describe('a card says before anybody decides', () => {

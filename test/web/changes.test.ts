@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { changes } from '../../web/approvals/changes.ts'
-import { lines } from '../../web/lines.ts'
+import { changes, lines } from '../../web/differences.ts'
 
 test.each([
   ['nothing', { id: 'a', n: 1 }, { n: 1, id: 'a' }, []],

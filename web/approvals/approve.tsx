@@ -1,8 +1,6 @@
-import { useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, GrantWish } from '../../domain/approval.ts'
-import { inertText } from '../inert.tsx'
-import { Grant } from './grant.tsx'
-import { SecondPress } from './second-press.tsx'
+import { Inert, inertText } from '../inert.tsx'
 
 /** The second of two presses: the first is in the bar. A standing grant, where it may be given, is asked for before the first. */
 export function Approve({
@@ -26,7 +24,7 @@ export function Approve({
       {armed ? (
         <SecondPress
           button="Yes, approve"
-          mustType={mustType(approval)}
+          mustType={getTextToType(approval)}
           disabled={disabled}
           onYes={() => onApprove(grant)}
           onBack={onBack}
@@ -49,7 +47,137 @@ export function Approve({
 }
 
 /** For the top class the name of its target is typed before it is approved. */
-export function mustType({ risk, targets }: Pick<Approval, 'risk' | 'targets'>): string | null {
+export function getTextToType({ risk, targets }: Pick<Approval, 'risk' | 'targets'>): string | null {
   const target = targets.find(({ kind }) => kind !== 'proposal') ?? targets[0]
   return risk === 'critical' && target ? target.id : null
+}
+
+const usual: GrantWish = { uses: 3, hours: 4 }
+
+/** Whether the very same action may run again without asking, how often and for how long. */
+export function Grant({
+  refused,
+  disabled,
+  wish,
+  onWish,
+}: {
+  refused: string | null
+  disabled: boolean
+  wish: GrantWish | null
+  onWish(wish: GrantWish | null): void
+}) {
+  const { uses, hours } = wish ?? usual
+  return (
+    <fieldset className="stack tight" disabled={disabled}>
+      <label className="choice">
+        <input
+          type="checkbox"
+          checked={wish !== null}
+          disabled={refused !== null}
+          aria-describedby="grant-why"
+          onChange={(event) => onWish(event.target.checked ? usual : null)}
+        />
+        Let the very same action run again without asking
+      </label>
+      <p id="grant-why" className="soft small">
+        <Inert
+          text={refused ?? 'The same arguments on the same state, in any incident. You can revoke it at any time.'}
+        />
+      </p>
+      {wish && (
+        <div className="row">
+          <label className="row">
+            Times
+            <input
+              type="number"
+              required
+              min={1}
+              max={20}
+              value={uses}
+              onChange={(event) => onWish({ hours, uses: event.target.valueAsNumber })}
+            />
+          </label>
+          <label className="row">
+            within hours
+            <input
+              type="number"
+              required
+              min={0.25}
+              max={8}
+              step={0.25}
+              value={hours}
+              onChange={(event) => onWish({ uses, hours: event.target.valueAsNumber })}
+            />
+          </label>
+        </div>
+      )}
+    </fieldset>
+  )
+}
+
+/** A double click, or a key held down, never gets from the first press to the second. */
+const deliberateMs = 800
+
+/**
+ * The second of two presses, in another place than the first. The focus is on what is about to be done, not on the button that
+ * does it; where `mustType` names something, that is typed as well.
+ */
+export function SecondPress({
+  children,
+  button,
+  mustType,
+  disabled,
+  onYes,
+  onBack,
+}: {
+  children: ReactNode
+  button: string
+  mustType: string | null
+  disabled: boolean
+  onYes(): void
+  onBack(): void
+}) {
+  const [ready, setReady] = useState(false)
+  const [typed, setTyped] = useState('')
+  const question = useRef<HTMLParagraphElement>(null)
+  useEffect(() => {
+    question.current?.focus()
+    question.current?.closest('fieldset')?.scrollIntoView({ block: 'nearest' })
+    // The second click of a double click, wherever it lands, must not take the focus off what is about to be done.
+    const stay = (event: MouseEvent) => event.preventDefault()
+    const letGo = () => document.removeEventListener('mousedown', stay, true)
+    document.addEventListener('mousedown', stay, true)
+    const timer = setTimeout(() => {
+      letGo()
+      setReady(true)
+    }, deliberateMs)
+    return () => {
+      letGo()
+      clearTimeout(timer)
+    }
+  }, [])
+  const isRight = mustType === null || typed.trim() === mustType
+  return (
+    <fieldset className="confirm stack" aria-label="Second press">
+      <p ref={question} tabIndex={-1} className="wraps">
+        {children}
+      </p>
+      {mustType !== null && (
+        <label className="stack tight">
+          <span>
+            Type <code>{inertText(mustType)}</code> to go on
+          </span>
+          <input type="text" autoComplete="off" value={typed} onChange={(event) => setTyped(event.target.value)} />
+        </label>
+      )}
+      <div className="row apart">
+        <button type="button" onClick={onBack}>
+          Back
+        </button>
+        <button type="button" className="main" disabled={disabled || !ready || !isRight} onClick={onYes}>
+          {button}
+        </button>
+      </div>
+    </fieldset>
+  )
 }

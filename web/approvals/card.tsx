@@ -1,119 +1,167 @@
-import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
-import { type ToldRehearsal, toldRehearsal } from '../../domain/told-rehearsal.ts'
-import { tellProofOfWrite } from '../../domain/told-verification.ts'
+import { useQuery } from '@tanstack/react-query'
+import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
+import { capitalize } from '../../domain/format.ts'
+import { formatProof } from '../../domain/format-approval.ts'
+import { ask } from '../api.ts'
+import { changes } from '../differences.ts'
 import { Heading } from '../heading.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
-import { PlanOfProposal } from '../plan/plan-of-proposal.tsx'
-import { StaysDownOf } from '../plan/stays-down.tsx'
+import { ApprovalMark, RiskMark } from '../marks.tsx'
+import { StaysDownInDryRun } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
-import { moment } from '../time.ts'
-import { ApprovalMark, RiskMark } from '../words.tsx'
-import { changes } from './changes.ts'
-import { ConsequencesOf } from './consequences.tsx'
+import { Failed, Loading } from '../states.tsx'
+import { formatMoment } from '../time.ts'
+import { ConsequencesOrEnd } from './consequences.tsx'
 import { Decide } from './decide.tsx'
+import { DryRun } from './dry-run.tsx'
 import { Changes } from './edit.tsx'
-import { Evidence } from './evidence.tsx'
+
+export function ApprovalPage({ id }: { id: string }) {
+  const approval = useQuery({
+    queryKey: ['approval', id],
+    queryFn: ({ signal }) => ask<ApprovalDetail>(`/approvals/${encodeURIComponent(id)}`, { signal }),
+  })
+  if (approval.isPending) return <Loading what="the approval" />
+  return (
+    <>
+      <p className="small">
+        <Link href="/approvals">← Approvals</Link>
+      </p>
+      {!approval.data && <Heading title="Approval" />}
+      {approval.error && (
+        <Failed error={approval.error} isKept={approval.data !== undefined} again={() => void approval.refetch()} />
+      )}
+      {approval.data && <ApprovalCard approval={approval.data} />}
+    </>
+  )
+}
 
 /** Everything a person needs in order to decide, in the order they ask for it; the decision comes last. */
-export function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
-  const { tool, targets, dryRun, reversible } = approval
-  const { proposalId } = dryRun.details
-  const rehearsal = toldRehearsal(dryRun.details)
-  const named = targets.filter(({ kind }) => kind !== 'proposal')
-  const main = (named.length > 0 ? named : targets).slice(0, 3)
+function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
+  const { dryRun } = approval
   return (
     <article className="card">
-      <header className="stack tight">
-        <p className="soft">
-          <code>
-            <Inert text={tool} />
-          </code>
-        </p>
-        <Heading title={inertText(dryRun.summary)}>
-          <Inert text={capital(dryRun.summary)} />
-        </Heading>
-        <p className="wraps">
-          on {main.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ') || 'no named target'}
-          {targets.length > main.length && <span className="soft"> and {targets.length - main.length} more</span>}
-        </p>
-      </header>
-
-      <p className="row">
-        <RiskMark risk={approval.risk} />
-        <span className={reversible ? '' : 'tone-critical strong'}>
-          {reversible ? 'reversible' : 'cannot be undone'}
-        </span>
-        <ApprovalMark status={approval.status} />
-        {approval.required > 1 && (
-          <span>
-            {approval.approvals} of {approval.required} people have approved
-          </span>
-        )}
-      </p>
-
-      <ConsequencesOf approval={approval} />
-
-      {approval.status === 'pending' && <StaysDownOf details={dryRun.details} />}
-
+      <CardHeader approval={approval} />
+      <Standing approval={approval} />
+      <ConsequencesOrEnd approval={approval} />
+      {approval.status === 'pending' && <StaysDownInDryRun details={dryRun.details} />}
       <Replaced approval={approval} />
-
-      <section className="stack tight">
-        <h2>Exact arguments</h2>
-        <Exact value={approval.arguments} label="Exact arguments" />
-        <details>
-          <summary>
-            {targets.length === 1 ? 'The target' : `All ${targets.length} targets`}, digest of the action
-          </summary>
-          <p className="wraps small">{targets.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ')}</p>
-          <p className="mono small soft wraps">sha256 {approval.actionDigest}</p>
-        </details>
-      </section>
-
+      <ExactArguments approval={approval} />
       <section className="stack tight">
         <h2>Why</h2>
         <p className="wraps lines">
           <Inert text={approval.reason || 'The agent gave no reason.'} />
         </p>
-        <Evidence approval={approval} />
+        <EvidenceList approval={approval} />
       </section>
-
       <section className="stack tight">
         <h2>What will prove it</h2>
         <p className={`wraps ${dryRun.proof?.by === 'state' ? '' : 'said wrong'}`}>
-          <Inert text={tellProofOfWrite(dryRun.proof)} />
+          <Inert text={formatProof(dryRun.proof)} />
         </p>
       </section>
-
-      <section className="stack tight">
-        <h2>Dry run</h2>
-        <PreviewOf approval={approval} />
-        {approval.status !== 'pending' && <StaysDownOf details={dryRun.details} />}
-        {dryRun.possible ? (
-          <>
-            <p className="wraps">
-              <Inert text={capital(dryRun.summary)} />
-            </p>
-            {rehearsal && <Rehearsal told={rehearsal} />}
-            {typeof proposalId === 'string' && <PlanOfProposal id={proposalId} played />}
-            {Object.keys(dryRun.details).length > 0 && (
-              <details open={typeof proposalId !== 'string' && rehearsal === null}>
-                <summary>Details as data</summary>
-                <Exact value={dryRun.details} label="Details of the dry run" />
-              </details>
-            )}
-          </>
-        ) : (
-          <>
-            <p className="said wrong">There is none for this action: nobody knows beforehand what it will do.</p>
-            {rehearsal && <Rehearsal told={rehearsal} />}
-          </>
-        )}
-      </section>
-
+      <DryRun approval={approval} />
       <Expiry approval={approval} />
       <Decisions approval={approval} />
       <Decide approval={approval} key={approval.id} />
     </article>
+  )
+}
+
+function CardHeader({ approval: { tool, targets, dryRun } }: { approval: Approval }) {
+  const named = targets.filter(({ kind }) => kind !== 'proposal')
+  const main = (named.length > 0 ? named : targets).slice(0, 3)
+  return (
+    <header className="stack tight">
+      <p className="soft">
+        <code>
+          <Inert text={tool} />
+        </code>
+      </p>
+      <Heading title={inertText(dryRun.summary)}>
+        <Inert text={capitalize(dryRun.summary)} />
+      </Heading>
+      <p className="wraps">
+        on {formatTargets(main) || 'no named target'}
+        {targets.length > main.length && <span className="soft"> and {targets.length - main.length} more</span>}
+      </p>
+    </header>
+  )
+}
+
+/** How risky it is, and how the question stands. */
+function Standing({ approval }: { approval: Approval }) {
+  const { risk, reversible, status, required, approvals } = approval
+  return (
+    <p className="row">
+      <RiskMark risk={risk} />
+      <span className={reversible ? '' : 'tone-critical strong'}>{reversible ? 'reversible' : 'cannot be undone'}</span>
+      <ApprovalMark status={status} />
+      {required > 1 && (
+        <span>
+          {approvals} of {required} people have approved
+        </span>
+      )}
+    </p>
+  )
+}
+
+function ExactArguments({ approval: { arguments: args, targets, actionDigest } }: { approval: Approval }) {
+  return (
+    <section className="stack tight">
+      <h2>Exact arguments</h2>
+      <Exact value={args} label="Exact arguments" />
+      <details>
+        <summary>{targets.length === 1 ? 'The target' : `All ${targets.length} targets`}, digest of the action</summary>
+        <p className="wraps small">{formatTargets(targets)}</p>
+        <p className="mono small soft wraps">sha256 {actionDigest}</p>
+      </details>
+    </section>
+  )
+}
+
+function formatTargets(targets: Approval['targets']): string {
+  return targets.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ')
+}
+
+/** What the approval rests on: rows of the log, so that a person can check the reason against them. */
+function EvidenceList({ approval }: { approval: ApprovalDetail }) {
+  const { incidentId, evidence } = approval
+  return (
+    <ul className="evidence">
+      {evidence.map((row) => (
+        <li key={row.seq}>
+          <Link href={`/incidents/${incidentId}#e-${row.seq}`}>row {row.seq}</Link> <EvidenceText row={row} />
+        </li>
+      ))}
+      <li>
+        <Link href={`/incidents/${incidentId}`}>The whole incident</Link>
+      </li>
+    </ul>
+  )
+}
+
+function EvidenceText({ row: { what, tool, about, found } }: { row: Evidence }) {
+  if (what === 'proposed') return <>what the agent wrote when it proposed this</>
+  if (what === 'alert') {
+    return (
+      <span className="wraps">
+        <Inert text={found} />
+      </span>
+    )
+  }
+  return (
+    <>
+      <code>
+        <Inert text={tool ?? ''} />
+      </code>{' '}
+      <span className="small">
+        about <Inert text={about.map(({ id }) => id).join(', ')} />
+      </span>{' '}
+      <span className="soft small wraps">
+        <Inert text={found} />
+      </span>
+    </>
   )
 }
 
@@ -149,25 +197,12 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
   )
 }
 
-/** Which time the dry run speaks of: never a preview that reads as what happened. */
-function PreviewOf({ approval: { status, requestedAt } }: { approval: Approval }) {
-  const when = `made ${moment(requestedAt)}`
-  if (status === 'consumed') return <p className="soft">The preview, {when}. The incident shows what was done.</p>
-  if (status === 'pending' || status === 'approved')
-    return <p className="soft">A preview, {when}: what would happen. Nothing is done yet.</p>
-  return (
-    <p className="soft">
-      The preview, {when}: what would have happened. <strong>None of it was done.</strong>
-    </p>
-  )
-}
-
 function Expiry({ approval }: { approval: Approval }) {
   if (approval.status === 'pending') return null
   return (
     <p className="soft">
-      Asked {moment(approval.requestedAt)}
-      {approval.useBy && `, to be used by ${moment(approval.useBy)}`}
+      Asked {formatMoment(approval.requestedAt)}
+      {approval.useBy && `, to be used by ${formatMoment(approval.useBy)}`}
     </p>
   )
 }
@@ -182,7 +217,7 @@ function Decisions({ approval }: { approval: Approval }) {
             {decision === 'approve' ? 'Approved' : 'Denied'} by <Inert text={operator} />
           </strong>{' '}
           <span className="soft">
-            {moment(at)}, via {via}
+            {formatMoment(at)}, via {via}
           </span>
           {reason && (
             <p className="wraps">
@@ -195,34 +230,5 @@ function Decisions({ approval }: { approval: Approval }) {
         <Link href={`/incidents/${approval.incidentId}`}>Follow the incident</Link>
       </li>
     </ul>
-  )
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
-}
-
-/** What was found out beforehand, line by line, and then what was not tried: neither may be taken for the other. */
-export function Rehearsal({ told: { lines, untried } }: { told: ToldRehearsal }) {
-  return (
-    <>
-      {lines.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-        <section className="exact" aria-label="What was found out beforehand" tabIndex={0}>
-          <pre dir="ltr">
-            <Inert text={lines.join('\n')} />
-          </pre>
-        </section>
-      )}
-      {untried.length > 0 && (
-        <ul className="said wrong">
-          {untried.map((sentence) => (
-            <li className="wraps" key={sentence}>
-              <Inert text={sentence} />
-            </li>
-          ))}
-        </ul>
-      )}
-    </>
   )
 }

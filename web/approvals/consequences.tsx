@@ -1,21 +1,21 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Approval } from '../../domain/approval.ts'
-import { tellConsequences, tellSettled } from '../../domain/told-consequences.ts'
+import { formatApprovalEnd, formatConsequences } from '../../domain/format-approval.ts'
+import type { Surroundings } from '../../domain/incident-detail.ts'
 import { ask } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
-import type { Surroundings } from '../incident/query.ts'
+import { getRefusal } from '../incident/query.ts'
 import { Inert } from '../inert.tsx'
-import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
 import { go, Link } from '../router.tsx'
-import { moment } from '../time.ts'
+import { formatMoment, useNow } from '../time.ts'
 
 /** What each answer leads to, before anything else on the card; once it is over, what became of the platform. */
-export function ConsequencesOf({ approval }: { approval: Approval }) {
+export function ConsequencesOrEnd({ approval }: { approval: Approval }) {
   const now = useNow()
   const left = Date.parse(approval.expiresAt) - now
   if (approval.status !== 'pending' || left <= 0) return <Over approval={approval} />
-  const { approve, deny, wait } = tellConsequences(approval, moment)
+  const { approve, deny, wait } = formatConsequences(approval, formatMoment)
   const lines: [string, string][] = [
     ['If you approve', approve],
     ['If you deny', deny],
@@ -41,8 +41,8 @@ function Over({ approval }: { approval: Approval }) {
   return (
     <div className={`said stack tight ${isExpired ? 'wrong' : ''}`} role="status">
       <p>
-        <strong>{tellSettled({ status: isExpired ? 'expired' : status })}</strong>{' '}
-        {isExpired && <span className="soft">It could be decided until {moment(expiresAt)}.</span>}
+        <strong>{formatApprovalEnd({ status: isExpired ? 'expired' : status })}</strong>{' '}
+        {isExpired && <span className="soft">It could be decided until {formatMoment(expiresAt)}.</span>}
       </p>
       {isExpired && <RequestAgain incidentId={incidentId} />}
     </div>
@@ -53,14 +53,12 @@ function Over({ approval }: { approval: Approval }) {
  * Asks for an expired action again. What was approved must be what is true now, so the agent looks again and asks only if the
  * action is still needed.
  */
-export function RequestAgain({ incidentId }: { incidentId: string }) {
+function RequestAgain({ incidentId }: { incidentId: string }) {
   const surroundings = useQuery({
     queryKey: ['surroundings', incidentId],
     queryFn: ({ signal }) => ask<Surroundings>(`/incidents/${incidentId}/surroundings`, { signal }),
   })
-  const refused = surroundings.data
-    ? (surroundings.data.actions.find(({ action }) => action === 'investigate')?.refused ?? null)
-    : 'Not known yet.'
+  const refused = getRefusal(surroundings.data ?? null, 'investigate')
   const run = async () => {
     await ask(`/incidents/${incidentId}/investigate`, { method: 'POST' })
     await queryClient.invalidateQueries({ queryKey: ['incident', incidentId] })

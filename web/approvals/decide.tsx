@@ -1,102 +1,92 @@
 import { useRef, useState } from 'react'
-import type { Approval, ApprovalDetail, Decision } from '../../domain/approval.ts'
-import { ApiProblem, ask } from '../api.ts'
-import { forgetDrafts } from '../draft.ts'
-import { inertText } from '../inert.tsx'
-import { useKeys } from '../keys.ts'
-import { useNow } from '../now.ts'
-import { queryClient } from '../query-client.ts'
+import type { ApprovalDetail } from '../../domain/approval.ts'
+import { useKeys } from '../keys.tsx'
 import { missing, useSession } from '../session.ts'
+import { useNow } from '../time.ts'
 import { Approve } from './approve.tsx'
 import { DecisionBar } from './decision-bar.tsx'
 import { Deny } from './deny.tsx'
 import { Edit } from './edit.tsx'
-import { pendingKey } from './pending.ts'
+import { useDecision } from './query.ts'
 
-/** The ways to decide, the one that ends it first. A token for this one decision is minted behind the scenes and sent with it. */
+/** The ways to decide, the one that ends it first. */
 export function Decide({ approval }: { approval: ApprovalDetail }) {
-  const { data: session } = useSession()
   const now = useNow()
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<string | null>(null)
-  const [armed, setArmed] = useState(false)
-  const approveArea = useRef<HTMLHeadingElement>(null)
-  const denyArea = useRef<HTMLHeadingElement>(null)
+  const decision = useDecision(approval.id)
+  const approveHeading = useRef<HTMLHeadingElement>(null)
+  const denyHeading = useRef<HTMLHeadingElement>(null)
   useKeys({
-    a: () => approveArea.current?.focus(),
-    d: () => toDeny(denyArea.current),
+    a: () => approveHeading.current?.focus(),
+    d: () => focusDenial(denyHeading.current),
   })
   const isOver = Date.parse(approval.expiresAt) <= now
-  if (approval.status !== 'pending' || isOver) return error && <TooLate text={error} />
+  if (approval.status !== 'pending' || isOver) return decision.error && <Problem text={decision.error.message} />
+  return <DecisionForms approval={approval} decision={decision} headings={{ approveHeading, denyHeading }} />
+}
 
-  const decide = async (decision: Decision, more: Record<string, unknown>) => {
-    setBusy(true)
-    setError(null)
-    try {
-      const { token } = await ask<{ token: string }>(`/approvals/${approval.id}/token`, {
-        method: 'POST',
-        body: { decision },
-      })
-      await ask(`/approvals/${approval.id}/decision`, { method: 'POST', body: { decision, token, ...more } })
-      forgetDrafts(approval.id)
-      // The button that was pressed is gone: the keyboard focus goes to the top of the card.
-      document.querySelector('h1')?.focus()
-    } catch (failure) {
-      setError(await explain(failure, approval.id))
-    } finally {
-      setBusy(false)
-      for (const queryKey of [['approval', approval.id], pendingKey, ['approvals', 'list']]) {
-        void queryClient.invalidateQueries({ queryKey })
-      }
-    }
-  }
+type Heading = { current: HTMLHeadingElement | null }
+type Props = {
+  approval: ApprovalDetail
+  decision: ReturnType<typeof useDecision>
+  headings: { approveHeading: Heading; denyHeading: Heading }
+}
+
+function DecisionForms({ approval, decision, headings: { approveHeading, denyHeading } }: Props) {
+  const { data: session } = useSession()
+  const [armed, setArmed] = useState(false)
   const refused = missing(session, 'decide')
+  const disabled = decision.isPending || refused !== null
+  const disarm = () => {
+    setArmed(false)
+    requestAnimationFrame(() => approveHeading.current?.focus())
+  }
   return (
     <div className="decide">
-      {error && <TooLate text={error} />}
+      {decision.error && <Problem text={decision.error.message} />}
       {refused && <p className="said">{refused} You can read everything here.</p>}
       <section aria-labelledby="deny-title">
-        <h2 id="deny-title" ref={denyArea} tabIndex={-1}>
+        <h2 id="deny-title" ref={denyHeading} tabIndex={-1}>
           Deny
         </h2>
-        <Deny id={approval.id} disabled={busy || refused !== null} onDeny={(denial) => void decide('deny', denial)} />
+        <Deny
+          id={approval.id}
+          disabled={disabled}
+          onDeny={(denial) => decision.mutate({ decision: 'deny', ...denial })}
+        />
       </section>
       <section aria-labelledby="edit-title">
         <h2 id="edit-title">Edit</h2>
         <Edit
           approval={approval}
-          disabled={busy || refused !== null}
-          onEdit={(edited) => void decide('approve', edited)}
+          disabled={disabled}
+          onEdit={(edited) => decision.mutate({ decision: 'approve', ...edited })}
         />
       </section>
       <section aria-labelledby="approve-title">
-        <h2 id="approve-title" ref={approveArea} tabIndex={-1}>
+        <h2 id="approve-title" ref={approveHeading} tabIndex={-1}>
           Approve
         </h2>
         <Approve
           approval={approval}
-          disabled={busy || refused !== null}
+          disabled={disabled}
           armed={armed}
-          onBack={() => {
-            setArmed(false)
-            requestAnimationFrame(() => approveArea.current?.focus())
-          }}
-          onApprove={(grant) => void decide('approve', { grant })}
+          onBack={disarm}
+          onApprove={(grant) => decision.mutate({ decision: 'approve', grant })}
         />
       </section>
       <DecisionBar
         approval={approval}
         refused={refused}
-        isArmed={busy || armed}
-        onDeny={() => toDeny(denyArea.current)}
-        onApprove={() => isComplete(approveArea.current) && setArmed(true)}
+        isArmed={decision.isPending || armed}
+        onDeny={() => focusDenial(denyHeading.current)}
+        onApprove={() => isComplete(approveHeading.current) && setArmed(true)}
       />
     </div>
   )
 }
 
 /** To the first thing that a denial takes; never to a button that does it. */
-function toDeny(otherwise: HTMLElement | null): void {
+function focusDenial(otherwise: HTMLElement | null): void {
   const field = document.querySelector<HTMLInputElement>('input[name="denial"]:not(:disabled)') ?? otherwise
   field?.focus()
   field?.scrollIntoView({ block: 'center' })
@@ -107,25 +97,10 @@ function isComplete(heading: HTMLElement | null): boolean {
   return heading?.parentElement?.querySelector('form')?.reportValidity() ?? true
 }
 
-function TooLate({ text }: { text: string }) {
+function Problem({ text }: { text: string }) {
   return (
     <p className="said wrong" role="alert">
       {text}
     </p>
   )
-}
-
-/** Late and taken decisions say who was first. */
-async function explain(failure: unknown, id: string): Promise<string> {
-  if (!(failure instanceof ApiProblem)) return 'Your decision was not sent.'
-  if (failure.status === 409 || failure.status === 410) {
-    const now = await ask<Approval>(`/approvals/${id}`).catch(() => null)
-    const first = now?.decisions[0]
-    if (first) {
-      const word = first.decision === 'approve' ? 'approved' : 'denied'
-      return `Your decision changed nothing: ${inertText(first.operator)} ${word} it before.`
-    }
-    if (now) return `Your decision changed nothing: it is ${now.status}.`
-  }
-  return `Your decision was not taken: ${failure.message}`
 }

@@ -1,10 +1,10 @@
-import { useState } from 'react'
+import { useMutation } from '@tanstack/react-query'
 import type { Approval } from '../../domain/approval.ts'
+import { formatClock } from '../../domain/format.ts'
 import { ask } from '../api.ts'
-import { useNow } from '../now.ts'
-import { queryClient } from '../query-client.ts'
-import { clock, moment } from '../time.ts'
-import { RiskMark } from '../words.tsx'
+import { RiskMark } from '../marks.tsx'
+import { formatMoment, useNow } from '../time.ts'
+import { invalidateApproval } from './query.ts'
 
 /** Always in sight: how long there is, how risky it is, and the way to each decision. Nothing here decides by itself. */
 export function DecisionBar({
@@ -25,8 +25,8 @@ export function DecisionBar({
   return (
     <section className="decision-bar" aria-label="Decide">
       <div className="row">
-        <span title={`until ${moment(approval.expiresAt)}`}>
-          <strong className="countdown">{clock(left)}</strong> left
+        <span title={`until ${formatMoment(approval.expiresAt)}`}>
+          <strong className="countdown">{formatClock(left)}</strong> left
         </span>
         <RiskMark risk={approval.risk} />
         <span className={approval.reversible ? 'soft' : 'tone-critical strong'}>
@@ -53,35 +53,24 @@ export function DecisionBar({
 }
 
 function MoreTime({ approval, refused }: { approval: Approval; refused: string | null }) {
-  const [busy, setBusy] = useState(false)
-  const [said, setSaid] = useState<string | null>(null)
-  const extend = async () => {
-    setBusy(true)
-    setSaid(null)
-    try {
-      await ask(`/approvals/${approval.id}/extend`, { method: 'POST' })
-    } catch (error) {
-      setSaid(error instanceof Error ? error.message : 'It was not extended.')
-    } finally {
-      setBusy(false)
-      for (const queryKey of [['approval', approval.id], ['approvals']])
-        void queryClient.invalidateQueries({ queryKey })
-    }
-  }
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: () => ask(`/approvals/${approval.id}/extend`, { method: 'POST' }),
+    onSettled: () => invalidateApproval(approval.id),
+  })
   return (
     <>
       <button
         type="button"
         className="small"
-        disabled={busy || refused !== null}
+        disabled={isPending || refused !== null}
         title="At most until four hours after it was asked"
-        onClick={() => void extend()}
+        onClick={() => mutate()}
       >
         +15 minutes
       </button>
-      {said && (
+      {error && (
         <span className="small tone-critical" role="alert">
-          {said}
+          {error.message}
         </span>
       )}
     </>

@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from 'react'
 import type { DenialCategory } from '../../domain/approval.ts'
 import { useDraft } from '../draft.ts'
+import { Radios, TextArea } from '../fields.tsx'
 
 const categories: Record<DenialCategory, string> = {
   wrong_target: 'wrong target',
@@ -9,6 +10,8 @@ const categories: Record<DenialCategory, string> = {
   need_evidence: 'need evidence',
   other: 'other',
 }
+
+const options = Object.entries(categories) as [DenialCategory, string][]
 
 export type Denial = { category: DenialCategory; reason: string }
 
@@ -25,29 +28,15 @@ export function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; 
     <form className="stack" onSubmit={submit}>
       <fieldset className="stack tight" disabled={disabled}>
         <legend>Why not? The agent reads it and does not ask for this again.</legend>
-        <div className="row">
-          {(Object.keys(categories) as DenialCategory[]).map((category) => (
-            <label className="choice" key={category}>
-              <input
-                type="radio"
-                name="denial"
-                required
-                value={category}
-                checked={kind === category}
-                onChange={() => setKind(category)}
-              />
-              {categories[category]}
-            </label>
-          ))}
-        </div>
-        <label htmlFor="denial-text">In your words{kind === 'other' ? '' : ', if you like'}</label>
-        <textarea
+        <Radios name="denial" options={options} value={kind} onChange={setKind} />
+        <TextArea
           id="denial-text"
+          label={`In your words${kind === 'other' ? '' : ', if you like'}`}
           rows={2}
           maxLength={1900}
           required={kind === 'other'}
           value={text}
-          onChange={(event) => setText(event.target.value)}
+          onChange={setText}
         />
         <div>
           <button type="submit">Deny</button>

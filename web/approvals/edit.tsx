@@ -1,84 +1,64 @@
-import { useRef, useState } from 'react'
+import { type FormEvent, useRef, useState } from 'react'
 import type { ApprovalDetail } from '../../domain/approval.ts'
+import { type Change, changes } from '../differences.ts'
 import { useDraft } from '../draft.ts'
+import { ReasonField, TextArea } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
-import { ReasonField } from '../reason-field.tsx'
-import { mustType } from './approve.tsx'
-import { type Change, changes } from './changes.ts'
-import { SecondPress } from './second-press.tsx'
+import { getTextToType, SecondPress } from './approve.tsx'
 
-type Edited = { args: Record<string, unknown>; reason: string }
+type EditedCall = { args: Record<string, unknown>; reason: string }
+type Props = { approval: ApprovalDetail; disabled: boolean; onEdit(edited: EditedCall): void }
 
 /** Approves with other arguments: exactly what changes is shown while one types, and again before the second press. */
-export function Edit({
-  approval,
-  disabled,
-  onEdit,
-}: {
-  approval: ApprovalDetail
-  disabled: boolean
-  onEdit(edited: Edited): void
-}) {
+export function Edit(props: Props) {
   const [open, setOpen] = useState(false)
+  if (open) return <EditForm {...props} onClose={() => setOpen(false)} />
+  return (
+    <div className="stack tight">
+      <p className="soft">The changed call is judged and dry-run like any other, and asked again with your vote.</p>
+      <div>
+        <button type="button" disabled={props.disabled} onClick={() => setOpen(true)}>
+          Edit the arguments…
+        </button>
+      </div>
+    </div>
+  )
+}
+
+function EditForm({ approval, disabled, onEdit, onClose }: Props & { onClose(): void }) {
   const [armed, setArmed] = useState(false)
   const [text, setText] = useState(() => JSON.stringify(approval.arguments, null, 2))
   const [reason, setReason] = useDraft(`edit of ${approval.id}`)
   const opener = useRef<HTMLButtonElement>(null)
-  const read = argumentsIn(text)
-  const made = read.ok ? changes(approval.arguments, read.value) : []
-  const ready = read.ok && made.length > 0
-  const focusOpener = () => requestAnimationFrame(() => opener.current?.focus())
-
-  if (!open) {
-    return (
-      <div className="stack tight">
-        <p className="soft">The changed call is judged and dry-run like any other, and asked again with your vote.</p>
-        <div>
-          <button type="button" disabled={disabled} onClick={() => setOpen(true)}>
-            Edit the arguments…
-          </button>
-        </div>
-      </div>
-    )
+  const parsed = parseArguments(text)
+  const made = parsed.ok ? changes(approval.arguments, parsed.value) : []
+  const isReady = parsed.ok && made.length > 0
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (isReady) setArmed(true)
+  }
+  const disarm = () => {
+    setArmed(false)
+    requestAnimationFrame(() => opener.current?.focus())
   }
   return (
-    <form
-      className="stack"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (ready) setArmed(true)
-      }}
-    >
+    <form className="stack" onSubmit={submit}>
       <fieldset className="stack tight" disabled={disabled || armed}>
-        <label htmlFor="edit-arguments">Arguments, as JSON</label>
-        <textarea
-          id="edit-arguments"
-          className="mono grows"
-          rows={4}
-          spellCheck={false}
-          // biome-ignore lint/a11y/noAutofocus: the press on Edit asked for exactly this field
-          autoFocus
-          value={text}
-          aria-describedby="edit-changes"
-          onChange={(event) => setText(event.target.value)}
-        />
+        <ArgumentsField text={text} onChange={setText} />
         <div id="edit-changes" role="status" className="small">
-          {!read.ok && <p className="tone-critical">{read.problem}</p>}
-          {read.ok && made.length === 0 && <p className="soft">Nothing is changed yet.</p>}
+          {!parsed.ok && <p className="tone-critical">{parsed.problem}</p>}
+          {parsed.ok && made.length === 0 && <p className="soft">Nothing is changed yet.</p>}
           {made.length > 0 && <Changes made={made} />}
         </div>
         <ReasonField id="edit-reason" label="Why, for the log" value={reason} onChange={setReason} />
       </fieldset>
-      {armed && read.ok ? (
+      {armed && parsed.ok ? (
         <SecondPress
           button="Yes, approve these"
-          mustType={mustType(approval)}
+          mustType={getTextToType(approval)}
           disabled={disabled}
-          onYes={() => onEdit({ args: read.value, reason: reason.trim() })}
-          onBack={() => {
-            setArmed(false)
-            focusOpener()
-          }}
+          onYes={() => onEdit({ args: parsed.value, reason: reason.trim() })}
+          onBack={disarm}
         >
           <strong>
             Really: {made.length === 1 ? 'this change' : `these ${made.length} changes`} to{' '}
@@ -89,21 +69,31 @@ export function Edit({
         </SecondPress>
       ) : (
         <div className="row">
-          <button type="submit" ref={opener} disabled={disabled || !ready}>
+          <button type="submit" ref={opener} disabled={disabled || !isReady}>
             Approve with these…
           </button>
-          <button
-            type="button"
-            onClick={() => {
-              setOpen(false)
-              setText(JSON.stringify(approval.arguments, null, 2))
-            }}
-          >
+          <button type="button" onClick={onClose}>
             Leave it as it is
           </button>
         </div>
       )}
     </form>
+  )
+}
+
+function ArgumentsField({ text, onChange }: { text: string; onChange(text: string): void }) {
+  return (
+    <TextArea
+      id="edit-arguments"
+      label="Arguments, as JSON"
+      className="mono grows"
+      rows={4}
+      spellCheck={false}
+      autoFocus
+      value={text}
+      aria-describedby="edit-changes"
+      onChange={onChange}
+    />
   )
 }
 
@@ -136,7 +126,9 @@ export function Changes({ made }: { made: Change[] }) {
   )
 }
 
-function argumentsIn(text: string): { ok: true; value: Record<string, unknown> } | { ok: false; problem: string } {
+type ParsedArguments = { ok: true; value: Record<string, unknown> } | { ok: false; problem: string }
+
+function parseArguments(text: string): ParsedArguments {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {

@@ -1,16 +1,16 @@
 import { useQuery } from '@tanstack/react-query'
 import type { StandingGrant } from '../../domain/approval.ts'
+import { formatClock } from '../../domain/format.ts'
 import { ask, type Page } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
+import { type Column, Table } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { useNow } from '../now.ts'
 import { queryClient } from '../query-client.ts'
 import { Link } from '../router.tsx'
 import { missing, useSession } from '../session.ts'
-import { Failed } from '../states.tsx'
-import { clock, moment } from '../time.ts'
-
-export const grantsKey = ['grants']
+import { QueryState } from '../states.tsx'
+import { formatMoment, useNow } from '../time.ts'
+import { grantsKey } from './query.ts'
 
 /** What may run again without asking, with a way to end it. Nothing where nothing was ever granted. */
 export function Grants() {
@@ -20,80 +20,90 @@ export function Grants() {
     queryKey: grantsKey,
     queryFn: ({ signal }) => ask<Page<StandingGrant>>('/grants', { signal }),
   })
-  if (grants.error)
-    return <Failed error={grants.error} isKept={grants.data !== undefined} again={() => void grants.refetch()} />
+  if (grants.error) return <QueryState query={grants} what="standing grants" />
   const items = grants.data?.items ?? []
   if (items.length === 0) return null
-  const refused = missing(session, 'decide')
   return (
     <section className="stack tight" aria-labelledby="grants-title">
       <h2 id="grants-title">Standing grants</h2>
       <div className="sheet">
-        <table>
-          <caption className="visually-hidden">Standing grants, newest first</caption>
-          <thead>
-            <tr>
-              <th scope="col">May run without asking</th>
-              <th scope="col" className="wide">
-                Granted
-              </th>
-              <th scope="col" className="num">
-                Left
-              </th>
-              <th scope="col">Until</th>
-              <td />
-            </tr>
-          </thead>
-          <tbody>
-            {items.map((grant) => {
-              const ended = endOf(grant, now)
-              const on = grant.targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')
-              return (
-                <tr key={grant.id} className={ended ? 'soft' : ''}>
-                  <td className="wraps">
-                    <Link href={`/approvals/${grant.approvalId}`}>
-                      <Inert text={grant.tool} />
-                    </Link>{' '}
-                    on <Inert text={on} />
-                  </td>
-                  <td className="wide small">
-                    by <Inert text={grant.grantedBy} />, {moment(grant.grantedAt)}
-                  </td>
-                  <td className="num nowrap">
-                    {grant.usesLeft} of {grant.uses}
-                  </td>
-                  <td className="nowrap">{ended ?? `${clock(Date.parse(grant.expiresAt) - now)} left`}</td>
-                  <td className="num">
-                    {!ended && (
-                      <Confirm
-                        button="Revoke"
-                        label={`the grant for ${inertText(grant.tool)} on ${inertText(on)}`}
-                        title="End this standing grant"
-                        refused={refused}
-                        run={async () => {
-                          await ask(`/grants/${grant.id}/revoke`, { method: 'POST' })
-                          await queryClient.invalidateQueries({ queryKey: grantsKey })
-                        }}
-                      >
-                        <p>
-                          <Inert text={grant.tool} /> on <Inert text={on} /> is asked about again, at once. What runs
-                          already runs on.
-                        </p>
-                      </Confirm>
-                    )}
-                  </td>
-                </tr>
-              )
-            })}
-          </tbody>
-        </table>
+        <Table
+          caption="Standing grants, newest first"
+          items={items}
+          columns={columnsAt(now, missing(session, 'decide'))}
+          toKey={({ id }) => id}
+          toRowProps={(grant) => ({ className: getEnd(grant, now) ? 'soft' : '' })}
+        />
       </div>
     </section>
   )
 }
 
+function columnsAt(now: number, refused: string | null): Column<StandingGrant>[] {
+  return [
+    {
+      head: 'May run without asking',
+      className: 'wraps',
+      cell: (grant) => (
+        <>
+          <Link href={`/approvals/${grant.approvalId}`}>
+            <Inert text={grant.tool} />
+          </Link>{' '}
+          on <Inert text={formatTargets(grant)} />
+        </>
+      ),
+    },
+    {
+      head: 'Granted',
+      className: 'wide small',
+      cell: ({ grantedBy, grantedAt }) => (
+        <>
+          by <Inert text={grantedBy} />, {formatMoment(grantedAt)}
+        </>
+      ),
+    },
+    { head: 'Left', className: 'num nowrap', cell: ({ usesLeft, uses }) => `${usesLeft} of ${uses}` },
+    {
+      head: 'Until',
+      className: 'nowrap',
+      cell: (grant) => getEnd(grant, now) ?? `${formatClock(Date.parse(grant.expiresAt) - now)} left`,
+    },
+    {
+      head: '',
+      className: 'num',
+      cell: (grant) => !getEnd(grant, now) && <Revoke grant={grant} refused={refused} />,
+    },
+  ]
+}
+
+function Revoke({ grant, refused }: { grant: StandingGrant; refused: string | null }) {
+  const { id, tool } = grant
+  const on = formatTargets(grant)
+  const revoke = async () => {
+    await ask(`/grants/${id}/revoke`, { method: 'POST' })
+    await queryClient.invalidateQueries({ queryKey: grantsKey })
+  }
+  return (
+    <Confirm
+      button="Revoke"
+      label={`the grant for ${inertText(tool)} on ${inertText(on)}`}
+      title="End this standing grant"
+      refused={refused}
+      run={revoke}
+    >
+      <p>
+        <Inert text={tool} /> on <Inert text={on} /> is asked about again, at once. What runs already runs on.
+      </p>
+    </Confirm>
+  )
+}
+
+function formatTargets({ targets }: StandingGrant): string {
+  return targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')
+}
+
 /** How it ended; null while it counts. */
-function endOf({ revokedAt, usesLeft, expiresAt }: StandingGrant, now: number): string | null {
+function getEnd({ revokedAt, usesLeft, expiresAt }: StandingGrant, now: number): string | null {
   if (revokedAt) return 'revoked'
   if (usesLeft === 0) return 'used up'
   return Date.parse(expiresAt) <= now ? 'over' : null

@@ -1,24 +1,25 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Approval } from '../../domain/approval.ts'
+import { formatClock } from '../../domain/format.ts'
 import { ask, type Page } from '../api.ts'
+import { type Column, Pager, Table } from '../data-table.tsx'
 import { Heading } from '../heading.tsx'
-import { useCursorRow } from '../incidents/cursor-row.ts'
 import { Inert } from '../inert.tsx'
-import { useNow } from '../now.ts'
-import { go, Link, usePlace, withSearch } from '../router.tsx'
+import { useCursorRow } from '../keys.tsx'
+import { ApprovalMark, RiskMark } from '../marks.tsx'
+import { go, Link, usePlace } from '../router.tsx'
 import { Failed, Loading, Nothing } from '../states.tsx'
-import { clock, moment } from '../time.ts'
-import { ApprovalMark, RiskMark } from '../words.tsx'
+import { formatMoment, useNow } from '../time.ts'
 import { Grants } from './grants.tsx'
-import { usePendingApprovals } from './pending.ts'
+import { listKey, usePendingApprovals } from './query.ts'
 
 /** What waits, soonest to expire first; below it what was decided. */
-export function ApprovalsPage() {
+export function ApprovalsPage({ title }: { title: string }) {
   const place = usePlace()
   const cursor = place.search.get('cursor')
   const pending = usePendingApprovals()
   const all = useQuery({
-    queryKey: ['approvals', 'list', cursor],
+    queryKey: [...listKey, cursor],
     queryFn: ({ signal }) => ask<Page<Approval>>(`/approvals?limit=30${cursor ? `&cursor=${cursor}` : ''}`, { signal }),
   })
   const waiting = [...pending.items].sort((a, b) => a.expiresAt.localeCompare(b.expiresAt))
@@ -29,7 +30,7 @@ export function ApprovalsPage() {
   return (
     <div className="stack">
       <header>
-        <Heading title="Approvals" />
+        <Heading title={title} />
       </header>
       {error && <Failed error={error} again={() => void Promise.all([pending.refetch(), all.refetch()])} />}
       {pending.isPending && <Loading what="approvals" />}
@@ -53,10 +54,7 @@ export function ApprovalsPage() {
           </div>
         </section>
       )}
-      <nav className="pager" aria-label="Pages of the list">
-        {cursor ? <Link href={withSearch(place, { cursor: null })}>← Newest</Link> : <span />}
-        {all.data?.nextCursor && <Link href={withSearch(place, { cursor: all.data.nextCursor })}>Older →</Link>}
-      </nav>
+      <Pager place={place} next={all.data?.nextCursor ?? null} />
     </div>
   )
 }
@@ -64,52 +62,57 @@ export function ApprovalsPage() {
 function ApprovalTable({ items, current, caption }: { items: Approval[]; current: string | null; caption: string }) {
   const now = useNow()
   return (
-    <table>
-      <caption className="visually-hidden">{caption}</caption>
-      <thead>
-        <tr>
-          <th scope="col">What</th>
-          <th scope="col" className="wide">
-            Risk
-          </th>
-          <th scope="col">Status</th>
-          <th scope="col" className="wide">
-            Decided by
-          </th>
-          <th scope="col" className="num">
-            Time left
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {items.map((approval) => {
-          const left = Date.parse(approval.expiresAt) - now
-          return (
-            <tr key={approval.id} id={`row-${approval.id}`} data-current={approval.id === current}>
-              <td>
-                <Link className="title" href={`/approvals/${approval.id}`}>
-                  <Inert text={approval.dryRun.summary} />
-                </Link>
-                <div className="small soft">
-                  <code>
-                    <Inert text={approval.tool} />
-                  </code>{' '}
-                  · asked {moment(approval.requestedAt)}
-                </div>
-              </td>
-              <td className="wide">
-                <RiskMark risk={approval.risk} />
-                <div className="small soft">{approval.reversible ? 'reversible' : 'cannot be undone'}</div>
-              </td>
-              <td>
-                <ApprovalMark status={approval.status} />
-              </td>
-              <td className="wide">{approval.decisions.map(({ operator }) => operator).join(', ') || '–'}</td>
-              <td className="num nowrap">{approval.status === 'pending' && left > 0 ? clock(left) : '–'}</td>
-            </tr>
-          )
-        })}
-      </tbody>
-    </table>
+    <Table
+      caption={caption}
+      items={items}
+      columns={columnsAt(now)}
+      toKey={({ id }) => id}
+      toRowProps={({ id }) => ({ id: `row-${id}`, 'data-current': id === current })}
+    />
   )
+}
+
+function columnsAt(now: number): Column<Approval>[] {
+  return [
+    {
+      head: 'What',
+      cell: ({ id, dryRun, tool, requestedAt }) => (
+        <>
+          <Link className="title" href={`/approvals/${id}`}>
+            <Inert text={dryRun.summary} />
+          </Link>
+          <div className="small soft">
+            <code>
+              <Inert text={tool} />
+            </code>{' '}
+            · asked {formatMoment(requestedAt)}
+          </div>
+        </>
+      ),
+    },
+    {
+      head: 'Risk',
+      className: 'wide',
+      cell: ({ risk, reversible }) => (
+        <>
+          <RiskMark risk={risk} />
+          <div className="small soft">{reversible ? 'reversible' : 'cannot be undone'}</div>
+        </>
+      ),
+    },
+    { head: 'Status', cell: ({ status }) => <ApprovalMark status={status} /> },
+    {
+      head: 'Decided by',
+      className: 'wide',
+      cell: ({ decisions }) => decisions.map(({ operator }) => operator).join(', ') || '–',
+    },
+    {
+      head: 'Time left',
+      className: 'num nowrap',
+      cell: ({ status, expiresAt }) => {
+        const left = Date.parse(expiresAt) - now
+        return status === 'pending' && left > 0 ? formatClock(left) : '–'
+      },
+    },
+  ]
 }

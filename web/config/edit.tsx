@@ -1,88 +1,114 @@
+import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { truncate } from '../../domain/format.ts'
 import { ask } from '../api.ts'
-import { ReasonField } from '../reason-field.tsx'
+import { type Line, lines } from '../differences.ts'
+import { ReasonField, TextArea, TextField } from '../fields.tsx'
+import { Inert } from '../inert.tsx'
 import { Failed } from '../states.tsx'
-import { Change } from './change.tsx'
-import { forgetSettings, type Shown } from './query.ts'
+import { invalidateSettings, type Setting } from './query.ts'
 
 /** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */
-export function Edit({ setting, refused }: { setting: Shown; refused: string | null }) {
-  const { name, family, single, stored, secret } = setting
+export function Edit({ setting, refused }: { setting: Setting; refused: string | null }) {
+  const { name, stored, secret } = setting
   const [part, setPart] = useState('')
   const key = part ? `${name}.${part}` : name
   const now = stored.find((each) => each.key === key)
-  const [value, setValue] = useState<string | null>(null)
+  const [typed, setTyped] = useState<string | null>(null)
   const [reason, setReason] = useState('')
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>(null)
-  const [done, setDone] = useState(false)
-  const id = `edit-${name}`
-  const shownValue = value ?? (secret ? '' : (now?.value ?? ''))
-
-  const submit = async (event: FormEvent) => {
-    event.preventDefault()
-    setBusy(true)
-    setError(null)
-    setDone(false)
-    try {
-      await ask(`/config/${encodeURIComponent(key)}`, {
-        method: 'PUT',
-        ifMatch: `"${now?.version ?? 0}"`,
-        body: { value: shownValue, reason: reason.trim() },
-      })
+  const current = now?.value ?? ''
+  const value = typed ?? (secret ? '' : current)
+  const { mutate, error, isPending, isSuccess } = useMutation({
+    mutationFn: () => {
+      const body = { value, reason: reason.trim() }
+      return ask(`/config/${encodeURIComponent(key)}`, { method: 'PUT', ifMatch: `"${now?.version ?? 0}"`, body })
+    },
+    onSuccess: () => {
       setReason('')
-      setValue(null)
-      setDone(true)
-    } catch (failure) {
-      setError(failure)
-    } finally {
-      setBusy(false)
-      forgetSettings()
-    }
+      setTyped(null)
+    },
+    onSettled: invalidateSettings,
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    mutate()
   }
   return (
     <form className="stack tight" onSubmit={submit}>
-      <fieldset className="stack tight" disabled={refused !== null || busy}>
+      <fieldset className="stack tight" disabled={refused !== null || isPending}>
         <legend className="strong">Change it</legend>
         {refused && <p>{refused}</p>}
-        {family && (
-          <>
-            <label htmlFor={`${id}-part`}>
-              For which {name.startsWith('approval.') ? 'tool' : 'incident type'}
-              {single ? ' (empty: for all)' : ''}
-            </label>
-            <input
-              id={`${id}-part`}
-              type="text"
-              required={!single}
-              pattern="[a-z0-9_.]{1,64}"
-              value={part}
-              onChange={(event) => setPart(event.target.value)}
-            />
-          </>
-        )}
-        <label htmlFor={`${id}-value`}>Value</label>
-        <textarea
-          id={`${id}-value`}
+        {setting.family && <PartField setting={setting} part={part} onChange={setPart} />}
+        <TextArea
+          id={`edit-${name}-value`}
+          label="Value"
           className="mono"
           rows={name.endsWith('system_prompt') ? 10 : 1}
           required
           maxLength={20_000}
-          value={shownValue}
-          onChange={(event) => setValue(event.target.value)}
+          value={value}
+          onChange={setTyped}
         />
-        {value !== null && value !== (now?.value ?? '') && !secret && (
+        {typed !== null && typed !== current && !secret && (
           <div role="status" className="small wraps">
-            <Change from={now?.value ?? null} to={value} />
+            <Change from={now?.value ?? null} to={typed} />
           </div>
         )}
-        <ReasonField id={`${id}-reason`} label="Reason, for the history" value={reason} onChange={setReason} />
+        <ReasonField id={`edit-${name}-reason`} label="Reason, for the history" value={reason} onChange={setReason} />
         {error !== null && <Failed error={error} />}
         <div className="row">
           <button type="submit">Save</button>
-          <span role="status">{done && 'Saved: it holds from the next cycle on.'}</span>
+          <span role="status">{isSuccess && 'Saved: it holds from the next cycle on.'}</span>
         </div>
       </fieldset>
     </form>
+  )
+}
+
+type PartProps = { setting: Setting; part: string; onChange(part: string): void }
+
+/** What follows the dot of a family's key: an incident type or a tool. */
+function PartField({ setting: { name, single }, part, onChange }: PartProps) {
+  const kind = name.startsWith('approval.') ? 'tool' : 'incident type'
+  return (
+    <TextField
+      id={`edit-${name}-part`}
+      label={`For which ${kind}${single ? ' (empty: for all)' : ''}`}
+      required={!single}
+      pattern="[a-z0-9_.]{1,64}"
+      value={part}
+      onChange={onChange}
+    />
+  )
+}
+
+/** What a value was and what it becomes: beside each other where they are short, else line by line. */
+export function Change({ from, to }: { from: string | null; to: string | null }) {
+  if (from !== null && to !== null && (from + to).includes('\n')) {
+    return (
+      <pre className="changes">
+        {lines(from, to).map(({ sign, text }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a line is its place
+          <ChangedText key={index} sign={sign} text={`${sign} ${text}`} />
+        ))}
+      </pre>
+    )
+  }
+  return (
+    <span className="changes inline">
+      {from === null ? <span className="soft">not set</span> : <ChangedText sign="-" text={truncate(from, 200)} />}{' '}
+      {to === null ? <span className="soft">not set</span> : <ChangedText sign="+" text={truncate(to, 200)} />}
+    </span>
+  )
+}
+
+function ChangedText({ sign, text }: Line) {
+  if (sign === ' ') return <Inert text={text} />
+  const Element = sign === '-' ? 'del' : 'ins'
+  return (
+    <Element>
+      <span className="visually-hidden">{sign === '-' ? 'was ' : 'becomes '}</span>
+      <Inert text={text} />
+    </Element>
   )
 }

@@ -1,28 +1,21 @@
 import { useQueries } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { SettingRevision, StoredSetting } from '../../domain/setting-row.ts'
 import { ask, type Page } from '../api.ts'
+import { Confirm } from '../confirm.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Failed } from '../states.tsx'
-import { moment } from '../time.ts'
-import { Change } from './change.tsx'
-import type { Shown } from './query.ts'
-import { RollBack } from './roll-back.tsx'
-
-type Revision = {
-  version: number
-  oldValue: string | null
-  newValue: string | null
-  actor: string | null
-  reason: string | null
-  at: string
-}
+import { formatMoment } from '../time.ts'
+import { Change } from './edit.tsx'
+import { invalidateSettings, type Setting } from './query.ts'
 
 /** Every change of the stored values of a setting, newest first, each with the way back to it. */
-export function History({ setting: { stored, secret }, refused }: { setting: Shown; refused: string | null }) {
+export function History({ setting: { stored, secret }, refused }: { setting: Setting; refused: string | null }) {
   const answers = useQueries({
     queries: stored.map(({ key }) => ({
       queryKey: ['revisions', key],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        ask<Page<Revision>>(`/config/${encodeURIComponent(key)}/revisions?limit=20`, { signal }),
+        ask<Page<SettingRevision>>(`/config/${encodeURIComponent(key)}/revisions?limit=20`, { signal }),
     })),
   })
   const changes = stored
@@ -44,7 +37,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
             <li key={`${now.key}-${version}`} className="small wraps stack tight">
               <div className="row between">
                 <span>
-                  <strong>version {version}</strong> <span className="soft">{moment(at)}</span>{' '}
+                  <strong>version {version}</strong> <span className="soft">{formatMoment(at)}</span>{' '}
                   <Inert text={(actor ?? 'sql').replace(/^user:/, '')} />
                   {stored.length > 1 && (
                     <>
@@ -72,5 +65,49 @@ export function History({ setting: { stored, secret }, refused }: { setting: Sho
         </ol>
       )}
     </section>
+  )
+}
+
+/** Sets a value to what it was at an earlier version: a change like any other, over exactly the version that is shown. */
+export function RollBack({
+  now,
+  to,
+  refused,
+}: {
+  now: StoredSetting
+  to: { version: number; value: string }
+  refused: string | null
+}) {
+  const [reason, setReason] = useState('')
+  const id = `back-${now.key}-${to.version}`
+  const put = async () => {
+    await ask(`/config/${encodeURIComponent(now.key)}`, {
+      method: 'PUT',
+      ifMatch: `"${now.version}"`,
+      body: { value: to.value, reason: reason.trim() || `back to version ${to.version}` },
+    }).finally(invalidateSettings)
+  }
+  return (
+    <Confirm
+      button="Roll back"
+      label={`${now.key} to version ${to.version}`}
+      title={`Back to version ${to.version}`}
+      refused={refused}
+      run={put}
+    >
+      <p>
+        <code>{inertText(now.key)}</code>
+      </p>
+      <Change from={now.value} to={to.value} />
+      <label htmlFor={id}>Reason, for the history</label>
+      <input
+        id={id}
+        type="text"
+        maxLength={500}
+        placeholder={`back to version ${to.version}`}
+        value={reason}
+        onChange={(event) => setReason(event.target.value)}
+      />
+    </Confirm>
   )
 }

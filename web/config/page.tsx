@@ -1,14 +1,18 @@
-import { useEffect } from 'react'
+import { useEffect, useState } from 'react'
+import { truncate } from '../../domain/format.ts'
+import type { StoredSetting } from '../../domain/setting-row.ts'
 import { Heading } from '../heading.tsx'
-import { Inert } from '../inert.tsx'
-import { go, usePlace, withSearch } from '../router.tsx'
+import { Inert, inertText } from '../inert.tsx'
+import { go, type Place, usePlace, withSearch } from '../router.tsx'
 import { missing, useSession } from '../session.ts'
 import { Failed, Loading } from '../states.tsx'
-import { useSettings } from './query.ts'
-import { SettingRow } from './setting-row.tsx'
+import { formatMoment } from '../time.ts'
+import { Edit } from './edit.tsx'
+import { History } from './history.tsx'
+import { type Setting, useSettings } from './query.ts'
 
 /** Every setting as it is in force, where that comes from, and how to change it. */
-export function ConfigPage() {
+export function ConfigPage({ title }: { title: string }) {
   const place = usePlace()
   const { data: session } = useSession()
   const type = place.search.get('type') ?? ''
@@ -23,27 +27,8 @@ export function ConfigPage() {
   return (
     <>
       <header>
-        <Heading title="Configuration" />
-        <form
-          className="row"
-          onSubmit={(event) => {
-            event.preventDefault()
-            const chosen = new FormData(event.currentTarget).get('type')
-            go(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
-          }}
-        >
-          <label htmlFor="as-type">As an incident of this type reads it</label>
-          <input
-            id="as-type"
-            name="type"
-            type="text"
-            pattern="[a-z0-9_]{1,48}"
-            placeholder="any type"
-            defaultValue={type}
-            key={type}
-          />
-          <button type="submit">Show</button>
-        </form>
+        <Heading title={title} />
+        <TypeForm place={place} type={type} />
       </header>
       {refused && <p className="said">{refused} You can read everything here.</p>}
       {error && <Failed error={error} again={() => void Promise.all([config.refetch(), effective.refetch()])} />}
@@ -73,5 +58,107 @@ export function ConfigPage() {
         </section>
       )}
     </>
+  )
+}
+
+const sources = {
+  type: 'set for this type',
+  global: 'set here',
+  environment: 'from the environment',
+  default: 'default',
+}
+
+/** Settings may differ by type of incident: which one's are shown. */
+function TypeForm({ place, type }: { place: Place; type: string }) {
+  return (
+    <form
+      className="row"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const chosen = new FormData(event.currentTarget).get('type')
+        go(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
+      }}
+    >
+      <label htmlFor="as-type">As an incident of this type reads it</label>
+      <input
+        id="as-type"
+        name="type"
+        type="text"
+        pattern="[a-z0-9_]{1,48}"
+        placeholder="any type"
+        defaultValue={type}
+        key={type}
+      />
+      <button type="submit">Show</button>
+    </form>
+  )
+}
+
+function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused: string | null; isTarget: boolean }) {
+  const { name, description, effective, stored, environment, locked } = setting
+  const [open, setOpen] = useState(isTarget)
+  const why = locked ? `${environment} is set in the environment, which decides.` : refused
+  const parts = stored.filter(({ key }) => key !== name)
+  const own = stored.find(({ key }) => key === name)
+  return (
+    <li id={name} aria-current={isTarget ? 'true' : undefined}>
+      <div className="setting">
+        <div>
+          <code className="strong wraps">
+            <Inert text={name} />
+            {!setting.single && <span className="soft">.…</span>}
+          </code>
+          <p className="soft small">
+            <Inert text={description} />
+          </p>
+        </div>
+        <div className="wraps">
+          <Value value={effective?.value ?? setting.fallback} />
+          {effective?.problem && <p className="tone-critical small">Passed over: {effective.problem}</p>}
+          {parts.map((part) => (
+            <p key={part.key} className="small">
+              <code>
+                <Inert text={part.key.slice(name.length + 1)} />
+              </code>{' '}
+              <Value value={part.value} />
+              {part.problem && <span className="tone-critical"> no effect: {part.problem}</span>}
+            </p>
+          ))}
+        </div>
+        <div className="small">
+          {locked ? `locked: ${environment} decides` : sources[effective?.source ?? 'default']}
+          {effective?.source === 'environment' && !locked && <span className="soft"> ({environment})</span>}
+          {own && <LastChange stored={own} />}
+        </div>
+        <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? 'Close' : 'Change'}
+          <span className="visually-hidden"> {inertText(name)}</span>
+        </button>
+      </div>
+      {open && (
+        <div className="two">
+          <Edit setting={setting} refused={why} />
+          <History setting={setting} refused={why} />
+        </div>
+      )}
+    </li>
+  )
+}
+
+function Value({ value }: { value: unknown }) {
+  if (value === null || value === undefined || value === '') return <span className="soft">not set</span>
+  const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
+  return (
+    <span className="mono">
+      <Inert text={truncate(text, 120)} />
+    </span>
+  )
+}
+
+function LastChange({ stored }: { stored: StoredSetting }) {
+  return (
+    <p className="soft">
+      {formatMoment(stored.updatedAt)} by <Inert text={stored.updatedBy.replace(/^user:/, '')} />
+    </p>
   )
 }

@@ -1,35 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
+import type { SettingDescription, SettingInForce, StoredSetting } from '../../domain/setting-row.ts'
 import { ask, type Page } from '../api.ts'
 import { queryClient } from '../query-client.ts'
 
-export type Stored = {
-  key: string
-  value: string | null
-  version: number
-  updatedAt: string
-  updatedBy: string
-  reason: string | null
-  secret: boolean
-  locked: boolean
-  problem: string | null
-}
-export type Known = {
-  key: string
-  description: string
-  default: string | null
-  environment: string | null
-  secret: boolean
-}
-type Effective = {
-  name: string
-  key: string
-  value: unknown
-  source: 'type' | 'global' | 'environment' | 'default'
-  problem: string | null
-}
-
 /** One setting as the page shows it: what is in force, and every stored value that belongs to it. */
-export type Shown = {
+export type Setting = {
   name: string
   description: string
   environment: string | null
@@ -39,14 +14,14 @@ export type Shown = {
   family: boolean
   /** Takes a value without such a part. */
   single: boolean
-  effective: Effective | null
-  stored: Stored[]
+  effective: SettingInForce | null
+  stored: StoredSetting[]
   /** The environment decides, and a stored value would have no effect. */
   locked: boolean
 }
 
 /** After a change, or one that was refused because somebody else was first: everything is read again. */
-export function forgetSettings(): void {
+export function invalidateSettings(): void {
   for (const queryKey of [['config'], ['config-effective'], ['revisions']]) {
     void queryClient.invalidateQueries({ queryKey })
   }
@@ -55,19 +30,22 @@ export function forgetSettings(): void {
 export function useSettings(type: string) {
   const config = useQuery({
     queryKey: ['config'],
-    queryFn: ({ signal }) => ask<Page<Stored> & { settings: Known[] }>('/config', { signal }),
+    queryFn: ({ signal }) => ask<Page<StoredSetting> & { settings: SettingDescription[] }>('/config', { signal }),
   })
   const effective = useQuery({
     queryKey: ['config-effective', type],
     queryFn: ({ signal }) =>
-      ask<Page<Effective>>(`/config/effective${type ? `?type=${encodeURIComponent(type)}` : ''}`, { signal }),
+      ask<Page<SettingInForce>>(`/config/effective${type ? `?type=${encodeURIComponent(type)}` : ''}`, { signal }),
   })
-  const settings = config.data && effective.data ? shown(config.data, effective.data.items) : null
-  return { settings, unknown: config.data ? unknownOf(config.data) : [], config, effective }
+  const settings = config.data && effective.data ? toSettings(config.data, effective.data.items) : null
+  return { settings, unknown: config.data ? listUnknown(config.data) : [], config, effective }
 }
 
-function shown(config: { items: Stored[]; settings: Known[] }, effective: Effective[]): Shown[] {
-  const byName = new Map<string, Shown>()
+function toSettings(
+  config: { items: StoredSetting[]; settings: SettingDescription[] },
+  effective: SettingInForce[],
+): Setting[] {
+  const byName = new Map<string, Setting>()
   for (const known of config.settings) {
     const family = known.key.endsWith('.*')
     const name = family ? known.key.slice(0, -2) : known.key
@@ -98,7 +76,7 @@ function shown(config: { items: Stored[]; settings: Known[] }, effective: Effect
 }
 
 /** Stored under a key that no setting knows: without effect, and worth knowing. */
-function unknownOf(config: { items: Stored[]; settings: Known[] }): Stored[] {
+function listUnknown(config: { items: StoredSetting[]; settings: SettingDescription[] }): StoredSetting[] {
   const names = config.settings.map(({ key }) => (key.endsWith('.*') ? key.slice(0, -1) : key))
   return config.items.filter(
     ({ key }) => !names.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name)),

@@ -1,114 +1,135 @@
+import type { ReactNode } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
+import type { Surroundings } from '../../domain/incident-detail.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { Inert } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
-import { useNow } from '../now.ts'
+import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
 import { Link } from '../router.tsx'
-import { moment, span } from '../time.ts'
-import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../words.tsx'
-import type { Surroundings } from './query.ts'
-import { spent } from './spent.ts'
+import { formatMoment, useNow } from '../time.ts'
+import { sumCost } from './rows.ts'
 
 type Props = { incident: Incident; surroundings: Surroundings | null; events: IncidentEvent[] }
 
 /** What one wants to know before reading on. */
 export function Facts({ incident, surroundings, events }: Props) {
   const now = useNow()
-  const { tokens, turns, modelMs, waitedMs } = spent(events, now)
-  const until = incident.closedAt ? Date.parse(incident.closedAt) : now
-  const others = (surroundings?.group ?? []).filter(({ id }) => id !== incident.id)
   return (
     <dl className="facts">
-      <div>
-        <dt>Status</dt>
-        <dd className="row">
-          <StatusMark status={incident.status} />
-          <SeverityMark severity={incident.severity} />
-          {incident.severitySource === 'default' && <span className="soft small">severity by default</span>}
-          <Remarks incident={incident} />
-        </dd>
-      </div>
-      <div>
-        <dt>Resource</dt>
-        <dd>
-          <Resource resource={incident.resource} />
-        </dd>
-      </div>
-      <div>
-        <dt>Type</dt>
-        <dd>
-          <Link className="mono" href={`/incidents?type=${incident.type}`}>
-            <TypeName type={incident.type} />
-          </Link>
-        </dd>
-      </div>
-      <div>
-        <dt>{incident.closedAt ? 'Took' : 'Open for'}</dt>
-        <dd title={`since ${moment(incident.createdAt)}`}>
-          {span(until - Date.parse(incident.createdAt))}
-          {waitedMs > 1000 && <span className="soft"> · {span(waitedMs)} waiting for people</span>}
-        </dd>
-      </div>
-      <div>
-        <dt>Spent</dt>
-        <dd>
-          {tokens.toLocaleString('en')} tokens · {turns} {turns === 1 ? 'turn' : 'turns'} · {span(modelMs)} in the model
-        </dd>
-      </div>
-      <div>
-        <dt>Run</dt>
-        <dd className="row">
-          <span>attempt {incident.attempt}</span>
-          {incident.role && <span>{incident.role}</span>}
-          {surroundings?.workflow?.url && (
-            <a href={surroundings.workflow.url} rel="noreferrer" target="_blank">
-              Open in Temporal<span className="visually-hidden"> (new tab)</span> ↗
-            </a>
-          )}
-          <span className="mono small soft wraps">{incident.id}</span>
-        </dd>
-      </div>
+      <Fact name="Status" className="row">
+        <StatusMark status={incident.status} />
+        <SeverityMark severity={incident.severity} />
+        {incident.severitySource === 'default' && <span className="soft small">severity by default</span>}
+        <Remarks incident={incident} />
+      </Fact>
+      <Fact name="Resource">
+        <Resource resource={incident.resource} />
+      </Fact>
+      <Fact name="Type">
+        <Link className="mono" href={`/incidents?type=${incident.type}`}>
+          <TypeName type={incident.type} />
+        </Link>
+      </Fact>
+      <Cost incident={incident} events={events} now={now} />
+      <Run incident={incident} surroundings={surroundings} />
       <Standing incident={incident} now={now} />
-      {incident.resolution && (
-        <div className="whole">
-          <dt>{endingOf(incident)}</dt>
-          <dd className="stack tight">
-            {incident.closedBy === 'agent' ? (
-              <Markdown text={incident.resolution} />
-            ) : (
-              <p className="wraps">
-                <Inert text={incident.resolution} />
-              </p>
-            )}
-          </dd>
-        </div>
-      )}
+      <Resolution incident={incident} />
       {surroundings && surroundings.alerts.length > 0 && <Alerts alerts={surroundings.alerts} />}
-      {others.length > 0 && (
-        <div className="whole">
-          <dt>{incident.role === 'follower' ? 'Leader and other followers' : 'Followers'}</dt>
-          <dd>
-            <ul className="stack tight">
-              {others.slice(0, 8).map((other) => (
-                <li key={other.id} className="row">
-                  <StatusMark status={other.status} />
-                  {other.role === 'leader' && <span className="soft">leader</span>}
-                  <Link href={`/incidents/${other.id}`}>
-                    <Inert text={other.title} />
-                  </Link>
-                </li>
-              ))}
-              {others.length > 8 && (
-                <li>
-                  <Link href={`/incidents?group=${incident.groupId}`}>All {others.length + 1} of this group</Link>
-                </li>
-              )}
-            </ul>
-          </dd>
-        </div>
-      )}
+      {surroundings && <Group incident={incident} group={surroundings.group} />}
     </dl>
+  )
+}
+
+type FactProps = { name: string; className?: string; isWhole?: boolean; children: ReactNode }
+
+/** `isWhole`: over the whole width. */
+function Fact({ name, className, isWhole = false, children }: FactProps) {
+  return (
+    <div className={isWhole ? 'whole' : undefined}>
+      <dt>{name}</dt>
+      <dd className={className}>{children}</dd>
+    </div>
+  )
+}
+
+/** How long it took, and what it cost. */
+function Cost({ incident, events, now }: { incident: Incident; events: IncidentEvent[]; now: number }) {
+  const { tokens, turns, modelMs, waitedMs } = sumCost(events, now)
+  const { closedAt, createdAt } = incident
+  const until = closedAt ? Date.parse(closedAt) : now
+  return (
+    <>
+      <div>
+        <dt>{closedAt ? 'Took' : 'Open for'}</dt>
+        <dd title={`since ${formatMoment(createdAt)}`}>
+          {formatSpan(until - Date.parse(createdAt))}
+          {waitedMs > 1000 && <span className="soft"> · {formatSpan(waitedMs)} waiting for people</span>}
+        </dd>
+      </div>
+      <Fact name="Spent">
+        {formatNumber(tokens)} tokens · {turns} {turns === 1 ? 'turn' : 'turns'} · {formatSpan(modelMs)} in the model
+      </Fact>
+    </>
+  )
+}
+
+function Run({ incident, surroundings }: { incident: Incident; surroundings: Surroundings | null }) {
+  return (
+    <Fact name="Run" className="row">
+      <span>attempt {incident.attempt}</span>
+      {incident.role && <span>{incident.role}</span>}
+      {surroundings?.workflow?.url && (
+        <a href={surroundings.workflow.url} rel="noreferrer" target="_blank">
+          Open in Temporal<span className="visually-hidden"> (new tab)</span> ↗
+        </a>
+      )}
+      <span className="mono small soft wraps">{incident.id}</span>
+    </Fact>
+  )
+}
+
+function Resolution({ incident }: { incident: Incident }) {
+  if (!incident.resolution) return null
+  return (
+    <Fact name={formatEnding(incident)} className="stack tight" isWhole>
+      {incident.closedBy === 'agent' ? (
+        <Markdown text={incident.resolution} />
+      ) : (
+        <p className="wraps">
+          <Inert text={incident.resolution} />
+        </p>
+      )}
+    </Fact>
+  )
+}
+
+/** Of a group these are named; the list of incidents has them all. */
+const namedOfGroup = 8
+
+function Group({ incident, group }: { incident: Incident; group: Surroundings['group'] }) {
+  const others = group.filter(({ id }) => id !== incident.id)
+  if (others.length === 0) return null
+  return (
+    <Fact name={incident.role === 'follower' ? 'Leader and other followers' : 'Followers'} isWhole>
+      <ul className="stack tight">
+        {others.slice(0, namedOfGroup).map((other) => (
+          <li key={other.id} className="row">
+            <StatusMark status={other.status} />
+            {other.role === 'leader' && <span className="soft">leader</span>}
+            <Link href={`/incidents/${other.id}`}>
+              <Inert text={other.title} />
+            </Link>
+          </li>
+        ))}
+        {others.length > namedOfGroup && (
+          <li>
+            <Link href={`/incidents?group=${incident.groupId}`}>All {others.length + 1} of this group</Link>
+          </li>
+        )}
+      </ul>
+    </Fact>
   )
 }
 
@@ -121,7 +142,7 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
         <div>
           <dt>Owner</dt>
           <dd>
-            <Inert text={owner.name} /> <span className="soft">for {span(now - Date.parse(owner.since))}</span>
+            <Inert text={owner.name} /> <span className="soft">for {formatSpan(now - Date.parse(owner.since))}</span>
           </dd>
         </div>
       )}
@@ -136,7 +157,7 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
       {watchUntil && (
         <div>
           <dt>Watched</dt>
-          <dd>{Date.parse(watchUntil) > now ? `its alert has until ${moment(watchUntil)}` : 'a look is due'}</dd>
+          <dd>{Date.parse(watchUntil) > now ? `its alert has until ${formatMoment(watchUntil)}` : 'a look is due'}</dd>
         </div>
       )}
       {previousId && (
@@ -152,14 +173,14 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
 }
 
 /** How it ended, in a word. */
-function endingOf({ outcome, category, closedBy }: Incident): string {
+function formatEnding({ outcome, category, closedBy }: Incident): string {
   const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
   const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
   return ['Outcome', [word, by].filter(Boolean).join(', ')].filter(Boolean).join(': ')
 }
 
 const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unknown: 'soft' }
-export const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
+const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
 
 function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
   return (
@@ -172,7 +193,8 @@ function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
               <span className={alertTones[alert.status]}>{alertWords[alert.status]}</span>
               <Inert text={alert.title} />
               <span className="soft small">
-                {alert.source}, {alert.count === 1 ? 'once' : `${alert.count} times`}, since {moment(alert.startsAt)}
+                {alert.source}, {alert.count === 1 ? 'once' : `${alert.count} times`}, since{' '}
+                {formatMoment(alert.startsAt)}
               </span>
               {Object.entries(alert.links).map(
                 ([name, url]) =>

@@ -1,11 +1,12 @@
 import type { IncidentEvent } from '../../domain/event.ts'
-import { usePendingApprovals } from '../approvals/pending.ts'
+import { formatClock, formatSpan } from '../../domain/format.ts'
+import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
+import { usePendingApprovals } from '../approvals/query.ts'
 import { Inert } from '../inert.tsx'
-import { useNow } from '../now.ts'
 import { Link } from '../router.tsx'
-import { clock, span } from '../time.ts'
+import { useNow } from '../time.ts'
 import { ActionDialog } from './action-dialog.tsx'
-import type { DetailedIncident, Surroundings } from './query.ts'
+import { getRefusal } from './query.ts'
 
 type Props = { incident: DetailedIncident; surroundings: Surroundings | null; events: IncidentEvent[] }
 
@@ -21,19 +22,23 @@ export function Progress({ incident, surroundings, events }: Props) {
   }
   if (incident.status !== 'investigating') return null
   const { what, since, turn } = doingNow(incident, events)
-  const refused = surroundings
-    ? (surroundings.actions.find(({ action }) => action === 'take')?.refused ?? null)
-    : 'Not known yet.'
+  const refused = getRefusal(surroundings, 'take')
   return (
     <div className="said progress row apart">
       <p>
         <strong>
           <Inert text={what} />
         </strong>
-        {since !== null && <span className="soft"> · {span(now - since)}</span>}
+        {since !== null && <span className="soft"> · {formatSpan(now - since)}</span>}
         {turn && <span className="soft"> · {turn}</span>}
       </p>
-      <ActionDialog {...{ incident, refused }} button="Stop" path="take" title="Stop this run and take the incident">
+      <ActionDialog
+        incident={incident}
+        refused={refused}
+        button="Stop"
+        path="take"
+        title="Stop this run and take the incident"
+      >
         <p>
           The run ends after the step it is at; a write under way is looked at first. You have the incident then, and
           the agent makes no attempt until you give it back.
@@ -51,23 +56,23 @@ function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEven
   const opening = events.findLast((event) => event.kind === 'context_assembled')
   const context = opening?.kind === 'context_assembled' ? opening.metadata : null
   const answered = events.filter(({ kind }) => kind === 'model_answered').length
-  const turnOf = (number: number) => (context ? `turn ${number} of ${context.maxTurns}` : null)
+  const formatTurn = (number: number) => (context ? `turn ${number} of ${context.maxTurns}` : null)
   if (waits) {
     const away = waits.for === 'database' ? 'database' : 'core API'
     return {
       what: `Waits for the ${away}, which does not answer`,
       since: Date.parse(waits.since),
-      turn: turnOf(answered),
+      turn: formatTurn(answered),
     }
   }
   if (model) {
     const name = context?.model ?? 'The model'
     const since = Date.parse(model.since)
-    if (model.state === 'asked') return { what: `${name} is answering`, since, turn: turnOf(answered + 1) }
+    if (model.state === 'asked') return { what: `${name} is answering`, since, turn: formatTurn(answered + 1) }
     const ahead = model.ahead === 0 ? 'next' : `${model.ahead} ahead`
-    return { what: `Waits for a model slot, ${ahead}`, since, turn: turnOf(answered + 1) }
+    return { what: `Waits for a model slot, ${ahead}`, since, turn: formatTurn(answered + 1) }
   }
-  const turn = answered > 0 ? turnOf(answered) : null
+  const turn = answered > 0 ? formatTurn(answered) : null
   const last = events.at(-1)
   if (!last) return { what: 'The run begins', since: null, turn }
   const since = Date.parse(last.at)
@@ -88,7 +93,7 @@ export function Waiting({ incidentId }: { incidentId: string }) {
       <strong>
         Waits for a person: <Inert text={approval.dryRun.summary} />
       </strong>
-      <span>{clock(Date.parse(approval.expiresAt) - now)} left</span>
+      <span>{formatClock(Date.parse(approval.expiresAt) - now)} left</span>
       <Link href={`/approvals/${approval.id}`}>Look and decide</Link>
     </p>
   )

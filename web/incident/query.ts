@@ -1,52 +1,15 @@
 import { useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
-import type { Incident, QueuePlace } from '../../domain/incident.ts'
+import type { DetailedIncident, PersonAction, Surroundings } from '../../domain/incident-detail.ts'
 import { ask, type Page } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { queryClient } from '../query-client.ts'
-
-/** An incident with what its run does now, or where it stands in the queue. */
-export type DetailedIncident = Incident & {
-  model: { state: 'asked' | 'waiting'; since: string; ahead: number } | null
-  queue: QueuePlace | null
-  /** What a step of its run waits for because nothing answers. */
-  waits: { for: 'core_api' | 'database'; since: string } | null
-}
 
 /** Neither the queue nor the line for the model writes rows: what they come to is asked for while it can change. */
 const askAgainMs = 3_000
 const isMoving = (incident: DetailedIncident | undefined) =>
   incident?.status === 'open' || incident?.status === 'investigating'
-
-/** What only the server can say about an incident as a whole. */
-export type Surroundings = {
-  alerts: {
-    id: string
-    source: string
-    status: 'firing' | 'resolved' | 'unknown'
-    name: string
-    title: string
-    count: number
-    startsAt: string
-    endsAt: string | null
-    links: { generator: string | null; external: string | null; runbook: string | null }
-  }[]
-  group: Pick<Incident, 'id' | 'title' | 'status' | 'role'>[]
-  workflow: { id: string; url: string | null } | null
-  actions: { action: PersonAction; refused: string | null }[]
-}
-
-/** What a person can do about an incident. */
-export type PersonAction =
-  | 'resolve'
-  | 'escalate'
-  | 'cancel'
-  | 'take'
-  | 'give_back'
-  | 'expected'
-  | 'investigate'
-  | 'comment'
 
 /** An incident, its log up to now and on, and what stands around it. */
 export function useIncident(id: string) {
@@ -62,7 +25,7 @@ export function useIncident(id: string) {
   })
   const events = useQuery({
     queryKey: eventsKey,
-    queryFn: ({ signal }) => wholeLog(id, 0, signal),
+    queryFn: ({ signal }) => readLog(id, 0, signal),
   })
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
 
@@ -81,7 +44,7 @@ export function useIncident(id: string) {
   return { incident, surroundings, events }
 }
 
-async function wholeLog(id: string, after: number, signal: AbortSignal): Promise<IncidentEvent[]> {
+async function readLog(id: string, after: number, signal: AbortSignal): Promise<IncidentEvent[]> {
   const all: IncidentEvent[] = []
   let from: string | null = String(after)
   while (from !== null) {
@@ -93,4 +56,10 @@ async function wholeLog(id: string, after: number, signal: AbortSignal): Promise
     from = page.nextCursor
   }
   return all
+}
+
+/** Why an action cannot be done now, or is not known yet; null when it can. */
+export function getRefusal(surroundings: Surroundings | null, action: PersonAction): string | null {
+  if (!surroundings) return 'Not known yet.'
+  return surroundings.actions.find((each) => each.action === action)?.refused ?? null
 }

@@ -1,29 +1,37 @@
 import { useDeferredValue, useEffect, useMemo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { formatElapsed } from '../../domain/format.ts'
+import { SelectField } from '../fields.tsx'
+import { Inert } from '../inert.tsx'
+import { Sign } from '../marks.tsx'
 import { Link, type Place, withSearch } from '../router.tsx'
-import { Compact } from './compact.tsx'
-import { Entry, textOf } from './entry.tsx'
+import { Entry, getText } from './entry.tsx'
+import { formatResult, getSign } from './rows.ts'
 
 const views = ['full', 'compact', 'json'] as const
 /** Rows that are there at once; the others follow between two frames, so that a long log can be used before it is whole. */
 const firstRows = 100
 
+const actors = [
+  ['all', 'everybody'],
+  ['agent', 'the agent'],
+  ['user', 'people'],
+  ['source', 'alert sources'],
+  ['system', 'Nightshift'],
+] as const
+type Actor = (typeof actors)[number][0]
+
+type Props = { events: IncidentEvent[]; place: Place; incidentId: string }
+
 /** The log of an incident in three views: every row, one line per call, and the rows as they are stored. */
-export function Timeline({ events, place, incidentId }: { events: IncidentEvent[]; place: Place; incidentId: string }) {
+export function Timeline({ events, place, incidentId }: Props) {
   const view = views.find((each) => each === place.search.get('view')) ?? 'full'
-  const [who, setWho] = useState('all')
-  const named = /^e-(\d+)$/.exec(place.hash)?.[1]
-  const target = named ? Number(named) : null
+  const [actor, setActor] = useState<Actor>('all')
   const ready = useDeferredValue(events, events.slice(0, firstRows))
-  const isShown = target !== null && ready.length >= target
-  const shown = who === 'all' ? ready : ready.filter(({ actor }) => actor.startsWith(`${who}:`))
-  const repeated = useMemo(() => repeatedIn(ready), [ready])
+  const target = useTarget(place.hash, ready.length)
+  const shown = actor === 'all' ? ready : ready.filter((event) => event.actor.startsWith(`${actor}:`))
+  const repeated = useMemo(() => findRepeated(ready), [ready])
   const start = events[0] ? Date.parse(events[0].at) : 0
-
-  useEffect(() => {
-    if (isShown) document.getElementById(`e-${target}`)?.scrollIntoView({ block: 'center' })
-  }, [isShown, target])
-
   return (
     <section className="stack" aria-labelledby="timeline-title">
       <div className="row between">
@@ -31,27 +39,8 @@ export function Timeline({ events, place, incidentId }: { events: IncidentEvent[
           Timeline <span className="soft">{events.length} rows</span>
         </h2>
         <div className="row">
-          <label className="row small">
-            By
-            <select value={who} onChange={(event) => setWho(event.target.value)}>
-              <option value="all">everybody</option>
-              <option value="agent">the agent</option>
-              <option value="user">people</option>
-              <option value="source">alert sources</option>
-              <option value="system">Nightshift</option>
-            </select>
-          </label>
-          <nav className="switch" aria-label="View of the timeline">
-            {views.map((each) => (
-              <Link
-                key={each}
-                href={withSearch(place, { view: each === 'full' ? null : each })}
-                aria-current={each === view ? 'true' : undefined}
-              >
-                {each === 'json' ? 'JSON' : each}
-              </Link>
-            ))}
-          </nav>
+          <SelectField className="row small" label="By" value={actor} options={actors} onChange={setActor} />
+          <ViewSwitch place={place} view={view} />
           <a href={`/api/v1/incidents/${incidentId}/export?format=md`} download>
             Postmortem
           </a>
@@ -85,19 +74,106 @@ export function Timeline({ events, place, incidentId }: { events: IncidentEvent[
   )
 }
 
+/** The row that the address names, brought into sight as soon as it is drawn. */
+function useTarget(hash: string, rows: number): number | null {
+  const named = /^e-(\d+)$/.exec(hash)?.[1]
+  const target = named ? Number(named) : null
+  const isShown = target !== null && rows >= target
+  useEffect(() => {
+    if (isShown) document.getElementById(`e-${target}`)?.scrollIntoView({ block: 'center' })
+  }, [isShown, target])
+  return target
+}
+
+function ViewSwitch({ place, view }: { place: Place; view: (typeof views)[number] }) {
+  return (
+    <nav className="switch" aria-label="View of the timeline">
+      {views.map((each) => (
+        <Link
+          key={each}
+          href={withSearch(place, { view: each === 'full' ? null : each })}
+          aria-current={each === view ? 'true' : undefined}
+        >
+          {each === 'json' ? 'JSON' : each}
+        </Link>
+      ))}
+    </nav>
+  )
+}
+
 /** Shorter texts are said again and again by right: they are sentences of code. */
 const paragraphLength = 80
 
 /** Rows whose text an earlier row has word for word, with the number of that row. */
-function repeatedIn(events: readonly IncidentEvent[]): Map<number, number> {
+function findRepeated(events: readonly IncidentEvent[]): Map<number, number> {
   const first = new Map<string, number>()
   const repeated = new Map<number, number>()
   for (const event of events) {
-    const text = textOf(event).trim()
+    const text = getText(event).trim()
     if (text.length < paragraphLength) continue
     const earlier = first.get(text)
     if (earlier === undefined) first.set(text, event.seq)
     else repeated.set(event.seq, earlier)
   }
   return repeated
+}
+
+/** One line per call: what was called, what came of it, who let it pass. Everything else keeps a separate line. */
+function Compact({ events, start, target }: { events: IncidentEvent[]; start: number; target: number | null }) {
+  return (
+    <ol className="timeline compact">
+      {groupByCall(events).map((line) => {
+        const [first] = line
+        const last = line.at(-1)
+        if (!first || !last) return null
+        const isTarget = line.some(({ seq }) => seq === target)
+        return (
+          <li key={first.seq} id={`e-${first.seq}`} className="entry" aria-current={isTarget ? 'true' : undefined}>
+            <Link className="seq" href={`${location.pathname}#e-${first.seq}`}>
+              {first.seq}
+            </Link>
+            <time dateTime={first.at}>{formatElapsed(Date.parse(first.at) - start)}</time>
+            <span className="text row">
+              {line.length > 1 && <code>{getTool(first)}</code>}
+              {line.map((event) => {
+                const { shape, tone, word } = getSign(event)
+                return (
+                  <span key={event.seq} className={`mark tone-${tone}`} title={event.detail}>
+                    <Sign shape={shape} />
+                    {word}
+                  </span>
+                )
+              })}
+              <span className="ellipsis">
+                <Inert text={last.kind === 'tool_finished' ? formatResult(last.metadata.result) : last.detail} />
+              </span>
+            </span>
+          </li>
+        )
+      })}
+    </ol>
+  )
+}
+
+/** Rows of one call in one attempt, in the order in which the calls began. */
+function groupByCall(events: IncidentEvent[]): IncidentEvent[][] {
+  const lines: IncidentEvent[][] = []
+  const ofCall = new Map<string, IncidentEvent[]>()
+  for (const event of events) {
+    const callId = (event.metadata as { callId?: unknown }).callId
+    const key = typeof callId === 'string' ? `${event.attempt}/${callId}` : null
+    const line = key ? ofCall.get(key) : undefined
+    if (line) line.push(event)
+    else {
+      const begun = [event]
+      lines.push(begun)
+      if (key) ofCall.set(key, begun)
+    }
+  }
+  return lines
+}
+
+function getTool(event: IncidentEvent): string {
+  const { tool } = event.metadata as { tool?: unknown }
+  return typeof tool === 'string' ? tool : ''
 }

@@ -1,47 +1,46 @@
-import { useEffect, useRef } from 'react'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, type RefObject, useEffect, useRef } from 'react'
+import type { Incident, IncidentRole, Severity } from '../../domain/incident.ts'
 import { idIn, pathOfId } from '../../domain/pasted-id.ts'
+import { ask } from '../api.ts'
+import { useDraft } from '../draft.ts'
+import { Facet, SearchField, toOptions } from '../fields.tsx'
 import { Heading } from '../heading.tsx'
-import { useKeys } from '../keys.ts'
-import { go, Link, usePlace, withSearch } from '../router.tsx'
-import { useSession } from '../session.ts'
-import { Failed, Loading, Nothing } from '../states.tsx'
-import { AskBox } from './ask-box.tsx'
-import { useCursorRow } from './cursor-row.ts'
-import { Facets } from './facets.tsx'
+import { useCursorRow, useKeys } from '../keys.tsx'
+import { statuses } from '../marks.tsx'
+import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { missing, type Session, useSession } from '../session.ts'
+import { Failed, Nothing } from '../states.tsx'
 import { useIncidents } from './query.ts'
 import { IncidentTable } from './table.tsx'
 
 const passedOn = ['status', 'severity', 'type', 'role', 'group', 'q', 'cursor']
 
-export function IncidentsPage() {
+export function IncidentsPage({ title }: { title: string }) {
   const place = usePlace()
   const { data: session } = useSession()
-  const asked = new URLSearchParams([...place.search].filter(([name]) => passedOn.includes(name)))
-  asked.set('limit', '50')
-  const { list, newer, showNewer } = useIncidents(asked.toString())
-  const items = list.data?.items ?? []
-  const search = useRef<HTMLInputElement>(null)
-  const current = useCursorRow(items, (incident) => go(`/incidents/${incident.id}`))
-  useKeys({ '/': () => search.current?.focus() })
-  const named = idIn(place.search.get('q'))
+  const { list, newer, showNewer } = useIncidents(pickSearch(place, passedOn, { limit: '50' }))
+  const field = useRef<HTMLInputElement>(null)
+  const current = useCursorRow(list.data?.items ?? [], (incident) => go(`/incidents/${incident.id}`))
+  useKeys({ '/': () => field.current?.focus() })
+  const pastedId = idIn(place.search.get('q'))
   // A pasted id is no search: it has one place.
   useEffect(() => {
-    if (named) go(pathOfId(named), { replace: true })
-  }, [named])
-  const isFiltered = passedOn.some((name) => place.search.has(name))
+    if (pastedId) go(pathOfId(pastedId), { replace: true })
+  }, [pastedId])
   const at = place.pathname === '/' ? { ...place, pathname: '/incidents' } : place
-
   return (
     <>
       <header>
-        <Heading title="Incidents" />
+        <Heading title={title} />
         <AskBox session={session ?? null} />
       </header>
-      <Facets place={at} search={search} />
-      {list.error && <Failed error={list.error} isKept={list.data !== undefined} again={() => void list.refetch()} />}
-      {list.isPending && <Loading what="incidents" />}
-      {list.data && (
-        <div className="sheet">
+      <Filters place={at} field={field} />
+      <IncidentTable
+        list={list}
+        place={at}
+        current={current}
+        bar={
           <div role="status">
             {newer > 0 && (
               <button type="button" className="bar" onClick={() => void showNewer()}>
@@ -49,26 +48,102 @@ export function IncidentsPage() {
               </button>
             )}
           </div>
-          {items.length > 0 ? (
-            <IncidentTable items={items} current={current} />
-          ) : (
-            <Nothing title={isFiltered ? 'No incident fits these filters.' : 'No incidents yet.'}>
-              {isFiltered ? (
-                <Link href="/incidents">Show all</Link>
-              ) : (
-                <>
-                  They open when an alert arrives at <code>/api/v1/ingest/alertmanager</code>, or when you ask something
-                  above.
-                </>
-              )}
-            </Nothing>
-          )}
-        </div>
-      )}
-      <nav className="pager" aria-label="Pages of the list">
-        {place.search.has('cursor') ? <Link href={withSearch(at, { cursor: null })}>← Newest</Link> : <span />}
-        {list.data?.nextCursor && <Link href={withSearch(at, { cursor: list.data.nextCursor })}>Older →</Link>}
-      </nav>
+        }
+        empty={<NoIncidents isFiltered={passedOn.some((name) => place.search.has(name))} />}
+      />
     </>
+  )
+}
+
+function NoIncidents({ isFiltered }: { isFiltered: boolean }) {
+  if (isFiltered) {
+    return (
+      <Nothing title="No incident fits these filters.">
+        <Link href="/incidents">Show all</Link>
+      </Nothing>
+    )
+  }
+  return (
+    <Nothing title="No incidents yet.">
+      They open when an alert arrives at <code>/api/v1/ingest/alertmanager</code>, or when you ask something above.
+    </Nothing>
+  )
+}
+
+const statusOptions = Object.entries(statuses).map(([status, { word }]) => [status, word] as const)
+const severityOptions = toOptions<Severity>(['critical', 'warning', 'info'])
+const roleOptions = toOptions<IncidentRole>(['leader', 'follower'])
+
+/** Filters live in the address: a link shows what its sender saw. */
+function Filters({ place, field }: { place: Place; field: RefObject<HTMLInputElement | null> }) {
+  const type = place.search.get('type')
+  return (
+    <search className="filters">
+      <SearchField place={place} field={field} label="Search titles and resources" />
+      <ManyFacet place={place} name="status" legend="Status" options={statusOptions} />
+      <ManyFacet place={place} name="severity" legend="Severity" options={severityOptions} />
+      <ManyFacet place={place} name="role" legend="Role" options={roleOptions} />
+      {type && (
+        <Link className="button" href={withSearch(place, { type: null, cursor: null })}>
+          type {type} ✕<span className="visually-hidden"> remove this filter</span>
+        </Link>
+      )}
+      {place.search.get('group') && (
+        <Link className="button" href={withSearch(place, { group: null, cursor: null })}>
+          one group ✕<span className="visually-hidden"> remove this filter</span>
+        </Link>
+      )}
+    </search>
+  )
+}
+
+type ManyFacetProps = { place: Place; name: string; legend: string; options: readonly (readonly [string, string])[] }
+
+/** Any number of the values of a parameter, joined by commas. */
+function ManyFacet({ place, name, ...rest }: ManyFacetProps) {
+  const chosen = (place.search.get(name) ?? '').split(',').filter(Boolean)
+  const toggle = (word: string) => {
+    const next = chosen.includes(word) ? chosen.filter((each) => each !== word) : [...chosen, word]
+    go(withSearch(place, { [name]: next.join(','), cursor: null }))
+  }
+  return <Facet {...rest} chosen={chosen} onToggle={toggle} />
+}
+
+/** A question opens a separate incident; its answer is in the timeline, with what it rests on. */
+function AskBox({ session }: { session: Session | null }) {
+  const [question, setQuestion] = useDraft('question')
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: () => ask<Incident>('/agent', { method: 'POST', body: { question: question.trim() } }),
+    onSuccess: ({ id }) => {
+      setQuestion('')
+      go(`/incidents/${id}`)
+    },
+  })
+  const why = missing(session, 'manage_incident')
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    mutate()
+  }
+  return (
+    <form onSubmit={submit} className="stack ask-form">
+      <div className="ask">
+        <input
+          type="text"
+          aria-label="Ask the agent a question"
+          placeholder={why ? 'Only operators may ask' : 'Ask: which host runs vm-osl-3 now?'}
+          title={why ?? undefined}
+          disabled={why !== null}
+          minLength={3}
+          maxLength={2000}
+          required
+          value={question}
+          onChange={(event) => setQuestion(event.target.value)}
+        />
+        <button type="submit" disabled={isPending || why !== null} title={why ?? undefined}>
+          Ask
+        </button>
+      </div>
+      {error !== null && <Failed error={error} />}
+    </form>
   )
 }

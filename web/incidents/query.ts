@@ -1,13 +1,9 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
-import type { IncidentEvent } from '../../domain/event.ts'
-import type { Incident } from '../../domain/incident.ts'
+import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { ask, type Page } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { queryClient } from '../query-client.ts'
-
-type LastEvent = Pick<IncidentEvent, 'kind' | 'detail' | 'at' | 'seq'>
-export type ListedIncident = Incident & { lastEvent: LastEvent | null }
 
 /** Rows of one incident come in bursts: they are read once. */
 const settleMs = 400

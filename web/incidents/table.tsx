@@ -1,93 +1,103 @@
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { formatSpan, truncate } from '../../domain/format.ts'
+import type { ListedIncident } from '../../domain/incident-detail.ts'
+import type { Page } from '../api.ts'
+import { type Column, DataTable } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
-import { kinds } from '../kinds.tsx'
-import { useNow } from '../now.ts'
-import { Link } from '../router.tsx'
-import { moment, span } from '../time.ts'
-import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../words.tsx'
-import type { ListedIncident } from './query.ts'
+import { kinds, Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
+import { Link, type Place } from '../router.tsx'
+import { formatMoment, useNow } from '../time.ts'
 
-export function IncidentTable({ items, current }: { items: ListedIncident[]; current: string | null }) {
+type Props = {
+  list: UseQueryResult<Page<ListedIncident>>
+  place: Place
+  /** The row that the keys are at. */
+  current: string | null
+  bar: ReactNode
+  empty: ReactNode
+}
+
+export function IncidentTable({ list, current, ...rest }: Props) {
   const now = useNow()
   return (
-    <table>
-      <caption className="visually-hidden">Incidents, newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">Severity</th>
-          <th scope="col" className="wide">
-            Status
-          </th>
-          <th scope="col">Incident</th>
-          <th scope="col" className="wide">
-            Type
-          </th>
-          <th scope="col" className="wide">
-            Role
-          </th>
-          <th scope="col" className="wide num">
-            Age
-          </th>
-          <th scope="col" className="wide">
-            Last event
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {items.map((incident) => (
-          <Row key={incident.id} incident={incident} now={now} isCurrent={incident.id === current} />
-        ))}
-      </tbody>
-    </table>
+    <DataTable
+      query={list}
+      what="incidents"
+      caption="Incidents, newest first"
+      columns={columnsAt(now)}
+      toKey={({ id }) => id}
+      toRowProps={({ id }) => ({ id: `row-${id}`, 'data-current': id === current })}
+      {...rest}
+    />
   )
 }
 
-function Row({ incident, now, isCurrent }: { incident: ListedIncident; now: number; isCurrent: boolean }) {
-  const { id, severity, status, title, type, role, resource, createdAt, lastEvent } = incident
-  const age = span(now - Date.parse(createdAt))
-  return (
-    <tr id={`row-${id}`} data-current={isCurrent}>
-      <td>
-        <SeverityMark severity={severity} />
-      </td>
-      <td className="wide">
-        <StatusMark status={status} />
-        <Remarks incident={incident} />
-      </td>
-      <td>
-        <Link className="title" href={`/incidents/${id}`}>
-          <Inert text={title} />
-        </Link>
-        <div className="small">
-          <Resource resource={resource} />
-        </div>
-        <div className="under small">
-          <StatusMark status={status} /> <span className="soft">· {age}</span>
+function columnsAt(now: number): Column<ListedIncident>[] {
+  const formatAge = ({ createdAt }: ListedIncident) => formatSpan(now - Date.parse(createdAt))
+  return [
+    { head: 'Severity', cell: ({ severity }) => <SeverityMark severity={severity} /> },
+    {
+      head: 'Status',
+      className: 'wide',
+      cell: (incident) => (
+        <>
+          <StatusMark status={incident.status} />
           <Remarks incident={incident} />
-        </div>
-      </td>
-      <td className="wide mono">
+        </>
+      ),
+    },
+    { head: 'Incident', cell: (incident) => <Title incident={incident} age={formatAge(incident)} /> },
+    {
+      head: 'Type',
+      className: 'wide mono',
+      cell: ({ type }) => (
         <Link className="plain" href={`/incidents?type=${type}`} title={`Only ${type}`}>
           <TypeName type={type} />
         </Link>
-      </td>
-      <td className="wide">{role ?? <span className="soft">–</span>}</td>
-      <td className="wide num nowrap" title={moment(createdAt)}>
-        {age}
-      </td>
-      <td className="wide">{lastEvent && <Last event={lastEvent} now={now} />}</td>
-    </tr>
+      ),
+    },
+    { head: 'Role', className: 'wide', cell: ({ role }) => role ?? <span className="soft">–</span> },
+    {
+      head: 'Age',
+      className: 'wide num nowrap',
+      hint: ({ createdAt }) => formatMoment(createdAt),
+      cell: formatAge,
+    },
+    {
+      head: 'Last event',
+      className: 'wide',
+      cell: ({ lastEvent }) => lastEvent && <LastEvent event={lastEvent} now={now} />,
+    },
+  ]
+}
+
+function Title({ incident, age }: { incident: ListedIncident; age: string }) {
+  const { id, title, resource, status } = incident
+  return (
+    <>
+      <Link className="title" href={`/incidents/${id}`}>
+        <Inert text={title} />
+      </Link>
+      <div className="small">
+        <Resource resource={resource} />
+      </div>
+      <div className="under small">
+        <StatusMark status={status} /> <span className="soft">· {age}</span>
+        <Remarks incident={incident} />
+      </div>
+    </>
   )
 }
 
-function Last({ event, now }: { event: NonNullable<ListedIncident['lastEvent']>; now: number }) {
-  const detail = event.detail.length > 90 ? `${event.detail.slice(0, 88)}…` : event.detail
+function LastEvent({ event, now }: { event: NonNullable<ListedIncident['lastEvent']>; now: number }) {
   return (
     <>
       <span className="soft nowrap">
-        {span(now - Date.parse(event.at))} ago · {kinds[event.kind]?.word ?? event.kind}
+        {formatSpan(now - Date.parse(event.at))} ago · {kinds[event.kind]?.word ?? event.kind}
       </span>
       <div className="small wraps">
-        <Inert text={detail} />
+        <Inert text={truncate(event.detail, 90)} />
       </div>
     </>
   )

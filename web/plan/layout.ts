@@ -17,7 +17,7 @@ export type HostRow = {
   before: Bar
   now: Bar
 }
-export type Drawn = Pick<Proposal, 'intent' | 'steps' | 'unplaced'>
+export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'>
 
 type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look: Look; step: number | null }
 
@@ -32,24 +32,28 @@ export function lastPosition(steps: readonly PlanStep[]): number {
 }
 
 /** Hosts as bars of their memory, before the plan and at a position of it: those that it touches first. */
-export function layout(problem: PlacementProblem, plan: Drawn, barWidth: number, position: number): HostRow[] {
+export function layout(problem: PlacementProblem, plan: PlanToDraw, barWidth: number, position: number): HostRow[] {
   const { steps } = plan
-  const touched = touchedBy(problem, plan)
+  const touched = listTouched(problem, plan)
   const running = steps[position - 1]
   const shown = shownHosts(problem.hosts, touched, running ? [running.from, running.to] : [])
   const scale = barWidth / Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
-  const before = piecesAt(problem, plan, 0)
-  const now = piecesAt(problem, plan, position)
-  const barOf = (host: PlacementHost, pieces: Piece[]) => bar(pieces, capacityOf(problem, host), scale)
+  const before = listPieces(problem, plan, 0)
+  const now = listPieces(problem, plan, position)
+  const toBar = (host: PlacementHost, pieces: Piece[]) => bar(pieces, getCapacity(problem, host), scale)
   return shown.map((host) => ({
-    ...{ name: host.name, rack: host.rack, state: host.state, ramMib: host.ramMib, isTouched: touched.has(host.name) },
-    before: barOf(host, before.get(host.name) ?? []),
-    now: barOf(host, now.get(host.name) ?? []),
+    name: host.name,
+    rack: host.rack,
+    state: host.state,
+    ramMib: host.ramMib,
+    isTouched: touched.has(host.name),
+    before: toBar(host, before.get(host.name) ?? []),
+    now: toBar(host, now.get(host.name) ?? []),
   }))
 }
 
 /** Hosts that the plan is about or does something to. */
-export function touchedBy({ hostIds }: PlacementProblem, { steps }: Drawn): Set<string> {
+export function listTouched({ hostIds }: PlacementProblem, { steps }: PlanToDraw): Set<string> {
   return new Set([...hostIds, ...steps.flatMap(({ from, to }) => (from ? [from, to] : [to]))])
 }
 
@@ -62,7 +66,11 @@ function shownHosts(hosts: PlacementHost[], touched: Set<string>, needed: (strin
 }
 
 /** What is on each host at a position: who was there in the order of the inventory, then who came, in the order of the steps. */
-function piecesAt({ vms }: PlacementProblem, { steps, unplaced }: Drawn, position: number): Map<string, Piece[]> {
+function listPieces(
+  { vms }: PlacementProblem,
+  { steps, unplaced }: PlanToDraw,
+  position: number,
+): Map<string, Piece[]> {
   const now = steps[position - 1]
   const isDone = (step: PlanStep) => steps.indexOf(step) < position - 1
   const ofVm = Map.groupBy(steps, ({ vm }) => vm)
@@ -73,7 +81,7 @@ function piecesAt({ vms }: PlacementProblem, { steps, unplaced }: Drawn, positio
     const last = own.findLast(isDone)
     const next = own.find((step) => !isDone(step))
     const place = last ? last.to : vm.host
-    const piece = { ...sizeOf(vm), running: last !== undefined || vm.running, step: (next ?? last)?.step ?? null }
+    const piece = { ...getSize(vm), running: last !== undefined || vm.running, step: (next ?? last)?.step ?? null }
     if (next && next === now) {
       here.push({ host: next.to, order: next.step, piece: { ...piece, running: true, look: 'comes' } })
       if (place !== null) here.push({ host: place, order: last?.step ?? 0, piece: { ...piece, look: 'leaves' } })
@@ -89,11 +97,11 @@ function piecesAt({ vms }: PlacementProblem, { steps, unplaced }: Drawn, positio
   )
 }
 
-function sizeOf({ vm, ramMib, cpuMc }: PlacementVm) {
+function getSize({ vm, ramMib, cpuMc }: PlacementVm) {
   return { vm, ramMib, cpuMc }
 }
 
-function capacityOf({ limits }: PlacementProblem, { ramMib, cpuMc }: PlacementHost) {
+function getCapacity({ limits }: PlacementProblem, { ramMib, cpuMc }: PlacementHost) {
   return {
     ramMib: Math.floor((ramMib * (100 - limits.ramReservePercent)) / 100),
     cpuMc: Math.floor((cpuMc * limits.cpuOvercommitPercent) / 100),
@@ -112,7 +120,7 @@ function bar(pieces: Piece[], capacity: { ramMib: number; cpuMc: number }, scale
 }
 
 /** `3.5 GiB, 2 CPU free`: what of a live host is left; of the others nothing is. */
-export function tellFree({ state }: HostRow, { freeRamMib, freeCpuMc }: HostRow['now']): string {
+export function formatFree({ state }: HostRow, { freeRamMib, freeCpuMc }: HostRow['now']): string {
   if (state !== 'live') return ''
   const isFree = freeRamMib >= 0 && freeCpuMc >= 0
   return isFree

@@ -1,5 +1,5 @@
 import { inertText } from '../inert.tsx'
-import { type Block, type HostRow, tellFree } from './layout.ts'
+import { type Block, formatFree, type HostRow } from './layout.ts'
 
 const width = 340
 const barHeight = 18
@@ -32,7 +32,7 @@ export function NarrowPicture({ rows, largest, label, title }: Props) {
               {row.state === 'live' ? '' : `, ${row.state}`}
             </text>
             <text x={width} y={y + 13} className="soft free end">
-              {tellFree(row, row.now)}
+              {formatFree(row, row.now)}
             </text>
             {[row.before, row.now].map(({ blocks }, half) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: the first is before, the second now
@@ -70,14 +70,14 @@ function Vm({ block, y }: { block: Block; y: number }) {
         className={`vm ${block.look}${block.running ? '' : ' off'}`}
       />
       <text x={(block.x + block.width / 2) * scale} y={y + 13} className={`label ${block.look}`}>
-        {labelOf(block, block.width * scale)}
+        {getLabel(block, block.width * scale)}
       </text>
     </>
   )
 }
 
 /** The number of its step, or the beginning of its name, as far as there is room. */
-function labelOf({ vm, step }: Block, width: number): string {
+function getLabel({ vm, step }: Block, width: number): string {
   if (step !== null) return width > 7 * String(step).length + 3 ? String(step) : ''
   return width > 35 ? inertText(vm).replace(/^vm-/, '').slice(0, 6) : ''
 }

@@ -1,6 +1,6 @@
 import type { PlacementProblem } from '../../domain/placement.ts'
 import { inertText } from '../inert.tsx'
-import { type Block, type Drawn, type HostRow, layout, tellFree, touchedBy } from './layout.ts'
+import { type Block, formatFree, type HostRow, layout, listTouched, type PlanToDraw } from './layout.ts'
 import { NarrowPicture } from './narrow-picture.tsx'
 
 const nameWidth = 132
@@ -13,7 +13,7 @@ const nowAt = nameWidth + barWidth + gap
 const width = nowAt + barWidth + 4
 
 type Props = {
-  proposal: Drawn
+  proposal: PlanToDraw
   problem: PlacementProblem
   /** See `lastPosition`. */
   position: number
@@ -26,11 +26,11 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
   const rows = layout(problem, proposal, barWidth, position)
   const largest = Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
   const height = top + rows.length * rowHeight
-  const isCut = touchedBy(problem, proposal).size > rows.filter(({ isTouched }) => isTouched).length
+  const isCut = listTouched(problem, proposal).size > rows.filter(({ isTouched }) => isTouched).length
   return (
     <div>
-      <NarrowPicture rows={rows} largest={largest} label={inWords(proposal)} title={title} />
-      <svg className="wide" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={inWords(proposal)}>
+      <NarrowPicture rows={rows} largest={largest} label={describePlan(proposal)} title={title} />
+      <svg className="wide" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={describePlan(proposal)}>
         <text x={nameWidth} y={12} className="head">
           before
         </text>
@@ -75,7 +75,7 @@ function Host({ row, y, capacity }: { row: HostRow; y: number; capacity: number 
               <Vm key={block.vm} block={block} x={x} y={y} />
             ))}
             <text x={x} y={y + barHeight + 11} className="soft free">
-              {tellFree(row, bar)}
+              {formatFree(row, bar)}
             </text>
           </g>
         )
@@ -129,7 +129,7 @@ function shortName(vm: string): string {
   return inertText(vm).replace(/^vm-/, '').slice(0, 9)
 }
 
-function inWords({ intent, steps }: Drawn): string {
-  const told = steps.map(({ action, vm, from, to }) => `${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)
-  return inertText(`Plan to ${intent}: ${told.join('; ')}.`)
+function describePlan({ intent, steps }: PlanToDraw): string {
+  const moved = steps.map(({ action, vm, from, to }) => `${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)
+  return inertText(`Plan to ${intent}: ${moved.join('; ')}.`)
 }

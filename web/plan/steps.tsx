@@ -1,6 +1,127 @@
-import { useEffect, useRef } from 'react'
+import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import type { PlanStep } from '../../domain/placement.ts'
-import { Inert } from '../inert.tsx'
+import { Inert, inertText } from '../inert.tsx'
+import { lastPosition } from './layout.ts'
+
+type Props = { steps: PlanStep[]; position: number; go: (position: number) => void }
+
+/** All of a plan in half a minute, and no step so short that nobody sees it or so long that one waits for it. */
+const playedMs = 30_000
+const [shortestMs, longestMs] = [200, 1_500]
+
+/** Goes through a plan by button, by arrow keys, by slider or by itself; what happens at a position is said in words. */
+export function Stepper({ steps, position, go }: Props) {
+  const last = lastPosition(steps)
+  const { plays, wantsCalm, stop, play } = usePlayback(position, last, go)
+  const to = (wanted: number) => {
+    stop()
+    go(Math.min(last, Math.max(0, wanted)))
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    // The slider knows these keys itself.
+    if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return
+    const wanted = { ArrowRight: position + 1, ArrowLeft: position - 1, Home: 0, End: last }[event.key]
+    if (wanted === undefined) return
+    event.preventDefault()
+    to(wanted)
+  }
+  return (
+    <fieldset className="stepper" onKeyDown={onKeyDown}>
+      <legend className="visually-hidden">Go through the plan step by step</legend>
+      <StepperButtons position={position} last={last} to={to} playback={{ plays, wantsCalm, play }} />
+      <input
+        type="range"
+        min={0}
+        max={last}
+        value={position}
+        aria-label="How far the plan is"
+        aria-valuetext={formatPosition(steps, position)}
+        onChange={({ target }) => to(Number(target.value))}
+      />
+      <p role="status" className="wraps says">
+        {describePosition(steps, position)}
+      </p>
+    </fieldset>
+  )
+}
+
+/** Goes on by itself while it plays, and ends with the plan. */
+function usePlayback(position: number, last: number, go: (position: number) => void) {
+  const [plays, setPlays] = useState(false)
+  const wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
+  useEffect(() => {
+    if (!plays) return
+    if (position >= last) return setPlays(false)
+    const ms = Math.min(longestMs, Math.max(shortestMs, playedMs / last))
+    const timer = setTimeout(() => go(position + 1), ms)
+    return () => clearTimeout(timer)
+  }, [plays, position, last, go])
+  const play = () => {
+    if (wantsCalm) return
+    if (!plays && position >= last) go(0)
+    setPlays(!plays)
+  }
+  return { plays, wantsCalm, stop: () => setPlays(false), play }
+}
+
+type ButtonsProps = {
+  position: number
+  last: number
+  to(position: number): void
+  playback: Pick<ReturnType<typeof usePlayback>, 'plays' | 'wantsCalm' | 'play'>
+}
+
+function StepperButtons({ position, last, to, playback: { plays, wantsCalm, play } }: ButtonsProps) {
+  const id = useId()
+  return (
+    <>
+      <div className="buttons">
+        <button type="button" aria-disabled={position === 0} onClick={() => to(0)}>
+          First
+        </button>
+        <button type="button" aria-disabled={position === 0} onClick={() => to(position - 1)}>
+          Previous
+        </button>
+        <button
+          type="button"
+          aria-disabled={wantsCalm}
+          aria-describedby={wantsCalm ? `${id}-calm` : undefined}
+          onClick={play}
+        >
+          {plays ? 'Pause' : 'Play'}
+        </button>
+        <button type="button" aria-disabled={position === last} onClick={() => to(position + 1)}>
+          Next
+        </button>
+        <button type="button" aria-disabled={position === last} onClick={() => to(last)}>
+          Last
+        </button>
+      </div>
+      {wantsCalm && (
+        <p id={`${id}-calm`} className="soft small">
+          Nothing plays by itself: your system asks for less motion.
+        </p>
+      )}
+    </>
+  )
+}
+
+/** `Step 2 of 5, wave 1: migrate vm-3 from a to b`. */
+function describePosition(steps: PlanStep[], position: number): string {
+  const step = steps[position - 1]
+  if (!step)
+    return position === 0
+      ? 'Now, before the plan'
+      : `Preview, after the plan: ${steps.length === 1 ? 'its step' : `all ${steps.length} steps`} would be done`
+  const { action, vm, from, to, wave } = step
+  const when = wave ? `, wave ${wave}` : ''
+  return inertText(`${formatPosition(steps, position)}${when}: ${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)
+}
+
+function formatPosition(steps: PlanStep[], position: number): string {
+  if (position === 0) return 'before'
+  return position > steps.length ? 'after' : `Step ${position} of ${steps.length}`
+}
 
 /** More than these scroll in a separate box: the decision stands below them. */
 const steadyCount = 12

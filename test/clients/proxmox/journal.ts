@@ -1,5 +1,5 @@
 import type { Journal } from '../../../clients/proxmox/outcome.ts'
-import type { PlatformEffectRow } from '../../../domain/platform-effect.ts'
+import type { PlatformEffectRow } from '../../../domain/platform.ts'
 
 /** A journal in memory whose clock the test moves. The one that survives is tested in test/db. */
 export function memoryJournal() {

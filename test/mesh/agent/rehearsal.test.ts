@@ -2,8 +2,8 @@ import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { parseRehearsal } from '../../../domain/format-approval.ts'
 import type { Capability } from '../../../domain/mesh.ts'
-import { toldRehearsal } from '../../../domain/told-rehearsal.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { aManifest, keys, type Running, startAgent } from './running.ts'
 
@@ -26,7 +26,7 @@ afterAll(async () => {
 async function rehearsal(capability: Capability, args: Record<string, unknown>) {
   const { answer } = await agent.call(capability, args, { rehearse: true })
   if (!answer.ok) throw new Error(JSON.stringify(answer.error))
-  const { lines, untried } = toldRehearsal({ rehearsal: answer.result }) ?? { lines: [], untried: [] }
+  const { lines, untried } = parseRehearsal({ rehearsal: answer.result }) ?? { lines: [], untried: [] }
   return {
     lines,
     said: lines.join('\n'),

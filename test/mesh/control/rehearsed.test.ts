@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { toldRehearsal } from '../../../domain/told-rehearsal.ts'
+import { parseRehearsal } from '../../../domain/format-approval.ts'
 import { announced } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
@@ -34,7 +34,7 @@ afterAll(() => {
 
 async function card(tool: string, args: Record<string, unknown>) {
   const found = await prepared(api, tool, { on, reason: 'because it must be', ...args })
-  const { lines, untried } = toldRehearsal(found?.dryRun.details ?? {}) ?? { lines: [], untried: [] }
+  const { lines, untried } = parseRehearsal(found?.dryRun.details ?? {}) ?? { lines: [], untried: [] }
   return { found, said: lines.join('\n'), untried: untried.join('\n') }
 }
 

@@ -1,0 +1,236 @@
+import type { TokenUsage } from './chat.ts'
+import type { EscalationReport } from './escalation.ts'
+import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
+import type { ResourceRef } from './resource.ts'
+import type { StoredClaim, Unshown } from './stored-claim.ts'
+import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
+import type { VerificationOutcome } from './verification.ts'
+
+/** What each kind of row of an incident's log holds besides its sentence. Stored: names and shapes stay. */
+
+/** What code notes about an incident besides its runs. Closed: pages and tests read the word, people read the text. */
+export type NotedCode =
+  | 'watch_started'
+  | 'watch_over'
+  | 'watch_unknown'
+  | 'repair_confirmed'
+  | 'reopened'
+  | 'reminded'
+  | 'quiet'
+  | 'crowd'
+  | 'late_end'
+  | 'ending_kept'
+  | 'approval_extended'
+  | 'kept'
+  | 'taken'
+  | 'given_back'
+  | 'owner_lapsed'
+  | 'expected_marked'
+  | 'expected_ended'
+  | 'not_as_expected'
+  | 'run_lost'
+  | 'attempt_skipped'
+
+export type Verdict = 'run' | 'ask' | 'refuse'
+
+/** One call as the model proposed it; `arguments` is null where they could not be read, and `problem` says why. */
+export type ProposedCall = {
+  id: string
+  tool: string
+  arguments: Record<string, unknown> | null
+  problem: string | null
+  /** A secret was taken out of the arguments before they were stored: such a call is refused. */
+  secret?: boolean
+}
+
+/** A body too large for its row: the whole is in `result_body` under its digest. */
+export type BodyRef = { digest: string; bytes: number; head: string; tail: string }
+
+export type ConfigInForce = Record<string, { value: unknown; source: string }>
+
+/** What a ruling rested on besides the log. Shapes are the kernel's own (`Policy`, `Call`); stored as plain data. */
+export type JudgedBasis = {
+  at: string
+  policy: Record<string, unknown>
+  prepared: ({ ok: true } & Omit<Preparation, 'dryRun'>) | { ok: false; reason: string } | null
+}
+
+export type EventMetadata = {
+  alert_received: {
+    fingerprint: string
+    source: string
+    status: 'firing' | 'resolved'
+    count: number
+    labels: Record<string, string>
+    severityWord: string | null
+    severitySource: string
+    truncatedAlerts: number
+    cappedFields: string[]
+    outcome: string
+  }
+  /** Code looked at the world without a run: after a repair, at what is expected, after a crowd of ends. */
+  looked: {
+    purpose: 'watch' | 'expected' | 'crowd'
+    verification: 'held' | 'not_held' | 'open' | 'unproven' | null
+    resource: 'nominal' | 'degraded' | 'unknown' | null
+    about: ResourceRef[]
+    observed: string
+    /** What was read of the resource, as far as a mark compares it. */
+    state: Record<string, unknown> | null
+  }
+  noted: { code: NotedCode; text: string }
+  claimed: {
+    role: IncidentRole
+    groupId: string
+    workflowId: string
+    /** The first run of the workflow that claimed it, which its later ones continue; absent in rows of 0.1.0. */
+    runId?: string
+    config: ConfigInForce
+  }
+  context_assembled: {
+    prompt: BodyRef
+    tools: BodyRef
+    context: BodyRef
+    protocol: 'native' | 'json'
+    model: string
+    parts: Record<string, 'ok' | 'empty' | 'failed'>
+    hintFrom: string | null
+    maxTurns: number
+    deadline: string
+    tokenBudget: number
+  }
+  model_answered: {
+    content: string
+    body: BodyRef | null
+    calls: ProposedCall[]
+    final: {
+      text: string
+      confidence: 'high' | 'medium' | 'low' | null
+      claims?: StoredClaim[]
+    } | null
+    problem: { code: string; text: string } | null
+    usage: TokenUsage
+    model: string
+    finishReason: string
+    durationMs: number
+    /** For a slot, before it was asked: others asked the model. Of a second or more. */
+    waitedMs?: number
+  }
+  model_failed: { code: string; status: number | null; activityAttempt: number; retryAfterMs: number | null }
+  correction_sent: { code: string; text: string }
+  call_judged: {
+    callId: string
+    tool: string
+    arguments: Record<string, unknown> | null
+    verdict: Verdict
+    code: string
+    reason: string
+    hint: string | null
+    /** Closed data for programs that recover. */
+    details?: Record<string, unknown>
+    phase?: string
+    /** What code put right before it judged: a guest instead of its host, a bounded form instead of an endless one. */
+    corrected?: { code: string; field: string; from: unknown; to: unknown }[]
+    effect: Effect
+    risk: Risk
+    targets: ResourceRef[]
+    actionDigest: string
+    policyVersion: string
+    foldedSeq: number
+    /** Everything else the judge weighed: with the rows up to `foldedSeq`, the ruling can be repeated (`policy replay`). */
+    basis?: JudgedBasis
+    approvalId: string | null
+  }
+  tool_started: {
+    callId: string
+    tool: string
+    arguments: Record<string, unknown>
+    effect: Effect
+    risk: Risk
+    targets: ResourceRef[]
+    actionDigest: string
+    approvalId: string | null
+  }
+  /** Lines of a long operation while they come; `left`: so many more were left out. */
+  tool_output: { callId: string; tool: string; lines: string[]; left: number }
+  tool_finished: {
+    callId: string
+    tool: string
+    arguments: Record<string, unknown>
+    effect: Effect
+    targets: ResourceRef[]
+    outcome: 'done' | 'failed' | 'indeterminate'
+    /** The envelope without `data` where the data was too large; `body` then says where it is. */
+    result: Envelope
+    body: BodyRef | null
+    discovered: Discovered[]
+    durationMs: number
+  }
+  step_started: { callId: string; step: number; action: string; vm: string; to: string }
+  /** SKIPPED: it was never begun. */
+  step_finished: { callId: string; step: number; status: 'OK' | 'FAILED' | 'SKIPPED'; detail: string }
+  verification: {
+    callId: string
+    tool: string
+    targets: ResourceRef[]
+    writeSeq: number
+    outcome: VerificationOutcome
+    /** What had to be true; empty where nothing was promised. */
+    postcondition: string
+    observed: string
+  }
+  approval_requested: {
+    approvalId: string
+    callId: string
+    tool: string
+    actionDigest: string
+    risk: Risk
+    required: number
+    targets: ResourceRef[]
+    summary: string
+    expiresAt: string
+    replaces: string | null
+  }
+  approval_decided: {
+    approvalId: string
+    callId: string
+    decision: 'approve' | 'deny'
+    reason: string | null
+    category?: string | null
+    via: string
+    status: string
+    actionDigest: string
+  }
+  approval_expired: { approvalId: string; callId: string }
+  approval_withdrawn: { approvalId: string; callId: string; reason: string; edited?: Record<string, unknown> }
+  grant_used: { approvalId: string; grantId: string; usesLeft: number }
+  hint_confirmed: { leader: string }
+  hint_diverged: { leader: string; why: string }
+  budget_ended: {
+    budget: 'turns' | 'tokens' | 'time' | 'bytes' | 'loops' | 'corrections' | 'model'
+    limit: number
+    used: number
+  }
+  security_event: { code: string; door: string; subject: string; detail: string }
+  resolved: {
+    resolution: string
+    outcome: ResolveOutcome
+    claims: StoredClaim[]
+    /** Sentences of the resolution that no row shows. */
+    unshown?: Unshown[]
+    confidence: string | null
+  }
+  escalated: {
+    reason: string
+    code: string
+    severity: Severity
+    category?: EscalationCategory
+    /** What a person needs before they open anything. */
+    report?: EscalationReport
+    unshown?: Unshown[]
+  }
+  cancelled: { reason: string; until?: string }
+  capability_gap: { category: 'investigation' | 'remediation' | 'notification'; description: string }
+  commented: { text: string; confidence: string | null; action: string | null; until?: string }
+  notified: { destination: string; trigger: string; status: string; attempts: number }
+}

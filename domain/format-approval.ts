@@ -1,0 +1,159 @@
+import type { Approval } from './approval.ts'
+import { formatMinute, withSpaces } from './format.ts'
+import type { Proof, VerificationOutcome } from './verification.ts'
+
+/** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
+export type Consequences = { approve: string; deny: string; wait: string }
+
+type AskedAction = Pick<Approval, 'tool' | 'targets' | 'dryRun' | 'reversible' | 'required' | 'approvals' | 'expiresAt'>
+
+const namedTargets = 3
+
+/** From what is stored with the approval alone; `moment` writes a time as its reader reads times. */
+export function formatConsequences(approval: AskedAction, moment: (iso: string) => string): Consequences {
+  return {
+    approve: formatApprovalEffect(approval),
+    deny: 'Nothing is changed. The agent reads your reason and looks for another way, or hands over to people. It cannot ask for this action again.',
+    wait: `Nothing is changed. The question expires at ${moment(approval.expiresAt)}, and the incident is escalated to people.`,
+  }
+}
+
+function formatApprovalEffect({ tool, targets, dryRun, reversible, required, approvals }: AskedAction): string {
+  const missing = required - approvals
+  const others = missing - 1
+  const when = others > 0 ? `Once ${others === 1 ? 'another person approves' : `${others} more approve`}, the` : 'The'
+  return [
+    `${when} targets are read again. If they are unchanged, ${tool} runs at once${formatTargets(targets)}; otherwise you are asked again.`,
+    dryRun.possible ? '' : 'It had no dry run: what it will do is not known beforehand.',
+    formatProofAfter(dryRun.proof),
+    reversible ? 'It can be reversed.' : 'It cannot be undone.',
+  ]
+    .filter(Boolean)
+    .join(' ')
+}
+
+function formatProofAfter(proof: AskedAction['dryRun']['proof']): string {
+  if (!proof) return 'Look at its targets afterwards: what proves it was not stored.'
+  return proof.by === 'state'
+    ? 'Afterwards code checks whether it worked.'
+    : 'Afterwards nothing proves that it worked.'
+}
+
+function formatTargets(targets: AskedAction['targets']): string {
+  const named = targets.filter(({ kind }) => kind !== 'proposal')
+  if (named.length === 0) return ''
+  const shown = named.slice(0, namedTargets).map(({ kind, id }) => `${kind} ${id}`)
+  const more = named.length - shown.length
+  return ` on ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** What became of the platform by an approval that is over; null while it waits, and where the incident's log has to say it. */
+export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string | null {
+  switch (status) {
+    case 'expired':
+      return 'Expired: nobody decided in time, and nothing was changed.'
+    case 'denied':
+      return 'Denied: nothing was changed.'
+    case 'withdrawn':
+      return 'Withdrawn: by this approval nothing was changed.'
+    case 'approved':
+      return 'Approved: it has not started yet.'
+    case 'consumed':
+      return 'Approved and started: the incident shows what it did.'
+    default:
+      return null
+  }
+}
+
+const doors: Record<string, string> = {
+  api: 'API',
+  cli: 'CLI',
+  page: 'page',
+  slack: 'Slack',
+  signal: 'Temporal',
+  update: 'Temporal',
+  edit: 'an edit',
+}
+
+/** What became of an approval so far, in sentences: who decided, when, by which door. Empty while nobody has said anything. */
+export function listDecisions(approval: Approval): string[] {
+  const said = approval.decisions.map(({ operator, decision, category, reason, via, at }) => {
+    const why = decision === 'deny' ? ` (${withSpaces(category ?? 'other')}: ${reason ?? ''})` : ''
+    return `${decision === 'approve' ? 'Approved' : 'Denied'} by ${operator}, ${formatMinute(at)}, by ${doors[via] ?? via}${why}`
+  })
+  if (approval.status === 'expired') said.push(`Expired: nobody decided by ${formatMinute(approval.expiresAt)}`)
+  if (approval.status === 'withdrawn') {
+    said.push(approval.edited ? `Withdrawn: ${approval.edited.by} changed the arguments` : 'Withdrawn: asked no more')
+  }
+  if (approval.status === 'pending' && said.length > 0) {
+    said.push(`${approval.approvals} of ${approval.required} have agreed`)
+  }
+  return said
+}
+
+/** A rehearsal as a person reads it: facts and output line by line, then a sentence for each thing that was not tried. */
+export type Rehearsal = { lines: string[]; untried: string[] }
+
+type Fields = Record<string, unknown>
+
+/**
+ * What a device answered to a rehearsal: a diff and checks of what was tried in a copy, or facts one a line. Null for a dry run that holds
+ * no rehearsal of a device, and for one that is not understood: it is shown as it is. Read by hand, for the page carries no schemas.
+ */
+export function parseRehearsal({ rehearsal, notRehearsed }: Fields): Rehearsal | null {
+  if (rehearsal === undefined && notRehearsed === undefined) return null
+  if (notRehearsed !== undefined && typeof notRehearsed !== 'string') return null
+  if (rehearsal !== undefined && !isFields(rehearsal)) return null
+  const { diff, checks = [], would_change, told = [], untried = [], truncated } = rehearsal ?? {}
+  if (!isText(diff) || !isTruth(would_change) || !isTruth(truncated) || !isTexts(told) || !isTexts(untried)) return null
+  if (!Array.isArray(checks) || !checks.every(isCheck)) return null
+  const lines = [
+    ...told,
+    ...(would_change === false ? ['Tried in a copy: it would change nothing.'] : []),
+    ...(diff ? diff.replace(/\n$/, '').split('\n') : []),
+    ...checks.flatMap(({ argv, exit_code, output }) => [
+      `check ${argv.join(' ')} ended with ${exit_code ?? 'a signal'}`,
+      ...output
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => `  ${line}`),
+    ]),
+    ...(truncated ? ['This is not all of it.'] : []),
+  ]
+  const why = notRehearsed === undefined ? [] : [`Not rehearsed: ${notRehearsed}`]
+  return { lines, untried: [...why, ...untried] }
+}
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isText = (value: unknown): value is string | undefined => value === undefined || typeof value === 'string'
+const isTruth = (value: unknown): value is boolean | undefined => value === undefined || typeof value === 'boolean'
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((each) => typeof each === 'string')
+
+type Check = { argv: string[]; exit_code: number | null; output: string }
+const isCheck = (value: unknown): value is Check =>
+  isFields(value) &&
+  isTexts(value.argv) &&
+  (value.exit_code === null || typeof value.exit_code === 'number') &&
+  typeof value.output === 'string'
+
+const outcomeWords: Record<VerificationOutcome, string> = {
+  held: 'Held',
+  not_held: 'NOT held',
+  open: 'Could not be read',
+  unproven: 'Unproven',
+}
+
+/** The outcome for people; a word that another version wrote stands as it is. */
+export function formatVerification(outcome: string): string {
+  return outcomeWords[outcome as VerificationOutcome] ?? withSpaces(outcome)
+}
+
+/** For the card of an approval, before anybody decides. Absent: the approval was stored by a version that did not say. */
+export function formatProof(proof: Proof | undefined): string {
+  if (!proof)
+    return 'What will prove that this worked was not stored with this approval: look at its target afterwards.'
+  if (proof.by === 'state') return `Code will prove whether this worked: ${proof.text}.`
+  return `Nothing will prove that this worked: ${proof.text}.`
+}

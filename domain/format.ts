@@ -1,0 +1,109 @@
+/** Times, spans, numbers and texts as people read them, the same on the page and on the terminal. */
+
+/** In which zone times are shown; the zone is always said. */
+export type TimeZone = 'local' | 'utc'
+
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+const day = 24 * hour
+const two = (value: number) => String(value).padStart(2, '0')
+
+/** `2026-11-21 20:05:27 -05:00`; in UTC, and where the local time is the same, `2026-11-22 01:05:27 UTC`. */
+export function formatMoment(iso: string, zone: TimeZone): string {
+  const { at, offset } = toZone(iso, zone)
+  return `${formatDay(at)} ${formatTime(at)} ${offset}`
+}
+
+/** `20:05:27`, where the day and the zone are said elsewhere. */
+export function formatTimeOfDay(iso: string, zone: TimeZone): string {
+  return formatTime(toZone(iso, zone).at)
+}
+
+/** `-05:00` as it is now, or `UTC`. */
+export function formatOffset(iso: string, zone: TimeZone): string {
+  return toZone(iso, zone).offset
+}
+
+/** `2026-11-21 14:03 UTC`, for messages: the minute is what people compare. Takes the API's times, which are in UTC. */
+export function formatMinute(time: string): string {
+  return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`
+}
+
+function formatDay(at: Date): string {
+  return `${at.getUTCFullYear()}-${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}`
+}
+
+function formatTime(at: Date): string {
+  return `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())}`
+}
+
+/** The moment as a date whose UTC parts are those of the zone: an offset belongs to the moment, for it changes with the season. */
+function toZone(iso: string, zone: TimeZone): { at: Date; offset: string } {
+  const at = new Date(iso)
+  const minutes = zone === 'utc' ? 0 : -at.getTimezoneOffset()
+  if (minutes === 0) return { at, offset: 'UTC' }
+  const size = Math.abs(minutes)
+  const offset = `${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(Math.round(size % 60))}`
+  return { at: new Date(at.getTime() + minutes * minute), offset }
+}
+
+/** How long something takes or lasts, short enough for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
+export function formatSpan(milliseconds: number): string {
+  const ms = Math.max(0, milliseconds)
+  const minutes = Math.round(ms / minute)
+  if (ms < 2 * minute) return `${Math.round(ms / second)} s`
+  if (ms < 2 * hour) return `${minutes} min`
+  return ms < 2 * day ? `${Math.floor(minutes / 60)} h ${two(minutes % 60)}` : `${Math.round(ms / day)} d`
+}
+
+/** How long after the beginning: `+0:42.3` to a tenth, for a run takes seconds; `+1:02:03` after an hour. */
+export function formatElapsed(milliseconds: number): string {
+  const tenth = `.${Math.floor((Math.max(0, milliseconds) % second) / 100)}`
+  return `+${formatClock(milliseconds)}${milliseconds < hour ? tenth : ''}`
+}
+
+/** `9:58` or `1:02:03`: what a clock shows that counts. */
+export function formatClock(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / second))
+  const hours = Math.floor(seconds / 3_600)
+  const minutes = Math.floor((seconds % 3_600) / 60)
+  return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`
+}
+
+/** `120,400`, rounded. */
+export function formatNumber(value: number): string {
+  return Math.round(value).toLocaleString('en')
+}
+
+/** `1 migration`, `2 migrations`, `no migration`. */
+export function formatCount(count: number, what: string): string {
+  return count === 0 ? `no ${what}` : `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+/** Names in a sentence; of many the first eight. */
+export function formatList(names: readonly string[], last: 'and' | 'or' = 'and'): string {
+  if (names.length > 8) return `${names.slice(0, 8).join(', ')} ${last} ${names.length - 8} more`
+  if (names.length < 2) return names.join('')
+  return `${names.slice(0, -1).join(', ')} ${last} ${names.at(-1)}`
+}
+
+/** The first letter as a capital. */
+export function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** A word of code as people read it: `awaiting_approval` is `awaiting approval`. */
+export function withSpaces(word: string): string {
+  return word.replaceAll('_', ' ')
+}
+
+/** At most so many characters, with an ellipsis at the cut. */
+export function truncate(text: string, length: number): string {
+  return text.length <= length
+    ? text
+    : `${text
+        .slice(0, length - 1)
+        .toWellFormed()
+        .trimEnd()}…`
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+
+/** Settings as the API lists them: what was set, what can be set, what holds, what was before. Secrets are masked. */
+
+export const storedSetting = z.object({
+  key: z.string(),
+  value: z.string().nullable(),
+  version: z.number().int(),
+  updatedAt: z.string(),
+  updatedBy: z.string(),
+  reason: z.string().nullable(),
+  description: z.string().nullable(),
+  secret: z.boolean(),
+  /** The environment sets it: a stored value would have no effect. */
+  locked: z.boolean(),
+  /** Why the stored text has no effect; null when it has. */
+  problem: z.string().nullable(),
+})
+export type StoredSetting = z.infer<typeof storedSetting>
+
+export const settingDescription = z.object({
+  key: z.string(),
+  description: z.string(),
+  default: z.string().nullable(),
+  environment: z.string().nullable(),
+  secret: z.boolean(),
+})
+export type SettingDescription = z.infer<typeof settingDescription>
+
+export const settingInForce = z.object({
+  name: z.string(),
+  key: z.string(),
+  value: z.unknown(),
+  source: z.enum(['type', 'global', 'environment', 'default']),
+  problem: z.string().nullable(),
+})
+export type SettingInForce = z.infer<typeof settingInForce>
+
+export const settingRevision = z.object({
+  version: z.number().int(),
+  oldValue: z.string().nullable(),
+  newValue: z.string().nullable(),
+  actor: z.string().nullable(),
+  reason: z.string().nullable(),
+  at: z.string(),
+})
+export type SettingRevision = z.infer<typeof settingRevision>

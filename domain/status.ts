@@ -1,0 +1,85 @@
+import { z } from 'zod'
+
+/** What the API says about the whole: how the parts are, what the last days took, what investigations lacked. */
+
+const count = z.number().int()
+
+export const statusPart = z.object({
+  name: z.string(),
+  status: z.enum(['ok', 'failed', 'unknown', 'off']),
+  /** What it means for the night, in one sentence. */
+  detail: z.string(),
+})
+export type StatusPart = z.infer<typeof statusPart>
+
+export const status = z.object({
+  parts: z.array(statusPart),
+  paused: z.boolean(),
+  backlog: z.object({
+    waiting: count,
+    investigating: count,
+    awaitingApproval: count,
+    deliveries: count,
+    failedDeliveries: count,
+    oldestWaitingAt: z.string().nullable(),
+  }),
+  schedule: z
+    .object({
+      paused: z.boolean(),
+      note: z.string().nullable(),
+      everySeconds: z.number().nullable(),
+      lastAt: z.string().nullable(),
+      nextAt: z.string().nullable(),
+    })
+    .nullable(),
+  model: z.object({
+    model: z.string().nullable(),
+    lastAnswerAt: z.string().nullable(),
+    lastDurationMs: z.number().nullable(),
+    answersLastHour: count,
+    failuresLastHour: count,
+    /** Of the server that was asked last: who asks it now and who waits, the window, and how it wants its requests. */
+    asking: count,
+    waiting: count,
+    windowTokens: count.nullable(),
+    windowSource: z.string().nullable(),
+    learned: z.array(z.string()),
+  }),
+})
+export type Status = z.infer<typeof status>
+
+export const usage = z.object({
+  models: z.array(
+    z.object({
+      model: z.string(),
+      answers: count,
+      failures: count,
+      promptTokens: z.number(),
+      completionTokens: z.number(),
+      reasoningTokens: z.number(),
+      seconds: z.number(),
+    }),
+  ),
+  byDay: z.array(z.object({ day: z.string(), incidents: count, tokens: z.number(), approvals: count })),
+  incidents: z.array(z.object({ status: z.string(), count, medianSeconds: z.number().nullable() })),
+  approvals: z.array(
+    z.object({
+      status: z.string(),
+      count,
+      medianWaitSeconds: z.number().nullable(),
+      longestWaitSeconds: z.number().nullable(),
+    }),
+  ),
+})
+export type Usage = z.infer<typeof usage>
+
+/** Something that an investigation would have needed. */
+export const capabilityGap = z.object({
+  id: z.string(),
+  incidentId: z.string(),
+  category: z.enum(['investigation', 'remediation', 'notification']),
+  description: z.string(),
+  actor: z.string(),
+  at: z.string(),
+})
+export type CapabilityGap = z.infer<typeof capabilityGap>

@@ -1,0 +1,69 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import type { Approval, Decision } from '../../domain/approval.ts'
+import { ApiProblem, ask, type Page } from '../api.ts'
+import { forgetDrafts } from '../draft.ts'
+import { inertText } from '../inert.tsx'
+import { queryClient } from '../query-client.ts'
+
+const pendingKey = ['approvals', 'pending']
+export const listKey = ['approvals', 'list']
+export const grantsKey = ['grants']
+
+/** What waits for a person now; asked again by the stream, and once a minute because approvals expire by themselves. */
+export function usePendingApprovals() {
+  const query = useQuery({
+    queryKey: pendingKey,
+    refetchInterval: 60_000,
+    queryFn: ({ signal }) => ask<Page<Approval>>('/approvals?status=pending&limit=100', { signal }),
+  })
+  return { ...query, items: query.data?.items ?? [], count: query.data?.items.length ?? 0 }
+}
+
+/** Something about an approval was written: every list of them is asked again, and every card that is shown. */
+export function invalidateApprovals(): void {
+  for (const queryKey of [pendingKey, ['approval'], listKey, grantsKey])
+    void queryClient.invalidateQueries({ queryKey })
+}
+
+/** The same after an act of this person on one of them. */
+export function invalidateApproval(id: string): void {
+  for (const queryKey of [['approval', id], pendingKey, listKey]) void queryClient.invalidateQueries({ queryKey })
+}
+
+/** A decision with what belongs to it: a category and reason, changed arguments, a standing grant. */
+type DecisionRequest = { decision: Decision; [field: string]: unknown }
+
+/** Sends a decision. A token for this one decision is minted behind the scenes and sent with it. Its error says who was first. */
+export function useDecision(id: string) {
+  return useMutation({
+    mutationFn: async ({ decision, ...more }: DecisionRequest) => {
+      try {
+        const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { method: 'POST', body: { decision } })
+        await ask(`/approvals/${id}/decision`, { method: 'POST', body: { decision, token, ...more } })
+      } catch (failure) {
+        throw new Error(await explain(failure, id))
+      }
+    },
+    onSuccess: () => {
+      forgetDrafts(id)
+      // The button that was pressed is gone: the keyboard focus goes to the top of the card.
+      document.querySelector('h1')?.focus()
+    },
+    onSettled: () => invalidateApproval(id),
+  })
+}
+
+/** Late and taken decisions say who was first. */
+async function explain(failure: unknown, id: string): Promise<string> {
+  if (!(failure instanceof ApiProblem)) return 'Your decision was not sent.'
+  if (failure.status === 409 || failure.status === 410) {
+    const now = await ask<Approval>(`/approvals/${id}`).catch(() => null)
+    const first = now?.decisions[0]
+    if (first) {
+      const word = first.decision === 'approve' ? 'approved' : 'denied'
+      return `Your decision changed nothing: ${inertText(first.operator)} ${word} it before.`
+    }
+    if (now) return `Your decision changed nothing: it is ${now.status}.`
+  }
+  return `Your decision was not taken: ${failure.message}`
+}

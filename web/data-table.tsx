@@ -1,0 +1,129 @@
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import type { Page } from './api.ts'
+import { Link, type Place, withSearch } from './router.tsx'
+import { QueryState } from './states.tsx'
+
+export type Column<T> = {
+  /** Empty: a column of buttons or pictures, which needs no heading. */
+  head: string
+  /** `wide` (left out on a narrow screen) and `num` (at the right) hold for the heading, too. */
+  className?: string
+  cell(item: T): ReactNode
+  /** Shown where the mouse rests on the cell. */
+  hint?(item: T): string | undefined
+}
+
+type TableProps<T> = {
+  /** For who hears the page. */
+  caption: string
+  columns: Column<T>[]
+  toKey(item: T): string
+  toRowProps?(item: T): { id?: string; className?: string; 'data-current'?: boolean }
+}
+
+type ListProps<T> = {
+  query: UseQueryResult<Page<T>>
+  /** What is on its way while it loads: `tokens`. */
+  what: string
+  empty: ReactNode
+  /** Of the page that has its cursor in the address; without it the list has one page. */
+  place?: Place
+  /** The way back to the first page, and on. */
+  directions?: [back: string, on: string]
+  /** Above the list, once it is there. */
+  above?: ReactNode
+  /** In the frame of the list, before its first row. */
+  bar?: ReactNode
+  /** Asks again; unless given, the query does. */
+  again?: () => void
+}
+
+/** A list of the API with all its states: on its way, failed, empty, one page of it. */
+export function DataList<T>({ children, ...props }: ListProps<T> & { children(items: T[]): ReactNode }) {
+  const { query, what, empty, place, directions, above, bar, again } = props
+  return (
+    <>
+      <QueryState query={query} what={what} {...(again && { again })} />
+      {query.data && (
+        <>
+          {above}
+          <div className="sheet">
+            {bar}
+            {query.data.items.length > 0 ? children(query.data.items) : empty}
+          </div>
+        </>
+      )}
+      {place && <Pager place={place} next={query.data?.nextCursor ?? null} directions={directions} />}
+    </>
+  )
+}
+
+/** The same as a table. */
+export function DataTable<T>({ caption, columns, toKey, toRowProps, ...list }: ListProps<T> & TableProps<T>) {
+  return (
+    <DataList {...list}>
+      {(items) => (
+        <Table items={items} caption={caption} columns={columns} toKey={toKey} {...(toRowProps && { toRowProps })} />
+      )}
+    </DataList>
+  )
+}
+
+export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: T[]; none?: string }) {
+  const { caption, toKey, toRowProps, none } = props
+  return (
+    <table>
+      <caption className="visually-hidden">{caption}</caption>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <Head key={column.head} column={column} />
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {items.map((item) => (
+          <tr key={toKey(item)} {...toRowProps?.(item)}>
+            {columns.map(({ head, className, cell, hint }) => (
+              <td key={head} className={className} title={hint?.(item)}>
+                {cell(item)}
+              </td>
+            ))}
+          </tr>
+        ))}
+        {items.length === 0 && none && (
+          <tr>
+            <td colSpan={columns.length} className="soft">
+              {none}
+            </td>
+          </tr>
+        )}
+      </tbody>
+    </table>
+  )
+}
+
+function Head<T>({ column: { head, className = '' } }: { column: Column<T> }) {
+  const kept = head ? ['wide', 'num'] : ['wide']
+  const classes = className.split(' ').filter((each) => kept.includes(each))
+  const attributes = classes.length > 0 ? { className: classes.join(' ') } : {}
+  return head ? (
+    <th scope="col" {...attributes}>
+      {head}
+    </th>
+  ) : (
+    <td {...attributes} />
+  )
+}
+
+type PagerProps = { place: Place; next: string | null; directions?: [back: string, on: string] | undefined }
+
+export function Pager({ place, next, directions: [back, on] = ['← Newest', 'Older →'] }: PagerProps) {
+  return (
+    <nav className="pager" aria-label="Pages of the list">
+      {place.search.get('cursor') ? <Link href={withSearch(place, { cursor: null })}>{back}</Link> : <span />}
+      {next && <Link href={withSearch(place, { cursor: next })}>{on}</Link>}
+    </nav>
+  )
+}

@@ -1,0 +1,233 @@
+import {
+  type InputHTMLAttributes,
+  type ReactNode,
+  type RefObject,
+  type TextareaHTMLAttributes,
+  useEffect,
+  useState,
+} from 'react'
+import { go, type Place, withSearch } from './router.tsx'
+import { formatBothZones } from './time.ts'
+
+type Labelled<Attributes> = Omit<Attributes, 'id' | 'onChange'> & {
+  id: string
+  label: string
+  onChange(value: string): void
+}
+
+/** One line of text under its label. */
+export function TextField({ id, label, onChange, ...rest }: Labelled<InputHTMLAttributes<HTMLInputElement>>) {
+  return (
+    <>
+      <label htmlFor={id}>{label}</label>
+      <input id={id} type="text" {...rest} onChange={(event) => onChange(event.target.value)} />
+    </>
+  )
+}
+
+/** Lines of text under their label. */
+export function TextArea({ id, label, onChange, ...rest }: Labelled<TextareaHTMLAttributes<HTMLTextAreaElement>>) {
+  return (
+    <>
+      <label htmlFor={id}>{label}</label>
+      <textarea id={id} {...rest} onChange={(event) => onChange(event.target.value)} />
+    </>
+  )
+}
+
+/** Why, in a person's words: asked for wherever a change leaves a row that others will read. */
+export function ReasonField(props: { id: string; label: string; value: string; onChange(value: string): void }) {
+  return <TextField required minLength={3} maxLength={500} {...props} />
+}
+
+type SelectProps<Word extends string> = {
+  label: string
+  value: Word
+  /** Values with their words. */
+  options: readonly (readonly [value: Word, word: string])[]
+  disabled?: boolean
+  className?: string
+  onChange(value: NoInfer<Word>): void
+  /** After the list: why it cannot be changed. */
+  children?: ReactNode
+}
+
+/** One of a list, beside its label. */
+export function SelectField<Word extends string>(props: SelectProps<Word>) {
+  const { label, value, options, disabled = false, className = 'row', onChange, children } = props
+  return (
+    <label className={className}>
+      {label}
+      <select value={value} disabled={disabled} onChange={(event) => onChange(event.target.value as Word)}>
+        {options.map(([each, word]) => (
+          <option key={each} value={each}>
+            {word}
+          </option>
+        ))}
+      </select>
+      {children}
+    </label>
+  )
+}
+
+/** Options whose values are words already. */
+export function toOptions<Word extends string>(words: readonly Word[]): (readonly [Word, string])[] {
+  return words.map((word) => [word, word] as const)
+}
+
+type CheckProps = Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange'> & { onChange(isOn: boolean): void }
+
+export function CheckField({ children, onChange, ...rest }: CheckProps) {
+  return (
+    <label className="choice">
+      <input type="checkbox" {...rest} onChange={(event) => onChange(event.target.checked)} />
+      {children}
+    </label>
+  )
+}
+
+type RadioProps<Word extends string> = {
+  name: string
+  options: readonly (readonly [value: Word, word: string])[]
+  value: Word | null
+  onChange(value: NoInfer<Word>): void
+}
+
+/** One of a few, none of them chosen for the person. */
+export function Radios<Word extends string>({ name, options, value, onChange }: RadioProps<Word>) {
+  return (
+    <div className="row">
+      {options.map(([each, word]) => (
+        <label className="choice" key={each}>
+          <input
+            type="radio"
+            name={name}
+            required
+            value={each}
+            checked={value === each}
+            onChange={() => onChange(each)}
+          />
+          {word}
+        </label>
+      ))}
+    </div>
+  )
+}
+
+/** The same under a question. */
+export function Choice<Word extends string>({ legend, ...radios }: RadioProps<Word> & { legend: string }) {
+  return (
+    <fieldset className="stack tight">
+      <legend>{legend}</legend>
+      <Radios {...radios} />
+    </fieldset>
+  )
+}
+
+type FacetProps<Word extends string> = {
+  legend: string
+  options: readonly (readonly [value: Word, word: string])[]
+  chosen: readonly string[]
+  onToggle(value: NoInfer<Word>): void
+}
+
+/** Buttons that narrow a list; those that are pressed hold. */
+export function Facet<Word extends string>({ legend, options, chosen, onToggle }: FacetProps<Word>) {
+  return (
+    <fieldset className="facet">
+      <legend className="visually-hidden">{legend}</legend>
+      {options.map(([each, word]) => (
+        <button type="button" key={each} aria-pressed={chosen.includes(each)} onClick={() => onToggle(each)}>
+          {word}
+        </button>
+      ))}
+    </fieldset>
+  )
+}
+
+/** One value of a parameter of the address, or none of them; the list begins at its first page again. */
+export function AddressFacet({
+  place,
+  name,
+  ...rest
+}: { place: Place; name: string } & Pick<FacetProps<string>, 'legend' | 'options'>) {
+  const chosen = place.search.get(name)
+  const toggle = (word: string) => go(withSearch(place, { [name]: chosen === word ? null : word, cursor: null }))
+  return <Facet {...rest} chosen={chosen === null ? [] : [chosen]} onToggle={toggle} />
+}
+
+const hour = 3_600_000
+const spans: [string, number][] = [
+  ['4 hours', 4 * hour],
+  ['a day', 24 * hour],
+  ['a week', 7 * 24 * hour],
+]
+
+type UntilProps = { id: string; label: string; value: string; required: boolean; onChange(value: string): void }
+
+/** A moment ahead, as the browser asks for one: in the person's own time, with what that is in UTC. */
+export function UntilField({ id, label, value, required, onChange }: UntilProps) {
+  const chosen = toIsoTime(value)
+  return (
+    <div className="stack tight">
+      <label htmlFor={id}>{label}</label>
+      <div className="row">
+        <input
+          id={id}
+          type="datetime-local"
+          required={required}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+        {spans.map(([word, ms]) => (
+          <button type="button" key={word} onClick={() => onChange(toLocalText(new Date(Date.now() + ms)))}>
+            {word}
+          </button>
+        ))}
+      </div>
+      <span className="soft small">{chosen ? formatBothZones(chosen) : 'In your own time.'}</span>
+    </div>
+  )
+}
+
+/** What was chosen as the API takes it; null where nothing was, or half of it. */
+export function toIsoTime(value: string): string | null {
+  const at = new Date(value)
+  return value === '' || Number.isNaN(at.getTime()) ? null : at.toISOString()
+}
+
+function toLocalText(at: Date): string {
+  const two = (number: number) => String(number).padStart(2, '0')
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
+  return `${day}T${two(at.getHours())}:${two(at.getMinutes())}`
+}
+
+/** A search follows the typing, a moment behind. */
+const typingMs = 250
+
+type SearchProps = { place: Place; field: RefObject<HTMLInputElement | null>; label: string }
+
+/** A search that lives in the address as `q`. */
+export function SearchField({ place, field, label }: SearchProps) {
+  const inAddress = place.search.get('q') ?? ''
+  const [text, setText] = useState(inAddress)
+  // The address changed by itself, as by going back: the field follows.
+  useEffect(() => setText(inAddress), [inAddress])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: waits for the typing alone, not for the address it leads to
+  useEffect(() => {
+    if (text.trim() === inAddress) return
+    const timer = setTimeout(() => go(withSearch(place, { q: text.trim(), cursor: null }), { replace: true }), typingMs)
+    return () => clearTimeout(timer)
+  }, [text])
+  return (
+    <input
+      ref={field}
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      value={text}
+      maxLength={200}
+      onChange={(event) => setText(event.target.value)}
+    />
+  )
+}

@@ -1,0 +1,154 @@
+import type { EventMetadata, IncidentEvent, NotedCode } from '../../domain/event.ts'
+import { truncate } from '../../domain/format.ts'
+import { formatVerification } from '../../domain/format-approval.ts'
+import type { Envelope } from '../../domain/tool.ts'
+import type { VerificationOutcome } from '../../domain/verification.ts'
+import { kinds, type Shape, type Tone } from '../marks.tsx'
+
+/** The few numbers of a row that are worth a glance. */
+export function listHighlights(event: IncidentEvent): string[] {
+  switch (event.kind) {
+    case 'model_answered': {
+      const { usage, durationMs, model, calls } = event.metadata
+      return [
+        model,
+        `${usage.promptTokens + usage.completionTokens} tokens`,
+        formatDuration(durationMs),
+        ...calls.map(({ tool }) => `→ ${tool}`),
+      ]
+    }
+    case 'tool_started':
+      return [formatArguments(event.metadata.arguments)]
+    case 'tool_finished':
+      return [formatDuration(event.metadata.durationMs), formatResult(event.metadata.result)]
+    case 'call_judged':
+      return [event.metadata.tool, event.metadata.verdict, event.metadata.code]
+    case 'approval_requested':
+      return [`${event.metadata.risk} risk`, `${event.metadata.required} to approve`]
+    case 'approval_decided':
+      return [`via ${event.metadata.via}`]
+    case 'verification':
+      return [formatVerification(event.metadata.outcome), event.metadata.observed].filter(Boolean)
+    case 'looked': {
+      const { verification, resource } = event.metadata
+      return [lookPurposes[event.metadata.purpose], verification && formatVerification(verification), resource].flatMap(
+        (word) => word ?? [],
+      )
+    }
+    case 'budget_ended':
+      return [`${event.metadata.used} of ${event.metadata.limit} ${event.metadata.budget}`]
+    case 'notified':
+      return [event.metadata.destination, event.metadata.status]
+    default:
+      return []
+  }
+}
+
+const lookPurposes: Record<EventMetadata['looked']['purpose'], string> = {
+  watch: 'after the repair',
+  expected: 'is it what is expected?',
+  crowd: 'after many alerts ended at once',
+}
+
+function formatDuration(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`
+}
+
+function formatArguments(value: Record<string, unknown>): string {
+  return truncate(JSON.stringify(value), 160)
+}
+
+export function formatResult(result: Envelope): string {
+  return result.error ? result.error.message : formatData(result.data)
+}
+
+/** The beginning of what a look found: enough to see whether it is worth opening. */
+export function formatData(data: unknown): string {
+  return truncate(JSON.stringify(data) ?? '', 150)
+}
+
+/** The sign of a row: of its kind, or of how it ended where that matters more. */
+export function getSign(event: IncidentEvent) {
+  const look = kinds[event.kind] ?? { word: event.kind, shape: 'ring', tone: 'quiet' }
+  if (event.kind === 'tool_finished' && event.metadata.outcome !== 'done')
+    return { ...look, word: event.metadata.outcome, shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'call_judged' && event.metadata.verdict === 'refuse')
+    return { ...look, word: 'refused', shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'call_judged' && event.metadata.verdict === 'ask')
+    return { ...look, word: 'to be asked', tone: 'lamp' } as const
+  if (event.kind === 'approval_decided' && event.metadata.decision === 'deny')
+    return { ...look, word: 'denied', shape: 'cross', tone: 'critical' } as const
+  if (event.kind === 'approval_decided') return { ...look, word: 'approved', shape: 'check' } as const
+  if (event.kind === 'verification')
+    return { ...look, ...(verificationSigns[event.metadata.outcome] ?? verificationSigns.open) }
+  if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
+    return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
+  if (event.kind === 'looked') return { ...look, ...getLookSign(event.metadata) }
+  if (event.kind === 'noted') return { ...look, ...noteSigns[event.metadata.code] }
+  return look
+}
+
+/** A look by code: what it promised and how the resource is, the worse of the two. */
+function getLookSign({ verification, resource }: EventMetadata['looked']) {
+  if (verification === 'not_held' || resource === 'degraded') return { shape: 'cross', tone: 'critical' } as const
+  if (verification === 'open' || resource === 'unknown') return { shape: 'ring', tone: 'warning' } as const
+  return { shape: 'check', tone: 'good' } as const
+}
+
+const noteSigns: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }> = {
+  watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
+  watch_over: { word: 'over', shape: 'check', tone: 'good' },
+  watch_unknown: { word: 'unknown', shape: 'ring', tone: 'warning' },
+  repair_confirmed: { word: 'repair held', shape: 'check', tone: 'good' },
+  reopened: { word: 'came back', shape: 'triangle', tone: 'warning' },
+  reminded: { word: 'reminded', shape: 'arrow', tone: 'warning' },
+  quiet: { word: 'quiet', shape: 'check', tone: 'good' },
+  crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
+  late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
+  ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },
+  approval_extended: { word: 'more time', shape: 'ring', tone: 'lamp' },
+  kept: { word: 'not investigated', shape: 'bar', tone: 'warning' },
+  taken: { word: 'taken', shape: 'diamond', tone: 'info' },
+  given_back: { word: 'given back', shape: 'diamond', tone: 'quiet' },
+  attempt_skipped: { word: 'skipped', shape: 'diamond', tone: 'warning' },
+  run_lost: { word: 'run lost', shape: 'diamond', tone: 'warning' },
+  owner_lapsed: { word: 'lapsed', shape: 'diamond', tone: 'warning' },
+  expected_marked: { word: 'expected', shape: 'check', tone: 'quiet' },
+  expected_ended: { word: 'mark ended', shape: 'bar', tone: 'quiet' },
+  not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'warning' },
+}
+
+/** What is neither proved nor disproved is no success: a ring where it could not be read, a bar where nothing was promised. */
+const verificationSigns = {
+  held: {},
+  not_held: { word: 'did not hold', shape: 'cross', tone: 'critical' },
+  open: { shape: 'ring', tone: 'info' },
+  unproven: { word: 'unproven', shape: 'bar', tone: 'warning' },
+} as const satisfies Record<VerificationOutcome, object>
+
+/** What an incident has cost so far, counted from its own rows. */
+export function sumCost(events: IncidentEvent[], now: number) {
+  let tokens = 0
+  let turns = 0
+  let modelMs = 0
+  let waitedMs = 0
+  const asked = new Map<string, number>()
+  for (const event of events) {
+    const at = Date.parse(event.at)
+    if (event.kind === 'model_answered') {
+      tokens += event.metadata.usage.promptTokens + event.metadata.usage.completionTokens
+      modelMs += event.metadata.durationMs
+      turns += 1
+    } else if (event.kind === 'approval_requested') asked.set(event.metadata.approvalId, at)
+    else if (
+      (event.kind === 'approval_decided' && event.metadata.status !== 'pending') ||
+      event.kind === 'approval_expired' ||
+      event.kind === 'approval_withdrawn'
+    ) {
+      waitedMs += at - (asked.get(event.metadata.approvalId) ?? at)
+      asked.delete(event.metadata.approvalId)
+    }
+  }
+  for (const since of asked.values()) waitedMs += now - since
+  return { tokens, turns, modelMs, waitedMs }
+}

@@ -1,0 +1,122 @@
+import { useEffect, useRef, useState } from 'react'
+import { go } from './router.tsx'
+
+const key = 'nightshift.keys'
+const typing = 'input, textarea, select, [contenteditable]'
+
+export function keysAreOn(): boolean {
+  return localStorage.getItem(key) !== 'off'
+}
+
+export function switchKeys(on: boolean): void {
+  if (on) localStorage.removeItem(key)
+  else localStorage.setItem(key, 'off')
+}
+
+/**
+ * Single keys as shortcuts: never while somebody types, never with a modifier, which belong to the browser, and not at all for
+ * who switched them off. None of them presses anything that changes the world; they move the focus.
+ */
+export function useKeys(handlers: Record<string, (event: KeyboardEvent) => void>): void {
+  const newest = useRef(handlers)
+  useEffect(() => {
+    newest.current = handlers
+  })
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !keysAreOn()) return
+      const target = event.target as Element | null
+      if (target?.closest?.(typing) || document.querySelector('dialog[open]')) return
+      const handler = newest.current[event.key]
+      if (!handler) return
+      event.preventDefault()
+      handler(event)
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [])
+}
+
+const shortcuts: [string, string][] = [
+  ['/', 'search'],
+  ['j', 'next row'],
+  ['k', 'previous row'],
+  ['Enter', 'open the row'],
+  ['a', 'go to the decision of an approval (presses nothing)'],
+  ['d', 'go to its denial'],
+  ['i', 'incidents'],
+  ['p', 'approvals'],
+  ['?', 'this help'],
+]
+
+export function KeyHelp() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [on, setOn] = useState(keysAreOn)
+  useKeys({
+    '?': () => dialog.current?.showModal(),
+    i: () => go('/incidents'),
+    p: () => go('/approvals'),
+  })
+  return (
+    <>
+      <button type="button" className="bare wide" onClick={() => dialog.current?.showModal()}>
+        Keys
+      </button>
+      <dialog ref={dialog} aria-labelledby="keys-title">
+        <div className="stack">
+          <h2 id="keys-title">Keys</h2>
+          <table>
+            <tbody>
+              {shortcuts.map(([name, what]) => (
+                <tr key={name}>
+                  <th scope="row">
+                    <kbd>{name}</kbd>
+                  </th>
+                  <td>{what}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          <label className="choice">
+            <input
+              type="checkbox"
+              checked={on}
+              onChange={(event) => {
+                switchKeys(event.target.checked)
+                setOn(event.target.checked)
+              }}
+            />
+            Single keys are shortcuts
+          </label>
+          <form method="dialog">
+            <button type="submit">Close</button>
+          </form>
+        </div>
+      </dialog>
+    </>
+  )
+}
+
+/** The row that `j` and `k` move over and Enter opens. It follows its thing, not its place. */
+export function useCursorRow<T extends { id: string }>(items: T[], open: (item: T) => void): string | null {
+  const [current, setCurrent] = useState<string | null>(null)
+  const move = (by: number) => {
+    const at = items.findIndex(({ id }) => id === current)
+    const next = items[at < 0 ? 0 : Math.min(items.length - 1, Math.max(0, at + by))]
+    if (!next) return
+    setCurrent(next.id)
+    document.getElementById(`row-${next.id}`)?.scrollIntoView({ block: 'nearest' })
+  }
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    Enter: (event) => {
+      // Enter on a link or a button is theirs.
+      const on = (event.target as Element | null)?.closest?.('a, button, summary')
+      if (on instanceof HTMLElement) return on.click()
+      const found = items.find(({ id }) => id === current)
+      if (found) open(found)
+    },
+  })
+  return current
+}

@@ -1,0 +1,123 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useRef } from 'react'
+import type { ReceivedAlert } from '../../domain/alert.ts'
+import { formatSpan } from '../../domain/format.ts'
+import { ask, type Page } from '../api.ts'
+import { DataList } from '../data-table.tsx'
+import { AddressFacet, SearchField } from '../fields.tsx'
+import { Heading } from '../heading.tsx'
+import { Exact, Inert } from '../inert.tsx'
+import { useKeys } from '../keys.tsx'
+import { useLive } from '../live.tsx'
+import { Mark } from '../marks.tsx'
+import { queryClient } from '../query-client.ts'
+import { Link, pickSearch, usePlace } from '../router.tsx'
+import { Nothing } from '../states.tsx'
+import { formatMoment, useNow } from '../time.ts'
+import { Expectations } from './expectations.tsx'
+
+/** What the sources sent, and what was read from it: for the question why an incident opened, or did not. */
+export function AlertsPage({ title }: { title: string }) {
+  const place = usePlace()
+  const field = useRef<HTMLInputElement>(null)
+  const search = pickSearch(place, ['status', 'q', 'cursor'], { limit: '50' })
+  const alerts = useQuery({
+    queryKey: ['alerts', search],
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => ask<Page<ReceivedAlert>>(`/alerts?${search}`, { signal }),
+  })
+  useKeys({ '/': () => field.current?.focus() })
+  useLive(({ kind }) => {
+    if (kind === 'alert_received' && !place.search.has('cursor'))
+      void queryClient.invalidateQueries({ queryKey: ['alerts'] })
+  })
+  const isFiltered = Boolean(place.search.get('status')) || place.search.has('q')
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+      </header>
+      <Expectations />
+      <search className="filters">
+        <SearchField place={place} field={field} label="Search names, titles, fingerprints" />
+        <AddressFacet place={place} name="status" legend="Status" options={statusOptions} />
+      </search>
+      <DataList
+        query={alerts}
+        what="alerts"
+        place={place}
+        empty={
+          <Nothing title={isFiltered ? 'No alert fits these filters.' : 'No alerts yet.'}>
+            Point a source at <code>/api/v1/ingest/alertmanager</code> or <code>/api/v1/ingest/generic</code> with a
+            token of role ingest.
+          </Nothing>
+        }
+      >
+        {(items) => (
+          <ul className="things">
+            {items.map((alert) => (
+              <AlertRow key={alert.id} alert={alert} />
+            ))}
+          </ul>
+        )}
+      </DataList>
+    </>
+  )
+}
+
+const marks = {
+  firing: { shape: 'triangle', tone: 'warning', word: 'firing' },
+  resolved: { shape: 'check', tone: 'good', word: 'ended' },
+  // Its sender fell silent, or ended many at once.
+  unknown: { shape: 'ring', tone: 'quiet', word: 'unknown' },
+} as const
+const statusOptions = (['firing', 'resolved', 'unknown'] as const).map((state) => [state, marks[state].word] as const)
+
+function AlertRow({ alert }: { alert: ReceivedAlert }) {
+  const now = useNow()
+  const { raw, labels, annotations, ...rest } = alert
+  return (
+    <li>
+      <div className="row">
+        <Mark {...marks[alert.status]} />
+        <strong className="wraps">
+          <Inert text={getTitle(raw) ?? alert.name} />
+        </strong>
+        <span className="soft small" title={formatMoment(alert.lastSeenAt)}>
+          <Inert text={alert.source} /> · {alert.count === 1 ? 'once' : `${alert.count} times`}, last{' '}
+          {formatSpan(now - Date.parse(alert.lastSeenAt))} ago
+        </span>
+        {alert.incidentId ? (
+          <Link href={`/incidents/${alert.incidentId}`}>Incident</Link>
+        ) : (
+          <span className="soft small">orphan: ended before it began</span>
+        )}
+      </div>
+      <p className="labels">
+        {Object.entries(labels).map(([name, value]) => (
+          <code key={name}>
+            <Inert text={`${name}=${value}`} />
+          </code>
+        ))}
+      </p>
+      <details>
+        <summary>Normalised and raw</summary>
+        <div className="two">
+          <div className="stack tight">
+            <h2>Normalised</h2>
+            <Exact value={{ ...rest, labels, annotations }} label="Alert as Nightshift keeps it" />
+          </div>
+          <div className="stack tight">
+            <h2>As read from the source</h2>
+            <Exact value={raw} label="Alert as read from its source" />
+          </div>
+        </div>
+      </details>
+    </li>
+  )
+}
+
+function getTitle(raw: unknown): string | null {
+  const { title } = (raw ?? {}) as { title?: unknown }
+  return typeof title === 'string' ? title : null
+}

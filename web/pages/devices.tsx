@@ -1,0 +1,187 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { DeviceCall, ListedDevice } from '../../domain/device.ts'
+import { inertText } from '../../domain/inert-text.ts'
+import { ask, type Page } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { Heading } from '../heading.tsx'
+import { Inert } from '../inert.tsx'
+import { Mark } from '../marks.tsx'
+import { Link } from '../router.tsx'
+import { Nothing, QueryState } from '../states.tsx'
+import { formatMoment } from '../time.ts'
+
+/** Machines that investigations can reach into: how each is, what it has, and what was last done on it. */
+export function DevicesPage({ title }: { title: string }) {
+  const devices = useQuery({
+    queryKey: ['devices'],
+    queryFn: ({ signal }) => ask<Page<ListedDevice>>('/devices', { signal }),
+    refetchInterval: 30_000,
+  })
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+      </header>
+      <QueryState query={devices} what="devices" />
+      {devices.data?.items.length === 0 && (
+        <Nothing title="No machine has an agent yet.">
+          <code>nightshift mesh enroll NAME --address URL</code>
+        </Nothing>
+      )}
+      {devices.data?.items.map((device) => (
+        <OneDevice key={device.id} device={device} />
+      ))}
+    </>
+  )
+}
+
+function OneDevice({ device }: { device: ListedDevice }) {
+  const [isOpen, setOpen] = useState(false)
+  const { health, healthProblem } = device
+  const lacking = Object.entries(health?.unavailable ?? {})
+  return (
+    <section className="sheet device" aria-labelledby={`device-${device.id}`}>
+      <h2 id={`device-${device.id}`}>
+        <Inert text={device.id} />
+      </h2>
+      <p>
+        <State device={device} />
+      </p>
+      {healthProblem && (
+        <p className="wraps">
+          <Inert text={healthProblem} />
+        </p>
+      )}
+      <DeviceFacts device={device} />
+      {lacking.length > 0 && (
+        <details>
+          <summary>What it lacks ({lacking.length})</summary>
+          <ul>
+            {lacking.map(([capability, reason]) => (
+              <li key={capability} className="wraps">
+                <code>{capability}</code>: <Inert text={reason ?? ''} />
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>Last calls</summary>
+        {isOpen && <LastCalls id={device.id} />}
+      </details>
+    </section>
+  )
+}
+
+function DeviceFacts({ device }: { device: ListedDevice }) {
+  const { health, healthAt, resource, mode, url, terms, tools, manifestExpiresAt } = device
+  return (
+    <dl>
+      <dt>Stands for</dt>
+      <dd>
+        {resource.kind} <Inert text={resource.id} />
+      </dd>
+      <dt>At</dt>
+      <dd className="wraps">
+        <Inert text={url} />, mode {mode}
+      </dd>
+      <dt>Asked last</dt>
+      <dd>{healthAt ? formatMoment(healthAt) : 'never'}</dd>
+      <dt>Reads confined by</dt>
+      <dd>{health?.sandbox ?? 'not known yet'}</dd>
+      <dt>Journal</dt>
+      <dd>
+        {health?.journal
+          ? `${health.journal.entries} ${health.journal.entries === 1 ? 'entry' : 'entries'}`
+          : 'not known yet'}
+      </dd>
+      <dt>Manifest until</dt>
+      <dd>{manifestExpiresAt ? formatMoment(manifestExpiresAt) : 'none yet'}</dd>
+      <dt>Root looks with</dt>
+      <dd className="wraps">
+        {terms.root_reads?.length ? <Commands commands={terms.root_reads} /> : 'nothing unasked'}
+      </dd>
+      <dt>Tools</dt>
+      <dd className="wraps">{tools.join(', ') || 'none'}</dd>
+    </dl>
+  )
+}
+
+/** Words between spaces; one that holds more than a plain word does stands in quotation marks. */
+function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
+  const written = commands.map((words) =>
+    words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' '),
+  )
+  return (
+    <ul>
+      {written.map((command) => (
+        <li key={command}>
+          <code>
+            <Inert text={command} />
+          </code>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem } }: { device: ListedDevice }) {
+  if (revokedAt) return <Mark shape="cross" tone="quiet" word={`revoked ${formatMoment(revokedAt)}`} />
+  if (!enabled) return <Mark shape="bar" tone="quiet" word="switched off" />
+  if (!enrolledAt) return <Mark shape="ring" tone="lamp" word="waits to enrol" />
+  if (healthProblem) return <Mark shape="triangle" tone="critical" word="does not answer" />
+  if (health?.status === 'refusing')
+    return (
+      <Mark shape="triangle" tone="critical" word={`refuses: ${inertText(health.reason ?? 'no reason given', 300)}`} />
+    )
+  return health ? (
+    <Mark shape="disc" tone="good" word="ready" />
+  ) : (
+    <Mark shape="ring" tone="quiet" word="not asked yet" />
+  )
+}
+
+function LastCalls({ id }: { id: string }) {
+  const calls = useQuery({
+    queryKey: ['device-calls', id],
+    queryFn: ({ signal }) => ask<Page<DeviceCall>>(`/devices/${encodeURIComponent(id)}/calls?limit=20`, { signal }),
+  })
+  if (!calls.data || calls.error) return <QueryState query={calls} what="calls" />
+  if (calls.data.items.length === 0) return <p>Nothing was asked of it yet.</p>
+  return (
+    <Table
+      caption={`Last calls to ${id}, newest first`}
+      items={calls.data.items}
+      columns={callColumns}
+      toKey={({ requestId }) => requestId}
+    />
+  )
+}
+
+const callColumns: Column<DeviceCall>[] = [
+  { head: 'When', cell: ({ begunAt }) => formatMoment(begunAt) },
+  {
+    head: 'What',
+    cell: ({ capability, rehearse }) => (
+      <>
+        <code>{capability}</code>
+        {rehearse ? ', tried in a copy' : ''}
+      </>
+    ),
+  },
+  {
+    head: 'Came to',
+    cell: (call) => `${formatEnd(call)}${call.durationMs === null ? '' : `, ${call.durationMs} ms`}`,
+  },
+  {
+    head: 'Incident',
+    cell: ({ incidentId }) => (incidentId ? <Link href={`/incidents/${incidentId}`}>open</Link> : 'none'),
+  },
+]
+
+function formatEnd({ ok, errorCode, approvalStatus }: DeviceCall): string {
+  if (ok === null) return 'not known'
+  const leave = approvalStatus === 'granted' ? 'with a grant' : approvalStatus === 'auto_approved' ? 'unasked' : ''
+  return [ok ? 'done' : (errorCode ?? 'failed'), leave].filter(Boolean).join(', ')
+}

@@ -1,0 +1,141 @@
+import { useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { formatSpan } from '../../domain/format.ts'
+import type { Status, StatusPart } from '../../domain/status.ts'
+import { ask } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { Heading } from '../heading.tsx'
+import { Inert } from '../inert.tsx'
+import { Mark, type Shape, type Tone } from '../marks.tsx'
+import { Link } from '../router.tsx'
+import { QueryState } from '../states.tsx'
+import { formatMoment, useNow } from '../time.ts'
+
+/** Is it well, and would it notice the next alert? Asked again every ten seconds. */
+export function HealthPage({ title }: { title: string }) {
+  const status = useQuery({
+    queryKey: ['status'],
+    refetchInterval: 10_000,
+    queryFn: ({ signal }) => ask<Status>('/status', { signal }),
+  })
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+      </header>
+      <QueryState query={status} what="the health of the parts" />
+      {status.data && <Parts status={status.data} />}
+    </>
+  )
+}
+
+function Parts({ status }: { status: Status }) {
+  const now = useNow()
+  return (
+    <div className="stack">
+      {status.paused && (
+        <p className="said lamp">
+          <strong>The agent is paused.</strong> Nothing new is claimed and no write is done; see{' '}
+          <Link href="/config#agent.paused">agent.paused</Link>.
+        </p>
+      )}
+      <section className="sheet narrow" aria-label="Parts">
+        <Table caption="Parts and how they are" items={status.parts} columns={partColumns} toKey={({ name }) => name} />
+      </section>
+      <h2>Backlog</h2>
+      <Backlog backlog={status.backlog} now={now} />
+      <h2>Queue</h2>
+      <Schedule schedule={status.schedule} now={now} />
+      <h2>Model</h2>
+      <ModelFacts model={status.model} now={now} />
+      <p className="soft small">
+        As of {formatMoment(new Date(now).toISOString())}. For machines: <a href="/readyz">/readyz</a>,{' '}
+        <a href="/metrics">/metrics</a>.
+      </p>
+    </div>
+  )
+}
+
+const looks: Record<StatusPart['status'], { shape: Shape; tone: Tone; word: string }> = {
+  ok: { shape: 'check', tone: 'good', word: 'well' },
+  failed: { shape: 'cross', tone: 'critical', word: 'failed' },
+  unknown: { shape: 'ring', tone: 'warning', word: 'unknown' },
+  off: { shape: 'bar', tone: 'quiet', word: 'off' },
+}
+
+const partColumns: Column<StatusPart>[] = [
+  { head: 'Part', cell: ({ name }) => <Inert text={name} /> },
+  { head: 'Is', cell: ({ status }) => <Mark {...looks[status]} /> },
+  { head: 'Which means', className: 'wraps', cell: ({ detail }) => <Inert text={detail} /> },
+]
+
+function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) {
+  return (
+    <dl className="facts narrow">
+      <Fact name="Waiting for the agent">
+        <Link href="/incidents?status=open">{backlog.waiting}</Link>
+        {backlog.oldestWaitingAt && <span className="soft"> · oldest {formatAge(backlog.oldestWaitingAt, now)}</span>}
+      </Fact>
+      <Fact name="Investigated now">
+        <Link href="/incidents?status=investigating">{backlog.investigating}</Link>
+      </Fact>
+      <Fact name="Waiting for a person">
+        <Link href="/approvals">{backlog.awaitingApproval}</Link>
+      </Fact>
+      <Fact name="Messages to send">
+        {backlog.deliveries}
+        {backlog.failedDeliveries > 0 && (
+          <span className="tone-critical"> · {backlog.failedDeliveries} failed in a day</span>
+        )}
+      </Fact>
+    </dl>
+  )
+}
+
+function Schedule({ schedule, now }: { schedule: Status['schedule']; now: number }) {
+  if (!schedule) return <p className="said">Temporal could not be asked about the queue's schedule, or has none yet.</p>
+  const { paused, note, everySeconds, lastAt, nextAt } = schedule
+  return (
+    <dl className="facts narrow">
+      <Fact name="Ticks">
+        {paused ? 'paused' : `every ${everySeconds ?? '?'} s, and at every alert`}
+        {note && (
+          <span className="soft">
+            {' · '}
+            <Inert text={note} />
+          </span>
+        )}
+      </Fact>
+      <Fact name="Last tick">{formatAge(lastAt, now)}</Fact>
+      <Fact name="Next tick">{nextAt ? `in ${formatSpan(Date.parse(nextAt) - now)}` : 'none is due'}</Fact>
+    </dl>
+  )
+}
+
+function ModelFacts({ model, now }: { model: Status['model']; now: number }) {
+  return (
+    <dl className="facts narrow">
+      <Fact name="Answered last">
+        {model.model ? <Inert text={model.model} /> : 'nobody yet'}
+        {model.lastAnswerAt && <span className="soft"> · {formatAge(model.lastAnswerAt, now)}</span>}
+      </Fact>
+      <Fact name="Took">{model.lastDurationMs === null ? '–' : `${Math.round(model.lastDurationMs)} ms`}</Fact>
+      <Fact name="Last hour">
+        {model.answersLastHour} answers, {model.failuresLastHour} failed
+      </Fact>
+    </dl>
+  )
+}
+
+function formatAge(at: string | null, now: number): string {
+  return at ? `${formatSpan(now - Date.parse(at))} ago` : 'never'
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,143 @@
+import { useQuery } from '@tanstack/react-query'
+import { formatNumber, formatSpan, withSpaces } from '../../domain/format.ts'
+import type { Usage } from '../../domain/status.ts'
+import { ask } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { SelectField } from '../fields.tsx'
+import { Heading } from '../heading.tsx'
+import { Inert } from '../inert.tsx'
+import { go, usePlace, withSearch } from '../router.tsx'
+import { QueryState } from '../states.tsx'
+
+const periods = [
+  ['1', 'one day'],
+  ['7', '7 days'],
+  ['30', '30 days'],
+  ['90', '90 days'],
+] as const
+
+/** What the last days took of models and of people. */
+export function UsagePage({ title }: { title: string }) {
+  const place = usePlace()
+  const days = place.search.get('days') ?? '7'
+  const usage = useQuery({
+    queryKey: ['usage', days],
+    queryFn: ({ signal }) => ask<Usage>(`/usage?days=${encodeURIComponent(days)}`, { signal }),
+  })
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+        <SelectField<string>
+          label="Over"
+          value={days}
+          options={periods}
+          onChange={(next) => go(withSearch(place, { days: next }))}
+        />
+      </header>
+      <QueryState query={usage} what="usage" />
+      {usage.data && (
+        <div className="stack">
+          <Totals usage={usage.data} />
+          <Sheet title="Models" items={usage.data.models} columns={modelColumns} toKey={({ model }) => model} />
+          <Sheet
+            title="How incidents stand"
+            items={usage.data.incidents}
+            columns={incidentColumns}
+            toKey={({ status }) => status}
+          />
+          <Sheet
+            title="What people were asked"
+            items={usage.data.approvals}
+            columns={approvalColumns}
+            toKey={({ status }) => status}
+          />
+          <Days days={usage.data.byDay} />
+        </div>
+      )}
+    </>
+  )
+}
+
+function Totals({ usage }: { usage: Usage }) {
+  const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
+  const tokens = sum(usage.models.map(({ promptTokens, completionTokens }) => promptTokens + completionTokens))
+  const incidents = sum(usage.incidents.map(({ count }) => count))
+  const asked = sum(usage.approvals.map(({ count }) => count))
+  const figures = [
+    ['Incidents', formatNumber(incidents)],
+    ['Tokens', formatNumber(tokens)],
+    ['Tokens per incident', incidents ? formatNumber(tokens / incidents) : '–'],
+    ['Approvals asked', formatNumber(asked)],
+    ['Approvals per incident', incidents ? (asked / incidents).toFixed(2) : '–'],
+  ] as const
+  return (
+    <dl className="facts">
+      {figures.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd className="figure">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+const formatSeconds = (value: number | null) => (value === null ? '–' : formatSpan(value * 1000))
+
+const modelColumns: Column<Usage['models'][number]>[] = [
+  { head: 'Model', className: 'wraps', cell: ({ model }) => <Inert text={model} /> },
+  { head: 'Answers', className: 'num', cell: ({ answers }) => formatNumber(answers) },
+  { head: 'Failed', className: 'num', cell: ({ failures }) => formatNumber(failures) },
+  { head: 'Tokens in', className: 'num', cell: ({ promptTokens }) => formatNumber(promptTokens) },
+  { head: 'Tokens out', className: 'num', cell: ({ completionTokens }) => formatNumber(completionTokens) },
+  { head: 'Time', className: 'num wide', cell: ({ seconds }) => formatSeconds(seconds) },
+]
+
+const incidentColumns: Column<Usage['incidents'][number]>[] = [
+  { head: 'Status', cell: ({ status }) => withSpaces(status) },
+  { head: 'Incidents', className: 'num', cell: ({ count }) => formatNumber(count) },
+  { head: 'Median time to its end', className: 'num', cell: ({ medianSeconds }) => formatSeconds(medianSeconds) },
+]
+
+const approvalColumns: Column<Usage['approvals'][number]>[] = [
+  { head: 'Approval', cell: ({ status }) => withSpaces(status) },
+  { head: 'Count', className: 'num', cell: ({ count }) => formatNumber(count) },
+  { head: 'Median wait', className: 'num', cell: ({ medianWaitSeconds }) => formatSeconds(medianWaitSeconds) },
+  { head: 'Longest wait', className: 'num', cell: ({ longestWaitSeconds }) => formatSeconds(longestWaitSeconds) },
+]
+
+type Day = Usage['byDay'][number]
+
+function Days({ days }: { days: Day[] }) {
+  const most = Math.max(1, ...days.map(({ tokens }) => tokens))
+  const columns: Column<Day>[] = [
+    { head: 'Day', className: 'nowrap', cell: ({ day }) => <Inert text={day} /> },
+    { head: 'Incidents', className: 'num', cell: ({ incidents }) => formatNumber(incidents) },
+    { head: 'Approvals', className: 'num', cell: ({ approvals }) => formatNumber(approvals) },
+    { head: 'Tokens', className: 'num', cell: ({ tokens }) => formatNumber(tokens) },
+    {
+      head: '',
+      className: 'wide',
+      cell: ({ tokens }) => (
+        <svg className="tally" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+          <rect width={(tokens / most) * 100} height="6" />
+        </svg>
+      ),
+    },
+  ]
+  return <Sheet title="By day (UTC)" items={days} columns={columns} toKey={({ day }) => day} />
+}
+
+type SheetProps<T> = { title: string; items: T[]; columns: Column<T>[]; toKey(item: T): string }
+
+function Sheet<T>({ title, ...table }: SheetProps<T>) {
+  return (
+    <section className="stack tight narrow">
+      <h2>{title}</h2>
+      <div className="sheet">
+        <Table caption={title} none="Nothing yet." {...table} />
+      </div>
+    </section>
+  )
+}

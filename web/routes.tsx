@@ -1,0 +1,62 @@
+import type { ComponentType } from 'react'
+import type { Permission } from '../domain/operator.ts'
+import { ApprovalPage } from './approvals/card.tsx'
+import { ApprovalsPage } from './approvals/inbox.tsx'
+import { ConfigPage } from './config/page.tsx'
+import { IncidentPage } from './incident/page.tsx'
+import { IncidentsPage } from './incidents/page.tsx'
+import { AlertsPage } from './pages/alerts.tsx'
+import { AuditPage } from './pages/audit.tsx'
+import { DevicesPage } from './pages/devices.tsx'
+import { GapsPage } from './pages/gaps.tsx'
+import { HealthPage } from './pages/health.tsx'
+import { PeoplePage } from './pages/people.tsx'
+import { TokensPage } from './pages/tokens.tsx'
+import { UsagePage } from './pages/usage.tsx'
+
+export type Route = {
+  path: string
+  /** Of the page and of its place in the navigation. */
+  title: string
+  /** Without it the page says what it takes, and shows nothing. Null: everybody who is signed in. */
+  permission: Permission | null
+  /** What somebody without the permission can do. */
+  advice?: string
+  Page: ComponentType<{ title: string }>
+  /** The page of one thing of the list, at `path/{id}`. */
+  DetailPage?: ComponentType<{ id: string }>
+}
+
+/** Every page, in the order of the navigation. `api/routes/pages.ts` serves them. */
+export const routes: readonly Route[] = [
+  { path: '/incidents', title: 'Incidents', permission: null, Page: IncidentsPage, DetailPage: IncidentPage },
+  { path: '/approvals', title: 'Approvals', permission: null, Page: ApprovalsPage, DetailPage: ApprovalPage },
+  { path: '/alerts', title: 'Alerts', permission: null, Page: AlertsPage },
+  { path: '/gaps', title: 'Capability gaps', permission: null, Page: GapsPage },
+  { path: '/devices', title: 'Devices', permission: null, Page: DevicesPage },
+  { path: '/usage', title: 'Usage', permission: null, Page: UsagePage },
+  { path: '/health', title: 'Health', permission: null, Page: HealthPage },
+  { path: '/config', title: 'Configuration', permission: null, Page: ConfigPage },
+  { path: '/audit', title: 'Audit', permission: 'audit', Page: AuditPage },
+  {
+    path: '/people',
+    title: 'People',
+    permission: 'manage_operators',
+    advice: 'Ask an admin to change what somebody may.',
+    Page: PeoplePage,
+  },
+  {
+    path: '/tokens',
+    title: 'Tokens',
+    permission: 'manage_tokens',
+    advice: 'Ask an admin for a token.',
+    Page: TokensPage,
+  },
+]
+
+/** The route of an address, with the id that follows its path; null where the address leads nowhere. */
+export function findRoute(pathname: string): { route: Route; id: string } | null {
+  const [, place = '', id = '', more] = pathname.split('/')
+  const route = routes.find(({ path }) => path === `/${place || 'incidents'}`)
+  return route && !more ? { route, id } : null
+}
