@@ -103,11 +103,11 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-let installed = false
-/** Once per test file, before any worker. What a worker warns of when a test ends early says nothing to a reader. */
+/** Once per process, before any worker. What a worker warns of when a test ends early says nothing to a reader. */
 export function installRuntime(): void {
-  if (installed) return
-  installed = true
+  const process = globalThis as { isRuntimeInstalled?: boolean }
+  if (process.isRuntimeInstalled) return
+  process.isRuntimeInstalled = true
   Runtime.install({
     logger: new DefaultLogger('ERROR'),
     telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) } },
