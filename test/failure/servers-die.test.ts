@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from '@jest/globals'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { giveBack } from '../../start/port.ts'
@@ -56,8 +55,6 @@ test('Temporal killed in the middle of an investigation: it goes on from its fil
   await spine.lab.break('replication_lag', 'db-osl-1')
   await spine.incident('replication_lag', 'investigating')
   process.kill(temporal.current.process.pid, 'SIGKILL')
-  // The kernel closes a killed server's ports a moment later.
-  await sleep(1_000)
   const { address } = temporal.current
   await temporal.again()
   expect(temporal.current.address).toBe(address)

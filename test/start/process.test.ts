@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { openLedger, stopLeftovers } from '../../start/ledger.ts'
 import { takeLock } from '../../start/lock.ts'
-import { freePort } from '../../start/port.ts'
 import { type Exit, type RunningProcess, startProcess, waitUntilReady } from '../../start/process.ts'
 import { groupMembers, identityOf } from '../../start/process-table.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { freePort } from '../support/port.ts'
 
 let directory: ReturnType<typeof temporaryDirectory>
 const running: RunningProcess[] = []

@@ -8,15 +8,21 @@ const { default: runFile } = require('jest-circus/runner')
 const framework = join(dirname(require.resolve('jest-circus')), 'jestAdapterInit.js')
 
 const globals = new URL('./jest-globals.js', import.meta.url).href
+const root = new URL('../../', import.meta.url).href
 const tests = new URL('../', import.meta.url).href
+// Its tests see what is so before the parser is loaded: they load the product for themselves.
+const alone = `${root}test/safety/sql/`
 let files = 0
+let ownFolder = tests
 
 registerHooks({
   resolve(specifier, context, nextResolve) {
     if (specifier === '@jest/globals') return { url: globals, shortCircuit: true }
     const resolved = nextResolve(specifier, context)
-    const isOfTests = resolved.url.startsWith(tests) && resolved.url.endsWith('.ts')
-    return isOfTests ? { ...resolved, url: `${resolved.url}?${files}` } : resolved
+    const isOwn = resolved.url.startsWith(ownFolder) && resolved.url.endsWith('.ts')
+    return isOwn && !resolved.url.includes('/node_modules/')
+      ? { ...resolved, url: `${resolved.url}?${files}` }
+      : resolved
   },
 })
 
@@ -27,6 +33,10 @@ registerHooks({
  */
 export default async function runInNode(globalConfig, config, environment, _sandbox, path, report) {
   files += 1
+  const file = pathToFileURL(path).href
+  ownFolder = file.startsWith(alone) ? root : tests
+  // Every file meets the parser loaded, whichever came before it.
+  if (ownFolder === tests) await (await import('../../safety/sql/inspect.ts')).loadSql()
   const settings = { ...process.env }
   try {
     return await runFile(globalConfig, config, environment, node, path, report)

@@ -13,8 +13,8 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { queueScheduleId } from '../../domain/workflow-id.ts'
 import { labClient } from '../../lab/client.ts'
-import { freePort } from '../../start/port.ts'
 import { temporaryDirectory } from './directory.ts'
+import { freePort } from './port.ts'
 import { freshDatabase, temporalAddress } from './servers.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))

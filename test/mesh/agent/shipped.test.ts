@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { writePublicKey } from '../../../mesh/sign.ts'
-import { freePort } from '../../../start/port.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { eventually } from '../../support/eventually.ts'
+import { freePort } from '../../support/port.ts'
 import { aManifest, aRequest, keys } from './running.ts'
 
 /** What an operator installs: the unit and the container, started as they say, with this machine's places for theirs. */
@@ -22,7 +22,7 @@ beforeAll(async () => {
   mkdirSync(state)
   writeFileSync(join(state, 'manifest.json'), JSON.stringify(aManifest(own)))
   writeFileSync(join(state, 'root-key'), writePublicKey(own.rootPublic))
-  address = `127.0.0.1:${await freePort(27_474)}`
+  address = `127.0.0.1:${await freePort()}`
 })
 afterEach(async () => {
   for (const child of children.splice(0)) {
