@@ -1,14 +1,14 @@
 import { cancellationSignal } from '@temporalio/activity'
 import { HttpError } from '../clients/http.ts'
 import { StaleRunError } from '../db/append.ts'
-import { editOf } from '../db/approvals/find.ts'
+import { proposedCall } from '../db/calls.ts'
 import { type Db, isTransient } from '../db/connect.ts'
-import { eventByStepKey, eventsOf } from '../db/events.ts'
+import { eventAt, eventsOf } from '../db/events.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
 import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
-import { type CallPlace, stepKey } from '../domain/step-key.ts'
+import type { CallPlace } from '../domain/step-key.ts'
 import type { CorePort, Tool } from '../domain/tool.ts'
 import { fold } from '../safety/fold.ts'
 import type { Call } from '../safety/judge.ts'
@@ -18,9 +18,8 @@ import { tools } from '../tools/registry.ts'
 import type { Act, Interruption } from '../workflows/outcome.ts'
 import { endEarly } from './end-early.ts'
 import { RetryLater } from './failure.ts'
-import { beating } from './heartbeat.ts'
-import { outlast, patienceMs } from './outlast.ts'
 import { assertOwnRun } from './own-run.ts'
+import { patienceMs, retryWhileAway, withHeartbeat } from './patience.ts'
 import { type EffectiveCall, rule } from './rule.ts'
 import { send } from './send.ts'
 import { toolContext } from './tool-context.ts'
@@ -37,7 +36,7 @@ export function actActivities(deps: ActDeps) {
      */
     async act(place: CallPlace & { approvalId: string | null }): Promise<Act> {
       const signal = cancellationSignal()
-      return await beating(async () => {
+      return await withHeartbeat(async () => {
         try {
           await assertOwnRun(deps.db, place)
           return await actOnce(deps, place, signal)
@@ -52,13 +51,12 @@ export function actActivities(deps: ActDeps) {
     /** Waits for what a write promised to become true, and records what became of it: `domain/verification.ts`. */
     async verify(place: CallPlace): Promise<Act> {
       const signal = cancellationSignal()
-      return await beating(async () => {
+      return await withHeartbeat(async () => {
         try {
           await assertOwnRun(deps.db, place)
           await verifyWrite(deps, place, signal)
-          const finished = await eventByStepKey(deps.db, stepKey(place, place.turn, 'tool_finished', place.call))
-          const lost = finished?.kind === 'tool_finished' && finished.metadata.outcome === 'indeterminate'
-          return { kind: lost ? 'indeterminate' : 'next' }
+          const finished = await eventAt(deps.db, place, 'tool_finished')
+          return { kind: finished?.metadata.outcome === 'indeterminate' ? 'indeterminate' : 'next' }
         } catch (error) {
           if (error instanceof StaleRunError) return { kind: 'fenced' }
           throw error
@@ -68,7 +66,7 @@ export function actActivities(deps: ActDeps) {
 
     /** The alerts ended, or a person stopped the run: true when the incident is closed now and the run is to end. */
     async endEarly(input: { incidentId: string; attempt: number; turn: number; why: Interruption }): Promise<boolean> {
-      return await beating(async () => {
+      return await withHeartbeat(async () => {
         try {
           if ((await assertOwnRun(deps.db, input)) === 'closed') return true
           return await endEarly(deps, input)
@@ -89,12 +87,10 @@ async function actOnce(
   signal: AbortSignal,
 ): Promise<Act> {
   const { db } = deps
-  const finished = await eventByStepKey(db, stepKey(place, place.turn, 'tool_finished', place.call))
-  if (finished?.kind === 'tool_finished') return outcomeOf(finished)
-  const started = await eventByStepKey(db, stepKey(place, place.turn, 'tool_started', place.call))
-  if (started?.kind === 'tool_started') {
-    return outcomeOf(await send(deps, place, started, { again: true, signal }))
-  }
+  const finished = await eventAt(db, place, 'tool_finished')
+  if (finished) return outcomeOf(finished)
+  const started = await eventAt(db, place, 'tool_started')
+  if (started) return outcomeOf(await send(deps, place, started, { again: true, signal }))
 
   const call = await effectiveCall(db, place)
   const prepared = await prepare(deps, place, call, signal)
@@ -113,18 +109,12 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): Act {
 /** The call as it is to be judged: as the model proposed it, or as a person changed it before approving. */
 async function effectiveCall(db: Db, place: CallPlace): Promise<EffectiveCall> {
   const proposed = await proposedCall(db, place)
-  const edit = await editOf(db, { ...place, callId: proposed.id })
-  if (!edit) return { ...proposed, edit: null }
-  const { secret: _, ...call } = proposed
-  return { ...call, arguments: edit.arguments, problem: null, edit: { ...edit, from: proposed.arguments } }
-}
-
-async function proposedCall(db: Db, place: CallPlace): Promise<ProposedCall> {
-  const answered = await eventByStepKey(db, stepKey(place, place.turn, 'model_answered', 0))
-  const call = answered?.kind === 'model_answered' ? answered.metadata.calls[place.call] : undefined
   // A run started by hand names turns that no model took: there is nothing to act on.
-  if (!call) throw new StaleRunError(place.incidentId, place.attempt, place.attempt)
-  return call
+  if (!proposed) throw new StaleRunError(place.incidentId, place.attempt, place.attempt)
+  const { edit } = proposed
+  if (!edit) return { ...proposed.call, edit: null }
+  const { secret: _, ...call } = proposed.call
+  return { ...call, arguments: edit.arguments, problem: null, edit: { ...edit, from: call.arguments } }
 }
 
 type Prepare = NonNullable<Tool['prepare']>
@@ -147,7 +137,7 @@ async function prepare(
   try {
     const ask = () => (tool.prepare as Prepare)(settled.arguments, toolContext(deps, place, signal))
     const note = (away: WaitedFor | null) => noteWait(db, place, away)
-    return { ok: true, preparation: await outlast(ask, { forMs: deps.patienceMs ?? patienceMs, signal, note }) }
+    return { ok: true, preparation: await retryWhileAway(ask, { forMs: deps.patienceMs ?? patienceMs, signal, note }) }
   } catch (error) {
     if (signal.aborted || isTransient(error)) throw error
     const reason = error instanceof ProposalError ? error.message : 'what it would do could not be read'

@@ -6,57 +6,25 @@ import type { Db } from '../db/connect.ts'
 import { lockIncident, setWaiting } from '../db/incidents.ts'
 import { recordSecurityEvent } from '../db/security-events.ts'
 import { stopWish } from '../db/taker.ts'
-import type { DecideAnswer, DecideMessage, Heard } from '../workflows/messages.ts'
+import type { DecideAnswer, DecideMessage, ReceivedDecision } from '../workflows/messages.ts'
 import type { DecisionStatus } from '../workflows/outcome.ts'
 import { assertOwnRun, ownRunOf } from './own-run.ts'
 
 const joinedLookMs = 5_000
 
+/** The activities by which a run in Temporal weighs decisions and reads what was decided. */
 export function approvalActivities({ db }: { db: Db }) {
-  /** Judges one decision by the same function as every other door. `by` is not even read. */
-  async function weigh(incidentId: string, message: DecideMessage, via: 'signal' | 'update'): Promise<DecideAnswer> {
-    const { token, decision, approvalId, reason } = message
-    const outcome = await decide(db, {
-      approvalId: typeof approvalId === 'string' ? approvalId : null,
-      incidentId,
-      token: typeof token === 'string' ? token : '',
-      decision: decision === 'approve' ? 'approve' : 'deny',
-      reason: typeof reason === 'string' ? reason.slice(0, 2000) : null,
-      via,
-    })
-    return {
-      outcome: outcome.outcome,
-      status: 'status' in outcome ? outcome.status : null,
-      message: 'message' in outcome ? outcome.message : null,
-    }
-  }
-
   return {
     /** One decision that came through Temporal: runs that began with version 0.1.0 send them one by one. */
     async decide(incidentId: string, message: DecideMessage & { via: string }): Promise<DecideAnswer> {
       await assertOwnRun(db, await ownRunOf(db, incidentId))
-      return await weigh(incidentId, message, message.via === 'update' ? 'update' : 'signal')
+      return await decideByToken(db, incidentId, message, message.via === 'update' ? 'update' : 'signal')
     },
 
-    /**
-     * Judges decisions that came through Temporal, in their order, and answers each. One query finds those without a valid token, so that
-     * a flood of forgeries costs little. A token that decided nothing is void afterwards: everyone who may read the workflow's
-     * history can read it.
-     */
-    async decideAll(incidentId: string, attempt: number, heard: Heard[]): Promise<DecideAnswer[]> {
+    /** Weighs decisions that came through Temporal, in their order, and answers each. */
+    async decideAll(incidentId: string, attempt: number, batch: ReceivedDecision[]): Promise<DecideAnswer[]> {
       await assertOwnRun(db, { incidentId, attempt })
-      const known = await tokensAmong(db, [...new Set(heard.flatMap(textsOf))])
-      const forged = heard.filter((each) => !textsOf(each).some((text) => known.has(text)))
-      if (forged.length > 0) await recordForgeries(db, incidentId, forged)
-      const answers: DecideAnswer[] = []
-      for (const each of heard) {
-        const { message, door } = each
-        const answer = message && known.has(message.token) ? await weigh(incidentId, message, door) : noDecision
-        answers.push(answer)
-        // One that was spent for this very decision stays as it is.
-        for (const text of textsOf(each)) if (known.has(text)) await voidToken(db, text, door)
-      }
-      return answers
+      return await weighAll(db, incidentId, batch)
     },
 
     /** Does a person want this run to stop? A signal alone says nothing about who sent it. */
@@ -65,7 +33,7 @@ export function approvalActivities({ db }: { db: Db }) {
       return (await stopWish(db, incidentId, attempt)) !== null
     },
 
-    /** The row a waiting run goes by. A settled one puts the incident back to work. */
+    /** The row that a waiting run goes by. A denied or withdrawn one puts the incident back to work. */
     async readDecision(
       incidentId: string,
       attempt: number,
@@ -74,21 +42,67 @@ export function approvalActivities({ db }: { db: Db }) {
       await assertOwnRun(db, { incidentId, attempt })
       const read = await readDecision(db, approvalId)
       if (!read) return { status: 'withdrawn', remainingMs: 0 }
-      if (read.status === 'denied' || read.status === 'withdrawn') {
-        await db.transaction().execute(async (trx) => {
-          const row = await lockIncident(trx, incidentId)
-          if (row?.attempt !== attempt) throw new StaleRunError(incidentId, attempt, row?.attempt ?? 0)
-          await setWaiting(trx, incidentId, false)
-        })
+      if (read.status === 'denied' || read.status === 'withdrawn') await returnToWork(db, incidentId, attempt)
+      // No signal wakes a run that joined another incident's approval: it looks by itself.
+      const isJoined = read.incidentId !== incidentId
+      return {
+        status: read.status,
+        remainingMs: isJoined ? Math.min(read.remainingMs, joinedLookMs) : read.remainingMs,
       }
-      // Nobody wakes a run that joined another incident's approval: it looks by itself.
-      const joined = read.incidentId !== incidentId
-      return { status: read.status, remainingMs: joined ? Math.min(read.remainingMs, joinedLookMs) : read.remainingMs }
     },
   }
 }
 
 export type ApprovalActivities = ReturnType<typeof approvalActivities>
+
+/** Decides by the same function as every other door. `by` in a message is ignored: the token says who decides. */
+async function decideByToken(
+  db: Db,
+  incidentId: string,
+  message: DecideMessage,
+  via: 'signal' | 'update',
+): Promise<DecideAnswer> {
+  const { token, decision, approvalId, reason } = message
+  const outcome = await decide(db, {
+    approvalId: typeof approvalId === 'string' ? approvalId : null,
+    incidentId,
+    token: typeof token === 'string' ? token : '',
+    decision: decision === 'approve' ? 'approve' : 'deny',
+    reason: typeof reason === 'string' ? reason.slice(0, 2000) : null,
+    via,
+  })
+  return {
+    outcome: outcome.outcome,
+    status: 'status' in outcome ? outcome.status : null,
+    message: 'message' in outcome ? outcome.message : null,
+  }
+}
+
+/**
+ * One query finds the messages without a valid token, so that a flood of forgeries costs little. A token that decided nothing
+ * is void afterwards: everybody who may read the workflow's history can read it.
+ */
+async function weighAll(db: Db, incidentId: string, batch: ReceivedDecision[]): Promise<DecideAnswer[]> {
+  const valid = await tokensAmong(db, [...new Set(batch.flatMap(getTokenTexts))])
+  const forged = batch.filter((each) => !getTokenTexts(each).some((text) => valid.has(text)))
+  if (forged.length > 0) await recordForgeries(db, incidentId, forged)
+  const answers: DecideAnswer[] = []
+  for (const each of batch) {
+    const { message, door } = each
+    answers.push(message && valid.has(message.token) ? await decideByToken(db, incidentId, message, door) : noDecision)
+    // One that was spent for this very decision stays as it is.
+    for (const text of getTokenTexts(each)) if (valid.has(text)) await voidToken(db, text, door)
+  }
+  return answers
+}
+
+async function returnToWork(db: Db, incidentId: string, attempt: number): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, incidentId)
+    if (row?.attempt !== attempt) throw new StaleRunError(incidentId, attempt, row?.attempt ?? 0)
+    await setWaiting(trx, incidentId, false)
+  })
+}
 
 const noDecision: DecideAnswer = {
   outcome: 'forbidden',
@@ -96,11 +110,11 @@ const noDecision: DecideAnswer = {
   message: 'this holds no decision with a valid token',
 }
 
-function textsOf({ message, texts }: Heard): string[] {
+function getTokenTexts({ message, texts }: ReceivedDecision): string[] {
   return message ? [message.token, ...texts] : texts
 }
 
-async function recordForgeries(db: Db, incidentId: string, forged: readonly Heard[]): Promise<void> {
+async function recordForgeries(db: Db, incidentId: string, forged: readonly ReceivedDecision[]): Promise<void> {
   const [first] = forged
   await db.transaction().execute(async (trx) => {
     if (!(await lockIncident(trx, incidentId))) return

@@ -14,7 +14,7 @@ import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint } from '../prompts/render.ts'
-import { GiveUp, RetryLater } from './failure.ts'
+import { NonRetryable, RetryLater } from './failure.ts'
 import type { ServedModels } from './served-model.ts'
 
 export type AskDeps = {
@@ -69,7 +69,7 @@ export async function askModel(
     if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
     if (error.code === 'oversized') return oversized(opening.model)
     await recordFailure(deps.db, turn, error)
-    if (!error.retryable) throw new GiveUp(`MODEL_${error.code.toUpperCase()}`)
+    if (!error.retryable) throw new NonRetryable(`MODEL_${error.code.toUpperCase()}`)
     throw new RetryLater(`MODEL_${error.code.toUpperCase()}`, error.retryAfterMs)
   }
 }
@@ -104,7 +104,7 @@ async function fitting(
       if (error.windowTokens !== null) await deps.served?.noteRefusedWindow(opening.model, error.windowTokens)
     }
   }
-  throw new GiveUp('MODEL_CONTEXT_TOO_LONG')
+  throw new NonRetryable('MODEL_CONTEXT_TOO_LONG')
 }
 
 /** The window that holds, and what of it an answer may take. */

@@ -11,7 +11,7 @@ import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
 import type { Preparation } from '../domain/tool.ts'
 import type { Call, Ruling } from '../safety/judge.ts'
 import { toolFacts, tools } from '../tools/registry.ts'
-import { GiveUp } from './failure.ts'
+import { NonRetryable } from './failure.ts'
 import type { EffectiveCall, Ruled } from './rule.ts'
 
 /** Asking people about a call: what was asked before, joining a question of another incident, and a new one. */
@@ -67,7 +67,7 @@ type Asking = {
 export async function askPeople(trx: Trx, place: CallPlace, asking: Asking): Promise<Ruled> {
   const { call, ruling, prepared } = asking
   // The judge asks about prepared writes only: what cannot be prepared is refused.
-  if (!prepared?.ok) throw new GiveUp('ASKED_UNPREPARED')
+  if (!prepared?.ok) throw new NonRetryable('ASKED_UNPREPARED')
   const { preparation } = prepared
   const id = callId(place.turn, place.call)
   const replaced = await approvalOfCall(trx, place.incidentId, id, ['pending', 'approved'])

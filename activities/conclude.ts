@@ -1,6 +1,6 @@
 import { append } from '../db/append.ts'
 import type { Db, Trx } from '../db/connect.ts'
-import { eventByStepKey, eventsOf } from '../db/events.ts'
+import { eventAt, eventsOf } from '../db/events.ts'
 import { closeIncident, incidentById } from '../db/incidents.ts'
 import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
@@ -74,7 +74,7 @@ async function concludeProse(
     await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)
     return { kind: 'closed' }
   }
-  const corrected = await eventByStepKey(trx, stepKey(turn, turn.turn, 'correction_sent', 0))
+  const corrected = await eventAt(trx, turn, 'correction_sent')
   if (!inserted && corrected) return { kind: 'correction' }
   if (proseCodes.some((code) => state.corrected.has(code))) return { kind: 'unproven' }
   await correct(trx, turn, wrong ?? proseCorrection(state))

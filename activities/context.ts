@@ -5,27 +5,25 @@ import { storeBody } from '../db/bodies.ts'
 import { type Db, isTransient } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf } from '../db/events.ts'
-import { claimIncident, closeIncident, incidentById, incidentState, lockIncident, toIncident } from '../db/incidents.ts'
+import { closeIncident, incidentById, incidentState } from '../db/incidents.ts'
 import { neighboursOf, resourceById } from '../db/inventory.ts'
 import { earlierAttempts } from '../db/lifecycle/attempts.ts'
 import { peopleSaid, whyReopened } from '../db/notes.ts'
 import { precedentsOf } from '../db/precedents.ts'
 import { hintLeader } from '../db/queue.ts'
-import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
-import { agentActor, type ConfigInForce, type IncidentEvent } from '../domain/event.ts'
+import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
+import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
-import { resourceKey } from '../domain/resource.ts'
 import { stepKey } from '../domain/step-key.ts'
-import { investigationId } from '../domain/workflow-id.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
 import { renderLeaderHint } from '../model/hint.ts'
 import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
 import { describedTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
-import { GiveUp } from './failure.ts'
-import { beating } from './heartbeat.ts'
-import { outlast, patienceMs, whoIsAway } from './outlast.ts'
-import { assertOwnRun, mayClaim, ownRunId, ownRunOf, ownWorkflowId, recordForgery } from './own-run.ts'
+import { type Claimed, type ClaimInput, claim } from './claim.ts'
+import { NonRetryable } from './failure.ts'
+import { assertOwnRun, ownRunOf } from './own-run.ts'
+import { patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './patience.ts'
 import { escalationReason } from './reason.ts'
 
 type ContextDeps = {
@@ -38,139 +36,34 @@ type ContextDeps = {
   isEnabled?: boolean
 }
 
-export type Claimed = { type: string; severity: string; target: string }
+type RunLimits = { maxTurns: number; timeBudgetMs: number }
 
-export function contextActivities({ db, prompts, protocol, model, environment, isEnabled = true }: ContextDeps) {
-  async function assemble(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
-    await assertOwnRun(db, { incidentId, attempt })
-    const settings = await readSettings(db, environment)
-    const incident = await incidentById(db, incidentId)
-    if (!incident) throw new GiveUp('INCIDENT_NOT_FOUND')
-    const limits = {
-      maxTurns: settings.value<number>('agent.max_turns', incident.type),
-      timeBudgetMs: settings.value<number>('agent.time_budget') * 1000,
-    }
-    const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
-    const stored = await eventByStepKey(db, key)
-    if (stored?.kind === 'context_assembled') return { ...limits, maxTurns: stored.metadata.maxTurns }
-
-    const { context, parts, hintFrom } = await gather(db, incident)
-    const offered = settings.value<string[] | null>('agent.tools', incident.type)
-    const described = describedTools(offered, await usableDevices(db))
-    const system = renderSystemPrompt(prompts, {
-      override: settings.value<string | null>('agent.system_prompt', incident.type),
-      protocol,
-      toolsText: describeToolsAsText(described),
-    })
-    const toolsText = JSON.stringify(protocol === 'native' ? describeTools(described) : [])
-    await db.transaction().execute(async (trx) => {
-      await append(trx, incidentId, attempt, {
-        kind: 'context_assembled',
-        actor: agentActor,
-        stepKey: key,
-        detail: `Context assembled: ${Object.keys(parts).join(', ')}`,
-        metadata: {
-          prompt: await storeBody(trx, system),
-          tools: await storeBody(trx, toolsText),
-          context: await storeBody(trx, JSON.stringify(context)),
-          protocol,
-          model,
-          parts,
-          hintFrom,
-          maxTurns: limits.maxTurns,
-          deadline: `${limits.timeBudgetMs / 1000} s of work`,
-          tokenBudget: settings.value<number>('agent.token_budget'),
-        },
-      })
-    })
-    return limits
-  }
-
+/** The activities with which a run begins and ends: claim, gather what is known, hand over, say how it ended. */
+export function contextActivities(deps: ContextDeps) {
+  const { db, isEnabled = true } = deps
   return {
-    /** Takes the incident for this run; null when somebody else has it, or the agent is paused or off. */
-    async claim(input: {
-      incidentId: string
-      attempt: number
-      role: 'leader' | 'follower'
-      groupId: string
-    }): Promise<Claimed | null> {
-      const settings = await readSettings(db, environment)
-      // A run may be started by somebody else than the queue: what is off and what is paused take up nothing, by any way.
-      if (!isEnabled || settings.value<boolean>('agent.paused')) return null
-      const workflowId = ownWorkflowId()
-      // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
-      if (workflowId !== investigationId(input)) {
-        await recordForgery(db, input)
-        return null
-      }
-      const timeBudgetSeconds = settings.value<number>('agent.time_budget')
-      const claimed = await db.transaction().execute(async (trx): Promise<Claimed | 'forged' | null> => {
-        const row = await lockIncident(trx, input.incidentId)
-        if (!row) return null
-        if (input.attempt > row.attempt + 1 || !(await mayClaim(trx, input))) return 'forged'
-        if (!(await claimIncident(trx, { ...input, workflowId, timeBudgetSeconds }))) return null
-        await append(trx, input.incidentId, input.attempt, {
-          kind: 'claimed',
-          actor: agentActor,
-          stepKey: stepKey(input, 0, 'claimed', 0),
-          detail: 'Agent claimed incident for investigation',
-          metadata: {
-            role: input.role,
-            groupId: input.groupId,
-            workflowId,
-            runId: ownRunId(),
-            config: configInForce(settings, row.type),
-          },
-        })
-        const { resource } = toIncident(row)
-        return { type: row.type, severity: row.severity, target: resource ? resourceKey(resource) : 'unknown' }
-      })
-      if (claimed !== 'forged') return claimed
-      await recordForgery(db, input)
-      return null
-    },
+    claim: (input: ClaimInput): Promise<Claimed | null> => claim({ ...deps, isEnabled }, input),
 
     /**
      * Gathers what is known and stores it with the rendered prompt and tool definitions: later turns use these very texts, so
      * that a deploy in between changes nothing. Each part that cannot be had is left out and named.
      */
-    async assembleContext(incidentId: string, attempt: number): Promise<{ maxTurns: number; timeBudgetMs: number }> {
-      return await beating(async () => {
+    async assembleContext(incidentId: string, attempt: number): Promise<RunLimits> {
+      return await withHeartbeat(async () => {
         try {
-          return await outlast(() => assemble(incidentId, attempt), { forMs: patienceMs })
+          return await retryWhileAway(() => assemble(deps, incidentId, attempt), { forMs: patienceMs })
         } catch (error) {
           // An absence is waited for; what fails for another reason fails again.
-          if (whoIsAway(error) === null && activityInfo().attempt >= brokenTries) throw new GiveUp('CONTEXT_BROKEN')
+          if (whoIsAway(error) === null && activityInfo().attempt >= brokenTries)
+            throw new NonRetryable('CONTEXT_BROKEN')
           throw error
         }
       })
     },
 
     /** Hands the incident to a person because code ended the run: the reason says which limit, and what was last known. */
-    async escalate(incidentId: string, attempt: number, code: EscalationCode, turn: number): Promise<void> {
-      if ((await assertOwnRun(db, { incidentId, attempt })) === 'closed') return
-      const events = await eventsOf(db, incidentId, { attempt })
-      const { reason, budget } = escalationReason(code, events)
-      await db.transaction().execute(async (trx) => {
-        if (budget) {
-          await append(trx, incidentId, attempt, {
-            kind: 'budget_ended',
-            actor: agentActor,
-            turn,
-            stepKey: stepKey({ incidentId, attempt }, turn, 'budget_ended', 0),
-            detail: reason,
-            metadata: budget,
-          })
-        }
-        await closeIncident(
-          trx,
-          incidentId,
-          attempt,
-          { status: 'escalated', code, reason },
-          { actor: agentActor, turn, stepKey: stepKey({ incidentId, attempt }, turn, 'escalated', 0) },
-        )
-      })
-    },
+    escalate: (incidentId: string, attempt: number, code: EscalationCode, turn: number): Promise<void> =>
+      escalate(db, incidentId, attempt, code, turn),
 
     /** How it ended, for the workflow's result: the head hash lets a later alteration of the log be proved. */
     async closing(incidentId: string): Promise<{ status: string; headHash: string | null }> {
@@ -183,21 +76,81 @@ export function contextActivities({ db, prompts, protocol, model, environment, i
 
 export type ContextActivities = ReturnType<typeof contextActivities>
 
-const configKeys = ['agent.max_turns', 'agent.concurrency', 'agent.tools'] as const
-const globalKeys = ['agent.leader_wait', 'agent.time_budget', 'agent.token_budget'] as const
+async function assemble(deps: ContextDeps, incidentId: string, attempt: number): Promise<RunLimits> {
+  const { db, prompts, protocol, model, environment } = deps
+  await assertOwnRun(db, { incidentId, attempt })
+  const settings = await readSettings(db, environment)
+  const incident = await incidentById(db, incidentId)
+  if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
+  const limits = {
+    maxTurns: settings.value<number>('agent.max_turns', incident.type),
+    timeBudgetMs: settings.value<number>('agent.time_budget') * 1000,
+  }
+  const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
+  const stored = await eventByStepKey(db, key, 'context_assembled')
+  if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
 
-function configInForce(settings: SettingsReader, type: string): ConfigInForce {
-  const inForce: ConfigInForce = {}
-  for (const key of configKeys) {
-    const { value, source } = settings.effective(key, type)
-    inForce[key] = { value, source }
-  }
-  for (const key of globalKeys) {
-    const { value, source } = settings.effective(key)
-    inForce[key] = { value, source }
-  }
-  inForce['agent.system_prompt'] = { value: null, source: settings.effective('agent.system_prompt', type).source }
-  return inForce
+  const { context, parts, hintFrom } = await gather(db, incident)
+  const offered = settings.value<string[] | null>('agent.tools', incident.type)
+  const described = describedTools(offered, await usableDevices(db))
+  const system = renderSystemPrompt(prompts, {
+    override: settings.value<string | null>('agent.system_prompt', incident.type),
+    protocol,
+    toolsText: describeToolsAsText(described),
+  })
+  const toolsText = JSON.stringify(protocol === 'native' ? describeTools(described) : [])
+  await db.transaction().execute(async (trx) => {
+    await append(trx, incidentId, attempt, {
+      kind: 'context_assembled',
+      actor: agentActor,
+      stepKey: key,
+      detail: `Context assembled: ${Object.keys(parts).join(', ')}`,
+      metadata: {
+        prompt: await storeBody(trx, system),
+        tools: await storeBody(trx, toolsText),
+        context: await storeBody(trx, JSON.stringify(context)),
+        protocol,
+        model,
+        parts,
+        hintFrom,
+        maxTurns: limits.maxTurns,
+        deadline: `${limits.timeBudgetMs / 1000} s of work`,
+        tokenBudget: settings.value<number>('agent.token_budget'),
+      },
+    })
+  })
+  return limits
+}
+
+async function escalate(
+  db: Db,
+  incidentId: string,
+  attempt: number,
+  code: EscalationCode,
+  turn: number,
+): Promise<void> {
+  if ((await assertOwnRun(db, { incidentId, attempt })) === 'closed') return
+  const events = await eventsOf(db, incidentId, { attempt })
+  const { reason, budget } = escalationReason(code, events)
+  await db.transaction().execute(async (trx) => {
+    if (budget) {
+      await append(trx, incidentId, attempt, {
+        kind: 'budget_ended',
+        actor: agentActor,
+        turn,
+        stepKey: stepKey({ incidentId, attempt }, turn, 'budget_ended', 0),
+        detail: reason,
+        metadata: budget,
+      })
+    }
+    await closeIncident(
+      trx,
+      incidentId,
+      attempt,
+      { status: 'escalated', code, reason },
+      { actor: agentActor, turn, stepKey: stepKey({ incidentId, attempt }, turn, 'escalated', 0) },
+    )
+  })
 }
 
 const precedentLimit = 5

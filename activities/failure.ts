@@ -15,8 +15,8 @@ export class RetryLater extends Error {
 }
 
 /** Thrown where no retry can help. */
-export class GiveUp extends Error {
-  override name = 'GiveUp' as const
+export class NonRetryable extends Error {
+  override name = 'NonRetryable' as const
   readonly code: string
   constructor(code: string) {
     super(code)
@@ -33,7 +33,7 @@ function toFailure(error: unknown): Error {
   const failure = ApplicationFailure.create({
     message: codeOf(error),
     type: codeOf(error),
-    nonRetryable: error instanceof GiveUp || error instanceof StaleRunError,
+    nonRetryable: error instanceof NonRetryable || error instanceof StaleRunError,
     ...(error instanceof RetryLater && error.retryAfterMs !== null ? { nextRetryDelay: error.retryAfterMs } : {}),
   })
   failure.stack = ''
@@ -41,7 +41,7 @@ function toFailure(error: unknown): Error {
 }
 
 function codeOf(error: unknown): string {
-  if (error instanceof RetryLater || error instanceof GiveUp) return error.code
+  if (error instanceof RetryLater || error instanceof NonRetryable) return error.code
   if (isTransient(error)) return 'DATABASE_UNAVAILABLE'
   if (error instanceof Error) return error.name
   return 'UNKNOWN'
@@ -50,7 +50,10 @@ function codeOf(error: unknown): string {
 type Log = { warn(fields: object, message: string): void; info(fields: object, message: string): void }
 
 /** Wraps activities so that whatever they throw is logged here and leaves as a closed code. */
-export function sealed<T extends Record<string, (...args: never[]) => Promise<unknown>>>(activities: T, log: Log): T {
+export function sanitizeFailures<T extends Record<string, (...args: never[]) => Promise<unknown>>>(
+  activities: T,
+  log: Log,
+): T {
   const entries = Object.entries(activities).map(([name, activity]) => [
     name,
     async (...args: never[]) => {

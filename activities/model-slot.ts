@@ -5,7 +5,7 @@ import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents.ts'
 import { heldSeconds, keepSlot, leaveSlot, type Slot, type SlotHolder, takeSlot } from '../db/model-slots.ts'
 import type { Run } from '../domain/step-key.ts'
-import { GiveUp, RetryLater } from './failure.ts'
+import { NonRetryable, RetryLater } from './failure.ts'
 
 /** How many ask the model at once, over all workers. */
 export type Slots = { server: string; limit: number; keepEveryMs?: number }
@@ -18,7 +18,7 @@ const longestLookMs = 3_000
 
 async function holderOf(db: Db, { server }: Slots, run: Run): Promise<SlotHolder> {
   const incident = await incidentById(db, run.incidentId)
-  if (!incident) throw new GiveUp('INCIDENT_NOT_FOUND')
+  if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
   const { incidentId, attempt } = run
   return { server, holder: `${incidentId}.${attempt}`, incidentId, severity: incident.severity }
 }

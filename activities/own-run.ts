@@ -1,11 +1,11 @@
 import { activityInfo, getClient } from '@temporalio/activity'
 import { StaleRunError } from '../db/append.ts'
 import type { Db, Trx } from '../db/connect.ts'
-import { eventByStepKey } from '../db/events.ts'
+import { eventAt } from '../db/events.ts'
 import { incidentState, lockIncident } from '../db/incidents.ts'
 import { recordSecurityEvent } from '../db/security-events.ts'
 import type { IncidentEvent } from '../domain/event.ts'
-import { type Run, stepKey } from '../domain/step-key.ts'
+import type { Run } from '../domain/step-key.ts'
 import { investigationId, parseInvestigationId } from '../domain/workflow-id.ts'
 
 /** The workflow this activity runs for, as Temporal says it: no input can claim to be another. */
@@ -56,9 +56,8 @@ const holdersKept = 10_000
 async function holdsClaim(db: Db, run: Run): Promise<boolean> {
   const execution = `${ownWorkflowId()} ${ownRunId()}`
   if (holders.has(execution)) return true
-  const claimed = await eventByStepKey(db, stepKey(run, 0, 'claimed', 0))
-  if (claimed?.kind !== 'claimed') return false
-  if (!(await isClaimer(claimed))) return false
+  const claimed = await eventAt(db, run, 'claimed')
+  if (!claimed || !(await isClaimer(claimed))) return false
   if (holders.size >= holdersKept) holders.clear()
   holders.add(execution)
   return true
@@ -77,9 +76,8 @@ async function firstRunId(): Promise<string> {
 
 /** Is this the run that made the claim of its attempt, or is there none yet? Asked in the transaction that claims. */
 export async function mayClaim(trx: Trx, run: Run): Promise<boolean> {
-  const claimed = await eventByStepKey(trx, stepKey(run, 0, 'claimed', 0))
-  if (claimed?.kind !== 'claimed') return true
-  return await isClaimer(claimed)
+  const claimed = await eventAt(trx, run, 'claimed')
+  return !claimed || (await isClaimer(claimed))
 }
 
 /** A workflow that does not hold this incident tried to work on it: who and what for stand on the incident. */

@@ -7,7 +7,7 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { waitsForLeader } from '../domain/admission.ts'
 import { groupWorkflowId, investigationId } from '../domain/workflow-id.ts'
 import { decided, wake } from '../workflows/messages.ts'
-import { GiveUp } from './failure.ts'
+import { NonRetryable } from './failure.ts'
 import { ownWorkflowId } from './own-run.ts'
 
 type QueueDeps = {
@@ -102,7 +102,7 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
      * become free, and it is given away at once.
      */
     async planGroup(type: string, starting: string[]): Promise<GroupPlan> {
-      if (ownWorkflowId() !== groupWorkflowId(type)) throw new GiveUp('FORGED_GROUP')
+      if (ownWorkflowId() !== groupWorkflowId(type)) throw new NonRetryable('FORGED_GROUP')
       for (const other of await queue.stampQueue()) if (other !== type) await queue.wakeGroup(other)
       const settings = await readSettings(db, environment)
       const state = await groupState(db, type)

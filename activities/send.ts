@@ -13,8 +13,8 @@ import { actionOf, agentActor, type BodyRef, type IncidentEvent } from '../domai
 import { type CallPlace, stepKey } from '../domain/step-key.ts'
 import type { CoreAnswer, CorePort, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
-import { GiveUp, RetryLater } from './failure.ts'
-import { outlast, patienceMs, whoIsAway } from './outlast.ts'
+import { NonRetryable, RetryLater } from './failure.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './patience.ts'
 import { toolContext } from './tool-context.ts'
 import { closeByReading } from './verify.ts'
 
@@ -41,7 +41,7 @@ export async function send(
   options: { again: boolean; signal: AbortSignal },
 ): Promise<IncidentEvent<'tool_finished'>> {
   const tool = tools.get(started.metadata.tool)
-  if (!tool) throw new GiveUp('TOOL_REMOVED')
+  if (!tool) throw new NonRetryable('TOOL_REMOVED')
   const beganAt = performance.now()
   const { effect } = started.metadata
   const sent =
@@ -72,7 +72,7 @@ async function sendOther(
   const note = (away: WaitedFor | null) => noteWait(deps.db, place, away)
   try {
     const run = () => tool.run(started.metadata.arguments, toolContext(deps, place, signal))
-    const answer = await outlast(run, { forMs, signal, note })
+    const answer = await retryWhileAway(run, { forMs, signal, note })
     if (answer.ok || answer.status < 500) return sentOf(answer)
     throw new RetryLater(`CORE_API_${answer.status}`)
   } catch (error) {

@@ -2,7 +2,7 @@ import { activityInfo, cancellationSignal } from '@temporalio/activity'
 import { append, StaleRunError } from '../db/append.ts'
 import { inlineLimitBytes, storeBody } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
-import { eventByStepKey, eventsOf } from '../db/events.ts'
+import { eventAt, eventsOf } from '../db/events.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
@@ -13,10 +13,10 @@ import { tools } from '../tools/registry.ts'
 import type { Thought, Waited } from '../workflows/outcome.ts'
 import { type Answered, type AskDeps, askModel } from './ask-model.ts'
 import { conclude } from './conclude.ts'
-import { GiveUp, RetryLater } from './failure.ts'
-import { beating } from './heartbeat.ts'
+import { NonRetryable, RetryLater } from './failure.ts'
 import { type Slots, type Turned, waitForSlot, withSlot } from './model-slot.ts'
 import { assertOwnRun } from './own-run.ts'
+import { withHeartbeat } from './patience.ts'
 
 /** `slots`: how many ask at once over all workers; without it nobody waits. */
 type ThinkDeps = AskDeps & { slots?: Slots }
@@ -36,17 +36,17 @@ export function thinkActivities(deps: ThinkDeps) {
      */
     async think({ mayWait = false, ...turn }: Turn & { mayWait?: boolean }): Promise<Thought> {
       const signal = cancellationSignal()
-      return await beating(async () => {
+      return await withHeartbeat(async () => {
         try {
           if ((await assertOwnRun(db, turn)) === 'closed') return { kind: 'closed' }
-          const stored = await eventByStepKey(db, stepKey(turn, turn.turn, 'model_answered', 0))
-          if (stored?.kind === 'model_answered') return await conclude(db, turn, stored)
+          const stored = await eventAt(db, turn, 'model_answered')
+          if (stored) return await conclude(db, turn, stored)
           const events = await eventsOf(db, turn.incidentId)
           const state = fold(events, turn.attempt)
           const opening = contextOf(events, turn.attempt)
           const budgets = budgetsOf(events, turn.attempt, opening)
           // The loop counts turns; a run that something else drives is held to the limit here.
-          if (turn.turn > budgets.turns) throw new GiveUp('TURN_LIMIT')
+          if (turn.turn > budgets.turns) throw new NonRetryable('TURN_LIMIT')
           const spent = spentBudget(state, budgets)
           if (spent) return { kind: 'over_budget', budget: spent }
           const warning = nearBudget(state, turn.turn, budgets)
@@ -92,7 +92,7 @@ export type ThinkActivities = ReturnType<typeof thinkActivities>
 
 function contextOf(events: readonly IncidentEvent[], attempt: number): EventMetadata['context_assembled'] {
   const row = events.find((event) => event.kind === 'context_assembled' && event.attempt === attempt)
-  if (row?.kind !== 'context_assembled') throw new GiveUp('CONTEXT_MISSING')
+  if (row?.kind !== 'context_assembled') throw new NonRetryable('CONTEXT_MISSING')
   return row.metadata
 }
 

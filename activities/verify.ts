@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append } from '../db/append.ts'
 import { type Db, isTransient } from '../db/connect.ts'
-import { countEvents, eventByStepKey, eventsOf } from '../db/events.ts'
+import { countEvents, eventAt, eventsOf } from '../db/events.ts'
 import { releaseLeases } from '../db/leases.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
@@ -12,7 +12,7 @@ import type { CorePort, Observation } from '../domain/tool.ts'
 import type { VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
-import { outlast, patienceMs, whoIsAway } from './outlast.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './patience.ts'
 import { toolContext } from './tool-context.ts'
 
 type VerifyDeps = { db: Db; core: CorePort }
@@ -25,8 +25,8 @@ const pollEveryMs = 500
  * failed, and one that promised nothing, is not waited for.
  */
 export async function verifyWrite(deps: VerifyDeps, place: CallPlace, signal: AbortSignal): Promise<void> {
-  const started = await eventByStepKey(deps.db, stepKey(place, place.turn, 'tool_started', place.call))
-  if (started?.kind !== 'tool_started') return
+  const started = await eventAt(deps.db, place, 'tool_started')
+  if (!started) return
   const { postcondition } = tools.get(started.metadata.tool) ?? {}
   if (!postcondition || (await isVerified(deps.db, place, started))) return
 
@@ -37,7 +37,7 @@ export async function verifyWrite(deps: VerifyDeps, place: CallPlace, signal: Ab
     // Time in which nobody could look does not count: after an absence there is one more look at least.
     const look = () => observe(deps, place, started, failure, 'throw')
     const note = (away: WaitedFor | null) => noteWait(deps.db, place, away)
-    last = (await outlast(look, { forMs: patienceMs, signal, note }).catch(unlessStopped(signal))) ?? last
+    last = (await retryWhileAway(look, { forMs: patienceMs, signal, note }).catch(unlessStopped(signal))) ?? last
     if (last && (last.holds !== false || failure !== null)) break
     await sleep(pollEveryMs, undefined, { signal })
   } while (Date.now() < deadline)

@@ -1,8 +1,8 @@
 import type { Oidc } from '../clients/oidc.ts'
-import type { SlackClient } from '../clients/slack/client.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { EffectDeps } from '../effects/effect.ts'
 import type { Runs } from '../effects/runs.ts'
+import type { SlackClient } from '../slack/client.ts'
 import type { Metrics } from './http/metrics.ts'
 
 /** What the routes are built over: what a write needs, and what HTTP, people and Temporal need besides. */

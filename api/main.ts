@@ -4,7 +4,6 @@ import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
 import { createOidc } from '../clients/oidc.ts'
-import { createSlackClient } from '../clients/slack/client.ts'
 import { connectionOptions } from '../clients/temporal/settings.ts'
 import { troubleWith } from '../clients/temporal/trouble.ts'
 import {
@@ -22,6 +21,7 @@ import { choosePlatform } from '../effects/platform.ts'
 import { temporalRuns } from '../effects/runs.ts'
 import { startWatchdog } from '../effects/watchdog.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
+import { createSlackClient } from '../slack/client.ts'
 import { createApi } from './app.ts'
 
 /** The API process: routes, the watchdog and the sync of the inventory. Starts, and takes alerts in, while Temporal is down. */

@@ -56,6 +56,61 @@ const agents = new Map<string, Agent>()
  * asks no proxy, sends nothing before the peer's address has passed the policy, and never repeats a request.
  */
 export async function request(options: HttpRequest): Promise<HttpAnswer> {
+  const exchange = beginExchange(options)
+  try {
+    const answer = await exchange.send()
+    const { body, isCut } = await readAll(answer.body, options.maxBytes)
+    if (isCut && options.overflow !== 'cut') {
+      const what = `the answer to ${exchange.what}`
+      throw new HttpError('too_large', `${what} is larger than ${options.maxBytes} bytes`, false)
+    }
+    return { status: answer.statusCode, statusText: answer.statusText, headers: flat(answer.headers), body }
+  } catch (error) {
+    throw exchange.toHttpError(error)
+  } finally {
+    exchange.end()
+  }
+}
+
+/** Longer than any line that is worth reading. */
+const maxLineCharacters = 64_000
+
+/**
+ * The lines of an answer as they come, under the same guard, clock and limits as `request`. Ends with the answer. Throws HttpError;
+ * an answer that is no success is one too.
+ */
+export async function* streamLines(options: HttpRequest): AsyncGenerator<string> {
+  const exchange = beginExchange(options)
+  const { what } = exchange
+  try {
+    const answer = await exchange.send()
+    if (answer.statusCode !== 200) {
+      answer.body.destroy()
+      throw new HttpError('protocol', `${what} answered ${answer.statusCode}`, answer.statusCode >= 500)
+    }
+    const decoder = new TextDecoder()
+    let rest = ''
+    let bytes = 0
+    for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
+      bytes += chunk.byteLength
+      if (bytes > options.maxBytes) throw new HttpError('too_large', `the answer to ${what} is too large`, false)
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n/)
+      rest = (lines.pop() ?? '').slice(0, maxLineCharacters)
+      yield* lines
+    }
+    if (rest !== '') yield rest
+  } catch (error) {
+    throw exchange.toHttpError(error)
+  } finally {
+    exchange.end()
+  }
+}
+
+/**
+ * Checks the address and starts the clock of an exchange. `what` names it in errors, without its path. The caller ends it
+ * when the last byte is read.
+ */
+function beginExchange(options: HttpRequest) {
   const url = URL.parse(options.url)
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw new HttpError('protocol', 'the address is not an http(s) URL', false)
@@ -68,26 +123,24 @@ export async function request(options: HttpRequest): Promise<HttpAnswer> {
   const timeout = new AbortController()
   const timer = setTimeout(() => timeout.abort(), options.timeoutMs)
   const signal = options.signal ? AbortSignal.any([timeout.signal, options.signal]) : timeout.signal
-  try {
-    const answer = await send(url, {
-      method: options.method,
-      headers: options.headers ?? {},
-      body: options.body ?? null,
-      dispatcher: agentFor(options.allow, options.ca),
-      signal,
-    })
-    const { body, isCut } = await readAll(answer.body, options.maxBytes)
-    if (isCut && options.overflow !== 'cut') {
-      throw new HttpError('too_large', `the answer to ${what} is larger than ${options.maxBytes} bytes`, false)
-    }
-    return { status: answer.statusCode, statusText: answer.statusText, headers: flat(answer.headers), body }
-  } catch (error) {
-    if (error instanceof HttpError) throw error
-    if (options.signal?.aborted) throw new HttpError('aborted', `${what} was cancelled`, false)
-    if (timeout.signal.aborted) throw new HttpError('timeout', `${what} took longer than ${options.timeoutMs} ms`, true)
-    throw faultOf(error, what)
-  } finally {
-    clearTimeout(timer)
+  return {
+    what,
+    send: () =>
+      send(url, {
+        method: options.method,
+        headers: options.headers ?? {},
+        body: options.body ?? null,
+        dispatcher: agentFor(options.allow, options.ca),
+        signal,
+      }),
+    toHttpError(error: unknown): HttpError {
+      if (error instanceof HttpError) return error
+      if (options.signal?.aborted) return new HttpError('aborted', `${what} was cancelled`, false)
+      if (timeout.signal.aborted)
+        return new HttpError('timeout', `${what} took longer than ${options.timeoutMs} ms`, true)
+      return faultOf(error, what)
+    },
+    end: () => clearTimeout(timer),
   }
 }
 
@@ -114,8 +167,8 @@ async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array
   return { body: Buffer.concat(chunks, size), isCut: false }
 }
 
-/** The guarded pool for a policy and authority; for `http-stream.ts`. */
-export function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
+/** The guarded pool for a policy and authority. */
+function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
   const name = `${policy} ${ca ?? ''}`
   const known = agents.get(name)
   if (known) return known
@@ -174,7 +227,7 @@ const connectCodes = new Set([
 ])
 
 /** What came in between, as an HttpError. */
-export function faultOf(error: unknown, what: string): HttpError {
+function faultOf(error: unknown, what: string): HttpError {
   const found = causesOf(error)
   const guard = found.find((cause) => cause instanceof HttpError)
   if (guard) return guard

@@ -53,40 +53,7 @@ const mostCorrections = 5
 export function createModelClient(options: ModelOptions): ModelClient {
   const timeoutMs = options.timeoutMs ?? 300_000
   const memory = options.memory ?? ownMemory()
-  const client = new OpenAI({
-    baseURL: baseUrlOf(options.baseUrl),
-    apiKey: options.apiKey || 'none',
-    // Null keeps the SDK from reading these out of the environment.
-    organization: null,
-    project: null,
-    adminAPIKey: null,
-    webhookSecret: null,
-    maxRetries: 0,
-    // Ours ends first; this one is only there because the SDK insists on one.
-    timeout: timeoutMs + 10_000,
-    logLevel: 'off',
-    fetch: boundedFetch(options, timeoutMs),
-  })
-
-  /** One exchange. */
-  async function ask(asked: ModelRequest, shape: RequestShape, repeat: number): Promise<ReadAnswer> {
-    const begunMs = performance.now()
-    const body = requestBody(shape, asked)
-    // A server that replays by key must not repeat the answer to a request of another shape.
-    const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
-    try {
-      const answer: unknown = await client.chat.completions.create(body as never, {
-        signal: asked.signal,
-        headers: key ? { 'Idempotency-Key': key } : {},
-      })
-      const fault = errorInBody(answer)
-      if (fault) throw new RefusedRequest(readRefusal(fault.status, fault.text), {})
-      return readAnswer(answer, Math.round(performance.now() - begunMs))
-    } catch (error) {
-      throw error instanceof ModelError ? error : (causeIn(error, RefusedRequest) ?? modelErrorOf(error))
-    }
-  }
-
+  const server = openServer(options, timeoutMs)
   return {
     async complete(asked) {
       let shape = await memory.recall(asked.model)
@@ -95,10 +62,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
       const begunMs = performance.now()
       for (let repeat = 0; ; repeat += 1) {
         tried.add(JSON.stringify(shape))
-        const outcome = await ask(asked, shape, repeat).catch((error: unknown) => {
-          if (error instanceof RefusedRequest) return error
-          throw error
-        })
+        const outcome = await exchange(server, asked, shape, repeat)
         const next = repeat < mostCorrections ? nextShape(shape, outcome, asked, tried) : null
         const isRefused = outcome instanceof RefusedRequest
         // Kept once the server is content with it, or complains of something else than the request.
@@ -119,6 +83,50 @@ export function createModelClient(options: ModelOptions): ModelClient {
         shape = next
       }
     },
+  }
+}
+
+function openServer(options: ModelOptions, timeoutMs: number): OpenAI {
+  return new OpenAI({
+    baseURL: baseUrlOf(options.baseUrl),
+    apiKey: options.apiKey || 'none',
+    // Null keeps the SDK from reading these out of the environment.
+    organization: null,
+    project: null,
+    adminAPIKey: null,
+    webhookSecret: null,
+    maxRetries: 0,
+    // Ours ends first; this one is only there because the SDK insists on one.
+    timeout: timeoutMs + 10_000,
+    logLevel: 'off',
+    fetch: boundedFetch(options, timeoutMs),
+  })
+}
+
+/** One exchange. A refusal of the request is answered, because it may be learned from; every other failure is thrown. */
+async function exchange(
+  server: OpenAI,
+  asked: ModelRequest,
+  shape: RequestShape,
+  repeat: number,
+): Promise<ReadAnswer | RefusedRequest> {
+  const begunMs = performance.now()
+  const body = requestBody(shape, asked)
+  // A server that replays by key must not repeat the answer to a request of another shape.
+  const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
+  try {
+    const answer: unknown = await server.chat.completions.create(body as never, {
+      signal: asked.signal,
+      headers: key ? { 'Idempotency-Key': key } : {},
+    })
+    const fault = errorInBody(answer)
+    if (fault) return new RefusedRequest(readRefusal(fault.status, fault.text), {})
+    return readAnswer(answer, Math.round(performance.now() - begunMs))
+  } catch (error) {
+    if (error instanceof ModelError) throw error
+    const refused = causeIn(error, RefusedRequest)
+    if (refused) return refused
+    throw modelErrorOf(error)
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SlackSettings } from '../clients/slack/client.ts'
+import type { SlackSettings } from '../slack/client.ts'
 import { url } from './field.ts'
 import type { Given } from './given.ts'
 import { isReadable } from './tls.ts'

@@ -3,7 +3,7 @@ import { digestOf } from '../domain/digest.ts'
 import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../domain/event.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Trx } from './connect.ts'
-import { refreshThread } from './slack/outbox.ts'
+import { tellDestinations } from './destinations.ts'
 import type { IncidentEventRow } from './tables.ts'
 
 /** The caller's run was superseded: a newer attempt owns the incident. No retry can help. */
@@ -43,7 +43,7 @@ export async function append<K extends EventKind>(
   attempt: number | null,
   event: NewEvent<K>,
 ): Promise<Appended<K>> {
-  const head = await lockIncident(trx, incidentId)
+  const head = await lockHead(trx, incidentId)
   if (attempt !== null && attempt !== head.attempt) {
     throw new StaleRunError(incidentId, attempt, head.attempt)
   }
@@ -63,7 +63,7 @@ export async function append<K extends EventKind>(
     .set({ nextSeq: row.seq + 1, headHash: row.hash, lastEventAt: row.at, updatedAt: row.at })
     .where('id', '=', incidentId)
     .execute()
-  await refreshThread(trx, incidentId, event as NewEvent)
+  await tellDestinations(trx, incidentId, event as NewEvent)
   return { event: { id, ...row } as unknown as IncidentEvent<K>, inserted: true }
 }
 
@@ -119,7 +119,7 @@ export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<str
 type Head = { attempt: number; nextSeq: number; headHash: string; now: string }
 
 /** Locks the incident's row until the transaction ends. The time is read after the lock is held, never before. */
-async function lockIncident(trx: Trx, incidentId: string): Promise<Head> {
+async function lockHead(trx: Trx, incidentId: string): Promise<Head> {
   const { rows } = await sql<Head>`
     with locked as materialized (
       select attempt, next_seq, head_hash from incident where id = ${incidentId} for update

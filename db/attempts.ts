@@ -35,6 +35,11 @@ export async function countAttempt(db: Db, subject: string, limit: Limit): Promi
   return { over: true, first: now.count === limit.attempts + 1, retryAfterSeconds: Math.max(1, now.seconds) }
 }
 
+/** Forgets what was counted for a subject: its next attempt is the first again. */
+export async function forgetAttempts(db: Db, subject: string): Promise<void> {
+  await db.deleteFrom('attempt').where('subject', '=', subject).execute()
+}
+
 const secondsLeft = sql<number>`ceil(extract(epoch from attempt.resets_at - nightshift_now()))::int`
 
 /** Deletes a few at a time with each call: a sender that changes addresses must not fill the table. */

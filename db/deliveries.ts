@@ -4,8 +4,7 @@ import type { AskedApproval, Notification } from '../domain/notification.ts'
 import type { ResourceKind } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
-import { readSettings } from './settings.ts'
-import { isSlackOn, openThread } from './slack/outbox.ts'
+import { destinations, type Trigger } from './destinations.ts'
 import type { IncidentRow } from './tables.ts'
 import { now } from './time.ts'
 
@@ -13,16 +12,10 @@ export const maximumAttempts = 3
 /** How long a worker may hold a delivery: the receiver's 30 s and room for the row. */
 const leaseSeconds = 45
 
-export type Trigger = Notification['trigger']
-
 /** Does anybody want to hear of this? */
 export async function hasDestination(trx: Trx, trigger: Trigger): Promise<boolean> {
-  return (await webhookOf(trx, trigger)) !== undefined || (await isSlackOn(trx))
-}
-
-async function webhookOf(trx: Trx, trigger: Trigger) {
-  const settings = await readSettings(trx)
-  return webhooks[trigger].find((name) => settings.value<string | null>(`webhook.${name}.url`))
+  for (const destination of destinations) if ((await destination.entriesFor(trx, trigger)).length > 0) return true
+  return false
 }
 
 /** Puts a notification into the outbox when somebody wants it: the transaction that makes it true makes it due. */
@@ -33,14 +26,13 @@ export async function enqueueNotification(
   reason: string | null,
   more: { approval?: AskedApproval; page?: boolean; incidents?: Notification['incidents'] } = {},
 ): Promise<void> {
-  const webhook = await webhookOf(trx, trigger)
-  const destinations = webhook === undefined ? [] : [`webhook.${webhook}`]
-  // Slack's thread shows a resolution by itself.
-  if (trigger !== 'resolved' && (await isSlackOn(trx))) {
-    await openThread(trx, incident.id)
-    destinations.push('slack.tell')
+  const entries: string[] = []
+  for (const destination of destinations) {
+    const own = await destination.entriesFor(trx, trigger)
+    if (own.length > 0) await destination.prepare?.(trx, incident.id)
+    entries.push(...own)
   }
-  if (destinations.length === 0) return
+  if (entries.length === 0) return
   const notification = JSON.stringify({
     trigger,
     incident: {
@@ -64,7 +56,7 @@ export async function enqueueNotification(
   await trx
     .insertInto('delivery')
     .values(
-      destinations.map((destination) => ({
+      entries.map((destination) => ({
         messageId: newId('msg'),
         destination,
         incidentId: incident.id,
@@ -88,21 +80,6 @@ function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
     default:
       return true
   }
-}
-
-/** Where each kind of message goes: the first of these that has an address. */
-const webhooks: Record<Trigger, string[]> = {
-  critical: ['critical'],
-  approval: ['approval'],
-  escalated: ['escalated'],
-  resolved: ['resolved'],
-  watch: ['resolved', 'escalated'],
-  reopened: ['escalated', 'resolved'],
-  reminder: ['escalated'],
-  digest: ['escalated'],
-  quiet: ['escalated'],
-  owner: ['escalated'],
-  notice: ['escalated', 'critical'],
 }
 
 async function firingAlerts(trx: Trx, incidentId: string): Promise<number> {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
+import { type Run, stepKey } from '../domain/step-key.ts'
 import { fromRow, hashEvent } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 
@@ -33,9 +34,29 @@ export async function lastEventsOf(db: Db, incidentIds: string[]): Promise<Map<s
   return new Map(rows.map((row) => [row.incidentId, fromRow(row)]))
 }
 
-export async function eventByStepKey(db: Db | Trx, stepKey: string): Promise<IncidentEvent | null> {
-  const row = await db.selectFrom('incidentEvent').selectAll().where('stepKey', '=', stepKey).executeTakeFirst()
-  return row ? fromRow(row) : null
+/** The row with this step key; null where there is none, or one of another kind. */
+export async function eventByStepKey<K extends EventKind>(
+  db: Db | Trx,
+  stepKey: string | null,
+  kind: K,
+): Promise<IncidentEvent<K> | null> {
+  if (stepKey === null) return null
+  const row = await db
+    .selectFrom('incidentEvent')
+    .selectAll()
+    .where('stepKey', '=', stepKey)
+    .where('kind', '=', kind)
+    .executeTakeFirst()
+  return row ? (fromRow(row) as IncidentEvent<K>) : null
+}
+
+/** The row of one kind of a turn, or of a call in it. A run's own rows, as its claim, are those of turn 0. */
+export async function eventAt<K extends EventKind>(
+  db: Db | Trx,
+  place: Run & { turn?: number; call?: number },
+  kind: K,
+): Promise<IncidentEvent<K> | null> {
+  return await eventByStepKey(db, stepKey(place, place.turn ?? 0, kind, place.call ?? 0), kind)
 }
 
 /** How many rows of one kind this attempt has. */

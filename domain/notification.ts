@@ -47,8 +47,12 @@ export const notification = z.object({
 export type Notification = z.infer<typeof notification>
 export type AskedApproval = z.infer<typeof askedApproval>
 
+/** The shapes a webhook's post can have; `notify/deliver.ts` renders each. */
+export const webhookTemplates = ['generic', 'slack'] as const
+export type WebhookTemplate = (typeof webhookTemplates)[number]
+
 export type Destination = {
-  template: 'generic' | 'slack'
+  template: WebhookTemplate
   url: string
   /** `whsec_…`; signs by Standard Webhooks when set. */
   secret: string | null
@@ -62,3 +66,28 @@ export type DeliveryOutcome =
   | { outcome: 'sent'; status: number }
   | { outcome: 'retry'; status: number | null; reason: string; afterMs: number | null }
   | { outcome: 'drop'; status: number | null; reason: string }
+
+export type RenderOptions = {
+  /** Stays the same over all attempts of one delivery, so that a receiver can tell a repeat. */
+  deliveryId: string
+  /** When this attempt is sent. */
+  now: Date
+  /** `whsec_…`, or null. */
+  secret: string | null
+}
+
+export type Rendered = { headers: Record<string, string>; body: string }
+
+/** A destination's words for a notification. Pure; throws only for a secret that cannot be one. */
+export type Render = (notification: Notification, options: RenderOptions) => Rendered
+
+/** Where a person looks, below the public address: the card for a question, the list for a digest, else the incident. */
+export function getLinkPath(stored: unknown, incidentId: string): string {
+  const { approval, incidents } = stored as {
+    approval?: { id: string } | null
+    incidents?: { status: string }[]
+  }
+  if (approval) return `approvals/${approval.id}`
+  if (!incidents || incidents.length < 2) return `incidents/${incidentId}`
+  return incidents.every(({ status }) => status === 'escalated') ? 'incidents?status=escalated' : 'incidents'
+}

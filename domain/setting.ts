@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
 import { parseInvestigateFilter } from './investigate-filter.ts'
+import { webhookTemplates } from './notification.ts'
 
 /**
  * Every key of `platform_config`, the schema that parses its text, and its default. Keys ending in `.*` stand for a family.
@@ -167,12 +168,12 @@ export const settings: Setting[] = [
     'People who must agree to this tool, if more than its risk asks for.',
   ),
   setting('webhook.critical.url', httpUrl, null, 'Where to post when a critical incident is created.'),
-  setting('webhook.critical.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
+  setting('webhook.critical.template', z.enum(webhookTemplates), 'generic', 'Shape of that post.'),
   setting('webhook.critical.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),
   setting('webhook.approval.url', httpUrl, null, 'Where to post when a person is asked, and reminded.'),
-  setting('webhook.approval.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
+  setting('webhook.approval.template', z.enum(webhookTemplates), 'generic', 'Shape of that post.'),
   setting('webhook.approval.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),
@@ -182,12 +183,12 @@ export const settings: Setting[] = [
     null,
     'Where to post when an incident is resolved, and what its alert did after.',
   ),
-  setting('webhook.resolved.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
+  setting('webhook.resolved.template', z.enum(webhookTemplates), 'generic', 'Shape of that post.'),
   setting('webhook.resolved.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),
   setting('webhook.escalated.url', httpUrl, null, 'Where to post when an incident is escalated.'),
-  setting('webhook.escalated.template', z.enum(['generic', 'slack']), 'generic', 'Shape of that post.'),
+  setting('webhook.escalated.template', z.enum(webhookTemplates), 'generic', 'Shape of that post.'),
   setting('webhook.escalated.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
     secret: true,
   }),

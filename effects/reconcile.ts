@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpError } from '../clients/http.ts'
 import { type PlatformClient, PlatformError } from '../clients/platform.ts'
+import { authorityOf } from '../db/calls.ts'
 import { callByKey } from '../db/device-calls.ts'
 import { deviceById } from '../db/devices.ts'
 import { type Effect, effectByKey, finishEffect } from '../db/effects.ts'
 import { eventByStepKey } from '../db/events.ts'
-import { authorityOf } from '../db/judged.ts'
 import { withAdvisoryLock } from '../db/lock.ts'
 import { proposalById } from '../db/proposals.ts'
 import { planOfEffect } from '../db/steps.ts'
@@ -82,9 +82,8 @@ async function resumePlan(
 ): Promise<Ending | null> {
   const found = await proposalById(deps.db, proposalId)
   if (!found) return null
-  const started = await eventByStepKey(deps.db, key)
-  const judged = started?.kind === 'tool_started' ? started : null
-  const by = { key, actor: started?.actor ?? 'system:core-api', judged }
+  const judged = await eventByStepKey(deps.db, key, 'tool_started')
+  const by = { key, actor: judged?.actor ?? 'system:core-api', judged }
   return await executePlan(deps, platform, found, by, {
     resumed: { isLate: runningSeconds > resumeWithinSeconds },
   })
@@ -96,9 +95,9 @@ async function resumePlan(
  */
 async function reconcileDeviceWrite(deps: EffectDeps, key: string, isLost: boolean): Promise<EffectEnding | null> {
   const { db } = deps
-  const started = await eventByStepKey(db, key)
+  const started = await eventByStepKey(db, key, 'tool_started')
   const call = await callByKey(db, key)
-  if (started?.kind !== 'tool_started' || !call) {
+  if (!started || !call) {
     return isLost ? { status: 'failed', detail: 'it never reached the device', result: {} } : null
   }
   const spec = specNamed(started.metadata.tool)

@@ -1,6 +1,6 @@
 import type { Parsed } from '../domain/alert.ts'
-import { parse as parseAlertmanager } from './alertmanager/parse.ts'
-import { parse as parseGeneric } from './generic/parse.ts'
+import { parseAlertmanager } from './alertmanager.ts'
+import { parseGeneric } from './generic.ts'
 
 export type Dialect = {
   /** Content types it takes, without parameters. Anything else is a 415. */
@@ -9,7 +9,7 @@ export type Dialect = {
   parse(bytes: Uint8Array, nowIso: string): Parsed
 }
 
-/** The last part of `POST /ingest/{dialect}`. A new sender is one folder and one line here. */
+/** The last part of `POST /ingest/{dialect}`. A new sender is one file and one line here. */
 export const dialects: Record<string, Dialect> = {
   alertmanager: { contentTypes: ['application/json'], parse: parseAlertmanager },
   generic: { contentTypes: ['application/json'], parse: parseGeneric },

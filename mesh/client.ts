@@ -1,7 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import type { z } from 'zod'
-import { HttpError, type HttpRequest, request } from '../clients/http.ts'
-import { streamLines } from '../clients/http-stream.ts'
+import { HttpError, type HttpRequest, request, streamLines } from '../clients/http.ts'
 import {
   type CapabilityAnswer,
   type CapabilityRequest,

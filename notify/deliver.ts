@@ -1,10 +1,16 @@
 import { HttpError, request } from '../clients/http.ts'
 import { retryAfterMs } from '../clients/retry-after.ts'
 import { inertText } from '../domain/inert-text.ts'
-import type { DeliveryOutcome, Destination, Notification } from '../domain/notification.ts'
-import { renderGeneric } from './generic/render.ts'
-import type { Render, Rendered } from './render.ts'
-import { renderSlack } from './slack/render.ts'
+import type {
+  DeliveryOutcome,
+  Destination,
+  Notification,
+  Render,
+  Rendered,
+  WebhookTemplate,
+} from '../domain/notification.ts'
+import { renderSlack } from '../slack/notification.ts'
+import { renderGeneric } from './generic.ts'
 
 type DeliverOptions = {
   /** The same for every attempt of one delivery. */
@@ -17,7 +23,8 @@ type DeliverOptions = {
 /** `responseSnippet`: what the receiver said, for the delivery log; empty when it said nothing. */
 type Delivery = DeliveryOutcome & { responseSnippet: string }
 
-const templates: Record<Destination['template'], Render> = { generic: renderGeneric, slack: renderSlack }
+/** A template is a file that renders and a line here; its name is in `webhookTemplates`. */
+const templates: Record<WebhookTemplate, Render> = { generic: renderGeneric, slack: renderSlack }
 
 /**
  * One attempt to deliver. Never throws: every end is `sent`, `retry` or `drop`. Follows no redirect and reaches no metadata

@@ -5,7 +5,7 @@ import { type Environment, setting } from './environment.ts'
 import { type Ledger, openLedger, stopLeftovers } from './ledger.ts'
 import { takeLock } from './lock.ts'
 import { signInLink } from './page.ts'
-import { openParts, type Parts, type Report } from './parts.ts'
+import { killParts, openParts, type Parts, type Report, stopParts } from './parts.ts'
 import { type Entries, enrolDevices, startPrograms } from './programs.ts'
 import { type Run, readRunFile, stateDirOf, writeRunFile } from './run-file.ts'
 import { prepareDatabase, startStores } from './stores.ts'
@@ -123,16 +123,16 @@ type Guarded = { stop(): Promise<void> }
 /** Whatever ends this process, short of SIGKILL, ends the children with it; so does the signal. */
 function guard(parts: Parts, signal: AbortSignal | undefined, release: () => void): Guarded {
   const onExit = () => {
-    parts.kill()
+    killParts(parts)
     release()
   }
-  const onAbort = () => void parts.stop()
+  const onAbort = () => void stopParts(parts)
   process.once('exit', onExit)
   signal?.addEventListener('abort', onAbort, { once: true })
   let stopping: Promise<void> | undefined
   return {
     stop() {
-      stopping ??= parts.stop().then(() => {
+      stopping ??= stopParts(parts).then(() => {
         process.off('exit', onExit)
         signal?.removeEventListener('abort', onAbort)
         release()

@@ -48,137 +48,168 @@ const restartDelaysMs = [500, 2_000, 5_000, 10_000, 30_000]
 const forgottenAfterMs = 600_000
 
 /** The running parts in tiers: a higher tier needs the lower ones, so it is stopped before them. */
-export function openParts(options: PartsOptions, report: Report) {
-  const { ledger, logDir, rootDir, signal } = options
-  mkdirSync(logDir, { recursive: true, mode: 0o700 })
-  const tiers: Stoppable[][] = graceMs.map(() => [])
-  const delays = options.restartDelaysMs ?? restartDelaysMs
-  let stopping = false
+export type Parts = {
+  options: PartsOptions
+  report: Report
+  tiers: Stoppable[][]
+  isStopping: boolean
+}
 
-  const logFile = (name: string) => join(logDir, `${name}.log`)
+export function openParts(options: PartsOptions, report: Report): Parts {
+  mkdirSync(options.logDir, { recursive: true, mode: 0o700 })
+  return { options, report, tiers: graceMs.map(() => []), isStopping: false }
+}
 
-  /** Runs `begin` as the start of a part and reports how it goes; it answers a value and a line about it. */
-  const start = async <T>(part: PartName, begin: (progress: (text: string) => void) => Promise<[T, string]>) => {
-    signal?.throwIfAborted()
-    const startedAt = Date.now()
-    report({ kind: 'starting', part })
-    try {
-      const [value, result] = await begin((text) => report({ kind: 'progress', part, text }))
-      report({ kind: 'ready', part, result, durationMs: Date.now() - startedAt })
-      return value
-    } catch (error) {
-      if (!stopping) report({ kind: 'failed', part, message: (error as Error).message })
-      throw error
-    }
-  }
+export function logFileOf({ options }: Parts, name: string): string {
+  return join(options.logDir, `${name}.log`)
+}
 
-  /** Starts a part that keeps running; when it ends by itself it is started again, a few times. */
-  const serve = <T>(part: PartName, tier: number, begin: Begin<T>): Promise<T> =>
-    start(part, async (progress) => {
-      const ends: number[] = []
-      let running: Begun<T>
-      let ready = false
-      const onExit = (exit: Exit) => {
-        if (ready && !stopping) void restart(exit)
-      }
-      const restart = async (exit: Exit): Promise<void> => {
-        ready = false
-        const now = Date.now()
-        ends.push(now)
-        const recent = ends.filter((at) => now - at < forgottenAfterMs).length
-        const restartInMs = delays[recent - 1] ?? null
-        report({ kind: 'exited', part, exit, restartInMs })
-        // What it had started may live on.
-        await running.stop(0)
-        if (restartInMs === null) return
-        await sleep(restartInMs, undefined, { ref: false })
-        if (stopping) return
-        try {
-          running = await begin(() => {}, onExit)
-          ready = true
-          if (stopping) running.process.kill()
-          else report({ kind: 'restarted', part })
-        } catch (error) {
-          if (!stopping) await restart({ name: exit.name, code: 1, tail: `  ${(error as Error).message}` })
-        }
-      }
-      running = await begin(progress, onExit)
-      ready = true
-      // Stopped while this part was starting: its tier may have been passed already.
-      if (stopping) running.process.kill()
-      tiers[tier]?.push({
-        process: { kill: () => running.process.kill() },
-        stop: (grace) => running.stop(grace),
-      })
-      return [running.value, running.words]
-    })
-
-  return {
-    logFile,
-    start,
-    serve,
-
-    /** What the environment gives instead of a part, reported; undefined when it gives nothing. */
-    replaced<T>(part: PartName, given: T | undefined, words: (given: T) => string): T | undefined {
-      if (given !== undefined) report({ kind: 'replaced', part, result: words(given) })
-      return given
-    },
-
-    /** Waits for all of them even if one fails, so that nothing starts behind the back of the tidying up. */
-    async all<T extends readonly unknown[]>(starts: [...T]): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
-      await Promise.allSettled(starts)
-      return Promise.all(starts)
-    },
-
-    /** Starts an entry file of ours, which says on `/readyz` when it is ready, and that it is the one. */
-    child(part: PartName, tier: number, entry: string, port: number, env: Record<string, string | undefined>) {
-      return serve(part, tier, async (_progress, onExit): Promise<Begun<undefined>> => {
-        const nonce = randomBytes(16).toString('base64url')
-        const child = await startProcess({
-          name: part.toLowerCase(),
-          command: process.execPath,
-          args: [entry],
-          cwd: rootDir,
-          // Compiled once for all starts: of the second one that is a second less.
-          env: { NODE_COMPILE_CACHE: join(rootDir, '.cache', 'compile'), ...env, [nonceSetting]: nonce },
-          logFile: logFile(part.toLowerCase()),
-          ledger,
-          onExit,
-        })
-        const url = `http://127.0.0.1:${port}`
-        try {
-          await waitUntilReady(child, `${url}/readyz`, { timeoutMs: options.readyTimeoutMs ?? 60_000, nonce })
-        } catch (error) {
-          await child.stop(stopping ? 0 : graceMs[tier])
-          throw error
-        }
-        return { value: undefined, words: url, process: child, stop: child.stop }
-      })
-    },
-
-    /** Stops the tiers from this one up: something of theirs did not start, and they are started again. */
-    async stopFrom(tier: number): Promise<void> {
-      for (let at = tiers.length - 1; at >= tier; at -= 1) {
-        await Promise.all((tiers[at] ?? []).splice(0).map((part) => part.stop(graceMs[at])))
-      }
-    },
-
-    /** Stops tier after tier and returns when nothing is left. */
-    async stop(): Promise<void> {
-      stopping = true
-      for (const [tier, parts] of [...tiers.entries()].reverse()) {
-        await Promise.all(parts.map((part) => part.stop(graceMs[tier])))
-      }
-      // One that was still on its way up is in no tier yet.
-      ledger.kill()
-    },
-
-    /** Kills everything at once and synchronously. */
-    kill(): void {
-      stopping = true
-      ledger.kill()
-    },
+/** Runs `begin` as the start of a part and reports how it goes; it answers a value and a line about it. */
+export async function startPart<T>(
+  parts: Parts,
+  part: PartName,
+  begin: (progress: (text: string) => void) => Promise<[T, string]>,
+): Promise<T> {
+  const { options, report } = parts
+  options.signal?.throwIfAborted()
+  const startedAt = Date.now()
+  report({ kind: 'starting', part })
+  try {
+    const [value, result] = await begin((text) => report({ kind: 'progress', part, text }))
+    report({ kind: 'ready', part, result, durationMs: Date.now() - startedAt })
+    return value
+  } catch (error) {
+    if (!parts.isStopping) report({ kind: 'failed', part, message: (error as Error).message })
+    throw error
   }
 }
 
-export type Parts = ReturnType<typeof openParts>
+/** A part that keeps running, and when it ended by itself. */
+type Served<T> = {
+  part: PartName
+  begin: Begin<T>
+  running: Begun<T> | null
+  isReady: boolean
+  endedAtMs: number[]
+}
+
+/** Starts a part that keeps running; when it ends by itself it is started again, a few times. */
+export function servePart<T>(parts: Parts, part: PartName, tier: number, begin: Begin<T>): Promise<T> {
+  return startPart(parts, part, async (progress) => {
+    const served: Served<T> = { part, begin, running: null, isReady: false, endedAtMs: [] }
+    const running = await begin(progress, (exit) => onExit(parts, served, exit))
+    served.running = running
+    served.isReady = true
+    // Stopped while this part was starting: its tier may have been passed already.
+    if (parts.isStopping) running.process.kill()
+    parts.tiers[tier]?.push({
+      process: { kill: () => served.running?.process.kill() },
+      stop: async (grace) => await served.running?.stop(grace),
+    })
+    return [running.value, running.words]
+  })
+}
+
+function onExit<T>(parts: Parts, served: Served<T>, exit: Exit): void {
+  if (served.isReady && !parts.isStopping) void restart(parts, served, exit)
+}
+
+async function restart<T>(parts: Parts, served: Served<T>, exit: Exit): Promise<void> {
+  const { options, report } = parts
+  const { part } = served
+  served.isReady = false
+  const nowMs = Date.now()
+  served.endedAtMs.push(nowMs)
+  const recent = served.endedAtMs.filter((atMs) => nowMs - atMs < forgottenAfterMs).length
+  const restartInMs = (options.restartDelaysMs ?? restartDelaysMs)[recent - 1] ?? null
+  report({ kind: 'exited', part, exit, restartInMs })
+  // What it had started may live on.
+  await served.running?.stop(0)
+  if (restartInMs === null) return
+  await sleep(restartInMs, undefined, { ref: false })
+  if (parts.isStopping) return
+  try {
+    served.running = await served.begin(
+      () => {},
+      (again) => onExit(parts, served, again),
+    )
+    served.isReady = true
+    if (parts.isStopping) served.running.process.kill()
+    else report({ kind: 'restarted', part })
+  } catch (error) {
+    const tail = `  ${(error as Error).message}`
+    if (!parts.isStopping) await restart(parts, served, { name: exit.name, code: 1, tail })
+  }
+}
+
+/** What the environment gives instead of a part, reported; undefined when it gives nothing. */
+export function replacePart<T>(
+  parts: Parts,
+  part: PartName,
+  given: T | undefined,
+  words: (given: T) => string,
+): T | undefined {
+  if (given !== undefined) parts.report({ kind: 'replaced', part, result: words(given) })
+  return given
+}
+
+/** Waits for all of them even if one fails, so that nothing starts behind the back of the tidying up. */
+export async function waitForAll<T extends readonly unknown[]>(
+  starts: [...T],
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(starts)
+  return Promise.all(starts)
+}
+
+type Child = { tier: number; entry: string; port: number; env: Record<string, string | undefined> }
+
+/** Starts an entry file of the checkout, which says on `/readyz` when it is ready, and that it is the one. */
+export function serveChild(parts: Parts, part: PartName, { tier, entry, port, env }: Child): Promise<undefined> {
+  const { rootDir, ledger, readyTimeoutMs = 60_000 } = parts.options
+  const name = part.toLowerCase()
+  return servePart(parts, part, tier, async (_progress, onChildExit): Promise<Begun<undefined>> => {
+    const nonce = randomBytes(16).toString('base64url')
+    const child = await startProcess({
+      name,
+      command: process.execPath,
+      args: [entry],
+      cwd: rootDir,
+      // Compiled once for all starts: the second one saves a second.
+      env: { NODE_COMPILE_CACHE: join(rootDir, '.cache', 'compile'), ...env, [nonceSetting]: nonce },
+      logFile: logFileOf(parts, name),
+      ledger,
+      onExit: onChildExit,
+    })
+    const url = `http://127.0.0.1:${port}`
+    try {
+      await waitUntilReady(child, `${url}/readyz`, { timeoutMs: readyTimeoutMs, nonce })
+    } catch (error) {
+      await child.stop(parts.isStopping ? 0 : graceMs[tier])
+      throw error
+    }
+    return { value: undefined, words: url, process: child, stop: child.stop }
+  })
+}
+
+/** Stops the tiers from this one up: something of theirs did not start, and they are started again. */
+export async function stopFrom({ tiers }: Parts, tier: number): Promise<void> {
+  for (let at = tiers.length - 1; at >= tier; at -= 1) {
+    await Promise.all((tiers[at] ?? []).splice(0).map((part) => part.stop(graceMs[at])))
+  }
+}
+
+/** Stops tier after tier and returns when nothing is left. */
+export async function stopParts(parts: Parts): Promise<void> {
+  parts.isStopping = true
+  for (const [tier, stoppables] of [...parts.tiers.entries()].reverse()) {
+    await Promise.all(stoppables.map((part) => part.stop(graceMs[tier])))
+  }
+  // One that was still on its way up is in no tier yet.
+  parts.options.ledger.kill()
+}
+
+/** Kills everything at once and synchronously. */
+export function killParts(parts: Parts): void {
+  parts.isStopping = true
+  parts.options.ledger.kill()
+}

@@ -16,7 +16,7 @@ import {
   withoutMesh,
   withoutTemporal,
 } from './environment.ts'
-import type { Parts } from './parts.ts'
+import { type Parts, replacePart, serveChild, startPart, stopFrom, waitForAll } from './parts.ts'
 import { freePort, isFree } from './port.ts'
 import { PortTakenError } from './process.ts'
 import type { Run } from './run-file.ts'
@@ -51,7 +51,7 @@ export async function startPrograms(parts: Parts, options: ProgramsOptions): Pro
       return await startAt(parts, ports, options)
     } catch (error) {
       if (!(error instanceof PortTakenError) || tries === mostTries) throw error
-      await parts.stopFrom(1)
+      await stopFrom(parts, 1)
     }
   }
 }
@@ -69,9 +69,14 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
   const model = modelOf(env, ports)
   const shared = { ...sharedOf(options), ...model, CORE_API_URL: url, PUBLIC_URL: env.PUBLIC_URL || url }
 
-  await parts.all([
+  const child = (name: keyof Entries, tier: number, environment: Environment) => {
+    const part = ({ lab: 'Lab', runbook: 'Model', api: 'API', worker: 'Worker' } as const)[name]
+    return serveChild(parts, part, { tier, entry: entry(name), port: ports[name], env: environment })
+  }
+
+  await waitForAll([
     labUrl
-      ? parts.child('Lab', 1, entry('lab'), ports.lab, {
+      ? child('lab', 1, {
           ...basics(env),
           LAB_PORT: String(ports.lab),
           LAB_DIR: labDirectory(stateDir),
@@ -80,15 +85,11 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
           ALERT_URL: `${url}/api/v1/ingest/alertmanager`,
           ALERT_TOKEN: tokens.ingest,
         })
-      : parts.replaced('Lab', ownApi ? platform : setting(env, 'CORE_API_URL'), (given) => `platform ${given}`),
-    parts.replaced('Model', setting(env, 'LLM_BASE_URL'), (base) => `${model.LLM_MODEL} at ${base}`) ??
-      (lab &&
-        parts.child('Model', 1, entry('runbook'), ports.runbook, {
-          ...basics(env),
-          RUNBOOK_PORT: String(ports.runbook),
-        })),
-    parts.replaced('API', setting(env, 'CORE_API_URL'), (given) => given) ??
-      parts.child('API', 2, entry('api'), ports.api, {
+      : replacePart(parts, 'Lab', ownApi ? platform : setting(env, 'CORE_API_URL'), (given) => `platform ${given}`),
+    replacePart(parts, 'Model', setting(env, 'LLM_BASE_URL'), (base) => `${model.LLM_MODEL} at ${base}`) ??
+      (lab && child('runbook', 1, { ...basics(env), RUNBOOK_PORT: String(ports.runbook) })),
+    replacePart(parts, 'API', setting(env, 'CORE_API_URL'), (given) => given) ??
+      child('api', 2, {
         ...shared,
         ...meshOf(env, stateDir),
         PORT: String(ports.api),
@@ -96,14 +97,16 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
         PLATFORM_TOKEN: platformToken,
       }),
   ])
-  await parts.child('Worker', 3, entry('worker'), ports.worker, {
-    ...shared,
-    WORKER_PORT: String(ports.worker),
-    // As the image: each thread of the SDK would keep its freed memory.
-    MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
-  })
+  // As in the image: with more arenas each thread of the SDK would keep its freed memory.
+  const workerMemory = { MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2' }
+  await child('worker', 3, { ...shared, ...workerMemory, WORKER_PORT: String(ports.worker) })
   return {
-    ...{ url, labUrl, labControlToken, tokens, pid: process.pid, databaseUrl: options.databaseUrl },
+    url,
+    labUrl,
+    labControlToken,
+    tokens,
+    pid: process.pid,
+    databaseUrl: options.databaseUrl,
     temporalAddress: options.temporal.address,
     temporalUiUrl: options.temporal.uiUrl,
     model: {
@@ -144,12 +147,10 @@ function sharedOf({ env, databaseUrl, temporal, tokens }: ProgramsOptions): Envi
 export async function enrolDevices(parts: Parts, { url, labUrl, labControlToken, tokens }: Run): Promise<void> {
   if (labUrl === null || labControlToken === null || !tokens.admin) return
   const lab = labClient(labUrl, labControlToken)
-  await parts
-    .start('Devices', async (): Promise<[undefined, string]> => {
-      const enrolled = await enrolLab(url, tokens.admin as string, lab)
-      return [undefined, enrolled === 0 ? 'every node of the lab is enrolled' : `${enrolled} nodes of the lab enrolled`]
-    })
-    .catch(() => undefined)
+  await startPart(parts, 'Devices', async (): Promise<[undefined, string]> => {
+    const enrolled = await enrolLab(url, tokens.admin as string, lab)
+    return [undefined, enrolled === 0 ? 'every node of the lab is enrolled' : `${enrolled} nodes of the lab enrolled`]
+  }).catch(() => undefined)
 }
 
 async function choosePorts(env: Environment) {

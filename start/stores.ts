@@ -6,7 +6,7 @@ import { migrateToLatest } from '../migrations/migrate.ts'
 import { migrationTrouble } from '../migrations/trouble.ts'
 import { type Environment, isTemporalGiven, setting } from './environment.ts'
 import type { Ledger } from './ledger.ts'
-import type { Begun, Parts } from './parts.ts'
+import { type Begun, logFileOf, type Parts, replacePart, servePart, startPart, waitForAll } from './parts.ts'
 import { giveBack } from './port.ts'
 import { startPostgres } from './postgres.ts'
 import type { Run } from './run-file.ts'
@@ -28,9 +28,9 @@ export type TemporalPlace = { address: string; uiUrl: string | null }
 /** Both at once. Answers where they are. */
 export async function startStores(parts: Parts, options: StoresOptions): Promise<[string, TemporalPlace]> {
   const { env } = options
-  return await parts.all([
-    parts.replaced('PostgreSQL', setting(env, 'DATABASE_URL'), withoutPassword) ?? servePostgres(parts, options),
-    parts.replaced('Temporal', givenTemporal(env), (given) => given.address) ?? serveTemporal(parts, options),
+  return await waitForAll([
+    replacePart(parts, 'PostgreSQL', setting(env, 'DATABASE_URL'), withoutPassword) ?? servePostgres(parts, options),
+    replacePart(parts, 'Temporal', givenTemporal(env), (given) => given.address) ?? serveTemporal(parts, options),
   ])
 }
 
@@ -44,9 +44,9 @@ const firstPort = 5433
 
 function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOptions): Promise<string> {
   let port: number | null = null
-  return parts.serve('PostgreSQL', 0, async (progress, onExit): Promise<Begun<string>> => {
+  return servePart(parts, 'PostgreSQL', 0, async (progress, onExit): Promise<Begun<string>> => {
     const dir = join(stateDir, 'postgres')
-    const logFile = parts.logFile('postgres')
+    const logFile = logFileOf(parts, 'postgres')
     const postgres = await startPostgres({ dir, port: port ?? firstPort, logFile, ledger, progress, onExit })
     // Started again, it has to be where the others look for it.
     if (port !== null && postgres.port !== port) {
@@ -67,12 +67,12 @@ function serveTemporal(
 ): Promise<TemporalPlace> {
   let ports = { frontend: 7233, ui: 8233 }
   let address: string | null = null
-  return parts.serve('Temporal', 0, async (progress, onExit): Promise<Begun<TemporalPlace>> => {
+  return servePart(parts, 'Temporal', 0, async (progress, onExit): Promise<Begun<TemporalPlace>> => {
     const cli = await findTemporalCli({ rootDir, env, progress, ...(signal && { signal }) })
     progress('starting')
     const server = await startTemporal({
       ...{ cli: cli.path, dir: join(stateDir, 'temporal'), ports, searchAttributes, ledger, env, onExit },
-      logFile: parts.logFile('temporal'),
+      logFile: logFileOf(parts, 'temporal'),
     })
     if (address !== null && server.address !== address) {
       await server.stop()
@@ -96,7 +96,7 @@ export async function prepareDatabase(
   { env, previous }: { env: Environment; previous: Run | undefined },
 ): Promise<Run['tokens']> {
   const given = setting(env, 'AGENT_API_KEY')
-  return await parts.start('Database', async (progress): Promise<[Run['tokens'], string]> => {
+  return await startPart(parts, 'Database', async (progress): Promise<[Run['tokens'], string]> => {
     const { applied } = await migrateToLatest(databaseUrl).catch((error): never => {
       const trouble = migrationTrouble(error, databaseUrl)
       throw trouble ? new Error(`${trouble.problem}. ${trouble.remedy}`) : error

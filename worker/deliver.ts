@@ -10,9 +10,8 @@ import {
   maximumAttempts,
 } from '../db/deliveries.ts'
 import { readSettings } from '../db/settings.ts'
-import { type Destination, notification } from '../domain/notification.ts'
+import { type Destination, getLinkPath, notification, type WebhookTemplate } from '../domain/notification.ts'
 import { deliver } from '../notify/deliver.ts'
-import { pathOf } from '../notify/path.ts'
 
 const pollEveryMs = 1_000
 const batch = 10
@@ -71,12 +70,12 @@ async function attempt(db: Db, delivery: DueDelivery, publicUrl: string): Promis
   if (!url) return dropped('its destination is configured no more')
   const destination: Destination = {
     url,
-    template: settings.value<'generic' | 'slack'>(`${delivery.destination}.template`),
+    template: settings.value<WebhookTemplate>(`${delivery.destination}.template`),
     secret: settings.value<string | null>(`${delivery.destination}.secret`),
   }
   const parsed = notification.safeParse({
     ...(delivery.notification as object),
-    url: `${publicUrl}/${pathOf(delivery.notification, delivery.incidentId)}`,
+    url: `${publicUrl}/${getLinkPath(delivery.notification, delivery.incidentId)}`,
   })
   if (!parsed.success) return dropped('its stored notification cannot be read')
   const outcome = await deliver(destination, parsed.data, { deliveryId: delivery.messageId, now: new Date() })

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { actActivities } from '../activities/act.ts'
 import { approvalActivities } from '../activities/approvals.ts'
 import { contextActivities } from '../activities/context.ts'
-import { sealed } from '../activities/failure.ts'
+import { sanitizeFailures } from '../activities/failure.ts'
 import { groupActivities, queueActivities } from '../activities/queue.ts'
 import { servedModels } from '../activities/served-model.ts'
 import { thinkActivities } from '../activities/think.ts'
@@ -49,99 +49,120 @@ type WorkerOptions = {
  */
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
   installRuntime()
-  const taskQueue = options.taskQueue ?? defaultTaskQueue
   const temporal = temporalSettings(config)
   const { connection, clientConnection } = await orTrouble(temporal, () => connectBoth(temporal))
   const { namespace } = temporal
-  const client = new Client({ connection: clientConnection, namespace })
-  const environment = options.environment ?? givenDefaults()
-  const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
-  const where = { baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9', apiKey: config.LLM_API_KEY }
-  const served = servedModels(db, where, log)
-  const model = createModelClient({
-    ...where,
-    timeoutMs: config.LLM_TIMEOUT_SECONDS * 1000,
-    memory: served.memory,
-  })
-
-  const queue = queueActivities({ db, client, taskQueue, environment, isEnabled: config.AGENT_ENABLED })
-  const main = await Worker.create({
+  const parts: WorkerParts = {
+    config,
+    db,
+    log,
+    options,
     connection,
     namespace,
-    taskQueue,
-    workflowBundle: options.bundle ?? (await workflowBundle()),
-    activities: {
-      ...sealed(queue, log),
-      ...sealed(groupActivities({ db, environment, queue, isEnabled: config.AGENT_ENABLED }), log),
-      ...sealed(
-        contextActivities({
-          db,
-          prompts: readPrompts(),
-          protocol: config.LLM_PROTOCOL,
-          model: config.LLM_MODEL,
-          environment,
-          isEnabled: config.AGENT_ENABLED,
-        }),
-        log,
-      ),
-      ...sealed(actActivities({ db, core, environment }), log),
-      ...sealed(approvalActivities({ db }), log),
-    },
-    maxConcurrentWorkflowTaskExecutions: 40,
-    maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
-    // As many as may be at work at once and some. Beyond it, runs that wait for a person are replayed from their short history
-    // when they wake, which no decision is slower by; kept, each would cost a third of a megabyte for as long as it waits.
-    maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
-    workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
-    shutdownGraceTime: '5s',
-    shutdownForceTime: '15s',
-  })
-  const llm = await Worker.create({
-    connection,
-    namespace,
-    taskQueue: llmTaskQueue(taskQueue),
-    activities: sealed(
-      thinkActivities({
-        db,
-        model,
-        temperature: config.LLM_TEMPERATURE,
-        maxTokens: config.LLM_MAX_TOKENS,
-        contextTokens: config.LLM_CONTEXT_TOKENS ?? null,
-        served,
-        slots: { server: served.server, limit: config.LLM_MAX_CONCURRENT },
-      }),
-      log,
-    ),
-    // How many ask the model is decided by rows over all workers; this many more may wait for it here.
-    maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
-    maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
-    shutdownGraceTime: '2s',
-    shutdownForceTime: '15s',
-  })
-
-  let stopKeeping = () => {}
-  if (options.schedule !== false) {
-    const schedule = { taskQueue, intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled: config.AGENT_ENABLED }
-    await ensureSearchAttributes(clientConnection, namespace)
-    await ensureSchedule(client, schedule)
-    const keep = setInterval(() => {
-      void kept(db, log, () => keepSchedule(client, schedule))
-      void keepSearchAttributes(clientConnection, namespace, log)
-    }, keepEveryMs)
-    stopKeeping = () => clearInterval(keep)
+    client: new Client({ connection: clientConnection, namespace }),
+    taskQueue: options.taskQueue ?? defaultTaskQueue,
   }
-  const running = Promise.all([main.run(), llm.run()]).then(() => undefined)
+  const workers = [await createMainWorker(parts), await createModelWorker(parts)]
+  const stopKeeping = options.schedule === false ? () => {} : await keepTemporalReady(parts, clientConnection)
+  const running = Promise.all(workers.map((worker) => worker.run())).then(() => undefined)
   return {
-    states: () => [main.getState(), llm.getState()],
+    states: () => workers.map((worker) => worker.getState()),
     ended: running,
     async stop() {
       stopKeeping()
-      for (const worker of [main, llm]) if (worker.getState() === 'RUNNING') worker.shutdown()
+      for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown()
       await running.catch(() => {})
       await connection.close()
       await clientConnection.close()
     },
   }
+}
+
+type WorkerParts = {
+  config: Config
+  db: Db
+  log: Logger
+  options: WorkerOptions
+  connection: NativeConnection
+  namespace: string
+  client: Client
+  taskQueue: string
+}
+
+async function createMainWorker(parts: WorkerParts): Promise<Worker> {
+  const { config, db, log, options, client, taskQueue } = parts
+  const environment = options.environment ?? givenDefaults()
+  const isEnabled = config.AGENT_ENABLED
+  const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
+  const queue = queueActivities({ db, client, taskQueue, environment, isEnabled })
+  const context = contextActivities({
+    db,
+    prompts: readPrompts(),
+    protocol: config.LLM_PROTOCOL,
+    model: config.LLM_MODEL,
+    environment,
+    isEnabled,
+  })
+  return await Worker.create({
+    connection: parts.connection,
+    namespace: parts.namespace,
+    taskQueue,
+    workflowBundle: options.bundle ?? (await workflowBundle()),
+    activities: {
+      ...sanitizeFailures(queue, log),
+      ...sanitizeFailures(groupActivities({ db, environment, queue, isEnabled }), log),
+      ...sanitizeFailures(context, log),
+      ...sanitizeFailures(actActivities({ db, core, environment }), log),
+      ...sanitizeFailures(approvalActivities({ db }), log),
+    },
+    maxConcurrentWorkflowTaskExecutions: 40,
+    maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
+    // As many as may be at work at once and some. Beyond it, runs that wait for a person are replayed from their short history
+    // when they wake, which slows no decision; kept, each would cost a third of a megabyte for as long as it waits.
+    maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
+    workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
+    shutdownGraceTime: '5s',
+    shutdownForceTime: '15s',
+  })
+}
+
+async function createModelWorker({ config, db, log, connection, namespace, taskQueue }: WorkerParts): Promise<Worker> {
+  const server = { baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9', apiKey: config.LLM_API_KEY }
+  const served = servedModels(db, server, log)
+  const model = createModelClient({ ...server, timeoutMs: config.LLM_TIMEOUT_SECONDS * 1000, memory: served.memory })
+  const activities = thinkActivities({
+    db,
+    model,
+    temperature: config.LLM_TEMPERATURE,
+    maxTokens: config.LLM_MAX_TOKENS,
+    contextTokens: config.LLM_CONTEXT_TOKENS ?? null,
+    served,
+    slots: { server: served.server, limit: config.LLM_MAX_CONCURRENT },
+  })
+  return await Worker.create({
+    connection,
+    namespace,
+    taskQueue: llmTaskQueue(taskQueue),
+    activities: sanitizeFailures(activities, log),
+    // Rows decide over all workers how many ask the model at once; this many more may wait for it here.
+    maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
+    maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
+    shutdownGraceTime: '2s',
+    shutdownForceTime: '15s',
+  })
+}
+
+/** Makes the Schedule and the search attributes, and makes them again when somebody changes them. Answers how to stop looking. */
+async function keepTemporalReady(parts: WorkerParts, connection: Connection): Promise<() => void> {
+  const { config, db, log, client, namespace, taskQueue } = parts
+  const schedule = { taskQueue, intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled: config.AGENT_ENABLED }
+  await ensureSearchAttributes(connection, namespace)
+  await ensureSchedule(client, schedule)
+  const timer = setInterval(() => {
+    void recordScheduleChange(db, log, () => keepSchedule(client, schedule))
+    void keepSearchAttributes(connection, namespace, log)
+  }, keepEveryMs)
+  return () => clearInterval(timer)
 }
 
 /**
@@ -161,7 +182,7 @@ async function connectBoth(settings: TemporalSettings) {
 }
 
 /** What somebody did to the Schedule in Temporal is undone and written down. Temporal may be away: then the next look comes. */
-async function kept(db: Db, log: Logger, keep: () => ReturnType<typeof keepSchedule>): Promise<void> {
+async function recordScheduleChange(db: Db, log: Logger, keep: () => ReturnType<typeof keepSchedule>): Promise<void> {
   try {
     const found = await keep()
     if (found === null) return

@@ -20,8 +20,8 @@ export type Ports = {
   interrupted(turn: number): Promise<boolean>
   /** The same between a model's answer and its first call: the world went on while the model thought. */
   isStillWanted(turn: number): Promise<boolean>
-  /** Called after each turn with what a fresh run would need to go on from here. */
-  breathe(progress: Progress): Promise<void>
+  /** Called after each turn with what a fresh run needs to go on from here: the workflow may continue as new. */
+  checkpoint(progress: Progress): Promise<void>
   now(): number
 }
 
@@ -86,7 +86,7 @@ export async function runLoop(ports: Ports, limits: Limits, resume: Progress = f
       default:
         return escalate('UNKNOWN_OUTCOME')
     }
-    await ports.breathe(progress)
+    await ports.checkpoint(progress)
   }
   return escalate('TURN_LIMIT')
 }

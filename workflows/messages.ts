@@ -29,8 +29,8 @@ export const wake = defineSignal('wake')
 export type ChildReport = 'parked' | 'resumed' | 'ended'
 export const report = defineSignal<[string, ChildReport]>('report')
 
-/** A decision as it was heard: read where its form is right, else with what in it may be a decision token. */
-export type Heard = { door: 'signal' | 'update'; message: DecideMessage | null; texts: string[] }
+/** A decision as it arrived: `message` where its form is right, `texts` what else in it may be a decision token. */
+export type ReceivedDecision = { door: 'signal' | 'update'; message: DecideMessage | null; texts: string[] }
 
 const tokenForm = /(?<![\w-])[\w-]{43}(?![\w-])/g
 const textsKept = 5
@@ -39,7 +39,11 @@ const textsKept = 5
  * A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input. Whatever was sent comes out in this
  * form, so that no sender can fail the run.
  */
-export function heardAs(door: Heard['door'], sent: unknown, decision: 'approve' | 'deny'): Heard {
+export function parseDecision(
+  door: ReceivedDecision['door'],
+  sent: unknown,
+  decision: 'approve' | 'deny',
+): ReceivedDecision {
   const cut = (text: unknown, limit: number) => (typeof text === 'string' ? text.slice(0, limit) : undefined)
   const fields: Record<string, unknown> = typeof sent === 'object' && sent !== null ? { ...sent } : {}
   const token = cut(fields.token, 200)
@@ -61,6 +65,6 @@ function tokenTexts(sent: unknown): string[] {
 }
 
 /** The same for runs that began with version 0.1.0. */
-export function inBounds(message: DecideMessage): DecideMessage {
-  return heardAs('signal', message, message.decision).message ?? { decision: message.decision, token: '' }
+export function boundMessage(message: DecideMessage): DecideMessage {
+  return parseDecision('signal', message, message.decision).message ?? { decision: message.decision, token: '' }
 }

@@ -23,84 +23,100 @@ export type Feed = {
   change(): Promise<void>
 }
 
+type FeedState = {
+  db: Db
+  log: Logger
+  render: (row: StreamedEvent) => string
+  listeners: number
+  isRunning: boolean
+  start: StreamPosition | null
+  rows: Entry[]
+  characters: number
+  announced: PromiseWithResolvers<void>
+}
+
 export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string): Feed {
-  let listeners = 0
-  let running = false
-  let start: StreamPosition | null = null
-  let rows: Entry[] = []
-  let characters = 0
-  let announced = Promise.withResolvers<void>()
-
-  async function run(): Promise<void> {
-    running = true
-    while (listeners > 0) {
-      const read = await next()
-      if (read < batch) await sleep(pollMs)
-    }
-    running = false
-    start = null
-    rows = []
-    characters = 0
+  const state: FeedState = {
+    db,
+    log,
+    render,
+    listeners: 0,
+    isRunning: false,
+    start: null,
+    rows: [],
+    characters: 0,
+    announced: Promise.withResolvers<void>(),
   }
-
-  function announce(): void {
-    announced.resolve()
-    announced = Promise.withResolvers()
-  }
-
-  /** Drops the oldest rows that are too many or too long; answers the place of the last of them. */
-  function forget(): StreamPosition | null {
-    let count = 0
-    while (rows.length - count > keptRows || (characters > keptCharacters && count < rows.length)) {
-      characters -= (rows[count] as Entry).message.length
-      count += 1
-    }
-    return rows.splice(0, count).at(-1)?.position ?? null
-  }
-
-  async function next(): Promise<number> {
-    try {
-      if (start === null) {
-        start = await streamEnd(db)
-        // A listener that read the database before this may have missed rows up to here.
-        announce()
-      }
-      const read = await streamAfter(db, rows.at(-1)?.position ?? start, { limit: batch })
-      if (read.length === 0) return 0
-      for (const row of read) {
-        const { position, incidentId } = row
-        const message = render(row)
-        rows.push({ position, incidentId, message })
-        characters += message.length
-      }
-      start = forget() ?? start
-      announce()
-      return read.length
-    } catch (error) {
-      // The kept rows stay valid; reading continues after them when the database is back.
-      if (isTransient(error)) log.debug({ err: error }, 'the stream waits for the database')
-      else log.error({ err: error }, 'the stream could not be read')
-      return 0
-    }
-  }
-
   return {
     join() {
-      listeners += 1
-      if (!running) void run()
+      state.listeners += 1
+      if (!state.isRunning) void follow(state)
       return () => {
-        listeners -= 1
+        state.listeners -= 1
       }
     },
-    start: () => start,
+    start: () => state.start,
     after(position) {
-      if (start === null || isBefore(position, start)) return null
+      if (state.start === null || isBefore(position, state.start)) return null
       // From the end: a listener is a few rows behind at most.
-      let first = rows.length
-      while (first > 0 && isBefore(position, (rows[first - 1] as Entry).position)) first -= 1
-      return rows.slice(first)
+      let first = state.rows.length
+      while (first > 0 && isBefore(position, (state.rows[first - 1] as Entry).position)) first -= 1
+      return state.rows.slice(first)
     },
-    change: () => announced.promise,
+    change: () => state.announced.promise,
+  }
+}
+
+/** Reads the log while anybody listens, and forgets it after the last one left. */
+async function follow(state: FeedState): Promise<void> {
+  state.isRunning = true
+  while (state.listeners > 0) {
+    const read = await readNext(state)
+    if (read < batch) await sleep(pollMs)
+  }
+  Object.assign(state, { isRunning: false, start: null, rows: [], characters: 0 })
+}
+
+function announce(state: FeedState): void {
+  state.announced.resolve()
+  state.announced = Promise.withResolvers()
+}
+
+/** Drops the oldest rows that are too many or too long; answers the place of the last of them. */
+function dropOldest(state: FeedState): StreamPosition | null {
+  const { rows } = state
+  let count = 0
+  while (rows.length - count > keptRows || (state.characters > keptCharacters && count < rows.length)) {
+    state.characters -= (rows[count] as Entry).message.length
+    count += 1
+  }
+  return rows.splice(0, count).at(-1)?.position ?? null
+}
+
+async function readNext(state: FeedState): Promise<number> {
+  const { db, log, render } = state
+  try {
+    if (state.start === null) {
+      state.start = await streamEnd(db)
+      // A listener that read the database before this may have missed rows up to here.
+      announce(state)
+    }
+    const read = await streamAfter(db, state.rows.at(-1)?.position ?? state.start, { limit: batch })
+    if (read.length === 0) return 0
+    for (const row of read) {
+      const { position, incidentId } = row
+      const message = render(row)
+      state.rows.push({ position, incidentId, message })
+      state.characters += message.length
+    }
+    state.start = dropOldest(state) ?? state.start
+    announce(state)
+    return read.length
+  } catch (error) {
+    // The kept rows stay valid; reading continues after them when the database is back.
+    if (isTransient(error)) log.debug({ err: error }, 'the stream waits for the database')
+    else log.error({ err: error }, 'the stream could not be read')
+    return 0
   }
 }
 

@@ -1,8 +1,9 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { Hono } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import { type Oidc, OidcError } from '../../clients/oidc.ts'
+import { countAttempt, forgetAttempts } from '../../db/attempts.ts'
 import { recordAudit } from '../../db/audit.ts'
 import { endSession, openSession } from '../../db/sessions.ts'
 import { signInAs, signOutEverywhere } from '../../db/sign-ins.ts'
@@ -33,7 +34,7 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const [, secret, returnTo] = /^([\w-]{43}) (.*)$/.exec(forgetTry(c, oidc) ?? '') ?? []
     const identity = await answered(deps, c, async () => {
       if (!secret) throw new Problem(400, 'NO_SIGN_IN', 'This browser has no sign-in under way. Start again.')
-      return await oidc.finish(secret, new URL(c.req.url).search)
+      return await finishOnce(deps, oidc, secret, new URL(c.req.url).search)
     })
     if (identity instanceof Response) return identity
     const entered = await answered(deps, c, () => enter(deps, oidc, c, identity))
@@ -41,6 +42,23 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
     // Looked at again: a cookie is as good as anybody's text.
     return c.redirect(safeReturn(returnTo), 303)
   })
+}
+
+/**
+ * Finishes a sign-in for one request. A browser that repeats the way back must not send its code twice: a provider then
+ * revokes what the first request was given (RFC 6749, 4.1.2), and neither would sign in. While the provider is away the
+ * same request may come again.
+ */
+async function finishOnce({ db }: ApiDeps, oidc: Oidc, secret: string, query: string): Promise<Identity> {
+  const subject = `sign_in:${createHash('sha256').update(secret).digest('hex')}`
+  const counted = await countAttempt(db, subject, { attempts: 1, seconds: tryMinutes * 60 })
+  if (counted.over) throw new Problem(401, 'SIGN_IN_REFUSED', 'No sign-in: this one was finished before.')
+  try {
+    return await oidc.finish(secret, query)
+  } catch (error) {
+    if (error instanceof OidcError && error.kind === 'unreachable') await forgetAttempts(db, subject)
+    throw error
+  }
 }
 
 async function enter(deps: ApiDeps, oidc: Oidc, c: Context, identity: Identity): Promise<void> {

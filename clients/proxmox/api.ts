@@ -38,65 +38,14 @@ const refusal = z.object({
 
 export function createProxmoxApi(options: ProxmoxApiOptions): ProxmoxApi {
   const [owner = '', secret = ''] = options.token.split('=')
-  /** The one that answered last. */
-  let preferred = 0
-
-  async function exchange(method: 'GET' | 'POST', path: Path, form: Form, signal?: AbortSignal) {
-    const tried = preferred
-    const base = (options.urls[tried] ?? '').replace(/\/+$/, '')
-    const encoded = new URLSearchParams(
-      Object.entries(form).map(([name, value]): [string, string] => [name, String(value)]),
-    ).toString()
-    const query = method === 'GET' && encoded !== '' ? `?${encoded}` : ''
-    try {
-      return await request({
-        method,
-        url: `${base}/api2/json/${path.map(part).join('/')}${query}`,
-        headers: {
-          authorization: `PVEAPIToken=${options.token}`,
-          accept: 'application/json',
-          ...(method === 'POST' && { 'content-type': 'application/x-www-form-urlencoded' }),
-        },
-        body: method === 'POST' ? encoded : undefined,
-        timeoutMs: options.timeoutMs ?? 30_000,
-        maxBytes: 32_000_000,
-        allow: options.allow ?? 'private',
-        ca: options.ca,
-        signal,
-      })
-    } catch (error) {
-      if (preferred === tried) preferred = (tried + 1) % options.urls.length
-      throw error
-    }
-  }
-
-  function read<T>(
-    what: string,
-    schema: z.ZodType<T>,
-    answer: { status: number; statusText: string; body: Uint8Array },
-  ): T {
-    const text = Buffer.from(answer.body).toString('utf8')
-    const body = jsonOf(text)
-    if (answer.status < 200 || answer.status > 299) {
-      throw new PlatformError(what, answer.status, withoutSecret(reasonOf(body, answer.statusText)))
-    }
-    const parsed = z.object({ data: schema }).safeParse(body)
-    if (parsed.success) return parsed.data.data as T
-    const place = parsed.error.issues[0]?.path.join('.') || 'the body'
-    throw new HttpError('protocol', `the answer of Proxmox VE to ${what} is not as documented, at ${place}`, true)
-  }
-
-  function withoutSecret(text: string): string {
-    return secret === '' ? text : text.replaceAll(secret, '[redacted]')
-  }
-
+  const servers: Servers = { options, secret, preferred: 0 }
   return {
     owner,
     async get(path, schema, { query = {}, signal } = {}) {
       const what = `GET /${path.join('/')}`
       for (let attempt = 1; ; attempt += 1) {
         try {
-          return read(what, schema, await exchange('GET', path, query, signal))
+          return readAnswer(servers, what, schema, await exchange(servers, 'GET', { path, form: query, signal }))
         } catch (error) {
           const isLast = attempt === options.urls.length || signal?.aborted
           if (isLast || !(error instanceof HttpError) || error.code !== 'connect') throw error
@@ -104,9 +53,63 @@ export function createProxmoxApi(options: ProxmoxApiOptions): ProxmoxApi {
       }
     },
     async post(path, form, schema) {
-      return read(`POST /${path.join('/')}`, schema, await exchange('POST', path, form))
+      return readAnswer(servers, `POST /${path.join('/')}`, schema, await exchange(servers, 'POST', { path, form }))
     },
   }
+}
+
+/** `preferred`: the index of the server that answered last. */
+type Servers = { options: ProxmoxApiOptions; secret: string; preferred: number }
+
+async function exchange(
+  servers: Servers,
+  method: 'GET' | 'POST',
+  { path, form, signal }: { path: Path; form: Form; signal?: AbortSignal },
+) {
+  const { options, preferred: tried } = servers
+  const base = (options.urls[tried] ?? '').replace(/\/+$/, '')
+  const encoded = new URLSearchParams(
+    Object.entries(form).map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString()
+  const query = method === 'GET' && encoded !== '' ? `?${encoded}` : ''
+  try {
+    return await request({
+      method,
+      url: `${base}/api2/json/${path.map(part).join('/')}${query}`,
+      headers: {
+        authorization: `PVEAPIToken=${options.token}`,
+        accept: 'application/json',
+        ...(method === 'POST' && { 'content-type': 'application/x-www-form-urlencoded' }),
+      },
+      body: method === 'POST' ? encoded : undefined,
+      timeoutMs: options.timeoutMs ?? 30_000,
+      maxBytes: 32_000_000,
+      allow: options.allow ?? 'private',
+      ca: options.ca,
+      signal,
+    })
+  } catch (error) {
+    if (servers.preferred === tried) servers.preferred = (tried + 1) % options.urls.length
+    throw error
+  }
+}
+
+function readAnswer<T>(
+  { secret }: Servers,
+  what: string,
+  schema: z.ZodType<T>,
+  answer: { status: number; statusText: string; body: Uint8Array },
+): T {
+  const text = Buffer.from(answer.body).toString('utf8')
+  const body = jsonOf(text)
+  if (answer.status < 200 || answer.status > 299) {
+    const reason = reasonOf(body, answer.statusText)
+    throw new PlatformError(what, answer.status, secret === '' ? reason : reason.replaceAll(secret, '[redacted]'))
+  }
+  const parsed = z.object({ data: schema }).safeParse(body)
+  if (parsed.success) return parsed.data.data as T
+  const place = parsed.error.issues[0]?.path.join('.') || 'the body'
+  throw new HttpError('protocol', `the answer of Proxmox VE to ${what} is not as documented, at ${place}`, true)
 }
 
 /** Proxmox VE unescapes a path before it looks at its parts: a slash would make two of one, however it is written. */

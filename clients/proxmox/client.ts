@@ -4,13 +4,12 @@ import type { EffectAnswer } from '../../domain/platform.ts'
 import type { PlatformEffect } from '../../domain/platform-effect.ts'
 import { HttpError } from '../http.ts'
 import { type PlatformClient, PlatformError } from '../platform.ts'
-import { createProxmoxApi, type ProxmoxApi, type ProxmoxApiOptions } from './api.ts'
-import { became, lostAfterSeconds, taskFromList } from './became.ts'
+import { createProxmoxApi, type Form, type Path, type ProxmoxApi, type ProxmoxApiOptions } from './api.ts'
 import { readCluster } from './cluster.ts'
-import { type Errand, migration, starting } from './errand.ts'
 import { guestFacts } from './facts.ts'
 import { inventoryOf } from './inventory.ts'
-import type { Journal } from './journal.ts'
+import { type Operation, planMigration, planStart } from './operation.ts'
+import { type Journal, lostAfterSeconds, readOutcome, taskFromList } from './outcome.ts'
 import { readRules } from './rules.ts'
 import { isSilence, upid } from './task.ts'
 
@@ -27,68 +26,14 @@ export type ProxmoxOptions = ProxmoxApiOptions & {
 export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   const { journal, racks = {} } = options
   const api = createProxmoxApi(options)
-  const factsOf = guestFacts(api)
-  let maySee = false
-
-  /** Sends an operation once, however often its key is asked for. */
-  async function once(
-    key: string,
-    wanted: Pick<PlatformEffect, 'vmId' | 'target'>,
-    prepare: () => Promise<Errand>,
-  ): Promise<EffectAnswer> {
-    const known = await journal.get(key)
-    if (known) {
-      if (known.vmId === wanted.vmId && known.target === wanted.target) return await became(api, journal, known)
-      throw new PlatformError('a write', 422, 'this key was used for something else')
-    }
-    const errand = await prepare().catch((error): Errand => {
-      if (!(error instanceof PlatformError) && !(error instanceof HttpError)) throw error
-      return { ending: { status: 'failed', detail: `nothing was sent: ${error.message}` } }
-    })
-    if ('ending' in errand) return { key, ...errand.ending, result: {} }
-    // From here on it may have been sent, and only what Proxmox shows tells whether it was.
-    if (await journal.begin({ key, ...errand.entry })) {
-      if (errand.send) await send(key, errand.send)
-    }
-    return await told(key)
-  }
-
-  async function send(
-    key: string,
-    { path, form }: { path: (string | number)[]; form: Record<string, string | number> },
-  ) {
-    try {
-      await journal.noteTask(key, await api.post(path, form, upid))
-    } catch (error) {
-      // Without an answer it may have begun. A no comes before anything does.
-      if (isSilence(error) || error instanceof HttpError) return
-      if (!(error instanceof PlatformError)) throw error
-      // The proxy between nodes repeats a request whose connection it lost: the no may be to the second one.
-      const row = await journal.get(key)
-      if (error.status === 500 && row && (await taskFromList(api, journal, row).catch(() => null))) return
-      await journal.end(key, { status: 'failed', detail: `Proxmox VE: ${error.detail || error.message}` })
-    }
-  }
-
-  /** What became of it, asked again while a request whose answer was lost may still show up. */
-  async function told(key: string): Promise<EffectAnswer> {
-    for (;;) {
-      const row = await journal.get(key)
-      if (!row) throw new PlatformError('a write', 500, 'its row is gone')
-      try {
-        return await became(api, journal, row)
-      } catch (error) {
-        const isFault = error instanceof PlatformError || error instanceof HttpError
-        if (!isFault || !error.retryable || row.ageSeconds > lostAfterSeconds + 10) throw error
-        await sleep(1_000)
-      }
-    }
-  }
+  const ports: Ports = { api, journal }
+  const readFacts = guestFacts(api)
+  let hasPrivileges = false
 
   return {
     async inventory(signal) {
-      if (!maySee) await requirePrivileges(api, signal)
-      maySee = true
+      if (!hasPrivileges) await requirePrivileges(api, signal)
+      hasPrivileges = true
       const cluster = await readCluster(api, signal)
       if (!cluster.isQuorate) {
         throw new PlatformError('GET /cluster/status', 503, 'no quorum: which nodes are dead cannot be told from here')
@@ -96,18 +41,76 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
       const groupOf = new Map<string, string>()
       for (const { ha } of cluster.guests.values()) if (ha?.group) groupOf.set(ha.sid, ha.group)
       const rules = await readRules(api, groupOf, signal)
-      return inventoryOf(cluster, rules, await factsOf(cluster, signal), racks)
+      return inventoryOf(cluster, rules, await readFacts(cluster, signal), racks)
     },
     async converge() {
       throw new PlatformError('converge', 422, 'Proxmox VE has no shards')
     },
     wouldConverge: async () => null,
-    startVm: (vmId, host, key) => once(key, { vmId, target: host }, () => starting(api, vmId, host)),
-    migrateVm: (vmId, { from, to }, key) => once(key, { vmId, target: to }, () => migration(api, vmId, from, to)),
+    startVm: (vmId, host, key) => runOnce(ports, key, { vmId, target: host }, () => planStart(api, vmId, host)),
+    migrateVm: (vmId, { from, to }, key) =>
+      runOnce(ports, key, { vmId, target: to }, () => planMigration(api, vmId, from, to)),
     async effect(key) {
       const row = await journal.get(key)
-      return row && (await became(api, journal, row))
+      return row && (await readOutcome(api, journal, row))
     },
+  }
+}
+
+type Ports = { api: ProxmoxApi; journal: Journal }
+
+/** Sends an operation once, however often its key is asked for. */
+async function runOnce(
+  ports: Ports,
+  key: string,
+  wanted: Pick<PlatformEffect, 'vmId' | 'target'>,
+  plan: () => Promise<Operation>,
+): Promise<EffectAnswer> {
+  const { api, journal } = ports
+  const earlier = await journal.get(key)
+  if (earlier) {
+    if (earlier.vmId === wanted.vmId && earlier.target === wanted.target)
+      return await readOutcome(api, journal, earlier)
+    throw new PlatformError('a write', 422, 'this key was used for something else')
+  }
+  const operation = await plan().catch((error): Operation => {
+    if (!(error instanceof PlatformError) && !(error instanceof HttpError)) throw error
+    return { ending: { status: 'failed', detail: `nothing was sent: ${error.message}` } }
+  })
+  if ('ending' in operation) return { key, ...operation.ending, result: {} }
+  // From here on it may have been sent, and only what Proxmox shows tells whether it was.
+  if (await journal.begin({ key, ...operation.entry })) {
+    if (operation.send) await send(ports, key, operation.send)
+  }
+  return await waitForOutcome(ports, key)
+}
+
+async function send({ api, journal }: Ports, key: string, { path, form }: { path: Path; form: Form }): Promise<void> {
+  try {
+    await journal.noteTask(key, await api.post(path, form, upid))
+  } catch (error) {
+    // Without an answer it may have begun. A refusal comes before anything does.
+    if (isSilence(error) || error instanceof HttpError) return
+    if (!(error instanceof PlatformError)) throw error
+    // The proxy between nodes repeats a request whose connection it lost: the refusal may be to the second one.
+    const row = await journal.get(key)
+    if (error.status === 500 && row && (await taskFromList(api, journal, row).catch(() => null))) return
+    await journal.end(key, { status: 'failed', detail: `Proxmox VE: ${error.detail || error.message}` })
+  }
+}
+
+/** Asks for the outcome again while a request whose answer was lost may still show up. */
+async function waitForOutcome({ api, journal }: Ports, key: string): Promise<EffectAnswer> {
+  for (;;) {
+    const row = await journal.get(key)
+    if (!row) throw new PlatformError('a write', 500, 'its row is gone')
+    try {
+      return await readOutcome(api, journal, row)
+    } catch (error) {
+      const isFault = error instanceof PlatformError || error instanceof HttpError
+      if (!isFault || !error.retryable || row.ageSeconds > lostAfterSeconds + 10) throw error
+      await sleep(1_000)
+    }
   }
 }
 

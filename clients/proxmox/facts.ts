@@ -3,9 +3,9 @@ import { HttpError } from '../http.ts'
 import { PlatformError } from '../platform.ts'
 import type { ProxmoxApi } from './api.ts'
 import type { Cluster, Guest } from './cluster.ts'
+import { type Constraints, parseConstraints } from './constraints.ts'
 import type { GuestFacts } from './inventory.ts'
 import { vmIdOf } from './name.ts'
-import { type Ties, tiesOf } from './ties.ts'
 
 /** How long a configuration counts as read. Before a guest is moved it is read again, whatever its age. */
 const freshMs = 60_000
@@ -29,25 +29,25 @@ type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number
  * time, then at most 20 each time; one more for every guest that `GET /cluster/resources` cannot tell the state of.
  */
 export function guestFacts(api: ProxmoxApi): KnownFacts {
-  const ties = new Map<number, { ties: Ties; readAtMs: number }>()
+  const constraints = new Map<number, { constraints: Constraints; readAtMs: number }>()
   const sizes = new Map<number, { ramMib: number; cpuMc: number }>()
 
   return async (cluster, signal) => {
     const guests = [...cluster.guests.values()].filter((guest) => !guest.isTemplate)
-    for (const known of [ties, sizes]) {
+    for (const known of [constraints, sizes]) {
       for (const number of known.keys()) if (!cluster.guests.has(number)) known.delete(number)
     }
     const askable = guests.filter((guest) => cluster.nodes.get(guest.node)?.isOnline)
-    const readAt = (guest: Guest) => ties.get(guest.vmid)?.readAtMs ?? 0
+    const readAt = (guest: Guest) => constraints.get(guest.vmid)?.readAtMs ?? 0
     const old = askable
-      .filter((guest) => ties.has(guest.vmid) && readAt(guest) + freshMs < performance.now())
+      .filter((guest) => constraints.has(guest.vmid) && readAt(guest) + freshMs < performance.now())
       .sort((a, b) => readAt(a) - readAt(b))
       .slice(0, rereadAtMost)
     const silent = new Set<string>()
-    await eachOf([...askable.filter((guest) => !ties.has(guest.vmid)), ...old], async (guest) => {
+    await eachOf([...askable.filter((guest) => !constraints.has(guest.vmid)), ...old], async (guest) => {
       if (silent.has(guest.node)) return
       const found = await readConfig(api, guest, signal)
-      if (found) ties.set(guest.vmid, { ties: found, readAtMs: performance.now() })
+      if (found) constraints.set(guest.vmid, { constraints: found, readAtMs: performance.now() })
       else silent.add(guest.node)
     })
 
@@ -66,16 +66,16 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
         if (ramMib !== null && cpuMc !== null) sizes.set(guest.vmid, { ramMib, cpuMc })
         const size = sizes.get(guest.vmid) ?? { ramMib: null, cpuMc: null }
         const isRunning = cluster.nodes.get(guest.node)?.isOnline === true && status === 'running'
-        return [guest.vmid, { ties: ties.get(guest.vmid)?.ties ?? null, isRunning, ...size }]
+        return [guest.vmid, { constraints: constraints.get(guest.vmid)?.constraints ?? null, isRunning, ...size }]
       }),
     )
   }
 }
 
-/** What ties a guest to its node, read now; null when its node does not tell. */
-export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSignal): Promise<Ties | null> {
+/** What constraints a guest to its node, read now; null when its node does not tell. */
+export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSignal): Promise<Constraints | null> {
   const found = await answered(signal, (within) => api.get([...pathOf(guest), 'config'], config, { signal: within }))
-  return found && tiesOf(guest.kind, found)
+  return found && parseConstraints(guest.kind, found)
 }
 
 /** How a guest is now, by its node and not by statistics that are some seconds old; null when its node does not tell. */

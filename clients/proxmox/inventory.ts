@@ -1,12 +1,12 @@
 import type { HostState, Inventory, VmState } from '../../domain/platform.ts'
 import type { Cluster, ClusterNode, Guest } from './cluster.ts'
+import { type Constraints, getReachableNodes } from './constraints.ts'
 import { sidOf, vmIdOf } from './name.ts'
 import type { Rules } from './rules.ts'
-import { reachOf, type Ties } from './ties.ts'
 
 /** What `GET /cluster/resources` does not tell of a guest. Null where nobody could be asked. */
 export type GuestFacts = {
-  ties: Ties | null
+  constraints: Constraints | null
   isRunning: boolean
   ramMib: number | null
   cpuMc: number | null
@@ -72,11 +72,11 @@ function priorityOf({ tags }: Guest): number {
 function pinsOf(cluster: Cluster, rules: Rules, guest: Guest, known: GuestFacts | undefined): string[] {
   const own = [guest.node]
   const isDead = cluster.nodes.get(guest.node)?.isOnline !== true
-  if (!known?.ties || known.ramMib === null || known.cpuMc === null || guest.lock !== null) return own
+  if (!known?.constraints || known.ramMib === null || known.cpuMc === null || guest.lock !== null) return own
   // Nothing but the HA manager brings a guest away from a dead node: no API call does.
   if (isDead && guest.ha?.wanted !== 'started') return own
   if (guest.ha?.state === 'error') return own
-  const reach = reachOf(known.ties, cluster.storages, guest.node, cluster.nodes.keys())
+  const reach = getReachableNodes(known.constraints, cluster.storages, guest.node, cluster.nodes.keys())
   const allowed = rules.nodes.get(sidOf(guest.kind, guest.vmid)) ?? null
   if (reach === null || allowed === null) return reach ?? allowed ?? []
   const both = reach.filter((node) => allowed.includes(node))

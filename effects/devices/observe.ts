@@ -15,8 +15,8 @@ import { readIfAllowed } from './prepare.ts'
  * whatever the device looks like. Refused where the device cannot be read just now.
  */
 export async function observeCall(deps: EffectDeps, id: string, stepKey: string): Promise<Observation> {
-  const started = await eventByStepKey(deps.db, stepKey)
-  if (started?.kind !== 'tool_started') throw refuseMissing(`announced call ${stepKey}`)
+  const started = await eventByStepKey(deps.db, stepKey, 'tool_started')
+  if (!started) throw refuseMissing(`announced call ${stepKey}`)
   const { tool, arguments: args, effect } = started.metadata
   const spec = specNamed(tool)
   if (spec?.name !== tool || args.on !== id || effect !== 'write') {
@@ -53,8 +53,7 @@ function whyFailed({ status, detail, result }: Effect, mapped: Pick<MappedCall, 
 
 /** The run was refused before anything was accepted; null where the run does not know yet. */
 async function whyNeverStarted({ db }: Pick<EffectDeps, 'db'>, stepKey: string): Promise<string | null> {
-  const key = siblingKey(stepKey, 'tool_finished')
-  const finished = key === null ? null : await eventByStepKey(db, key)
-  if (finished?.kind !== 'tool_finished' || finished.metadata.outcome !== 'failed') return null
+  const finished = await eventByStepKey(db, siblingKey(stepKey, 'tool_finished'), 'tool_finished')
+  if (finished?.metadata.outcome !== 'failed') return null
   return finished.metadata.result.error?.message ?? 'it was refused'
 }

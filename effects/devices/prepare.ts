@@ -1,10 +1,10 @@
-import { editOf } from '../../db/approvals/find.ts'
+import { proposedCall } from '../../db/calls.ts'
 import type { Db } from '../../db/connect.ts'
 import { executableNamed } from '../../db/devices.ts'
-import { eventByStepKey } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { digestOf } from '../../domain/digest.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
+import { parseStepKey } from '../../domain/step-key.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import type { Proof } from '../../domain/verification.ts'
 import { specNamed } from '../../mesh/registry.ts'
@@ -35,26 +35,23 @@ export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 
 /** A mapped call on its device, and the step key and incident that it belongs to. */
 export type CallOnDevice = { executor: Executor; mapped: MappedCall; key: string; incidentId: string }
 
-type ProposedCall = { tool: string; arguments: Record<string, unknown>; incidentId: string }
+type CallToPrepare = { tool: string; arguments: Record<string, unknown>; incidentId: string }
 
 /**
  * The call that a model proposed and that a run is about to judge, read from rows: its arguments, or a person's edit of
  * them. The caller only names the place in the log.
  */
-async function requireProposedCall(db: Db, stepKey: string): Promise<ProposedCall> {
-  const [, incidentId, attempt, turn, call] =
-    /^(inc_[0-9a-z]{26})\.(\d{1,6}):(\d{1,6}):tool_started:(\d{1,4})$/.exec(stepKey) ?? []
+async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepare> {
+  const place = parseStepKey(stepKey)
   const missing = refuseMissing(`proposed call ${stepKey}`)
-  if (!incidentId) throw missing
-  const incident = await incidentById(db, incidentId)
-  if (incident?.attempt !== Number(attempt)) throw missing
-  const answered = await eventByStepKey(db, `${incidentId}.${attempt}:${turn}:model_answered:0`)
-  const proposed = answered?.kind === 'model_answered' ? answered.metadata.calls[Number(call)] : undefined
-  if (!proposed || proposed.secret) throw missing
-  const edit = await editOf(db, { incidentId, attempt: Number(attempt), callId: proposed.id })
-  const args = edit?.arguments ?? proposed.arguments
+  if (place?.kind !== 'tool_started' || place.step !== null) throw missing
+  const incident = await incidentById(db, place.incidentId)
+  if (incident?.attempt !== place.attempt) throw missing
+  const proposed = await proposedCall(db, place)
+  if (!proposed || proposed.call.secret) throw missing
+  const args = proposed.edit?.arguments ?? proposed.call.arguments
   if (args === null) throw missing
-  return { tool: proposed.tool, arguments: args, incidentId }
+  return { tool: proposed.call.tool, arguments: args, incidentId: place.incidentId }
 }
 
 /** What a proposed call would do to the resource: rehearsed on a copy where the device can, described otherwise. */

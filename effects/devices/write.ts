@@ -1,5 +1,5 @@
+import { authorityOf } from '../../db/calls.ts'
 import type { Effect } from '../../db/effects.ts'
-import { authorityOf } from '../../db/judged.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Principal } from '../../domain/operator.ts'

@@ -4,7 +4,7 @@ import { NativeConnection, Worker } from '@temporalio/worker'
 import { actActivities } from '../../activities/act.ts'
 import { approvalActivities } from '../../activities/approvals.ts'
 import { contextActivities } from '../../activities/context.ts'
-import { sealed } from '../../activities/failure.ts'
+import { sanitizeFailures } from '../../activities/failure.ts'
 import { groupActivities } from '../../activities/queue.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { eventsOf } from '../../db/events.ts'
@@ -50,10 +50,10 @@ function crew() {
   const context = contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' })
   const activities = {
     ...scripted.activities,
-    ...sealed({ claim: context.claim, escalate: context.escalate, closing: context.closing }, silent),
-    ...sealed({ endEarly: actActivities(deps).endEarly }, silent),
-    ...sealed(approvalActivities(deps), silent),
-    ...sealed(groupActivities({ ...deps, queue: { stampQueue: async () => [], wakeGroup: async () => {} } }), silent),
+    ...sanitizeFailures({ claim: context.claim, escalate: context.escalate, closing: context.closing }, silent),
+    ...sanitizeFailures({ endEarly: actActivities(deps).endEarly }, silent),
+    ...sanitizeFailures(approvalActivities(deps), silent),
+    ...sanitizeFailures(groupActivities({ ...deps, queue: { stampQueue: async () => [], wakeGroup: async () => {} } }), silent),
     async act({ incidentId, approvalId }: { incidentId: string; approvalId: string | null }) {
       if (approvalId) return { kind: 'next' }
       const id = approvals.get(incidentId) ?? (await asked(database.db, incidentId))

@@ -3,7 +3,7 @@ import pino from 'pino'
 import { actActivities } from '../../activities/act.ts'
 import { approvalActivities } from '../../activities/approvals.ts'
 import { contextActivities } from '../../activities/context.ts'
-import { sealed } from '../../activities/failure.ts'
+import { sanitizeFailures } from '../../activities/failure.ts'
 import { eventsOf } from '../../db/events.ts'
 import { incidentById, setWaiting } from '../../db/incidents.ts'
 import type { CorePort } from '../../domain/tool.ts'
@@ -34,9 +34,9 @@ const core: CorePort = {
 function real() {
   const deps = { db: database.db, environment: {}, core }
   return {
-    ...sealed(contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' }), silent),
-    ...sealed(actActivities(deps), silent),
-    ...sealed(approvalActivities(deps), silent),
+    ...sanitizeFailures(contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' }), silent),
+    ...sanitizeFailures(actActivities(deps), silent),
+    ...sanitizeFailures(approvalActivities(deps), silent),
   }
 }
 

@@ -110,7 +110,7 @@ test('a code works once', async () => {
   expect([again.status, again.code, again.text]).toEqual([
     401,
     'SIGN_IN_REFUSED',
-    expect.stringContaining('invalid_grant'),
+    expect.stringContaining('finished before'),
   ])
 })
 

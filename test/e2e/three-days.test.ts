@@ -8,7 +8,7 @@ import pino from 'pino'
 import { actActivities } from '../../activities/act.ts'
 import { approvalActivities } from '../../activities/approvals.ts'
 import { contextActivities } from '../../activities/context.ts'
-import { sealed } from '../../activities/failure.ts'
+import { sanitizeFailures } from '../../activities/failure.ts'
 import { thinkActivities } from '../../activities/think.ts'
 import { createCoreClient } from '../../clients/core.ts'
 import { createModelClient } from '../../clients/model.ts'
@@ -43,10 +43,10 @@ beforeAll(async () => {
   }
   const log = pino({ level: 'silent' })
   activities = {
-    ...sealed(contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'runbook-rules' }), log),
-    ...sealed(actActivities(deps), log),
-    ...sealed(approvalActivities(deps), log),
-    ...sealed(
+    ...sanitizeFailures(contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'runbook-rules' }), log),
+    ...sanitizeFailures(actActivities(deps), log),
+    ...sanitizeFailures(approvalActivities(deps), log),
+    ...sanitizeFailures(
       thinkActivities({
         db: core.db,
         model: createModelClient({ baseUrl: url(model), apiKey: '' }),

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Alert, alert as alertSchema } from '../../domain/alert.ts'
-import { parse } from '../../ingest/alertmanager/parse.ts'
+import { parseAlertmanager as parse } from '../../ingest/alertmanager.ts'
 
 const now = '2026-11-21T02:00:00.000Z'
 const folder = new URL('../data/alertmanager/', import.meta.url)

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Alert, alert as alertSchema } from '../../domain/alert.ts'
 import { dialectOf } from '../../ingest/dialects.ts'
-import { parse } from '../../ingest/generic/parse.ts'
+import { parseGeneric as parse } from '../../ingest/generic.ts'
 
 const now = '2026-11-21T02:00:00.000Z'
 const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))

@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import type { Notification } from '../../domain/notification.ts'
-import { renderGeneric } from '../../notify/generic/render.ts'
-import { renderSlack } from '../../notify/slack/render.ts'
+import { renderGeneric } from '../../notify/generic.ts'
+import { renderSlack } from '../../slack/notification.ts'
 import { hostileTitles, notification } from './notifications.ts'
 
 const options = { deliveryId: 'msg_1', now: new Date(), secret: null }

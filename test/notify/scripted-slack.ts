@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { SlackSettings } from '../../clients/slack/client.ts'
-import { signatureOf } from '../../clients/slack/signature.ts'
+import type { SlackSettings } from '../../slack/client.ts'
+import { signatureOf } from '../../slack/signature.ts'
 import { breaches } from './slack-limits.ts'
 
 type Button = { action_id: string; value?: string; url?: string }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { slackOutcome } from '../../notify/slack/outcome.ts'
+import { slackOutcome } from '../../slack/client.ts'
 
 const no = (error: string, more: { status?: number | null; afterMs?: number | null } = {}) =>
   slackOutcome({ ok: false, status: 200, afterMs: null, error, ...more })

@@ -181,7 +181,7 @@ function portsOf(world: World, incident: SimIncident, attempt: number): Ports {
     },
     isStillWanted: async () => incident.attempt === attempt && !isToStop(world, incident),
     interrupted: async () => incident.attempt !== attempt || isToStop(world, incident),
-    breathe: async () => {},
+    checkpoint: async () => {},
     now: () => world.nowMs,
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
-import { extractFromZip } from '../../start/zip.ts'
+import { extractFromZip } from '../../start/wheel.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 let directory: ReturnType<typeof temporaryDirectory>

@@ -1,6 +1,6 @@
 import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import type { InvestigationInput } from '../../workflows/investigate.ts'
-import type { DecideAnswer, DecideMessage, Heard } from '../../workflows/messages.ts'
+import type { DecideAnswer, DecideMessage, ReceivedDecision } from '../../workflows/messages.ts'
 import type { Act, DecisionStatus, EscalationCode, Interruption, Thought, Waited } from '../../workflows/outcome.ts'
 
 /** What the activities of one run answer: a list is answered one by one, a function is asked. */
@@ -71,9 +71,9 @@ export function scriptedRun(script: RunScript = {}) {
       if (script.decide) return await script.decide(message)
       return { outcome: 'recorded', status: message.decision === 'approve' ? 'approved' : 'denied', message: null }
     },
-    async decideAll(incidentId: string, _attempt: number, heard: Heard[]) {
+    async decideAll(incidentId: string, _attempt: number, batch: ReceivedDecision[]) {
       const answers: DecideAnswer[] = []
-      for (const { door, message } of heard) {
+      for (const { door, message } of batch) {
         const forbidden = { outcome: 'forbidden', status: null, message: null }
         answers.push(message ? await activities.decide(incidentId, { ...message, via: door }) : forbidden)
       }

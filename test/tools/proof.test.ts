@@ -5,7 +5,7 @@ import { type Approval, approval as schema } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { tellOutcome } from '../../domain/told-verification.ts'
 import { type Proof, verificationOutcomes } from '../../domain/verification.ts'
-import { renderCard } from '../../notify/slack/card.ts'
+import { renderCard } from '../../slack/card.ts'
 import { tools } from '../../tools/registry.ts'
 
 const writes = [...tools.values()].filter(({ effect }) => effect === 'write')

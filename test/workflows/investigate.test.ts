@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/client'
-import { GiveUp, RetryLater, sealed } from '../../activities/failure.ts'
+import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/failure.ts'
 import { StaleRunError } from '../../db/append.ts'
-import { heardPerRun } from '../../workflows/hearing.ts'
+import { signalsPerRun } from '../../workflows/decision-queue.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import {
   alertResolved,
@@ -184,10 +184,10 @@ describe('a decision', () => {
     const { did } = await played(
       {
         ...oneApproval(),
-        ...sealed(
+        ...sanitizeFailures(
           {
             decide: async () => {
-              throw new GiveUp('BROKEN')
+              throw new NonRetryable('BROKEN')
             },
           },
           silent,
@@ -250,7 +250,7 @@ describe('a decision', () => {
     })
     const taskQueue = newTaskQueue()
     const run = await start(taskQueue)
-    for (let sent = 0; sent < heardPerRun; sent += 500) {
+    for (let sent = 0; sent < signalsPerRun; sent += 500) {
       await Promise.all(Array.from({ length: 500 }, () => run.signal(alertResolved)))
     }
     await temporal.working(
@@ -483,7 +483,7 @@ describe('a run', () => {
         throw new StaleRunError('inc_1', 1, 2)
       }
       const scripted = scriptedRun({ ...oneApproval(), readDecision: ['expired'], [activity]: stale })
-      const activities = sealed(scripted.activities as never, silent)
+      const activities = sanitizeFailures(scripted.activities as never, silent)
       await temporal.working(activities, async (taskQueue) => {
         const run = await start(taskQueue)
         await parked(run)
@@ -535,11 +535,11 @@ describe('what Temporal keeps of a run', () => {
       act: async ({ turn, approvalId }) => {
         if (turn === 1) return approvalId ? { kind: 'verify' } : ask('apr_1', hourMs)
         await fail()
-        throw Object.assign(new GiveUp('ARGUMENTS_LOST'), { cause: canary, stack: canary })
+        throw Object.assign(new NonRetryable('ARGUMENTS_LOST'), { cause: canary, stack: canary })
       },
       verify: failing({ kind: 'next' } as const),
     })
-    const activities = sealed(scripted.activities as never, silent)
+    const activities = sanitizeFailures(scripted.activities as never, silent)
     const run = await temporal.working(activities, async (taskQueue) => {
       const started = await start(taskQueue)
       await parked(started)

@@ -50,7 +50,7 @@ function played(script: Script) {
     },
     interrupted: async (turn) => script.interruptedAt === turn,
     isStillWanted: async () => true,
-    breathe: async () => {},
+    checkpoint: async () => {},
   }
   return { did, ports }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { WorkflowHandle } from '@temporalio/client'
-import { GiveUp, RetryLater, sealed } from '../../activities/failure.ts'
+import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/failure.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { decided } from '../../workflows/messages.ts'
 import { eventually } from '../support/eventually.ts'
@@ -20,7 +20,7 @@ async function played(
 ): Promise<{ did: string[]; tookMs: number }> {
   const { activities, did } = scriptedRun(script)
   runs += 1
-  return await temporal.working(sealed(activities as never, { warn() {}, info() {} }), async (taskQueue) => {
+  return await temporal.working(sanitizeFailures(activities as never, { warn() {}, info() {} }), async (taskQueue) => {
     const run = await temporal.client.workflow.start<typeof InvestigateIncident>('InvestigateIncident', {
       taskQueue,
       workflowId: `investigate:inc_${runs}:1`,
@@ -106,7 +106,7 @@ describe('what keeps failing', () => {
 
   test('context that no retry can bring ends in an escalation at once', async () => {
     const broken = async (): Promise<never> => {
-      throw new GiveUp('CONTEXT_BROKEN')
+      throw new NonRetryable('CONTEXT_BROKEN')
     }
     const { did } = await played({ assembleContext: broken })
     expect(did).toEqual(['claim', 'context', 'escalate CONTEXT_FAILED', 'closing'])

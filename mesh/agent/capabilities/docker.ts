@@ -5,7 +5,7 @@ import { readEnvironment } from '../../../safety/command/surroundings.ts'
 import { redact } from '../../../safety/redact.ts'
 import { stripText } from '../../../safety/strip.ts'
 import { dockerExecArgs, dockerListArgs, dockerLogsArgs } from '../../specs/docker.ts'
-import type { DeviceCapability } from '../capability.ts'
+import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
 import { rehearseInContainer } from '../container-rehearsal.ts'
 import {
   type Container,
@@ -35,14 +35,13 @@ export function dockerExec(engine: Engine): DeviceCapability<z.infer<typeof dock
   return dockerExecIn(engine, new Map())
 }
 
+type ExecArgs = z.infer<typeof dockerExecArgs>
+
 /**
  * `lookedAt`: the container that a rehearsal of these arguments found last, by its id: what a
  * person agrees to.
  */
-const dockerExecIn = (
-  engine: Engine,
-  lookedAt: Map<string, string>,
-): DeviceCapability<z.infer<typeof dockerExecArgs>> => ({
+const dockerExecIn = (engine: Engine, lookedAt: Map<string, string>): DeviceCapability<ExecArgs> => ({
   capability: 'docker.container.exec',
   args: dockerExecArgs,
   missingPrerequisite: () => missingEngine(engine),
@@ -54,69 +53,78 @@ const dockerExecIn = (
       if (outcome.ok) noteLook(lookedAt, keyOf({ container, argv, user }), String(outcome.result.container_id))
       return outcome
     }),
-  run: ({ container, argv, user }, { manifest, signal, emit }) =>
-    toOutcome(signal, async () => {
-      const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory, { canLook: false })
-      const environment = verdict === 'run' ? { ...readEnvironment, ...switches } : {}
-      const found = await containerOf(engine, container, signal)
-      const before = lookedAt.get(keyOf({ container, argv, user }))
-      if (verdict !== 'run' && before !== undefined && before !== found.id)
-        throw new CapabilityError(
-          'conflict',
-          `${container} is another container than the one that was looked at before`,
-        )
-      const body = {
-        AttachStdin: false,
-        AttachStdout: true,
-        AttachStderr: true,
-        Tty: false,
-        Privileged: false,
-        Cmd: argv,
-        Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
-        ...(user !== undefined && { User: user }),
-      }
-      const path = `/containers/${found.id}/exec`
-      const { Id: id } = await requestJson(
-        engine,
-        { method: 'POST', path, body },
-        z.looseObject({ Id: engineId }),
-        signal,
-      )
-      const output = collect(manifest.limits.output_bytes, emit)
-      const told = (exit: object) => ({
-        container: found.name,
-        stdout: output.text('stdout'),
-        stderr: output.text('stderr'),
-        exit_code: null,
-        cmd_executed: argv.map(quote).join(' '),
-        ...exit,
-      })
-      try {
-        const body = await open(engine, 'POST', `/exec/${id}/start`, signal, { Detach: false, Tty: false })
-        try {
-          for await (const { stream, bytes } of demultiplex(body, false)) if (!output.take(stream, bytes)) break
-        } finally {
-          body.destroy()
-          output.end()
-        }
-      } catch (error) {
-        if (!signal.aborted) throw error
-      }
-      // A stream that ends with its connection ends without an error, too.
-      if (signal.aborted) {
-        const still = await killExec(engine, id, found)
-        return { ...stopped(signal, told({ still_running: still })), truncated: output.truncated }
-      }
-      if (output.truncated) {
-        const still = await killExec(engine, id, found)
-        return { ok: true, result: told({ still_running: still }), truncated: true }
-      }
-      return { ok: true, result: told({ exit_code: await exitOf(engine, id, signal) }), truncated: false }
-    }),
+  run: (args, context) =>
+    toOutcome(context.signal, () => execInContainer(engine, args, lookedAt.get(keyOf(args)), context)),
 })
 
-const keyOf = ({ container, argv, user }: z.infer<typeof dockerExecArgs>): string =>
-  JSON.stringify([container, argv, user ?? null])
+/** Runs a command in a container. `agreedId`: the container that was looked at before a person agreed. */
+async function execInContainer(
+  engine: Engine,
+  args: ExecArgs,
+  agreedId: string | undefined,
+  { manifest, signal, emit }: CapabilityContext,
+): Promise<Outcome> {
+  const { container, argv } = args
+  const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory, { canLook: false })
+  const found = await containerOf(engine, container, signal)
+  if (verdict !== 'run' && agreedId !== undefined && agreedId !== found.id)
+    throw new CapabilityError('conflict', `${container} is another container than the one that was looked at before`)
+  const id = await createExec(engine, found, args, verdict === 'run' ? { ...readEnvironment, ...switches } : {}, signal)
+  const output = collect(manifest.limits.output_bytes, emit)
+  try {
+    const body = await open(engine, 'POST', `/exec/${id}/start`, signal, { Detach: false, Tty: false })
+    try {
+      for await (const { stream, bytes } of demultiplex(body, false)) if (!output.take(stream, bytes)) break
+    } finally {
+      body.destroy()
+      output.end()
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+  const report = (exit: object) => ({
+    container: found.name,
+    stdout: output.text('stdout'),
+    stderr: output.text('stderr'),
+    exit_code: null,
+    cmd_executed: argv.map(quote).join(' '),
+    ...exit,
+  })
+  // A stream that ends with its connection ends without an error, too.
+  if (signal.aborted) {
+    const still = await killExec(engine, id, found)
+    return { ...stopped(signal, report({ still_running: still })), truncated: output.truncated }
+  }
+  if (output.truncated) {
+    const still = await killExec(engine, id, found)
+    return { ok: true, result: report({ still_running: still }), truncated: true }
+  }
+  return { ok: true, result: report({ exit_code: await exitOf(engine, id, signal) }), truncated: false }
+}
+
+async function createExec(
+  engine: Engine,
+  found: { id: string },
+  { argv, user }: ExecArgs,
+  environment: Record<string, string>,
+  signal: AbortSignal,
+): Promise<string> {
+  const body = {
+    AttachStdin: false,
+    AttachStdout: true,
+    AttachStderr: true,
+    Tty: false,
+    Privileged: false,
+    Cmd: argv,
+    Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+    ...(user !== undefined && { User: user }),
+  }
+  const path = `/containers/${found.id}/exec`
+  const answered = z.looseObject({ Id: engineId })
+  return (await requestJson(engine, { method: 'POST', path, body }, answered, signal)).Id
+}
+
+const keyOf = ({ container, argv, user }: ExecArgs): string => JSON.stringify([container, argv, user ?? null])
 
 /** More calls than these do not wait for a person at one time. */
 const mostLooks = 200

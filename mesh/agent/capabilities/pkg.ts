@@ -30,29 +30,9 @@ const environment: RunOptions['env'] = { DEBIAN_FRONTEND: 'noninteractive', PATH
 
 /** Debian's. `options` are given to every call (`-o`, `Dir=/elsewhere`). */
 export function apt(options: readonly string[] = []): PackageManager {
-  const installing = [
-    'apt-get',
-    'install',
-    '--yes',
-    '--no-install-recommends',
-    '--no-remove',
-    '-o',
-    `DPkg::Lock::Timeout=${lockSeconds}`,
-    '-o',
-    'APT::Get::AllowUnauthenticated=false',
-    // A configuration file that was changed by hand stays as it is; dpkg's question could not be
-    // answered.
-    '-o',
-    'Dpkg::Options::=--force-confdef',
-    '-o',
-    'Dpkg::Options::=--force-confold',
-    '-o',
-    'Dpkg::Use-Pty=0',
-    ...options,
-  ]
-  const ask = (argv: readonly string[], { run }: CapabilityContext) =>
+  const installing = ['apt-get', ...installOptions, ...options]
+  const ask: Ask = (argv, { run }) =>
     run([argv[0]!, ...options, ...argv.slice(1)], { env: environment, confine: 'read' })
-
   return {
     name: 'apt',
     missingPrerequisite: async () => {
@@ -64,16 +44,7 @@ export function apt(options: readonly string[] = []): PackageManager {
       process.getuid!() === 0 || options.length > 0
         ? null
         : `only root installs packages, and the agent is user ${process.getuid!()}`,
-    search: async (text, limit, context) => {
-      const ran = await ask(['apt-cache', 'search', '--', text.replace(/[.+]/g, '[$&]')], context)
-      const packages = ran.stdout.split('\n').flatMap((line) => {
-        const [name, ...description] = line.split(' - ')
-        return name && description.length > 0 ? [{ name, description: description.join(' - ') }] : []
-      })
-      const result = { packages: packages.slice(0, limit), total: packages.length }
-      const truncated = ran.truncated || packages.length > limit
-      return whyNotDone('apt-cache search', ran) ?? { ok: true, result, truncated }
-    },
+    search: (text, limit, context) => searchPackages(ask, text, limit, context),
     install: async (packages, context) => {
       const before = await known(packages, (argv) => ask(argv, context))
       const ran = await context.run([...installing, '--', ...packages], {
@@ -84,15 +55,12 @@ export function apt(options: readonly string[] = []): PackageManager {
       const why = whyNotDone('apt-get install', ran)
       if (why) return why
       const after = await known(packages, (argv) => ask(argv, context))
-      const result = {
-        packages: [...after].map(([name, version]) => ({
-          name,
-          before: before.get(name)!.installed,
-          after: version.installed,
-        })),
-        output: tail(ran.stdout),
-      }
-      return { ok: true, result, truncated: ran.truncated }
+      const versions = [...after].map(([name, version]) => ({
+        name,
+        before: before.get(name)!.installed,
+        after: version.installed,
+      }))
+      return { ok: true, result: { packages: versions, output: tail(ran.stdout) }, truncated: ran.truncated }
     },
     simulate: async (packages, context) => {
       await known(packages, (argv) => ask(argv, context))
@@ -102,9 +70,41 @@ export function apt(options: readonly string[] = []): PackageManager {
       if (why) return why
       const lines = ran.stdout.split('\n').filter((line) => /^(?:Inst|Remv) /.test(line))
       const result = { diff: lines.map((line) => `${line}\n`).join(''), checks: [], would_change: lines.length > 0 }
-      return { ok: true, result, truncated: ran.truncated } satisfies Outcome
+      return { ok: true, result, truncated: ran.truncated }
     },
   }
+}
+
+type Ask = (argv: readonly string[], context: CapabilityContext) => ReturnType<CapabilityContext['run']>
+
+const installOptions = [
+  'install',
+  '--yes',
+  '--no-install-recommends',
+  '--no-remove',
+  '-o',
+  `DPkg::Lock::Timeout=${lockSeconds}`,
+  '-o',
+  'APT::Get::AllowUnauthenticated=false',
+  // A configuration file that was changed by hand stays as it is; dpkg's question could not be
+  // answered.
+  '-o',
+  'Dpkg::Options::=--force-confdef',
+  '-o',
+  'Dpkg::Options::=--force-confold',
+  '-o',
+  'Dpkg::Use-Pty=0',
+]
+
+async function searchPackages(ask: Ask, text: string, limit: number, context: CapabilityContext): Promise<Outcome> {
+  const ran = await ask(['apt-cache', 'search', '--', text.replace(/[.+]/g, '[$&]')], context)
+  const packages = ran.stdout.split('\n').flatMap((line) => {
+    const [name, ...description] = line.split(' - ')
+    return name && description.length > 0 ? [{ name, description: description.join(' - ') }] : []
+  })
+  const result = { packages: packages.slice(0, limit), total: packages.length }
+  const truncated = ran.truncated || packages.length > limit
+  return whyNotDone('apt-cache search', ran) ?? { ok: true, result, truncated }
 }
 
 type Version = { installed: string | null; candidate: string | null }

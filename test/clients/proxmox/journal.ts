@@ -1,4 +1,4 @@
-import type { Journal } from '../../../clients/proxmox/journal.ts'
+import type { Journal } from '../../../clients/proxmox/outcome.ts'
 import type { PlatformEffectRow } from '../../../domain/platform-effect.ts'
 
 /** A journal in memory whose clock the test moves. The one that survives is tested in test/db. */

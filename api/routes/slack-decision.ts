@@ -1,0 +1,176 @@
+import type { z } from 'zod'
+import { decide } from '../../db/approvals/decide.ts'
+import { listApprovals } from '../../db/approvals/find.ts'
+import { mintDecisionToken } from '../../db/approvals/tokens.ts'
+import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
+import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
+import type { Principal } from '../../domain/operator.ts'
+import { minuteOf, settledLines } from '../../domain/settled.ts'
+import type { SlackClient } from '../../slack/client.ts'
+import type { Denial, denialMetadata, Press } from '../../slack/interaction.ts'
+import { approvalOfButton, isButtonOf } from '../../slack/signature.ts'
+import { plainText } from '../../slack/text.ts'
+import type { ApiDeps } from '../deps.ts'
+import { limitDecisions } from '../http/authenticate.ts'
+import type { Context } from '../http/context.ts'
+import { Problem } from '../http/problem.ts'
+import { wake } from './approvals.ts'
+import { answerPrivately, recordSuspicion } from './slack.ts'
+
+/**
+ * What comes of a pressed button or of the words of a denial. The member is looked up and judged as the person they are
+ * here, by the code of every other door; the result is shown to them alone, and the card in the channel follows the
+ * rows.
+ */
+export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | Denial): Promise<void> {
+  const approval = await approvalOf(deps, slack, asked.button)
+  const url = approval && cardUrl(deps, approval.id)
+  const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the card' })
+  if (!approval) {
+    const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
+    await recordSuspicion(deps, c, approvalOfButton(asked.button), event)
+    return await say('This button is not one of mine, or it is from another time. Nothing was decided.')
+  }
+  const operator = await operatorBySlackUser(deps.db, asked.user)
+  if (!operator) {
+    return await say(
+      `Nothing was decided: I do not know who you are here. Decide on the card, signed in, or ask an admin for: nightshift operators set NAME --slack ${asked.user}`,
+    )
+  }
+  // No message has such a button, so the sender made it up.
+  if (approval.risk === 'critical') {
+    const event = { code: 'CRITICAL_BUTTON', subject: operator.name, detail: 'critical risk is never decided in Slack' }
+    await recordSuspicion(deps, c, approval.id, event)
+    return await say('Nothing was decided: critical risk is decided on the card alone.')
+  }
+  if (approval.status !== 'pending') return await say(await alreadySettled(deps, approval))
+  if (asked.kind === 'press' && asked.action === 'deny') {
+    const refusal = await refusalToDecide(deps.db, operator.id, approval)
+    if (refusal) return await say(`Nothing was decided: ${refusal}.`)
+    const { channel, thread } = asked.spot
+    const view = denialModal(approval, { button: asked.button, channel, thread })
+    // A trigger lives three seconds: a slower answer opens nothing.
+    const opened = await slack.call('views.open', { trigger_id: asked.trigger, view }, { timeoutMs: 3_000 })
+    return opened.ok ? undefined : await say('Nothing was decided: I could not ask you why. Deny on the card.')
+  }
+  await say(await decideAs(deps, c, operator, approval, asked))
+}
+
+/** The approval that a button names, if we made the button for it and its action. */
+async function approvalOf({ db }: ApiDeps, { settings }: SlackClient, button: string): Promise<Approval | null> {
+  const id = approvalOfButton(button)
+  const [approval] = id ? await listApprovals(db, { id }, { before: null, limit: 1 }) : []
+  return approval && isButtonOf(settings.signingSecret, approval, button) ? approval : null
+}
+
+/** Mints and decides as every door does, and answers what to say about it. */
+async function decideAs(
+  deps: ApiDeps,
+  c: Context,
+  operator: OperatorRow,
+  approval: Approval,
+  asked: Press | Denial,
+): Promise<string> {
+  const { db, metrics } = deps
+  const principal: Principal = {
+    tokenId: `slack:${asked.user}`,
+    operatorId: operator.id,
+    scopes: [],
+    role: operator.role,
+    name: operator.name,
+  }
+  try {
+    await limitDecisions(db, c, principal, approval.id)
+  } catch (error) {
+    if (error instanceof Problem) return `Nothing was decided: ${error.message}`
+    throw error
+  }
+  const decision = asked.kind === 'denial' ? 'deny' : 'approve'
+  const minted = await mintDecisionToken(db, principal, approval.id, decision)
+  if (minted.outcome === 'gone') return await settledByNow(deps, approval.id, minted.message)
+  if (minted.outcome !== 'minted') return `Nothing was decided: ${minted.message}.`
+  const decided = await decide(db, {
+    approvalId: approval.id,
+    incidentId: null,
+    token: minted.token,
+    decision,
+    via: 'slack',
+    reason: asked.kind === 'denial' ? (asked.words ?? asked.category.replaceAll('_', ' ')) : null,
+    category: asked.kind === 'denial' ? asked.category : null,
+  })
+  if (!('approvalId' in decided)) {
+    metrics.refusedDecisions.inc({ outcome: decided.outcome })
+    const message = 'message' in decided ? decided.message : 'there is no such approval'
+    if (decided.outcome !== 'conflict' && decided.outcome !== 'gone') return `Nothing was decided: ${message}.`
+    return await settledByNow(deps, approval.id, message)
+  }
+  if (decided.outcome === 'repeated') return 'You had decided so before.'
+  await wake(deps, decided.incidentId)
+  return decided.status === 'pending'
+    ? 'Your decision is recorded. Somebody else has to agree as well.'
+    : 'Your decision is recorded.'
+}
+
+async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string): Promise<string> {
+  const [now] = await listApprovals(deps.db, { id: approvalId }, { before: null, limit: 1 })
+  if (!now) return `Nothing was decided: ${otherwise}.`
+  // It is late, and its expiry has not been written down yet.
+  if (now.status === 'pending') return `Nothing was decided: it expired, ${minuteOf(now.expiresAt)}.`
+  return await alreadySettled(deps, now)
+}
+
+/** Who decided, when and where; and whether the same call was asked for again. */
+async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
+  const settled = settledLines(approval).join('. ') || `It is ${approval.status} already`
+  const filter = { status: 'pending', incidentId: approval.incidentId } as const
+  const [pending] = await listApprovals(deps.db, filter, { before: null, limit: 1 })
+  const anew =
+    pending && pending.id !== approval.id && pending.callId === approval.callId
+      ? ` It was asked again: ${cardUrl(deps, pending.id)}`
+      : ''
+  return `Nothing was decided by this button. ${settled}.${anew}`
+}
+
+function cardUrl({ publicUrl }: ApiDeps, id: string): string {
+  return `${publicUrl?.replace(/\/+$/, '')}/approvals/${id}`
+}
+
+const labels: Record<DenialCategory, string> = {
+  wrong_target: 'Wrong target',
+  too_risky: 'Too risky',
+  wrong_time: 'Wrong time',
+  need_evidence: 'Needs more evidence',
+  other: 'Something else: say what',
+}
+
+/** Asks why not: the agent reads the category and the words. */
+export function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>): object {
+  return {
+    type: 'modal',
+    callback_id: 'deny',
+    private_metadata: JSON.stringify(carried),
+    title: plainText('Deny', 24),
+    submit: plainText('Deny', 24),
+    close: plainText('Back', 24),
+    blocks: [
+      { type: 'section', text: plainText(`${approval.tool}: ${approval.dryRun.summary}`, 1_000) },
+      {
+        type: 'input',
+        block_id: 'category',
+        label: plainText('Why not?', 100),
+        element: {
+          type: 'static_select',
+          action_id: 'category',
+          options: denialCategory.options.map((value) => ({ text: plainText(labels[value], 75), value })),
+        },
+      },
+      {
+        type: 'input',
+        block_id: 'words',
+        optional: true,
+        label: plainText('In words, for the agent', 100),
+        element: { type: 'plain_text_input', action_id: 'words', multiline: true, max_length: 2_000 },
+      },
+    ],
+  }
+}

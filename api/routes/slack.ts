@@ -1,0 +1,175 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Hono } from 'hono'
+import { incidentById, NotAllowedError } from '../../db/incidents.ts'
+import { operatorBySlackUser } from '../../db/operators.ts'
+import { giveBack } from '../../db/owners.ts'
+import { suspectSlackRequest, takeSlackRequest } from '../../db/slack-requests.ts'
+import type { Person } from '../../db/taker.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { permissions } from '../../domain/operator.ts'
+import type { SlackClient } from '../../slack/client.ts'
+import { type Interaction, type OwnerPress, readInteraction, type SlackSpot } from '../../slack/interaction.ts'
+import { approvalOfButton, incidentOfButton, isIncidentButton, judgeSignature } from '../../slack/signature.ts'
+import { fallbackText, isLink, plainText, slackLimits } from '../../slack/text.ts'
+import type { ApiDeps } from '../deps.ts'
+import { failedAuthentications, networkOf } from '../http/authenticate.ts'
+import { type Context, type Env, getCallerAddress } from '../http/context.ts'
+import { limitBody } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
+import { takeForPerson } from './incident-endings.ts'
+import { actOn } from './slack-decision.ts'
+
+const path = '/slack/interactions'
+/** Slack waits three seconds and then shows its member a failure; what takes longer goes on behind the answer. */
+const answerWithinMs = 2_000
+
+/**
+ * The door of Slack's buttons. No cookie and no token opens it: only what Slack signed, these minutes, once. The body is
+ * verified as it came before anything in it is read.
+ */
+export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
+  app.use(path, limitBody)
+  app.post(path, async (c) => {
+    const { slack } = deps
+    if (!slack) throw new Problem(404, 'NOT_FOUND', 'Slack is not configured here.')
+    const interaction = await verified(deps, c, slack.settings.signingSecret)
+    if (interaction.kind === 'other') return c.body(null, 200)
+    if (interaction.kind === 'denial' && interaction.category === 'other' && interaction.words === null) {
+      return c.json({ response_action: 'errors', errors: { words: 'Say why not: the agent reads it.' } })
+    }
+    const acted =
+      interaction.kind === 'owner' ? pressOwner(deps, slack, c, interaction) : actOn(deps, slack, c, interaction)
+    const acting = acted.catch((error) => {
+      deps.log.error({ err: error }, 'a button of Slack came to nothing')
+    })
+    await Promise.race([acting, sleep(answerWithinMs, undefined, { ref: false })])
+    return c.body(null, 200)
+  })
+}
+
+async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Interaction> {
+  const { db } = deps
+  const body = new Uint8Array(await c.req.arrayBuffer())
+  const timestamp = c.req.header('x-slack-request-timestamp')
+  const signature = c.req.header('x-slack-signature')
+  const verdict = judgeSignature(secret, { timestamp, signature, body }, Date.now())
+  if (verdict === 'forged') {
+    // Nothing in it is believed, not even which incident it is about.
+    await recordSuspicion(deps, c, null, {
+      code: 'FORGED_REQUEST',
+      subject: 'slack',
+      detail: "a request without Slack's signature",
+    })
+    throw refused()
+  }
+  const interaction = readInteraction(Buffer.from(body).toString('utf8'))
+  const isFirst = verdict === 'good' && (await takeSlackRequest(db, signature as string))
+  if (isFirst) return interaction
+  const code = verdict === 'stale' ? 'STALE_REQUEST' : 'REPLAYED_REQUEST'
+  const { user, button } = interaction.kind === 'other' ? { user: 'unknown', button: '' } : interaction
+  const detail = `a request with Slack's signature that ${verdict === 'stale' ? 'is not of these minutes' : 'was here before'}`
+  await recordSuspicion(deps, c, approvalOfButton(button), { code, subject: user, detail })
+  throw refused()
+}
+
+/** The same answer for every reason, so that guessing reveals nothing. */
+function refused(): Problem {
+  return new Problem(401, 'NOT_FROM_SLACK', 'This was not sent by Slack, or not just now.')
+}
+
+/** Answers one member alone, with a link to the page. A failure is only logged: the card stays right without it. */
+export async function answerPrivately(
+  { log }: ApiDeps,
+  slack: SlackClient,
+  to: { user: string; spot: SlackSpot },
+  text: string,
+  link: { url: string | null; word: string },
+): Promise<void> {
+  const answer = await slack.call('chat.postEphemeral', {
+    channel: to.spot.channel,
+    user: to.user,
+    ...(to.spot.thread !== null && { thread_ts: to.spot.thread }),
+    text: fallbackText(text, 1_000),
+    blocks: [
+      { type: 'section', text: plainText(text, slackLimits.section) },
+      ...(link.url !== null && isLink(link.url)
+        ? [
+            {
+              type: 'actions',
+              elements: [
+                {
+                  type: 'button',
+                  action_id: 'open',
+                  url: link.url,
+                  text: plainText(link.word, slackLimits.buttonText),
+                },
+              ],
+            },
+          ]
+        : []),
+    ],
+  })
+  if (!answer.ok) log.warn({ error: answer.error }, 'a member of Slack could not be told')
+}
+
+/** Writes down what came to Slack's door and looks like an attack. */
+export async function recordSuspicion(
+  { db }: ApiDeps,
+  c: Context,
+  approvalId: string | null,
+  event: { code: string; subject: string; detail: string },
+): Promise<void> {
+  const address = getCallerAddress(c)
+  await suspectSlackRequest(db, approvalId, { ...event, address, network: networkOf(address) }, failedAuthentications)
+}
+
+/**
+ * What comes of Take and Give back. The member is looked up as the person they are here and needs what the same takes at every
+ * door; the result is shown to them alone, and the thread follows the rows.
+ */
+export async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
+  const incident = await incidentOf(deps, slack, asked)
+  const url = incident && `${deps.publicUrl?.replace(/\/+$/, '')}/incidents/${incident.id}`
+  const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the incident' })
+  if (!incident) {
+    const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
+    await recordSuspicion(deps, c, null, event)
+    return await say('This button is not one of mine, or it is from another time. Nothing was done.')
+  }
+  const operator = await operatorBySlackUser(deps.db, asked.user)
+  if (!operator) {
+    return await say(
+      `Nothing was done: I do not know who you are here. Ask an admin for: nightshift operators set NAME --slack ${asked.user}`,
+    )
+  }
+  if (operator.disabledAt !== null) return await say(`Nothing was done: ${operator.name} is disabled.`)
+  if (!permissions[operator.role].includes('manage_incident')) {
+    return await say(`Nothing was done: ${operator.name} (${operator.role}) lacks the permission manage_incident.`)
+  }
+  const by = { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
+  await say(asked.action === 'take' ? await take(deps, incident, by) : await release(deps, incident, by))
+}
+
+/** The incident that a button names, if we made the button for it and for what it does. */
+async function incidentOf({ db }: ApiDeps, { settings }: SlackClient, asked: OwnerPress): Promise<Incident | null> {
+  const id = incidentOfButton(asked.button)
+  if (id === null || !isIncidentButton(settings.signingSecret, id, asked.action, asked.button)) return null
+  return await incidentById(db, id)
+}
+
+async function take(deps: ApiDeps, incident: Incident, by: Person): Promise<string> {
+  if (incident.owner?.id === by.operatorId) return 'You have it already.'
+  try {
+    return (await takeForPerson(deps, incident.id, by))
+      ? 'It is yours: no reminder and no attempt of the agent while you have it.'
+      : 'Asked for: its run ends first, then it is yours.'
+  } catch (error) {
+    if (!(error instanceof NotAllowedError)) throw error
+    return `Nothing was done: it is ${error.status.replaceAll('_', ' ')}.`
+  }
+}
+
+async function release({ db }: ApiDeps, incident: Incident, by: Person): Promise<string> {
+  const given = await db.transaction().execute((trx) => giveBack(trx, incident.id, by))
+  return given ? 'It is given back.' : 'Nothing was done: nobody has it.'
+}

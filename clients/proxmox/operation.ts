@@ -1,0 +1,188 @@
+import { z } from 'zod'
+import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform-effect.ts'
+import { PlatformError } from '../platform.ts'
+import type { Form, Path, ProxmoxApi } from './api.ts'
+import { type Cluster, type Guest, readCluster } from './cluster.ts'
+import { findBlocker, getReachableNodes } from './constraints.ts'
+import { pathOf, readConfig, readStatus } from './facts.ts'
+import { numberOf } from './name.ts'
+import { tasksOf } from './task.ts'
+
+/** Something to send, or an ending that is known without: the wanted state holds, or Proxmox would say no. */
+export type Operation =
+  | { ending: PlatformEffectEnding }
+  | { entry: Omit<PlatformEffect, 'key'>; send: { path: Path; form: Form } | null }
+
+const done = (detail: string): Operation => ({ ending: { status: 'done', detail } })
+const no = (detail: string): Operation => ({ ending: { status: 'failed', detail } })
+
+const blocker = z.looseObject({
+  unavailable_storages: z.array(z.string()).optional(),
+  'unavailable-resources': z.array(z.string()).optional(),
+  'blocking-ha-resources': z.array(z.looseObject({ sid: z.string() })).optional(),
+})
+const precondition = z.looseObject({
+  /** Older releases give it only for guests that do not run. */
+  allowed_nodes: z.array(z.string()).optional(),
+  'allowed-nodes': z.array(z.string()).optional(),
+  local_disks: z.array(z.looseObject({ volid: z.string() })).default([]),
+  local_resources: z.array(z.string()).default([]),
+  not_allowed_nodes: z.record(z.string(), blocker).default({}),
+  'not-allowed-nodes': z.record(z.string(), blocker).default({}),
+})
+
+/** Reads what a migration rests on, and says no where Proxmox would, or where it would do something else than was asked. */
+export async function planMigration(api: ProxmoxApi, vmId: string, from: string, to: string): Promise<Operation> {
+  const { cluster, guest, why } = await look(api, vmId)
+  if (!guest) return no(why)
+  if (guest.node === to) {
+    return guest.status === 'running'
+      ? done(`${vmId} runs on ${to} already`)
+      : no(`${vmId} is on ${to} and does not run`)
+  }
+  if (guest.node !== from) return no(`${vmId} is on ${guest.node}, not on ${from}`)
+  const fault = placeFault(cluster, to) ?? (cluster.nodes.get(from)?.isOnline ? null : `${from} is offline`)
+  if (fault) return no(fault)
+  if (guest.status === 'stopped') return no(`${vmId} does not run, and only what runs is migrated`)
+  // Guests that belong together go together: the order for one was the order for all.
+  if (guest.ha?.destination === to) {
+    return { entry: { action: 'await', vmId, node: from, target: to, tasksBefore: [] }, send: null }
+  }
+  const { tasksBefore, busy } = await tasksFor(api, guest)
+  const hindrance =
+    stateFault(guest, vmId) ??
+    busy ??
+    (await constraintFault(api, cluster, guest, to)) ??
+    (await askedFault(api, guest, to))
+  if (hindrance) return no(`${vmId} cannot be migrated to ${to}: ${hindrance}`)
+  const form: Form = { target: to, ...(guest.kind === 'qemu' ? { online: 1 } : { restart: 1 }) }
+  return {
+    entry: { action: 'migrate', vmId, node: from, target: to, tasksBefore },
+    send: { path: [...pathOf(guest), 'migrate'], form },
+  }
+}
+
+/** The same for a start. Away from a dead node only the HA manager brings a guest; that is waited for, not sent. */
+export async function planStart(api: ProxmoxApi, vmId: string, host: string): Promise<Operation> {
+  const { cluster, guest, why } = await look(api, vmId)
+  if (!guest) return no(why)
+  const fault = placeFault(cluster, host)
+  if (fault) return no(fault)
+  const entry = { vmId, node: guest.node, target: host }
+  if (guest.node === host) {
+    if (guest.status === 'running') return done(`${vmId} runs on ${host} already`)
+    const { tasksBefore, busy } = await tasksFor(api, guest)
+    const hindrance = stateFault(guest, vmId) ?? busy
+    if (hindrance) return no(`${vmId} cannot be started: ${hindrance}`)
+    return {
+      entry: { ...entry, action: 'start', tasksBefore },
+      send: { path: [...pathOf(guest), 'status', 'start'], form: {} },
+    }
+  }
+  if (cluster.nodes.get(guest.node)?.isOnline) {
+    return no(
+      `${vmId} is defined on ${guest.node}, which is online: it can be started there, and migrated to ${host} then`,
+    )
+  }
+  if (guest.ha === null) {
+    const folder = guest.kind === 'qemu' ? 'qemu-server' : 'lxc'
+    const file = (node: string) => `/etc/pve/nodes/${node}/${folder}/${guest.vmid}.conf`
+    return no(
+      `${vmId} is defined on ${guest.node}, which is offline, and not HA-managed. No API call moves it. ` +
+        `A person can, as root, once ${guest.node} is certainly off and its disks are reachable: mv ${file(guest.node)} ${file(host)}`,
+    )
+  }
+  if (guest.ha.wanted !== 'started') return no(`the HA manager is told to keep ${vmId} ${guest.ha.wanted}`)
+  if (guest.ha.state === 'error') return no(`the HA manager has given ${vmId} up: ${errorRemedy(guest)}`)
+  return { entry: { ...entry, action: 'await', tasksBefore: [] }, send: null }
+}
+
+export function errorRemedy({ ha }: Guest): string {
+  return `it is in the state error. Mend the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
+}
+
+async function look(
+  api: ProxmoxApi,
+  vmId: string,
+): Promise<{ cluster: Cluster; guest: Guest; why: '' } | { cluster: Cluster; guest: null; why: string }> {
+  const cluster = await readCluster(api)
+  const number = numberOf(vmId)
+  const guest = number === null ? undefined : cluster.guests.get(number)
+  const nothing = (why: string) => ({ cluster, guest: null, why })
+  if (!cluster.isQuorate) return nothing('the cluster has no quorum: nothing can be changed, and nothing was')
+  if (!guest) return nothing(`${vmId} is no guest of this cluster that the token may see`)
+  if (guest.isTemplate) return nothing(`${vmId} is a template`)
+  const isOnline = cluster.nodes.get(guest.node)?.isOnline === true
+  const status = isOnline ? ((await readStatus(api, guest))?.status ?? 'unknown') : 'unknown'
+  return { cluster, guest: { ...guest, status }, why: '' }
+}
+
+function placeFault(cluster: Cluster, name: string): string | null {
+  const node = cluster.nodes.get(name)
+  if (!node) return `${name} is no node of this cluster`
+  if (!node.isOnline) return `${name} is offline`
+  return node.isInMaintenance ? `${name} is in maintenance` : null
+}
+
+function stateFault(guest: Guest, vmId: string): string | null {
+  if (guest.lock !== null) return `it is locked (${guest.lock})`
+  const { ha } = guest
+  if (ha?.state === 'error') return `the HA manager has given ${vmId} up: ${errorRemedy(guest)}`
+  return ha?.destination ? `the HA manager is moving it to ${ha.destination} already` : null
+}
+
+async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: string[]; busy: string | null }> {
+  const tasks = await tasksOf(api, guest.node, guest.vmid)
+  const running = tasks.find((task) => task.end === null)
+  return {
+    tasksBefore: tasks.map((task) => task.upid),
+    busy: running ? `a task of ${running.user} is at work on it (${running.type})` : null,
+  }
+}
+
+/** Its configuration, read again: what the plan was made with may be a minute old. */
+async function constraintFault(api: ProxmoxApi, cluster: Cluster, guest: Guest, to: string): Promise<string | null> {
+  const constraints = await readConfig(api, guest)
+  if (!constraints) return `${guest.node} does not tell its configuration`
+  const reason = findBlocker(constraints, cluster.storages)
+  if (reason) return reason
+  const reach = getReachableNodes(constraints, cluster.storages, guest.node, cluster.nodes.keys())
+  return reach === null || reach.includes(to)
+    ? null
+    : `${to} does not have all of its storages (${constraints.storages.join(', ')})`
+}
+
+/** Proxmox's own answer to whether it would work. */
+async function askedFault(api: ProxmoxApi, guest: Guest, to: string): Promise<string | null> {
+  let answer: z.infer<typeof precondition>
+  try {
+    answer = await api.get([...pathOf(guest), 'migrate'], precondition, { query: { target: to } })
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error
+    // Containers are asked about only in newer releases.
+    if (error.status === 501) return null
+    if (error.status === 500) return error.detail
+    throw error
+  }
+  const allowed = answer.allowed_nodes ?? answer['allowed-nodes']
+  const blocked = answer.not_allowed_nodes[to] ?? answer['not-allowed-nodes'][to]
+  const parts = [
+    named(
+      'local disks',
+      answer.local_disks.map((disk) => disk.volid),
+    ),
+    named('local resources', answer.local_resources),
+    named('storages missing there', blocked?.unavailable_storages),
+    named('resources missing there', blocked?.['unavailable-resources']),
+    named(
+      'HA resources in the way',
+      blocked?.['blocking-ha-resources']?.map(({ sid }) => sid),
+    ),
+  ].filter((part) => part !== null)
+  if (parts.length > 0) return parts.join('; ')
+  return allowed && !allowed.includes(to) ? 'it is not among the nodes that Proxmox VE allows' : null
+}
+
+function named(what: string, names: string[] = []): string | null {
+  return names.length > 0 ? `${what}: ${names.slice(0, 10).join(', ')}` : null
+}

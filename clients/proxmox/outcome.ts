@@ -1,0 +1,166 @@
+import type { EffectAnswer } from '../../domain/platform.ts'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../../domain/platform-effect.ts'
+import { PlatformError } from '../platform.ts'
+import type { ProxmoxApi } from './api.ts'
+import { type Cluster, type Guest, readCluster } from './cluster.ts'
+import { numberOf } from './name.ts'
+import { errorRemedy } from './operation.ts'
+import { askTask, isSilence, isWell, lastWords, type Task, tasksOf, typeOf } from './task.ts'
+
+/** What was sent, kept by its key. Survives the process that wrote it. */
+export type Journal = {
+  get(key: string): Promise<PlatformEffectRow | null>
+  /** True for exactly one caller: only that one may send it. */
+  begin(effect: PlatformEffect): Promise<boolean>
+  noteTask(key: string, task: string): Promise<void>
+  /** The first ending stays. */
+  end(key: string, ending: PlatformEffectEnding): Promise<void>
+}
+
+type Outcome = { status: 'running' | 'done' | 'failed'; detail: string }
+
+/** After this a request that left no task is not on its way any more: twice its own timeout. */
+export const lostAfterSeconds = 60
+/** The HA manager looks at its orders every ten seconds. One that it has not taken up after this was dropped. */
+const orderedWithinSeconds = 180
+/** How long the HA manager is waited for to bring a guest up. It fences for one to two minutes before. */
+const broughtWithinSeconds = 600
+
+/**
+ * What became of a write: by its task, and where there is none or it is gone, by where the guest is. Throws PlatformError 503
+ * when it cannot be told (yet): never `running` and never `failed` for what nobody knows.
+ */
+export async function readOutcome(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<EffectAnswer> {
+  const outcome = row.ending ?? (await find(api, journal, row))
+  if (outcome.status !== 'running' && !row.ending)
+    await journal.end(row.key, { status: outcome.status, detail: outcome.detail })
+  const { key, vmId, node, target } = row
+  return { key, ...outcome, result: { vm: vmId, from: node, to: target, ...(row.task && { task: row.task }) } }
+}
+
+async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<Outcome> {
+  if (row.action === 'await') return await awaited(api, row)
+  row.task ??= await taskFromList(api, journal, row)
+  if (row.task === null) return await withoutTask(api, row)
+  const state = await askTask(api, row.node, row.task)
+  if (state === 'running') return { status: 'running', detail: `task ${row.task} is at work` }
+  if (state === 'silent' || state === 'gone') {
+    if (await isThere(api, row)) return reached(row, ', and its task can no longer be asked')
+    if (state === 'silent') throw unknownOutcome(`${row.node}, where its task runs, does not answer`)
+    return { status: 'failed', detail: `its task is gone from ${row.node}, and ${row.vmId} is not on ${row.target}` }
+  }
+  const { end } = state
+  if (isWell(end) && /^ha/.test(typeOf(row.task))) return await byHaManager(api, row)
+  if (isWell(end)) return reached(row, end === 'OK' ? '' : ` (its task ended with ${end})`)
+  if (await isThere(api, row)) return reached(row, `, although its task ended with: ${end.slice(0, 200)}`)
+  return await failedTask(api, row.node, row.task, end)
+}
+
+async function failedTask(api: ProxmoxApi, node: string, task: string, end: string): Promise<Outcome> {
+  const words = await lastWords(api, node, task)
+  return { status: 'failed', detail: `Proxmox VE: ${end.slice(0, 200)}${words && ` | ${words}`}` }
+}
+
+/** A row without a task: our process died, or the answer was lost. The task of our own that was not there before is it. */
+export async function taskFromList(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<string | null> {
+  let tasks: Task[]
+  try {
+    tasks = await tasksOf(api, row.node, numberOf(row.vmId) ?? 0)
+  } catch (error) {
+    if (!isSilence(error)) throw error
+    if (await isThere(api, row)) return null
+    throw unknownOutcome(`${row.node} does not answer`)
+  }
+  const types = row.action === 'migrate' ? /^(qmigrate|vzmigrate|hamigrate)$/ : /^(qmstart|vzstart|hastart)$/
+  const own = tasks
+    .filter((task) => task.user === api.owner && types.test(task.type) && !row.tasksBefore.includes(task.upid))
+    .sort((a, b) => a.startedAt - b.startedAt)
+  const [first] = own
+  if (!first) return null
+  await journal.noteTask(row.key, first.upid)
+  return first.upid
+}
+
+async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
+  if (await isThere(api, row)) return reached(row, '')
+  if (row.ageSeconds < lostAfterSeconds)
+    throw unknownOutcome('the request was sent, and no task of it is to be seen yet')
+  return {
+    status: 'failed',
+    detail: `it was never begun: ${row.node} has no task of it, and ${row.vmId} is not on ${row.target}`,
+  }
+}
+
+/** The task only left an order with the HA manager. Its own task, as root, does the work. */
+async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
+  const { guest } = await guestOf(api, row)
+  const { ha } = guest
+  const isOver = row.ageSeconds > (row.action === 'migrate' ? orderedWithinSeconds : broughtWithinSeconds)
+  if (guest.node === row.target && isUp(guest)) return reached(row, ', by the HA manager')
+  if (ha === null) return { status: 'failed', detail: `${row.vmId} is no longer HA-managed, and not as it was to be` }
+  if (ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
+  if (guest.node !== row.node && guest.node !== row.target) {
+    return { status: 'failed', detail: `the HA manager brought ${row.vmId} to ${guest.node}, not to ${row.target}` }
+  }
+  const waiting: Outcome = { status: 'running', detail: `with the HA manager (${ha.state ?? 'queued'})` }
+  if (row.action === 'start') {
+    return isOver ? { status: 'failed', detail: `the HA manager has not started it in time (${ha.state})` } : waiting
+  }
+  if (guest.node === row.target || ha.destination !== null) return waiting
+  const tasks = await tasksOf(api, row.node, guest.vmid)
+  const work = tasks.find((task) => /^(q|vz)migrate$/.test(task.type) && !row.tasksBefore.includes(task.upid))
+  if (work && work.end !== null && !isWell(work.end)) return await failedTask(api, work.node, work.upid, work.end)
+  if (work?.end === null || !isOver) return waiting
+  const what = work ? 'moved it and brought it back' : 'did not take the order up'
+  return { status: 'failed', detail: `the HA manager ${what}: ${row.vmId} is on ${row.node}` }
+}
+
+/**
+ * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes that it chooses, or brings a guest along
+ * with the one it belongs to.
+ */
+async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
+  const { guest } = await guestOf(api, row)
+  if (isUp(guest) && guest.node === row.target) return reached(row, ', by the HA manager')
+  if (isUp(guest) && guest.node !== row.node) {
+    return {
+      status: 'failed',
+      detail: `the HA manager brought ${row.vmId} to ${guest.node}, not to ${row.target}: it runs there`,
+    }
+  }
+  if (guest.ha === null) return { status: 'failed', detail: `${row.vmId} is no longer HA-managed` }
+  if (guest.ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
+  const state = guest.ha.state ?? 'queued'
+  if (row.ageSeconds > broughtWithinSeconds) {
+    return { status: 'failed', detail: `the HA manager has not brought it there in 10 minutes (${state})` }
+  }
+  return { status: 'running', detail: `the HA manager is at it (${state})` }
+}
+
+async function guestOf(api: ProxmoxApi, row: PlatformEffectRow): Promise<{ cluster: Cluster; guest: Guest }> {
+  const cluster = await readCluster(api)
+  if (!cluster.isQuorate) throw unknownOutcome('the cluster has no quorum')
+  const guest = cluster.guests.get(numberOf(row.vmId) ?? 0)
+  if (!guest) throw unknownOutcome(`${row.vmId} is no guest that the token may see`)
+  // Statistics of a dead node stay for a while, and say that its guests run.
+  const isOnline = cluster.nodes.get(guest.node)?.isOnline === true
+  return { cluster, guest: isOnline ? guest : { ...guest, status: 'unknown' } }
+}
+
+async function isThere(api: ProxmoxApi, row: PlatformEffectRow): Promise<boolean> {
+  const { guest } = await guestOf(api, row)
+  return guest.node === row.target && isUp(guest)
+}
+
+/** Of a guest in its hands the HA manager knows: statistics may still be those of the node it was on before. */
+function isUp({ status, ha }: Guest): boolean {
+  return ha === null ? status === 'running' : ha.state === 'started' && ha.isRunning
+}
+
+function reached({ vmId, action, target }: PlatformEffectRow, how: string): Outcome {
+  return { status: 'done', detail: `${vmId} ${action === 'start' ? 'was started on' : 'runs on'} ${target}${how}` }
+}
+
+function unknownOutcome(why: string): PlatformError {
+  return new PlatformError('what became of a write', 503, `it cannot be told: ${why}`)
+}

@@ -1,0 +1,86 @@
+import { sql } from 'kysely'
+import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
+import { type CallPlace, siblingKey } from '../domain/step-key.ts'
+import { editOf } from './approvals/find.ts'
+import type { Db, Trx } from './connect.ts'
+import { wasJudged } from './effects.ts'
+import { eventAt, eventByStepKey } from './events.ts'
+
+type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
+
+/** A call as the model proposed it, with a person's edit of it where there is one; null where no model proposed it. */
+export async function proposedCall(
+  db: Db | Trx,
+  place: CallPlace,
+): Promise<{ call: ProposedCall; edit: CallEdit | null } | null> {
+  const { incidentId, attempt, turn } = place
+  const answered = await eventAt(db, { incidentId, attempt, turn }, 'model_answered')
+  const call = answered?.metadata.calls[place.call]
+  return call ? { call, edit: await editOf(db, { incidentId, attempt, callId: call.id }) } : null
+}
+
+/** The `tool_started` row that announces this very action for the incident's current attempt; null when there is none. */
+export async function judgedRow(
+  db: Db | Trx,
+  stepKey: string,
+  actionDigest: string,
+): Promise<IncidentEvent<'tool_started'> | null> {
+  if (!(await wasJudged(db, stepKey, actionDigest))) return null
+  return await eventByStepKey(db, stepKey, 'tool_started')
+}
+
+/** Was this approval given for exactly this action of this incident, and used up by the run that announced it? */
+export async function wasConsumed(
+  db: Db | Trx,
+  approval: { id: string; incidentId: string; actionDigest: string },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('approval')
+    .select('id')
+    .where('id', '=', approval.id)
+    .where('incidentId', '=', approval.incidentId)
+    .where('actionDigest', '=', approval.actionDigest)
+    .where('status', '=', 'consumed')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/**
+ * What a person gave leave by for an announced action: an approval of exactly this, used up by the run, or a standing grant of
+ * exactly this, one use of which the run took. Null where there is neither.
+ */
+export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
+  const { approvalId: id, actionDigest } = row.metadata
+  const { incidentId } = row
+  if (id !== null) return (await wasConsumed(db, { id, incidentId, actionDigest })) ? id : null
+  const used = await eventByStepKey(db, siblingKey(row.stepKey, 'grant_used'), 'grant_used')
+  if (!used || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
+  const granted = await db
+    .selectFrom('standingGrant')
+    .select('id')
+    .where('id', '=', used.metadata.grantId)
+    .where('actionDigest', '=', actionDigest)
+    .executeTakeFirst()
+  return granted?.id ?? null
+}
+
+/** What the ruling on an announced call found: the details of its last `call_judged` row. */
+export async function foundByRuling(
+  db: Db | Trx,
+  { incidentId, attempt, metadata }: IncidentEvent<'tool_started'>,
+): Promise<Record<string, unknown>> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select('metadata')
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'call_judged')
+    .where(sql<boolean>`metadata ->> 'callId' = ${metadata.callId}`)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return ((row?.metadata as { details?: Record<string, unknown> } | undefined)?.details ?? {}) as Record<
+    string,
+    unknown
+  >
+}

@@ -1,0 +1,99 @@
+import type { Alert, Parsed } from '../domain/alert.ts'
+import {
+  capChars,
+  capFields,
+  type Fields,
+  fieldText,
+  fingerprintOf,
+  identityOf,
+  isFields,
+  linkOf,
+  maxAlerts,
+  maxAnnotationBytes,
+  maxLabelBytes,
+  maxNameChars,
+  maxTitleChars,
+  nameOfShape,
+  readBody,
+  severityOf,
+  severityTable,
+  timesOf,
+} from './fields.ts'
+
+/**
+ * Alertmanager's webhook (version "4", and Grafana's, which has its shape) as alerts: as many out as came in, or a reason.
+ * Never throws. Lenient in everything but the list itself, since the sender retries no refusal.
+ */
+export function parseAlertmanager(bytes: Uint8Array, nowIso: string): Parsed {
+  const body = readBody(bytes)
+  if (!body.ok) return body
+  const group = body.value
+  if (!isFields(group)) return refuse(`the body is ${nameOfShape(group)}, not an object`)
+  if (!Array.isArray(group.alerts)) return refuse(`"alerts" is ${nameOfShape(group.alerts)}, not a list`)
+  if (group.alerts.length > maxAlerts) {
+    return refuse(`it holds ${group.alerts.length} alerts and at most ${maxAlerts} are taken: set max_alerts`)
+  }
+  const alerts: Alert[] = []
+  for (const [index, item] of group.alerts.entries()) {
+    if (!isFields(item)) return refuse(`alerts[${index}] is ${nameOfShape(item)}, not an object`)
+    alerts.push(readAlert(item, group, nowIso))
+  }
+  return { ok: true, alerts }
+}
+
+function refuse(reason: string): Parsed {
+  return { ok: false, reason: `not an Alertmanager webhook: ${reason}` }
+}
+
+function readAlert(item: Fields, group: Fields, nowIso: string): Alert {
+  const rawLabels = isFields(item.labels) ? item.labels : {}
+  const rawAnnotations = isFields(item.annotations) ? item.annotations : {}
+  const labels = capFields('labels', rawLabels, maxLabelBytes)
+  const annotations = capFields('annotations', rawAnnotations, maxAnnotationBytes)
+  const capped = [...labels.capped, ...annotations.capped]
+
+  const rawName = fieldText(rawLabels, 'alertname') ?? 'unknown'
+  const name = capChars(rawName, maxNameChars)
+  if (name !== rawName) capped.push('name')
+
+  const instance = fieldText(rawLabels, 'instance')
+  const rawTitle = fieldText(rawAnnotations, 'summary') ?? (instance ? `${name} on ${instance}` : name)
+  const title = capChars(rawTitle, maxTitleChars)
+  if (title !== rawTitle) capped.push('title')
+
+  // Its own status, never the group's, which says "firing" while any alert does. A word we do not know fires.
+  const status = fieldText(item, 'status')?.toLowerCase() === 'resolved' ? 'resolved' : 'firing'
+  const fingerprint = fieldText(item, 'fingerprint')
+  const groupKey = fieldText(group, 'groupKey')
+  return {
+    source: 'alertmanager',
+    fingerprint: fingerprint ? identityOf(fingerprint) : fingerprintOf(rawLabels),
+    status,
+    name,
+    ...severityOf(fieldText(rawLabels, 'severity'), severities),
+    title,
+    labels: labels.fields,
+    annotations: annotations.fields,
+    ...timesOf({ startsAt: item.startsAt, endsAt: item.endsAt }, status, nowIso),
+    links: {
+      generator: linkOf(item.generatorURL),
+      external: linkOf(group.externalURL),
+      runbook: linkOf(rawAnnotations.runbook_url) ?? linkOf(rawAnnotations.runbook),
+    },
+    groupKey: groupKey ? identityOf(groupKey) : null,
+    truncatedAlerts: countOf(group.truncatedAlerts),
+    cappedFields: capped,
+  }
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 ? Math.min(value, 2 ** 31 - 1) : 0
+}
+
+/** Prometheus fixes no words: these are the ones that published rule files use. */
+const severities = severityTable({
+  critical:
+    'critical crit error err high major page fatal emergency emerg alert disaster severe urgent blocker p0 p1 sev0 sev1 s1',
+  warning: 'warning warn medium moderate minor average ticket p2 p3 sev2 sev3 s2 s3',
+  info: 'info information informational low notice debug none ok normal trivial p4 p5 sev4 sev5 s4',
+})

@@ -1,0 +1,242 @@
+import type { Alert } from '../domain/alert.ts'
+import { sha256 } from '../domain/digest.ts'
+import type { Severity } from '../domain/incident.ts'
+import { isInFuture } from '../domain/occurrence.ts'
+
+export const maxNameChars = 200
+export const maxTitleChars = 300
+export const maxLabelBytes = 1_024
+export const maxAnnotationBytes = 4_096
+const maxFields = 64
+export const maxAlerts = 1_000
+
+/** Routing reads these after the cap, so a crowd of other labels must not push them out. */
+const keptFirst = [
+  'alertname',
+  'severity',
+  'incident_type',
+  'region',
+  'shard',
+  'node',
+  'tenant',
+  'host',
+  'vm',
+  'instance',
+  'summary',
+  'description',
+  'runbook_url',
+]
+
+/** Text that PostgreSQL can hold: U+0000 and lone surrogates become U+FFFD. Control and bidi characters stay: they are data. */
+export function cleanText(text: string): string {
+  return text.replaceAll('\u0000', '\uFFFD').toWellFormed()
+}
+
+/** At most `maxChars` code points; what was cut ends in `…`. */
+export function capChars(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text
+  let end = 0
+  let chars = 0
+  let endOfKept = 0
+  for (const char of text) {
+    if (chars === maxChars) return `${text.slice(0, endOfKept)}…`
+    end += char.length
+    chars += 1
+    if (chars === maxChars - 1) endOfKept = end
+  }
+  return text
+}
+
+/** At most `maxBytes` bytes of UTF-8, never half a code point; what was cut ends in `…`. */
+function capBytes(text: string, maxBytes: number): string {
+  if (Buffer.byteLength(text) <= maxBytes) return text
+  const room = maxBytes - Buffer.byteLength('…')
+  let bytes = 0
+  let end = 0
+  for (const char of text) {
+    const size = Buffer.byteLength(char)
+    if (bytes + size > room) break
+    bytes += size
+    end += char.length
+  }
+  return `${text.slice(0, end)}…`
+}
+
+/** A label's value as text. Senders put numbers, booleans and whole objects where text belongs; null means absent. */
+export function textOf(value: unknown): string | null {
+  if (typeof value === 'string') return cleanText(value)
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (value === null || value === undefined) return null
+  try {
+    return cleanText(JSON.stringify(value))
+  } catch {
+    // Nested deeper than the stack: no sender means that.
+    return '[unreadable]'
+  }
+}
+
+/** Text that says something, or null. */
+function spokenText(value: unknown): string | null {
+  const text = textOf(value)
+  return text !== null && text.trim() !== '' ? text : null
+}
+
+/** Text of an own field, or null: nothing that a prototype lends is ever read. */
+export function fieldText(fields: Fields, name: string): string | null {
+  return Object.hasOwn(fields, name) ? spokenText(fields[name]) : null
+}
+
+export type Capped = { fields: Record<string, string>; capped: string[] }
+
+/**
+ * Labels or annotations within bounds: at most 64, each value at most `maxValueBytes`. `capped` names what was shortened or
+ * left out, itself at most 65 entries long. A key such as `__proto__` is data like any other.
+ */
+export function capFields(kind: 'labels' | 'annotations', source: Fields, maxValueBytes: number): Capped {
+  const names = Object.keys(source).sort((a, b) => rank(a) - rank(b))
+  const fields: Record<string, string> = {}
+  const capped: string[] = []
+  let count = 0
+  for (const name of names) {
+    const text = textOf(source[name])
+    if (text === null) continue
+    const key = capChars(cleanText(name), maxNameChars)
+    if (count === maxFields || Object.hasOwn(fields, key)) {
+      capped.push(`${kind}.${key}`)
+      continue
+    }
+    const value = capBytes(text, maxValueBytes)
+    if (value !== text || key !== name) capped.push(`${kind}.${key}`)
+    Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true })
+    count += 1
+  }
+  const rest = capped.length - maxFields
+  return { fields, capped: rest > 0 ? [...capped.slice(0, maxFields), `${kind}: ${rest} more`] : capped }
+}
+
+function rank(name: string): number {
+  const place = keptFirst.indexOf(name)
+  return place === -1 ? keptFirst.length : place
+}
+
+/** A JSON object as it came, before anybody believed a word of it. */
+export type Fields = Record<string, unknown>
+
+export type Body = { ok: true; value: unknown } | { ok: false; reason: string }
+
+const decoder = new TextDecoder('utf-8')
+
+/** Bytes as JSON. Never throws; bytes that are not UTF-8 become U+FFFD, since a half-readable page beats a lost one. */
+export function readBody(bytes: Uint8Array): Body {
+  if (bytes.byteLength === 0) return { ok: false, reason: 'the body is empty' }
+  try {
+    return { ok: true, value: JSON.parse(decoder.decode(bytes)) }
+  } catch {
+    return { ok: false, reason: 'the body is not JSON' }
+  }
+}
+
+export function isFields(value: unknown): value is Fields {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
+/** What a value is, in the words of a refusal: `a string`, `an array`, `missing`. */
+export function nameOfShape(value: unknown): string {
+  if (value === undefined) return 'missing'
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+const maxLinkChars = 2_000
+
+/** An http(s) address in its normal form, or null: nothing else is ever put behind a link on a page. */
+export function linkOf(value: unknown): string | null {
+  if (typeof value !== 'string' || value.length > maxLinkChars) return null
+  const url = URL.parse(value)
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null
+  // `https://runbooks.example.com@evil.example` reads as the wrong host, and a password does not belong in a page.
+  if (url.username !== '' || url.password !== '') return null
+  return url.href.length <= maxLinkChars ? url.href : null
+}
+
+const firstMs = Date.UTC(1971, 0, 1)
+const lastMs = Date.UTC(9000, 0, 1)
+
+/** A time as RFC 3339 in UTC, or null. Go's zero time (year 1) and whatever no calendar holds are null. */
+export function momentOf(value: unknown): string | null {
+  if (typeof value !== 'string' || value.length > 64) return null
+  const ms = Date.parse(value)
+  return ms >= firstMs && ms <= lastMs ? new Date(ms).toISOString() : null
+}
+
+const accepted = 'RFC 3339 is accepted, as 2026-11-22T03:04:05Z, not more than five minutes ahead'
+
+/**
+ * The times of an alert as far as they can be believed. What is absent, unreadable or ahead of the clock becomes the time of
+ * receipt, and `timeNotes` says so; an end before its own start is kept, because it ends nothing.
+ */
+export function timesOf(
+  given: { startsAt: unknown; endsAt: unknown },
+  status: Alert['status'],
+  nowIso: string,
+): Pick<Alert, 'startsAt' | 'startGiven' | 'endsAt' | 'timeNotes'> {
+  const timeNotes: string[] = []
+  const read = (name: string, value: unknown): string | null => {
+    if (value === undefined || value === null || value === '') return null
+    const moment = momentOf(value)
+    if (moment !== null && !isInFuture(Date.parse(moment), Date.parse(nowIso))) return moment
+    const problem = moment === null ? 'cannot be read' : `lies in the future (${moment})`
+    timeNotes.push(`${name} ${problem}: the time of receipt is used; ${accepted}`)
+    return null
+  }
+  const startsAt = read('startsAt', given.startsAt)
+  // While an alert fires, Alertmanager's endsAt is year 1 or the time at which Prometheus would give up on it.
+  const endsAt = status === 'resolved' ? (read('endsAt', given.endsAt) ?? nowIso) : null
+  if (startsAt !== null && endsAt !== null && endsAt < startsAt) {
+    timeNotes.push(`endsAt ${endsAt} lies before startsAt ${startsAt}: such an end ends nothing`)
+  }
+  return { startsAt: startsAt ?? nowIso, startGiven: startsAt !== null, endsAt, timeNotes }
+}
+
+type SeverityTable = ReadonlyMap<string, Severity>
+
+/** A table from `{ critical: 'error fatal …' }`. */
+export function severityTable(words: Record<Severity, string>): SeverityTable {
+  const table = new Map<string, Severity>()
+  for (const [severity, names] of Object.entries(words)) {
+    for (const name of names.split(' ')) table.set(name, severity as Severity)
+  }
+  return table
+}
+
+type JudgedSeverity = { severity: Severity; severitySource: 'alert' | 'default'; severityWord: string | null }
+
+/**
+ * What a sender's word means. A word we do not know is a warning that says so: taking it for `info`, as others do, loses
+ * pages.
+ */
+export function severityOf(word: string | null, table: SeverityTable): JudgedSeverity {
+  const known = word === null ? undefined : table.get(word.trim().toLowerCase())
+  return {
+    severity: known ?? 'warning',
+    severitySource: known ? 'alert' : 'default',
+    severityWord: word === null ? null : capChars(word, 100),
+  }
+}
+
+const maxIdentityChars = 200
+
+/** 16 hex digits that are equal for equal labels in any order. Reads the labels uncut: two long ones must not become one. */
+export function fingerprintOf(labels: Fields, ...rest: (string | null)[]): string {
+  const pairs = Object.keys(labels)
+    .sort()
+    .map((name) => [name, textOf(labels[name])])
+  return sha256(JSON.stringify([pairs, ...rest])).slice(0, 16)
+}
+
+/** An identity as the sender gave it; one that is too long is hashed, never cut, so that no two alerts merge. */
+export function identityOf(text: string): string {
+  const clean = cleanText(text)
+  return clean.length <= maxIdentityChars ? clean : `sha256:${sha256(clean)}`
+}

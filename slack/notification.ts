@@ -1,0 +1,147 @@
+import type { AskedApproval, Notification, Rendered, RenderOptions } from '../domain/notification.ts'
+import { minuteOf } from '../domain/settled.ts'
+import { categoryWords, outcomeWords } from '../domain/status-words.ts'
+import { fallbackText, isLink, type PlainText, plainText, slackLimits } from './text.ts'
+
+const maxFieldChars = 300
+
+/** A message as Slack takes it, by webhook and by method alike. */
+export type SlackMessage = { text: string; blocks: object[] } & typeof unread
+
+/** Slack looks for nothing in our words: no formatting, names or pages to show. */
+const unread = { mrkdwn: false, link_names: false, unfurl_links: false, unfurl_media: false } as const
+
+export function slackMessage(text: string, blocks: object[]): SlackMessage {
+  return { text: fallbackText(text, 1_000) || '-', ...unread, blocks }
+}
+
+/**
+ * Block Kit for an incoming webhook. Every stranger's word is in a `plain_text` element, where Slack reads no formatting,
+ * link or mention; the fallback `text`, which it does read, is escaped. Slack's own address is the credential: no signature.
+ */
+export function renderSlack(notification: Notification, _options: RenderOptions): Rendered {
+  return {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(renderNotification(notification)),
+  }
+}
+
+/** What there is to tell, with a button that leads to where a person looks: a separate message, or an answer in a thread. */
+export function renderNotification(notification: Notification): SlackMessage {
+  if (notification.trigger === 'digest') return renderDigest(notification)
+  const { incident, reason, approval, url, at } = notification
+  const heading = headingOf(notification)
+  const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
+  return slackMessage(`${heading.slice(0, 1_000)} (${resource.slice(0, 200)})`, [
+    header(heading),
+    ...(heading.length > slackLimits.header ? [section(incident.title)] : []),
+    {
+      type: 'section',
+      fields: [
+        field(`Severity: ${incident.severity}`),
+        field(`Status: ${standingOf(notification)}`),
+        field(`Type: ${incident.type}`),
+        field(`Resource: ${resource}`),
+        ...(approval ? askedFields(approval) : []),
+      ],
+    },
+    ...(reason?.trim() ? [section(reason)] : []),
+    ...actions(linkButton(approval ? 'Look and decide' : 'Open incident', url)),
+    context(`Nightshift, ${incident.id}, ${at}`),
+  ])
+}
+
+const maxListed = 20
+/** Of each title in a list; twenty of them fit one section, with what stands around them. */
+const maxListedChars = 100
+
+/** One message that lists what people have and still fires, the most severe first; it is about no single incident. */
+function renderDigest({ incidents, reason, url, at }: Notification): SlackMessage {
+  const heading = `${headings.digest}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
+  const lines = incidents
+    .slice(0, maxListed)
+    .map(({ severity, title, since }) => `• ${severity}: ${cut(title)} (since ${minuteOf(since)})`)
+  const rest = incidents.length - maxListed
+  return slackMessage(heading, [
+    header(heading),
+    ...(reason?.trim() ? [section(reason)] : []),
+    ...(lines.length > 0 ? [section([...lines, ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'))] : []),
+    ...actions(linkButton(incidents.length === 1 ? 'Open incident' : 'Open incidents', url)),
+    context(`Nightshift, ${at}`),
+  ])
+}
+
+function cut(title: string): string {
+  const line = title.replace(/\s+/g, ' ')
+  return line.length > maxListedChars ? `${line.slice(0, maxListedChars - 1)}…` : line
+}
+
+/** Where the incident stood when there was this to tell. */
+function standingOf({ trigger, incident, alertsFiring }: Notification): string {
+  const { status, outcome, category } = incident
+  return [
+    status.replaceAll('_', ' '),
+    ...(outcome ? [outcomeWords[outcome]] : []),
+    ...(category && category !== 'unknown' ? [categoryWords[category]] : []),
+    ...(alertsFiring > 0 && trigger !== 'critical' ? ['its alert still fires'] : []),
+  ].join(', ')
+}
+
+function headingOf({ trigger, incident, approval }: Notification): string {
+  if (approval) return `${reminders[approval.reminder] ?? 'Approval wanted'}: ${approval.summary}`
+  const isMitigated = trigger === 'escalated' && incident.category === 'mitigated'
+  return `${isMitigated ? 'Mitigated' : headings[trigger]}: ${incident.title}`
+}
+
+const headings: Record<Notification['trigger'], string> = {
+  critical: 'Critical',
+  escalated: 'Escalated',
+  approval: 'Approval wanted',
+  resolved: 'Resolved',
+  watch: 'Repaired, and its alert goes on',
+  reopened: 'Not over',
+  reminder: 'Still firing',
+  quiet: 'Quiet now',
+  owner: 'Yours began again',
+  digest: 'Still firing, with people',
+  notice: 'Notice',
+}
+
+const reminders = ['Approval wanted', 'Still wanted', 'Expires soon']
+
+/** What decides whether somebody gets up; the exact arguments are on the card. */
+function askedFields({ tool, risk, reversible, required, expiresAt }: AskedApproval) {
+  return [
+    field(`Tool: ${tool}`),
+    field(`Risk: ${risk}, ${reversible ? 'reversible' : 'not reversible'}`),
+    field(`People needed: ${required}`),
+    field(`Until: ${expiresAt}`),
+  ]
+}
+
+export function header(text: string) {
+  return { type: 'header', text: plainText(text, slackLimits.header) }
+}
+
+export function section(text: string | PlainText, maxChars: number = slackLimits.section) {
+  return { type: 'section', text: typeof text === 'string' ? plainText(text, maxChars) : text }
+}
+
+export function field(text: string): PlainText {
+  return plainText(text, maxFieldChars)
+}
+
+export function context(text: string) {
+  return { type: 'context', elements: [field(text)] }
+}
+
+/** A button that leads to a page; left out where the address is no URL. */
+export function linkButton(text: string, url: string): object[] {
+  if (!isLink(url)) return []
+  return [{ type: 'button', text: plainText(text, slackLimits.buttonText), action_id: 'open', url }]
+}
+
+/** A row of buttons; none where there is no button. */
+export function actions(elements: object[]): object[] {
+  return elements.length > 0 ? [{ type: 'actions', elements }] : []
+}

@@ -1,0 +1,176 @@
+import {
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  continueAsNew,
+  getExternalWorkflowHandle,
+  isCancellation,
+  setCurrentDetails,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow'
+import type { InvestigateIncident } from './investigate.ts'
+import type { Limits, Ports, Progress } from './loop.ts'
+import { type ChildReport, report } from './messages.ts'
+import type { Act, DecisionStatus } from './outcome.ts'
+import { awaitSlot, rows, showInTemporal, think, world } from './proxies.ts'
+import type { Run } from './run.ts'
+import { finishesAnswers } from './signals.ts'
+
+/** A run over its limit of signals reads its row this often. */
+const pollMs = 30_000
+/** So many looks follow their signals at once; later ones leave this much time between them. */
+const promptLooks = 20
+const betweenLooksMs = 1_000
+
+/** What the turn loop may do, each an activity of this run or a wait for one of its signals. */
+export function buildPorts(run: Run, limits: Limits): Ports {
+  const { incidentId, attempt } = run.input
+  const show = (turn: number, what: string) => setCurrentDetails(`Turn ${turn} of ${limits.maxTurns}: ${what}`)
+  return {
+    now: () => Date.now(),
+    think: async (turn) => {
+      show(turn, 'the model is asked')
+      try {
+        return await whileThinking(run, () => think(incidentId, attempt, turn))
+      } catch {
+        return { kind: run.interruptions.isAny() ? 'interrupted' : 'failed' }
+      }
+    },
+    waitForModel: async (turn, ahead) => {
+      show(turn, `waits for the model, ${ahead} before it`)
+      try {
+        await whileThinking(run, () => awaitSlot(incidentId, attempt, turn))
+      } catch {
+        // Stopped, or the wait failed: the loop looks again.
+      }
+    },
+    act: async (turn, call, tool, approvalId) => {
+      show(turn, tool)
+      const input = { incidentId, attempt, turn, call, approvalId }
+      return await failWithoutThrowing(() =>
+        world.act.executeWithOptions({ summary: `turn ${turn}: ${tool}` }, [input]),
+      )
+    },
+    verify: async (turn, call) => {
+      show(turn, 'verifying')
+      const input = { incidentId, attempt, turn, call }
+      return await failWithoutThrowing(() =>
+        world.verify.executeWithOptions({ summary: `turn ${turn}: verify` }, [input]),
+      )
+    },
+    waitForDecision: (approvalId, expiresInMs) => waitForDecision(run, approvalId, expiresInMs),
+    pause: async (waitMs) => {
+      setCurrentDetails(`The ending is kept for ${Math.ceil(waitMs / 1000)} s: the alerts must stay quiet`)
+      return await waitForQuiet(run, waitMs)
+    },
+    interrupted: (turn) => endIfInterrupted(run, turn),
+    isStillWanted: async (turn) => !finishesAnswers(run) || !(await endIfInterrupted(run, turn)),
+    checkpoint: (progress) => continueAsNewIfSuggested(run, limits, progress),
+  }
+}
+
+/** Runs what a stop may cancel while the model is asked. */
+async function whileThinking<T>(run: Run, ask: () => Promise<T>): Promise<T> {
+  try {
+    run.thinking = new CancellationScope()
+    return await run.thinking.run(ask)
+  } finally {
+    run.thinking = null
+  }
+}
+
+async function failWithoutThrowing(work: () => Promise<Act>): Promise<Act> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isCancellation(error)) throw error
+    return { kind: 'failed' }
+  }
+}
+
+async function waitForDecision(
+  run: Run,
+  approvalId: string,
+  expiresInMs: number,
+): Promise<DecisionStatus | 'interrupted'> {
+  run.pending = { approvalId, since: Date.now() }
+  setCurrentDetails(`Waiting for a person to decide ${approvalId}`)
+  showInTemporal({ status: 'awaiting_approval' })
+  await signalGroup(run, 'parked')
+  const decision = await readDecisionWhenWoken(run, approvalId, expiresInMs)
+  run.pending = null
+  if (decision !== 'interrupted') {
+    showInTemporal({ status: 'investigating' })
+    await signalGroup(run, 'resumed')
+  }
+  return decision
+}
+
+/** Sleeps until a signal or the expiry wakes it. The row says what was decided; a signal never does. */
+async function readDecisionWhenWoken(
+  run: Run,
+  approvalId: string,
+  expiresInMs: number,
+): Promise<DecisionStatus | 'interrupted'> {
+  const { incidentId, attempt } = run.input
+  let waitMs = expiresInMs
+  for (let looks = 1; ; looks += 1) {
+    // A wake that came before the wait began counts too: it costs one look at the row.
+    await condition(() => run.wakes > run.seenWakes, run.decisions.isOverLimit() ? Math.min(waitMs, pollMs) : waitMs, {
+      summary: 'a person decides',
+    })
+    await condition(allHandlersFinished)
+    run.seenWakes = run.wakes
+    if (await endIfInterrupted(run, 0)) return 'interrupted'
+    const read = await rows.readDecision(incidentId, attempt, approvalId)
+    if (read.status !== 'pending') return read.status
+    waitMs = Math.max(250, read.remainingMs)
+    if (run.isGuarded && looks >= promptLooks) await sleep(Math.min(betweenLooksMs, waitMs))
+  }
+}
+
+/** Waits for as long as the alerts have to stay quiet, whatever is signalled meanwhile, unless the run is to end. */
+async function waitForQuiet(run: Run, waitMs: number): Promise<'over' | 'interrupted'> {
+  const until = Date.now() + waitMs
+  for (let looks = 1; ; looks += 1) {
+    await condition(() => run.interruptions.isAny(), Math.max(1, until - Date.now()), {
+      summary: 'the alerts stay quiet',
+    })
+    if (await endIfInterrupted(run, 0)) return 'interrupted'
+    if (!run.isGuarded || Date.now() >= until) return 'over'
+    if (looks >= promptLooks) await sleep(betweenLooksMs)
+  }
+}
+
+/** Looks into what asked the run to stop. True when a row confirmed it and the incident is closed for this run. */
+async function endIfInterrupted(run: Run, turn: number): Promise<boolean> {
+  const { incidentId, attempt } = run.input
+  if (run.decisions.isOverLimit()) {
+    if (await rows.isStopWanted(incidentId, attempt)) run.interruptions.add('cancel')
+    run.interruptions.add('alert_resolved')
+  }
+  // Again, for while an alert's end is looked into a person may stop the run: no call is to start in between.
+  for (let why = run.interruptions.take(); why; why = run.interruptions.take()) {
+    const hasEnded = await world.endEarly.executeWithOptions({ summary: why }, [{ incidentId, attempt, turn, why }])
+    if (hasEnded) return true
+  }
+  return false
+}
+
+async function continueAsNewIfSuggested(run: Run, limits: Limits, progress: Progress): Promise<void> {
+  if (!workflowInfo().continueAsNewSuggested || run.interruptions.isAny()) return
+  await condition(allHandlersFinished)
+  // What came while a handler finished would be lost with this run: the next turn looks into it.
+  if (run.interruptions.isAny()) return
+  await continueAsNew<typeof InvestigateIncident>({ ...run.input, resume: { progress, ...limits } })
+}
+
+/** Tells the group. Best effort: a group that has closed learns the same from the rows. */
+export async function signalGroup(run: Run, what: ChildReport): Promise<void> {
+  try {
+    await getExternalWorkflowHandle(run.input.group).signal(report, run.input.incidentId, what)
+  } catch {
+    // The group has ended and waits for no report.
+  }
+}
