@@ -53,7 +53,10 @@ function crew() {
     ...sanitizeFailures({ claim: context.claim, escalate: context.escalate, closing: context.closing }, silent),
     ...sanitizeFailures({ endEarly: actActivities(deps).endEarly }, silent),
     ...sanitizeFailures(approvalActivities(deps), silent),
-    ...sanitizeFailures(groupActivities({ ...deps, queue: { stampQueue: async () => [], wakeGroup: async () => {} } }), silent),
+    ...sanitizeFailures(
+      groupActivities({ ...deps, queue: { stampQueue: async () => [], wakeGroup: async () => {} } }),
+      silent,
+    ),
     async act({ incidentId, approvalId }: { incidentId: string; approvalId: string | null }) {
       if (approvalId) return { kind: 'next' }
       const id = approvals.get(incidentId) ?? (await asked(database.db, incidentId))

@@ -34,7 +34,10 @@ const core: CorePort = {
 function real() {
   const deps = { db: database.db, environment: {}, core }
   return {
-    ...sanitizeFailures(contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' }), silent),
+    ...sanitizeFailures(
+      contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' }),
+      silent,
+    ),
     ...sanitizeFailures(actActivities(deps), silent),
     ...sanitizeFailures(approvalActivities(deps), silent),
   }

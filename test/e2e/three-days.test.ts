@@ -43,7 +43,10 @@ beforeAll(async () => {
   }
   const log = pino({ level: 'silent' })
   activities = {
-    ...sanitizeFailures(contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'runbook-rules' }), log),
+    ...sanitizeFailures(
+      contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'runbook-rules' }),
+      log,
+    ),
     ...sanitizeFailures(actActivities(deps), log),
     ...sanitizeFailures(approvalActivities(deps), log),
     ...sanitizeFailures(

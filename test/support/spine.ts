@@ -195,7 +195,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
           const answer = await fetch(`http://127.0.0.1:${ports[part]}/readyz`).catch(() => null)
           return answer?.status === 200
         },
-        30_000,
+        120_000,
       )
     },
     async kill(part, signal = 'SIGKILL') {
@@ -227,7 +227,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     },
     incidents: async (query = '') => (await spine.get<{ items: Incident[] }>(`/incidents${query}`)).items,
     events: (incidentId) => eventsOf(db, incidentId),
-    async until(what, condition, timeoutMs = 60_000) {
+    async until(what, condition, timeoutMs = 180_000) {
       const deadline = Date.now() + timeoutMs
       let last: unknown = null
       for (;;) {
