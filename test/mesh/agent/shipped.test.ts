@@ -61,7 +61,7 @@ test('the unit starts the agent, as the one process that systemd knows', async (
   await ready()
   expect(argumentsOf(child.pid ?? 0)).toContain(join(checkout, 'mesh/agent/main.ts'))
   expect(child.exitCode).toBe(null)
-}, 90_000)
+}, 120_000)
 
 const dockerfile = readFileSync(join(checkout, 'Dockerfile'), 'utf8').replaceAll(/\\\n/g, ' ')
 const stage = /^FROM \S+ AS agent\n([\s\S]*?)(?=^FROM )/m.exec(dockerfile)?.[1] ?? ''
@@ -113,4 +113,4 @@ test('a state directory may be written relative to where the agent was started',
   const asked = aRequest(own, 'git.commit', { path: repository, message: 'second' }, { rehearse: true })
   const answer = await fetch(`http://${address}/capability`, { method: 'POST', body: JSON.stringify(asked) })
   expect(await answer.json()).toMatchObject({ error: null, result: { diff: expect.stringContaining('+port = 81') } })
-}, 90_000)
+}, 120_000)
