@@ -25,6 +25,4 @@ export default {
   testTimeout: 120_000,
   // One more than there are cores in CI: most of our tests wait for servers.
   maxWorkers: 3,
-  // A handle that a failed test leaves behind must not hold the whole run: the servers are stopped by the teardown.
-  forceExit: true,
 }
