@@ -12,7 +12,7 @@ import type { CallPlace } from '../domain/step-key.ts'
 import type { CorePort, Tool } from '../domain/tool.ts'
 import { fold } from '../safety/fold.ts'
 import type { Call } from '../safety/judge.ts'
-import { settle } from '../safety/settle.ts'
+import { resolveArguments } from '../safety/resolve-arguments.ts'
 import { ProposalError } from '../tools/placement.ts'
 import { tools } from '../tools/registry.ts'
 import type { Act, Interruption } from '../workflows/outcome.ts'
@@ -22,8 +22,7 @@ import { assertOwnRun } from './own-run.ts'
 import { patienceMs, retryWhileAway, withHeartbeat } from './patience.ts'
 import { type EffectiveCall, rule } from './rule.ts'
 import { send } from './send.ts'
-import { toolContext } from './tool-context.ts'
-import { verifyWrite } from './verify.ts'
+import { toolContext, verifyWrite } from './verify.ts'
 
 type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults; patienceMs?: number }
 
@@ -133,7 +132,7 @@ async function prepare(
   // Prepared is what will be judged: names stand for what was looked up under them.
   const { db } = deps
   const state = fold(await eventsOf(db, place.incidentId, { attempt: place.attempt }), place.attempt)
-  const settled = settle(tool, parsed.data, state, Date.parse(await databaseTime(db)))
+  const settled = resolveArguments(tool, parsed.data, state, Date.parse(await databaseTime(db)))
   try {
     const ask = () => (tool.prepare as Prepare)(settled.arguments, toolContext(deps, place, signal))
     const note = (away: WaitedFor | null) => noteWait(db, place, away)

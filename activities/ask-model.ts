@@ -1,11 +1,11 @@
 import { activityInfo } from '@temporalio/activity'
 import { CancelledFailure } from '@temporalio/common'
 import { answerTokens } from '../clients/chat/body.ts'
+import { ModelError } from '../clients/chat/refused-request.ts'
 import type { ModelClient } from '../clients/model.ts'
-import { ModelError } from '../clients/model-error.ts'
 import { append } from '../db/append.ts'
-import { bodyText } from '../db/bodies.ts'
 import type { Db } from '../db/connect.ts'
+import { bodyText } from '../db/events.ts'
 import type { ChatAnswer, ChatMessage, ChatTool } from '../domain/chat.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { plainShape } from '../domain/request-shape.ts'
@@ -15,7 +15,7 @@ import { withoutThoughts } from '../model/thoughts.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint } from '../prompts/render.ts'
 import { NonRetryable, RetryLater } from './failure.ts'
-import type { ServedModels } from './served-model.ts'
+import type { ServedModels } from './model-server.ts'
 
 export type AskDeps = {
   db: Db

@@ -5,13 +5,13 @@ import { closeIncident, incidentById } from '../db/incidents.ts'
 import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { stepKey, type Turn } from '../domain/step-key.ts'
-import { findingsOf, isAllShown, type Said, toldFindings } from '../safety/claims/ending.ts'
-import { evidenceRule } from '../safety/end.ts'
+import { type ClaimedText, findingsOf, isAllShown, toldFindings } from '../safety/claims/ending.ts'
+import { evidenceRule } from '../safety/ending.ts'
 import { fold, type State } from '../safety/fold.ts'
-import { phantomOf } from '../safety/phantom.ts'
+import { findUnsupportedClaim } from '../safety/unsupported-claim.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought } from '../workflows/outcome.ts'
-import { bodiesOfEnding } from './bodies-of-ending.ts'
+import { bodiesOfEnding } from './reason.ts'
 
 /** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
 export async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'model_answered'>): Promise<Thought> {
@@ -93,12 +93,12 @@ function citedBy(claims: NonNullable<NonNullable<EventMetadata['model_answered']
  * question and repairs nothing, so that what stays unshown after the correction closes nothing either.
  */
 function answerCorrection(
-  said: Said,
+  said: ClaimedText,
   state: State,
   incidentId: string,
   bodies: ReadonlyMap<string, string>,
 ): { code: string; text: string } | null {
-  const phantom = phantomOf(said.text, { writes: state.writes.length, reads: state.reads })
+  const phantom = findUnsupportedClaim(said.text, { writes: state.writes.length, reads: state.reads })
   if (phantom) {
     return {
       code: 'phantom_claim',

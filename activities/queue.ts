@@ -1,7 +1,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { unreadDecisions } from '../db/approvals/settle.ts'
 import type { Db } from '../db/connect.ts'
-import { useUpAttempt } from '../db/lost-runs.ts'
+import { useUpAttempt } from '../db/overdue.ts'
 import { type GroupMember, groupState, type Leader, stampQueue } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { waitsForLeader } from '../domain/admission.ts'

@@ -16,13 +16,12 @@ import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
 import { requiredApprovals } from '../domain/tool.ts'
 import { fold, type State } from '../safety/fold.ts'
 import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
-import { loopLimit } from '../safety/loop.ts'
+import { loopLimit } from '../safety/limits.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
 import { askPeople, decidedElsewhere, expirySecondsOf, joinApproval, knownAnswer } from './ask-people.ts'
-import { bodiesOfEnding } from './bodies-of-ending.ts'
 import { RetryLater } from './failure.ts'
-import { recordHint } from './hint.ts'
+import { bodiesOfEnding, recordHint } from './reason.ts'
 
 export type Ruled = Exclude<Act, { kind: 'verify' }> | Run
 

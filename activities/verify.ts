@@ -8,12 +8,11 @@ import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import { type CallPlace, type Run, stepKey } from '../domain/step-key.ts'
 import { tellOutcome } from '../domain/told-verification.ts'
-import type { CorePort, Observation } from '../domain/tool.ts'
+import type { CorePort, Observation, ToolContext } from '../domain/tool.ts'
 import type { VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
 import { patienceMs, retryWhileAway, whoIsAway } from './patience.ts'
-import { toolContext } from './tool-context.ts'
 
 type VerifyDeps = { db: Db; core: CorePort }
 
@@ -195,3 +194,14 @@ export async function verificationNow(
 }
 
 const byGravity: VerificationOutcome[] = ['not_held', 'open', 'unproven']
+
+/** What a tool is given for one call: the step key goes along, so that the receiver does it once. */
+export function toolContext(deps: { core: CorePort }, place: CallPlace, signal?: AbortSignal): ToolContext {
+  return {
+    core: deps.core,
+    incidentId: place.incidentId,
+    stepKey: stepKey(place, place.turn, 'tool_started', place.call),
+    ifMatch: null,
+    ...(signal ? { signal } : {}),
+  }
+}

@@ -4,8 +4,7 @@ import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
 import { createOidc } from '../clients/oidc.ts'
-import { connectionOptions } from '../clients/temporal/settings.ts'
-import { troubleWith } from '../clients/temporal/trouble.ts'
+import { connectionOptions, troubleWith } from '../clients/temporal/trouble.ts'
 import {
   givenDefaults,
   meshSettings,

@@ -20,7 +20,10 @@ export async function startApi(options: {
   const log = openSync(join(options.dir, 'api.log'), 'a')
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(rootDir, 'api', 'main.ts')], {
     env: {
-      ...{ PATH: process.env.PATH ?? '', DATABASE_URL: options.databaseUrl, PORT: String(port), LOG_LEVEL: 'error' },
+      PATH: process.env.PATH ?? '',
+      DATABASE_URL: options.databaseUrl,
+      PORT: String(port),
+      LOG_LEVEL: 'error',
       // Nobody listens there: what is measured asks Temporal for nothing.
       TEMPORAL_ADDRESS: '127.0.0.1:9',
       ...options.environment,

@@ -57,7 +57,7 @@ export async function house(): Promise<void> {
 }
 
 type Source = { path: string; text: string }
-type Measured = { path: string; name: string; line: number; lines: number; parameters: number }
+type FunctionSize = { path: string; name: string; line: number; lines: number; parameters: number }
 
 function gitFiles(): string[] {
   return execFileSync('git', ['ls-files'], { encoding: 'utf8' }).trim().split('\n')
@@ -73,8 +73,8 @@ function sourceFiles(): Source[] {
 type Node = { type: string; loc?: { start: { line: number }; end: { line: number } } | null; [key: string]: unknown }
 
 /** Every function with a body, named by what it is assigned to where it has no name. Test callbacks are not code. */
-function functionsIn({ path, text }: Source): Measured[] {
-  const found: Measured[] = []
+function functionsIn({ path, text }: Source): FunctionSize[] {
+  const found: FunctionSize[] = []
   const visit = (node: Node, name: string) => {
     if (
       /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ObjectMethod|ClassMethod)$/.test(node.type) &&

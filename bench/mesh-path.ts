@@ -9,7 +9,7 @@ import { createToken, ensureOperator } from '../db/tokens.ts'
 import type { Alert } from '../domain/alert.ts'
 import type { Tool, ToolContext } from '../domain/tool.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
-import { ensureMeshKeys } from '../start/mesh-keys.ts'
+import { ensureMeshKeys } from '../start/enrol-lab.ts'
 import { freePort } from '../start/port.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { announced } from '../test/api/announced.ts'
@@ -81,9 +81,21 @@ async function enrolledAgent(db: Db, apiUrl: string, dir: string): Promise<() =>
 
 async function claimed(db: Db): Promise<string> {
   const alert: Alert = {
-    ...{ source: 'alertmanager', fingerprint: 'bench', status: 'firing', name: 'bench', title: 'bench' },
-    ...{ severity: 'warning', severitySource: 'alert', severityWord: 'warning', labels: {}, annotations: {} },
-    ...{ startsAt: new Date().toISOString(), endsAt: null, groupKey: null, truncatedAlerts: 0, cappedFields: [] },
+    source: 'alertmanager',
+    fingerprint: 'bench',
+    status: 'firing',
+    name: 'bench',
+    title: 'bench',
+    severity: 'warning',
+    severitySource: 'alert',
+    severityWord: 'warning',
+    labels: {},
+    annotations: {},
+    startsAt: new Date().toISOString(),
+    endsAt: null,
+    groupKey: null,
+    truncatedAlerts: 0,
+    cappedFields: [],
     links: { generator: null, external: null, runbook: null },
   }
   const { incidentId } = await ingestAlert(db, alert)
@@ -91,7 +103,12 @@ async function claimed(db: Db): Promise<string> {
   const workflowId = `investigate:${incidentId}:1`
   await db.transaction().execute((trx) =>
     claimIncident(trx, {
-      ...{ incidentId, attempt: 1, workflowId, role: 'leader', groupId: 'grp_bench', timeBudgetSeconds: 86_400 },
+      incidentId,
+      attempt: 1,
+      workflowId,
+      role: 'leader',
+      groupId: 'grp_bench',
+      timeBudgetSeconds: 86_400,
     }),
   )
   return incidentId

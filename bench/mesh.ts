@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -49,6 +49,10 @@ export async function mesh(): Promise<void> {
 
 type Ask = () => { capability: string; args: Record<string, unknown> }
 
+type Agent = { url: string; controlKey: KeyObject }
+
+const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
+
 async function startDevice() {
   const directory = mkdtempSync(join(tmpdir(), 'nightshift-mesh-'))
   const state = join(directory, 'state')
@@ -56,41 +60,11 @@ async function startDevice() {
   const files = join(directory, 'files')
   mkdirSync(files)
   writeFileSync(join(files, 'small'), 'some lines\n'.repeat(20))
-  const root = generateKeyPairSync('ed25519')
-  const control = generateKeyPairSync('ed25519')
-  const at = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
-  const manifest = {
-    id: 'bench',
-    device: 'bench-1',
-    mode: 'user',
-    capabilities: [],
-    roots: [{ path: files, writable: false }],
-    keys: [{ id: 'cp', public_key: writePublicKey(control.publicKey), not_after: null }],
-    issued_at: at(-60),
-    expires_at: at(3600),
-  }
-  writeFileSync(join(state, 'manifest.json'), JSON.stringify(signed(manifest, { id: 'root', key: root.privateKey })))
-  writeFileSync(join(state, 'root-key'), writePublicKey(root.publicKey))
+  const controlKey = writeManifest(state, files)
   const { child, url } = await startAgent(state, '127.0.0.1:0')
   await new Promise((resolve) => setTimeout(resolve, 1_000))
 
-  async function call({ capability, args }: ReturnType<Ask>): Promise<void> {
-    const request = {
-      request_id: `req_${randomBytes(12).toString('hex')}`,
-      nonce: randomBytes(16).toString('base64'),
-      issued_at: at(0),
-      deadline: at(60),
-      device: 'bench-1',
-      capability,
-      args,
-      idempotency_key: randomBytes(12).toString('hex'),
-      grant: null,
-    }
-    const body = JSON.stringify(signed(request, { id: 'cp', key: control.privateKey }))
-    const answer = (await (await fetch(`${url}/capability`, { method: 'POST', body })).json()) as CapabilityAnswer
-    if (!answer.ok) throw new Error(`${capability}: ${answer.error?.code} ${answer.error?.message}`)
-  }
-
+  const agent = { url, controlKey }
   const status = (name: string) =>
     new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))
   return {
@@ -100,7 +74,7 @@ async function startDevice() {
       const took: number[] = []
       for (let n = 0; n < calls; n += 1) {
         const startedAt = performance.now()
-        await call(ask())
+        await call(agent, ask())
         took.push(performance.now() - startedAt)
       }
       return took
@@ -109,7 +83,7 @@ async function startDevice() {
       const startedAt = performance.now()
       let left = calls
       const lane = async () => {
-        while (left-- > 0) await call(ask())
+        while (left-- > 0) await call(agent, ask())
       }
       await Promise.all(Array.from({ length: lanes }, lane))
       return (calls * 1000) / (performance.now() - startedAt)
@@ -125,6 +99,42 @@ async function startDevice() {
       rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
     },
   }
+}
+
+/** A device that may read `files`. Answers the key that its requests are signed with. */
+function writeManifest(state: string, files: string): KeyObject {
+  const root = generateKeyPairSync('ed25519')
+  const control = generateKeyPairSync('ed25519')
+  const manifest = {
+    id: 'bench',
+    device: 'bench-1',
+    mode: 'user',
+    capabilities: [],
+    roots: [{ path: files, writable: false }],
+    keys: [{ id: 'cp', public_key: writePublicKey(control.publicKey), not_after: null }],
+    issued_at: inSeconds(-60),
+    expires_at: inSeconds(3600),
+  }
+  writeFileSync(join(state, 'manifest.json'), JSON.stringify(signed(manifest, { id: 'root', key: root.privateKey })))
+  writeFileSync(join(state, 'root-key'), writePublicKey(root.publicKey))
+  return control.privateKey
+}
+
+async function call({ url, controlKey }: Agent, { capability, args }: ReturnType<Ask>): Promise<void> {
+  const request = {
+    request_id: `req_${randomBytes(12).toString('hex')}`,
+    nonce: randomBytes(16).toString('base64'),
+    issued_at: inSeconds(0),
+    deadline: inSeconds(60),
+    device: 'bench-1',
+    capability,
+    args,
+    idempotency_key: randomBytes(12).toString('hex'),
+    grant: null,
+  }
+  const body = JSON.stringify(signed(request, { id: 'cp', key: controlKey }))
+  const answer = (await (await fetch(`${url}/capability`, { method: 'POST', body })).json()) as CapabilityAnswer
+  if (!answer.ok) throw new Error(`${capability}: ${answer.error?.code} ${answer.error?.message}`)
 }
 
 /** How long a program takes that is started directly. */

@@ -1,13 +1,12 @@
 import { startEngine } from '../placement/bound/engine.ts'
-import { instanceOf } from '../placement/cluster/instance.ts'
-import { random } from '../placement/cluster/random.ts'
-import { situationOf } from '../placement/cluster/situation.ts'
-import { explain } from '../placement/search/impossible.ts'
+import { random } from '../placement/cluster/budget.ts'
+import { buildInstance, buildModel } from '../placement/cluster/instance.ts'
+import { explainInfeasibility } from '../placement/search/infeasibility.ts'
 import { search } from '../placement/search/search.ts'
-import { standing } from '../placement/search/standing.ts'
+import { assessSurvivability } from '../placement/search/survivability.ts'
+import { generate } from './placement/clusters.ts'
 import { compare } from './placement/compare.ts'
 import { beyond, families } from './placement/families.ts'
-import { generate } from './placement/generate.ts'
 import { small } from './placement/small.ts'
 import { report } from './report.ts'
 
@@ -28,10 +27,10 @@ export async function placement(): Promise<void> {
 /** What else is promised within a time: who could die next at 100 hosts, and why nothing fits at 10. */
 async function others(): Promise<void> {
   const large = generate({ hosts: 100, vms: 2_000, racks: null, load: 0.93, seed: 1 })
-  const { instance } = instanceOf(large, situationOf(large))
+  const { instance } = buildInstance(large, buildModel(large))
   const deaths = Array.from({ length: instance.targets }, (_, host) => [host])
   const standingAt = performance.now()
-  const outcomes = standing(instance, [], deaths, random(1), performance.now() + 10_000)
+  const outcomes = assessSurvivability(instance, [], deaths, random(1), performance.now() + 10_000)
   const standingMs = performance.now() - standingAt
 
   const full = generate({ hosts: 10, vms: 100, racks: null, load: 0.97, seed: 1 })
@@ -41,8 +40,8 @@ async function others(): Promise<void> {
     hosts: full.hosts.map((host) => (host === second ? { ...host, state: 'dead' as const } : host)),
     hostIds: [first!.name, second!.name],
   }
-  const broken = instanceOf(twoDead, situationOf(twoDead)).instance
-  const { left } = search(broken, {
+  const broken = buildInstance(twoDead, buildModel(twoDead)).instance
+  const { unplaced } = search(broken, {
     random: random(1),
     noise: 0,
     maxMigrations: 20,
@@ -50,7 +49,7 @@ async function others(): Promise<void> {
   })
   const engine = startEngine('glpk')
   const coreAt = performance.now()
-  const why = await explain(broken, left, engine, random(1), performance.now() + 10_000)
+  const why = await explainInfeasibility(broken, unplaced, engine, random(1), performance.now() + 10_000)
   const coreMs = performance.now() - coreAt
   engine.stop()
   report('placement others', {

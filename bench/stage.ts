@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker'
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker, type WorkflowBundle } from '@temporalio/worker'
 import pino from 'pino'
 import { readConfig } from '../config.ts'
 import { connect, type Db } from '../db/connect.ts'
@@ -53,16 +53,13 @@ export async function stage(options: {
     return options.model(turn)
   })
   const core = await scriptedCore(options.core)
-  const config = readConfig({
-    AGENT_ENABLED: 'true',
-    AGENT_API_KEY: 'bench',
-    LLM_BASE_URL: model.url,
-    LLM_MODEL: 'scripted',
-    LLM_MAX_TURNS: String(Math.min(200, options.maxTurns)),
-    LLM_REQUESTS_PER_SECOND: '1000',
-    CORE_API_URL: core.url,
-    DATABASE_URL: postgres.url,
-    TEMPORAL_ADDRESS: temporal.address,
+  const maxTurns = String(Math.min(200, options.maxTurns))
+  const config = configFor({
+    model: model.url,
+    core: core.url,
+    postgres: postgres.url,
+    temporal: temporal.address,
+    maxTurns,
   })
   const bundle = await bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)),
@@ -72,20 +69,9 @@ export async function stage(options: {
     bundle,
     schedule: false,
     taskQueue: 'bench',
-    environment: { LLM_MAX_TURNS: String(Math.min(200, options.maxTurns)) },
+    environment: { LLM_MAX_TURNS: maxTurns },
   })
-  // The bare activities share the queues with the real ones, as the measurement wants it.
-  const connection = await NativeConnection.connect({ address: temporal.address })
-  const bare = [
-    await Worker.create({
-      connection,
-      taskQueue: 'bench-bare',
-      workflowBundle: bundle,
-      activities: { bareAct: async () => null },
-    }),
-    await Worker.create({ connection, taskQueue: 'bench-bare-llm', activities: { bareThink: async () => null } }),
-  ]
-  const running = Promise.all(bare.map((worker) => worker.run()))
+  const bare = await startBareWorkers(temporal.address, bundle)
   const clientConnection = await Connection.connect({ address: temporal.address })
   const client = new Client({ connection: clientConnection })
   return {
@@ -105,13 +91,49 @@ export async function stage(options: {
     },
     async stop() {
       await workers.stop()
-      for (const worker of bare) worker.shutdown()
-      await running
-      await connection.close()
+      await bare.stop()
       await clientConnection.close()
       await db.destroy()
       await Promise.all([model.stop(), core.stop(), temporal.stop(), postgres.stop()])
       rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+type Addresses = { model: string; core: string; postgres: string; temporal: string; maxTurns: string }
+
+function configFor({ model, core, postgres, temporal, maxTurns }: Addresses) {
+  return readConfig({
+    AGENT_ENABLED: 'true',
+    AGENT_API_KEY: 'bench',
+    LLM_BASE_URL: model,
+    LLM_MODEL: 'scripted',
+    LLM_MAX_TURNS: maxTurns,
+    LLM_REQUESTS_PER_SECOND: '1000',
+    CORE_API_URL: core,
+    DATABASE_URL: postgres,
+    TEMPORAL_ADDRESS: temporal,
+  })
+}
+
+/** The bare activities share the queues with the real ones, as the measurement wants it. */
+async function startBareWorkers(address: string, workflowBundle: WorkflowBundle): Promise<{ stop(): Promise<void> }> {
+  const connection = await NativeConnection.connect({ address })
+  const bare = [
+    await Worker.create({
+      connection,
+      taskQueue: 'bench-bare',
+      workflowBundle,
+      activities: { bareAct: async () => null },
+    }),
+    await Worker.create({ connection, taskQueue: 'bench-bare-llm', activities: { bareThink: async () => null } }),
+  ]
+  const running = Promise.all(bare.map((worker) => worker.run()))
+  return {
+    async stop() {
+      for (const worker of bare) worker.shutdown()
+      await running
+      await connection.close()
     },
   }
 }

@@ -29,7 +29,11 @@ export async function storm(): Promise<void> {
   const postgres = await startPostgres({ dir: join(dir, 'postgres') })
   const cli = await findTemporalCli({ rootDir: fileURLToPath(new URL('..', import.meta.url)), env: process.env })
   const temporal = await startTemporal({
-    ...{ cli: cli.path, dir: null, searchAttributes, logFile: join(dir, 'temporal.log'), env: process.env },
+    cli: cli.path,
+    dir: null,
+    searchAttributes,
+    logFile: join(dir, 'temporal.log'),
+    env: process.env,
   })
   await migrateToLatest(postgres.url)
   const spine = await startSpine({

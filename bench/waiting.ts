@@ -57,9 +57,17 @@ export async function waitingBench(): Promise<void> {
     path.includes('/nodes') ? { items: [node] } : { id: path.split('/').at(-1), status: 'nominal' },
   )
   const worker = startWorker({
-    ...{ PATH: process.env.PATH ?? '', DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address },
-    ...{ AGENT_ENABLED: 'true', AGENT_API_KEY: 'bench', LLM_BASE_URL: model.url, LLM_REQUESTS_PER_SECOND: '1000' },
-    ...{ CORE_API_URL: core.url, WORKER_PORT: '0', LOG_LEVEL: 'error', QUEUE_INTERVAL_SECONDS: '3600' },
+    PATH: process.env.PATH ?? '',
+    DATABASE_URL: postgres.url,
+    TEMPORAL_ADDRESS: temporal.address,
+    AGENT_ENABLED: 'true',
+    AGENT_API_KEY: 'bench',
+    LLM_BASE_URL: model.url,
+    LLM_REQUESTS_PER_SECOND: '1000',
+    CORE_API_URL: core.url,
+    WORKER_PORT: '0',
+    LOG_LEVEL: 'error',
+    QUEUE_INTERVAL_SECONDS: '3600',
     logFile: join(dir, 'worker.log'),
   })
   const connection = await Connection.connect({ address: temporal.address })
@@ -243,9 +251,19 @@ async function untilOver(db: Db, incidentId: string): Promise<void> {
 function alert(n: number) {
   return {
     source: 'alertmanager' as const,
-    ...{ fingerprint: `bench-${n}`, status: 'firing' as const, name: 'replication_lag', severity: 'critical' as const },
-    ...{ severitySource: 'alert' as const, severityWord: 'critical', title: `shard-${n} is behind`, labels: {} },
-    ...{ annotations: {}, startsAt: new Date().toISOString(), endsAt: null, groupKey: null, truncatedAlerts: 0 },
+    fingerprint: `bench-${n}`,
+    status: 'firing' as const,
+    name: 'replication_lag',
+    severity: 'critical' as const,
+    severitySource: 'alert' as const,
+    severityWord: 'critical',
+    title: `shard-${n} is behind`,
+    labels: {},
+    annotations: {},
+    startsAt: new Date().toISOString(),
+    endsAt: null,
+    groupKey: null,
+    truncatedAlerts: 0,
     links: { generator: null, external: null, runbook: null },
     cappedFields: [],
   }

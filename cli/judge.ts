@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
+import { type DryRunInput, type DryRunResult, dryRunInput, dryRunPolicy } from '../safety/dry-run.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
-import { type Supposed, type Supposition, suppose, supposition } from '../safety/suppose.ts'
 import { toolFacts } from '../tools/registry.ts'
 import { CommandFailed } from './errors.ts'
 import { collectValues } from './ui/options.ts'
@@ -36,7 +36,7 @@ Example:
     .action(async (words: string[], options: Options) => {
       await loadSql()
       if (words.length > 0)
-        return printRuling(suppose(toSupposition(words.join(' '), options), toolFacts, Date.now()), options)
+        return printRuling(dryRunPolicy(toSupposition(words.join(' '), options), toolFacts, Date.now()), options)
       let line = 0
       // Lines of a stream: reading the descriptor fails with EAGAIN when a pipe has no data yet.
       for await (const text of createInterface({
@@ -44,7 +44,8 @@ Example:
         crlfDelay: Number.POSITIVE_INFINITY,
       })) {
         line += 1
-        if (text.trim() !== '') printRuling(suppose(parseLine(text, line, options), toolFacts, Date.now()), options)
+        if (text.trim() !== '')
+          printRuling(dryRunPolicy(parseLine(text, line, options), toolFacts, Date.now()), options)
       }
     })
 }
@@ -53,7 +54,7 @@ Example:
  * Parses one line. A line that begins as JSON must have a known shape, so that nothing else is
  * judged by mistake.
  */
-function parseLine(text: string, line: number, options: Options): Supposition {
+function parseLine(text: string, line: number, options: Options): DryRunInput {
   if (!text.startsWith('{"')) return toSupposition(text, options)
   let value: unknown
   try {
@@ -61,14 +62,14 @@ function parseLine(text: string, line: number, options: Options): Supposition {
   } catch {
     throw new CommandFailed('usage', `Line ${line} begins as JSON but is not valid JSON.`)
   }
-  const parsed = supposition.safeParse(value)
+  const parsed = dryRunInput.safeParse(value)
   if (!parsed.success) {
     throw new CommandFailed('usage', `Line ${line} is neither {"command"} nor {"tool", "args", "state"?}.`)
   }
   return 'command' in parsed.data ? { ...toSupposition(parsed.data.command, options), ...parsed.data } : parsed.data
 }
 
-function toSupposition(command: string, { host, directory, rootRead }: Options): Supposition {
+function toSupposition(command: string, { host, directory, rootRead }: Options): DryRunInput {
   if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory takes an absolute path.')
   const rootReads = rootRead.map((text) => text.split(/ +/).filter(Boolean))
   return { command, hosts: host, ...(directory && { directory }), ...(rootReads.length > 0 && { rootReads }) }
@@ -76,7 +77,7 @@ function toSupposition(command: string, { host, directory, rootRead }: Options):
 
 const verdictColours = { run: 'green', ask: 'yellow', refuse: 'red' } as const
 
-function printRuling(supposed: Supposed, { json }: Options): void {
+function printRuling(supposed: DryRunResult, { json }: Options): void {
   if (json) {
     printJsonLine(supposed)
     return

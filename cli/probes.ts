@@ -1,5 +1,5 @@
 import type { Connection } from '@temporalio/client'
-import { connectionOptions, type TemporalSettings } from '../clients/temporal/settings.ts'
+import { connectionOptions, type TemporalSettings } from '../clients/temporal/trouble.ts'
 import { temporalSettingsIn } from '../config.ts'
 import { isTemporalGiven } from '../start/environment.ts'
 import type { Run } from '../start/run-file.ts'

@@ -5,9 +5,8 @@ import type { AddressPolicy } from './address.ts'
 import { errorInBody, type ReadAnswer, readAnswer } from './chat/answer.ts'
 import { answerTokens, requestBody } from './chat/body.ts'
 import { correctedShape, readRefusal, withoutLimit } from './chat/refusal.ts'
-import { causeIn, modelErrorOf, RefusedRequest, refusedError } from './chat/refused-request.ts'
+import { causeIn, ModelError, modelErrorOf, RefusedRequest, refusedError } from './chat/refused-request.ts'
 import { request } from './http.ts'
-import { ModelError } from './model-error.ts'
 
 type ModelOptions = {
   /** Any chat-completions server, with or without a trailing `/v1`. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { flag, url } from './field.ts'
-import type { Given } from './given.ts'
+import type { Given } from './process.ts'
+import { flag, url } from './process.ts'
 
 /** The agent and the model it asks. */
 export const agent = z.object({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Given } from './given.ts'
-import { certificatesIn } from './tls.ts'
+import type { Given } from './process.ts'
+import { certificatesIn } from './process.ts'
 
 /** Keys of the device mesh (ed25519, PKCS8, PEM): in the API process and nowhere else. */
 export const mesh = z.object({

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import type { OidcSettings } from '../clients/oidc.ts'
 import type { PersonRole } from '../domain/operator.ts'
-import { url } from './field.ts'
-import type { Given } from './given.ts'
-import { isReadable } from './tls.ts'
+import type { Given } from './process.ts'
+import { isReadable, url } from './process.ts'
 
 /** The provider that vouches for people. */
 export const oidc = z.object({

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import type { ProxmoxOptions } from '../clients/proxmox/client.ts'
 import { engineNames } from '../placement/bound/engine.ts'
-import { url } from './field.ts'
-import type { Given } from './given.ts'
-import { certificatesIn, isReadable } from './tls.ts'
+import type { Given } from './process.ts'
+import { certificatesIn, isReadable, url } from './process.ts'
 
 /** Whatever runs the hosts, and how plans are made for them. */
 export const platform = z.object({

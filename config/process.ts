@@ -1,5 +1,29 @@
+import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { port, url } from './field.ts'
+
+/** The environment's texts by name, before they are parsed: what is not set is not there. */
+export type Given = Record<string, string>
+
+/** Kinds of setting that more than one subject has. */
+
+export const port = z.coerce.number().int().min(0).max(65_535)
+export const flag = z.enum(['true', 'false', '1', '0']).transform((text) => text === 'true' || text === '1')
+export const url = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' })
+
+/** The text of a file of PEM certificates; null where it cannot be read or holds none. */
+export function certificatesIn(file: string): string | null {
+  try {
+    const text = readFileSync(file, 'utf8')
+    return text.includes('-----BEGIN CERTIFICATE-----') ? text : null
+  } catch {
+    return null
+  }
+}
+
+/** Would somebody on the way read what is said to this address? */
+export function isReadable(address: string): boolean {
+  return /^http:\/\/(?!localhost[:/]|127(\.\d+){3}[:/]|\[::1\])/.test(`${address}/`)
+}
 
 /** Where the processes listen, what they connect to, and how much they take on. */
 export const processes = z.object({

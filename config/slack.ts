@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import type { SlackSettings } from '../slack/client.ts'
-import { url } from './field.ts'
-import type { Given } from './given.ts'
-import { isReadable } from './tls.ts'
+import type { Given } from './process.ts'
+import { isReadable, url } from './process.ts'
 
 /** Slack with a bot. */
 export const slack = z.object({

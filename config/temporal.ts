@@ -2,10 +2,9 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { z } from 'zod'
-import type { TemporalSettings } from '../clients/temporal/settings.ts'
-import { flag, url } from './field.ts'
-import type { Given } from './given.ts'
-import { certificatesIn } from './tls.ts'
+import type { TemporalSettings } from '../clients/temporal/trouble.ts'
+import type { Given } from './process.ts'
+import { certificatesIn, flag, url } from './process.ts'
 
 /** Temporal, by the variables that its own command line and every SDK read. */
 export const temporal = z.object({

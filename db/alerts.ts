@@ -1,7 +1,19 @@
 import { sql } from 'kysely'
+import type { Alert, IngestOutcome } from '../domain/alert.ts'
+import type { NewEvent } from '../domain/event.ts'
+import { newId } from '../domain/id.ts'
+import { incidentTypeOf } from '../domain/incident.ts'
+import { type InvestigateFilter, keptReasonOf } from '../domain/investigate-filter.ts'
+import { append, firstRows, insertRows } from './append.ts'
 import type { Db, Trx } from './connect.ts'
+import { hasDestination } from './deliveries.ts'
+import { announceCritical, insertIncidents } from './incidents.ts'
+import { resourcesOfLabels } from './inventory.ts'
+import { keptEvent } from './queue.ts'
+import { readSettings } from './settings.ts'
 import type { AlertRow } from './tables.ts'
-import { onceNow } from './time.ts'
+import { done, type Ingested } from './take-alert.ts'
+import { databaseTime, now, onceNow } from './time.ts'
 
 export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertRow[]> {
   return await db
@@ -59,4 +71,203 @@ export async function activeAlerts(db: Db, resourceId: string): Promise<AlertRow
     .orderBy('startsAt', 'desc')
     .limit(50)
     .execute()
+}
+
+/**
+ * Opens an incident for each of these alerts, a statement a table. The caller holds the locks of their fingerprints, and knows that
+ * each is seen for the first time and that nobody expects it: so there is no earlier incident, attempt or look to weigh.
+ */
+export async function openAll(trx: Trx, alerts: readonly Alert[]): Promise<Ingested[]> {
+  const settings = await readSettings(trx)
+  const resources = await resourcesOfLabels(
+    trx,
+    alerts.map(({ labels }) => labels),
+  )
+  const at = await databaseTime(trx)
+  const opened = alerts.map((alert, index) => {
+    const id = newId('inc')
+    const type = incidentTypeOf(alert.labels, alert.name)
+    const filter = settings.value<InvestigateFilter>('agent.investigate', type)
+    const keptReason = keptReasonOf(filter, alert)
+    const events: NewEvent[] = [alertEvent(alert, 'opened', 1)]
+    if (keptReason !== null) events.push(keptEvent(keptReason))
+    const { severity, severitySource, title } = alert
+    const incident = { type, severity, severitySource, title, requestedBy: null, resource: resources[index] ?? null }
+    return { id, alert, keptReason, incident, rows: firstRows(id, at, events) }
+  })
+  await insertIncidents(
+    trx,
+    opened.map(({ id, incident, keptReason, rows }) => ({
+      ...{ id, keptReason, ...incident },
+      log: { nextSeq: rows.length + 1, headHash: rows.at(-1)!.hash, at },
+    })),
+  )
+  await storeAlerts(
+    trx,
+    opened.map(({ id, alert }) => ({ alert, incidentId: id })),
+  )
+  await insertRows(
+    trx,
+    opened.flatMap(({ rows }) => rows),
+  )
+  if (await hasDestination(trx, 'critical'))
+    for (const { id } of opened.filter(isCritical)) await announceCritical(trx, id)
+  return opened.map(({ alert, id }) => done(alert, id, 'opened', { wakesQueue: true, tellRun: null }))
+}
+
+const isCritical = ({ alert }: { alert: Alert }): boolean => alert.severity === 'critical'
+
+/** The occurrence of an alert that fires, or may fire. At most one for each sender and fingerprint. */
+export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRow | null> {
+  const row = await trx
+    .selectFrom('alert')
+    .selectAll()
+    .where('source', '=', alert.source)
+    .where('fingerprint', '=', alert.fingerprint)
+    .where('status', 'in', ['firing', 'unknown'])
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** The newest occurrence that ended. `early`: its end came before its beginning, and carries the same start. */
+export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
+  return await trx
+    .selectFrom('alert')
+    .select(['id', 'incidentId'])
+    .select(
+      sql<boolean>`incident_id is null and start_given and starts_at = ${alert.startsAt}::timestamptz`.as('early'),
+    )
+    .where('source', '=', alert.source)
+    .where('fingerprint', '=', alert.fingerprint)
+    .where('status', '=', 'resolved')
+    .orderBy('lastSeenAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Counts a sight of an occurrence that is over, and nothing else. */
+export async function countSight(trx: Trx, alertId: string): Promise<void> {
+  await trx
+    .updateTable('alert')
+    .set((update) => ({ count: update('count', '+', 1), lastSeenAt: now }))
+    .where('id', '=', alertId)
+    .execute()
+}
+
+/** The same occurrence was seen again: it fires. A start that changes with every body is kept as the newest one. */
+export async function touch(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
+  await trx
+    .updateTable('alert')
+    .set((update) => ({
+      status: 'firing' as const,
+      unknownSince: null,
+      unknownWhy: null,
+      endReceivedAt: null,
+      count: update('count', '+', 1),
+      lastSeenAt: now,
+      ...(isSameStart(alert, current)
+        ? { startSeen: update('startSeen', '+', 1) }
+        : { startsAt: alert.startsAt, startSeen: 1, startReceivedAt: now }),
+    }))
+    .where('id', '=', current.id)
+    .execute()
+}
+
+/** The same for many at once: one statement. */
+export async function touchAll(trx: Trx, sights: readonly { alert: Alert; current: AlertRow }[]): Promise<void> {
+  const seen = sights.map(({ alert, current }) => ({
+    id: current.id,
+    start: isSameStart(alert, current) ? null : alert.startsAt,
+  }))
+  await sql`
+    update alert set
+      status = 'firing', unknown_since = null, unknown_why = null, end_received_at = null,
+      count = count + 1, last_seen_at = nightshift_now(),
+      start_seen = case when seen.start is null then start_seen + 1 else 1 end,
+      starts_at = coalesce(seen.start, starts_at),
+      start_received_at = case when seen.start is null then start_received_at else nightshift_now() end
+    from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as seen (id text, start timestamptz)
+    where alert.id = seen.id`.execute(trx)
+}
+
+const isSameStart = (alert: Alert, current: AlertRow): boolean =>
+  alert.startGiven === false || Date.parse(alert.startsAt) === Date.parse(current.startsAt)
+
+/** An occurrence is over although no end came: a new one began after it was last seen. */
+export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
+  await trx
+    .updateTable('alert')
+    .set({ status: 'resolved', endsAt: current.lastSeenAt, endReceivedAt: current.lastSeenAt })
+    .where('id', '=', current.id)
+    .execute()
+}
+
+/** A row for an occurrence that begins, or for an end whose beginning never came (`incidentId` null). */
+export async function storeAlert(trx: Trx, alert: Alert, incidentId: string | null): Promise<void> {
+  await storeAlerts(trx, [{ alert, incidentId }])
+}
+
+export async function storeAlerts(
+  trx: Trx,
+  occurrences: readonly { alert: Alert; incidentId: string | null }[],
+): Promise<void> {
+  const rows = occurrences.map(({ alert, incidentId }) => ({
+    id: newId('alr'),
+    source: alert.source,
+    fingerprint: alert.fingerprint,
+    status: alert.status,
+    name: alert.name,
+    labels: JSON.stringify(alert.labels),
+    annotations: JSON.stringify(alert.annotations),
+    links: JSON.stringify(alert.links),
+    groupKey: alert.groupKey,
+    startsAt: alert.startsAt,
+    startGiven: alert.startGiven !== false,
+    endsAt: alert.endsAt,
+    endReceivedAt: alert.status === 'resolved' ? now : null,
+    incidentId,
+    raw: JSON.stringify(alert),
+  }))
+  await trx.insertInto('alert').values(rows).execute()
+}
+
+/** The row of an alert in the log of its incident: what it was, and what it did there. */
+export async function appendAlert(trx: Trx, incidentId: string, alert: Alert, outcome: IngestOutcome): Promise<void> {
+  const { count } = await trx
+    .selectFrom('alert')
+    .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('count'))
+    .where('incidentId', '=', incidentId)
+    .executeTakeFirstOrThrow()
+  await append(trx, incidentId, null, alertEvent(alert, outcome, Number(count)))
+}
+
+/** `count`: bodies that this incident's alerts came in, this one included. */
+export function alertEvent(alert: Alert, outcome: IngestOutcome, count: number): NewEvent<'alert_received'> {
+  const notes: string[] = []
+  if (alert.severitySource === 'default') {
+    notes.push(
+      `severity ${alert.severity} by default: the source said ${alert.severityWord === null ? 'nothing' : JSON.stringify(alert.severityWord)}`,
+    )
+  }
+  if (alert.truncatedAlerts > 0) notes.push(`the sender cut ${alert.truncatedAlerts} more alerts of this group`)
+  if (alert.cappedFields.length > 0) notes.push(`shortened: ${alert.cappedFields.join(', ')}`)
+  notes.push(...(alert.timeNotes ?? []))
+  const what = alert.status === 'firing' ? 'Alert received' : 'Alert ended'
+  return {
+    kind: 'alert_received',
+    actor: `source:${alert.source}`,
+    detail: [`${what}: ${alert.title}`, ...notes].join('; '),
+    metadata: {
+      fingerprint: alert.fingerprint,
+      source: alert.source,
+      status: alert.status,
+      count,
+      labels: alert.labels,
+      severityWord: alert.severityWord,
+      severitySource: alert.severitySource,
+      truncatedAlerts: alert.truncatedAlerts,
+      cappedFields: alert.cappedFields,
+      outcome,
+    },
+  }
 }

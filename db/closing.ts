@@ -8,9 +8,11 @@ import { append } from './append.ts'
 import type { Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { eventsOf } from './events.ts'
+import { lockIncident } from './incidents.ts'
+import { alertCounts } from './lifecycle/view.ts'
+import type { Person } from './owners.ts'
 import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
-import type { Person } from './taker.ts'
 
 export type Closing =
   | {
@@ -130,4 +132,15 @@ export function closingEvent(
     return { ...common, kind: 'escalated', detail: withMarks(reason, [], unshown), metadata }
   }
   return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
+}
+
+/** What fires while the incident is about to be closed as if nothing did; null where nothing does. */
+export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcome): Promise<string | null> {
+  if (outcome !== 'no_fault' && outcome !== 'self_resolved') return null
+  const row = await lockIncident(trx, id)
+  if (!row) return null
+  const { firing, endless, total } = await alertCounts(trx, row, await readSettings(trx))
+  if (outcome === 'self_resolved' && total === 0) return 'it has no alert that could have ended'
+  const counted = outcome === 'no_fault' ? firing - endless : firing
+  return counted === 0 ? null : counted === 1 ? 'its alert fires' : `${counted} of its alerts fire`
 }

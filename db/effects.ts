@@ -1,4 +1,7 @@
 import { sql } from 'kysely'
+import type { IncidentEvent } from '../domain/event.ts'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../domain/platform-effect.ts'
+import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
 import { releaseAfterEffect } from './leases.ts'
 import { now } from './time.ts'
@@ -83,4 +86,82 @@ export async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: str
     .whereRef('incidentEvent.attempt', '=', 'incident.attempt')
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** The plan behind an effect, as `result` names it while it runs. Null for an effect that is one write. */
+export async function planOfEffect(db: Db, key: string): Promise<string | null> {
+  const row = await db.selectFrom('effect').select(['result', 'tool']).where('key', '=', key).executeTakeFirst()
+  const proposalId = row?.result.proposalId
+  return row?.tool === 'execute_migration' && typeof proposalId === 'string' ? proposalId : null
+}
+
+/** Notes, while an effect runs, which plan it carries out: a later reconciliation finds the steps' keys by that. */
+export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
+  await db
+    .updateTable('effect')
+    .set({ result: JSON.stringify({ proposalId }) })
+    .where('key', '=', key)
+    .where('status', '=', 'running')
+    .execute()
+}
+
+/** Has somebody stopped the run that announced this call, or closed its incident? */
+export async function cancelAsked(db: Db, { incidentId, attempt }: IncidentEvent<'tool_started'>): Promise<boolean> {
+  const closed = await db
+    .selectFrom('incident')
+    .select('id')
+    .where('id', '=', incidentId)
+    .where((where) =>
+      where.or([where('status', 'in', ['resolved', 'escalated', 'cancelled']), where('attempt', '!=', attempt)]),
+    )
+    .executeTakeFirst()
+  if (closed) return true
+  const asked = await db
+    .selectFrom('incidentEvent')
+    .select('id')
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'commented')
+    .where(sql<boolean>`metadata->>'action' = 'cancel_requested'`)
+    .executeTakeFirst()
+  return asked !== undefined
+}
+
+/** Journals a write before it is sent. True for exactly one caller: that one, and nobody else, may send it. */
+export async function beginPlatformEffect(db: Db, effect: PlatformEffect): Promise<boolean> {
+  const row = await db
+    .insertInto('platformEffect')
+    .values({ ...effect, tasksBefore: JSON.stringify(effect.tasksBefore) })
+    .onConflict((conflict) => conflict.column('key').doNothing())
+    .returning('key')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Which task of the platform does it. */
+export async function notePlatformTask(db: Db, key: string, task: string): Promise<void> {
+  await db.updateTable('platformEffect').set({ task }).where('key', '=', key).execute()
+}
+
+/** Writes how it ended. The first ending stays. */
+export async function endPlatformEffect(db: Db, key: string, { status, detail }: PlatformEffectEnding): Promise<void> {
+  await db
+    .updateTable('platformEffect')
+    .set({ status, detail: cleanse(detail) })
+    .where('key', '=', key)
+    .where('status', 'is', null)
+    .execute()
+}
+
+/** What is known of a write; null where none was begun under that key. */
+export async function platformEffectByKey(db: Db, key: string): Promise<PlatformEffectRow | null> {
+  const row = await db
+    .selectFrom('platformEffect')
+    .select(['key', 'action', 'vmId', 'node', 'target', 'tasksBefore', 'task', 'status', 'detail'])
+    .select(sql<number>`extract(epoch from nightshift_now() - begun_at)::float8`.as('ageSeconds'))
+    .where('key', '=', key)
+    .executeTakeFirst()
+  if (!row) return null
+  const { status, detail, ...rest } = row
+  return { ...rest, ending: status === null || detail === null ? null : { status, detail } }
 }

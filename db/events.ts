@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
-import type { EventKind, IncidentEvent } from '../domain/event.ts'
+import { sha256 } from '../domain/digest.ts'
+import type { BodyRef, EventKind, IncidentEvent } from '../domain/event.ts'
 import { type Run, stepKey } from '../domain/step-key.ts'
+import { cleanse } from '../safety/cleanse.ts'
 import { fromRow, hashEvent } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 
@@ -152,4 +154,56 @@ export async function verifyChain(
     return report({ seq: rows.length, what: `no row has the hash ${expectedHead} that was handed out` })
   }
   return report(null)
+}
+
+/** Bodies above this live in `result_body`; a row stays small enough that a whole incident folds in milliseconds. */
+export const inlineLimitBytes = 4096
+const headCharacters = 1200
+const tailCharacters = 600
+
+/** Stores text under its digest (once, however often it comes) and answers what a row keeps of it. */
+export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
+  const clean = cleanse(text)
+  const bytes = Buffer.from(clean, 'utf8')
+  const digest = sha256(bytes)
+  await db
+    .insertInto('resultBody')
+    .values({ digest, bytes })
+    .onConflict((conflict) => conflict.column('digest').doNothing())
+    .execute()
+  const long = clean.length > headCharacters + tailCharacters
+  return {
+    digest,
+    bytes: bytes.length,
+    head: (long ? clean.slice(0, headCharacters) : clean).toWellFormed(),
+    tail: long ? clean.slice(-tailCharacters).toWellFormed() : '',
+  }
+}
+
+/** The whole text of a body; throws when it is gone, because nothing may act on half of what was read. */
+export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
+  const row = await db.selectFrom('resultBody').select('bytes').where('digest', '=', digest).executeTakeFirst()
+  if (!row) throw new Error(`result body ${digest} is missing`)
+  return row.bytes.toString('utf8')
+}
+
+/** The bodies that are still there; one that is gone is left out, and what rests on it counts as cut. */
+export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): Promise<Map<string, string>> {
+  if (digests.length === 0) return new Map()
+  const rows = await db.selectFrom('resultBody').select(['digest', 'bytes']).where('digest', 'in', digests).execute()
+  return new Map(rows.map(({ digest, bytes }) => [digest, bytes.toString('utf8')]))
+}
+
+/** A body that a row of this incident keeps the digest of; null where none does, or where it is gone. */
+export async function bodyOfIncident(db: Db, incidentId: string, digest: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select('seq')
+    .where('incidentId', '=', incidentId)
+    .where((where) =>
+      where.or(['body', 'context'].map((field) => sql<boolean>`metadata -> ${field}::text ->> 'digest' = ${digest}`)),
+    )
+    .limit(1)
+    .executeTakeFirst()
+  return row ? ((await bodiesByDigest(db, [digest])).get(digest) ?? null) : null
 }

@@ -27,8 +27,8 @@ import {
 import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { releaseLeases } from './leases.ts'
+import { takerOf } from './owners.ts'
 import type { IncidentRow } from './tables.ts'
-import { takerOf } from './taker.ts'
 import { now } from './time.ts'
 
 /** The incident's status does not allow this; says which statuses would. */

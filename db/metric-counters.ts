@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from './connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from './events.ts'
+import { now } from './time.ts'
 
 /** Values of a label from outside that have a series of their name; later ones are `other`. */
 export const namedValues = 50
@@ -109,4 +110,27 @@ export async function namedOf(db: Db, label: string, values: readonly string[]):
 /** Who serves the model from now on, as a worker knows it: rows name the model alone. */
 export async function noteProvider(db: Db, provider: string): Promise<void> {
   await db.updateTable('metricPosition').set({ provider }).where('provider', '!=', provider).execute()
+}
+
+/** What is open now, by type and severity. */
+export async function openIncidentCounts(db: Db) {
+  return await db
+    .selectFrom('incident')
+    .select(['type', 'severity'])
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('status', 'in', ['open', 'investigating', 'awaiting_approval'])
+    .groupBy(['type', 'severity'])
+    .execute()
+}
+
+/** What people are asked now, by risk. */
+export async function pendingApprovalCounts(db: Db) {
+  return await db
+    .selectFrom('approval')
+    .select('risk')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('status', '=', 'pending')
+    .where('expiresAt', '>', now)
+    .groupBy('risk')
+    .execute()
 }

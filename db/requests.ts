@@ -1,6 +1,7 @@
+import type { EventMetadata } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { append } from './append.ts'
-import type { Trx } from './connect.ts'
+import type { Db, Trx } from './connect.ts'
 import {
   announceCritical,
   incidentById,
@@ -53,4 +54,51 @@ export async function investigateAgain(trx: Trx, id: string, by: Requester): Pro
     detail: 'Asked for an investigation',
     metadata: { text: 'Asked for an investigation', confidence: null, action: 'investigate_requested' },
   })
+}
+
+/** What people wrote about an incident and what they denied, over all its attempts, newest last. */
+export type PersonsNote = { at: string; by: string; kind: 'note' | 'denial'; text: string }
+
+const limit = 20
+const longest = 500
+
+export async function peopleSaid(db: Db, incidentId: string): Promise<PersonsNote[]> {
+  const rows = await db
+    .selectFrom('incidentEvent')
+    .select(['at', 'actor', 'kind', 'metadata'])
+    .where('incidentId', '=', incidentId)
+    .where('kind', 'in', ['commented', 'approval_decided'])
+    .where('actor', 'like', 'user:%')
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.reverse().flatMap(({ at, actor, kind, metadata }): PersonsNote[] => {
+    if (kind === 'commented')
+      return [{ at, by: actor, kind: 'note' as const, text: cut(metadata as EventMetadata['commented']) }]
+    const { decision, reason } = metadata as EventMetadata['approval_decided']
+    return decision === 'deny'
+      ? [{ at, by: actor, kind: 'denial' as const, text: (reason ?? 'no reason given').slice(0, longest) }]
+      : []
+  })
+}
+
+function cut({ text }: EventMetadata['commented']): string {
+  return text.slice(0, longest).toWellFormed()
+}
+
+/** Why a closed incident was opened again: the newest note of it, or who asked. Null when no row says. */
+export async function whyReopened(db: Db, incidentId: string): Promise<string | null> {
+  const rows = await db
+    .selectFrom('incidentEvent')
+    .select(['kind', 'detail', 'metadata'])
+    .where('incidentId', '=', incidentId)
+    .where('kind', 'in', ['noted', 'commented'])
+    .orderBy('seq', 'desc')
+    .limit(50)
+    .execute()
+  const found = rows.find(({ kind, metadata }) => {
+    const { code, action } = metadata as { code?: string; action?: string | null }
+    return kind === 'noted' ? code === 'reopened' : action === 'investigate_requested'
+  })
+  return found?.detail ?? null
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { sql } from 'kysely'
+import { type SelectQueryBuilder, sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
-import type { Principal } from '../domain/operator.ts'
+import { isPersonRole, type PersonRole, type Principal, type Role, weakerRole } from '../domain/operator.ts'
 import type { Db } from './connect.ts'
-import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
+import type { Database } from './tables.ts'
 import { now } from './time.ts'
 
 /** A browser nobody used for this long is signed out. */
@@ -109,4 +109,50 @@ export async function redeemSignInCode(db: Db, code: string): Promise<string | n
     .returning('tokenId')
     .executeTakeFirst()
   return used?.tokenId ?? null
+}
+
+type Tokens = SelectQueryBuilder<Database & { person: Database['operator'] }, 'apiToken' | 'person', object>
+
+/**
+ * Tokens that count now, with the people behind them: neither revoked nor expired, by the database's
+ * clock, and of nobody who was disabled.
+ */
+export function goodTokens(db: Db): Tokens {
+  return db
+    .selectFrom('apiToken')
+    .leftJoin('operator as person', 'person.id', 'apiToken.operatorId')
+    .where('apiToken.revokedAt', 'is', null)
+    .where('person.disabledAt', 'is', null)
+    .where((where) =>
+      where.or([where('apiToken.expiresAt', 'is', null), where('apiToken.expiresAt', '>', now)]),
+    ) as unknown as Tokens
+}
+
+/** What makes a principal, wherever its token is shown: as a bearer, or by the cookie that stands for it. */
+export const principalColumns = [
+  'apiToken.id',
+  'apiToken.name',
+  'apiToken.role',
+  'apiToken.scopes',
+  'apiToken.operatorId',
+  'person.name as personName',
+  'person.role as personRole',
+] as const
+
+/**
+ * A token never makes its person more than the person is: who was made a viewer is one with every token of before. Rows say
+ * the person's name, so that a token cannot be called after somebody else.
+ */
+export function toPrincipal(row: {
+  id: string
+  name: string
+  role: Role
+  scopes: string[]
+  operatorId: string | null
+  personName: string | null
+  personRole: PersonRole | null
+}): Principal {
+  const { id, role, operatorId, scopes } = row
+  const now = row.personRole && isPersonRole(role) ? weakerRole(role, row.personRole) : role
+  return { tokenId: id, role: now, operatorId, name: row.personName ?? row.name, scopes }
 }

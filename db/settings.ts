@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { type EffectiveSetting, effectiveSetting } from '../domain/setting.ts'
 import type { Db, Trx } from './connect.ts'
 
@@ -19,4 +20,57 @@ export async function readSettings(db: Db | Trx, environment: EnvironmentDefault
   const stored = await storedSettings(db)
   const effective = (name: string, type: string | null = null) => effectiveSetting(name, type, stored, environment)
   return { effective, value: <T>(name: string, type: string | null = null) => effective(name, type).value as T }
+}
+
+export type ConfigRow = {
+  key: string
+  value: string
+  version: number
+  updatedAt: string
+  updatedBy: string
+  reason: string | null
+}
+
+export async function configRows(db: Db): Promise<ConfigRow[]> {
+  return await db.selectFrom('platformConfig').selectAll().orderBy('key').execute()
+}
+
+export async function configRow(db: Db, key: string): Promise<ConfigRow | null> {
+  return (await db.selectFrom('platformConfig').selectAll().where('key', '=', key).executeTakeFirst()) ?? null
+}
+
+/**
+ * Writes a value; a trigger writes the revision. With `ifVersion` only over exactly that version, where 0 means "not set
+ * yet": of two people who read the same version one wins, and the other gets null and looks again.
+ */
+export async function putConfig(
+  db: Db,
+  change: { key: string; value: string; actor: string; reason: string | null; ifVersion: number | null },
+): Promise<ConfigRow | null> {
+  const { key, value, actor: updatedBy, reason, ifVersion } = change
+  if (ifVersion === null || ifVersion === 0) {
+    const inserted = await db
+      .insertInto('platformConfig')
+      .values({ key, value, updatedBy, reason })
+      .onConflict((conflict) => conflict.column('key').doNothing())
+      .returningAll()
+      .executeTakeFirst()
+    if (inserted || ifVersion === 0) return inserted ?? null
+  }
+  let update = db.updateTable('platformConfig').set({ value, updatedBy, reason }).where('key', '=', key)
+  if (ifVersion !== null) update = update.where('version', '=', ifVersion)
+  return (await update.returningAll().executeTakeFirst()) ?? null
+}
+
+/** Every change of a key, newest first. */
+export async function configRevisions(db: Db, key: string, page: { before: number | null; limit: number }) {
+  let query = db
+    .selectFrom('platformConfigRevision')
+    .select(['version', 'oldValue', 'newValue', 'actor', 'reason', 'at'])
+    .where('key', '=', key)
+    .orderBy('version', 'desc')
+    .orderBy(sql`id`, 'desc')
+    .limit(page.limit)
+  if (page.before !== null) query = query.where('version', '<', page.before)
+  return await query.execute()
 }

@@ -16,7 +16,7 @@ import {
   lastEndedOccurrence,
   storeAlert,
   touch,
-} from './alert-rows.ts'
+} from './alerts.ts'
 import { append } from './append.ts'
 import type { Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'

@@ -5,7 +5,7 @@ import { newId } from '../domain/id.ts'
 import type { PersonRole, Principal, Role } from '../domain/operator.ts'
 import { recordAudit } from './audit.ts'
 import type { Db } from './connect.ts'
-import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
+import { goodTokens, principalColumns, toPrincipal } from './sessions.ts'
 import { inSeconds, now } from './time.ts'
 
 /** A token is recognisable where it leaks: `nst_` and 256 bits. Only its hash is stored. */

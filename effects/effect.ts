@@ -5,7 +5,7 @@ import type { Db } from '../db/connect.ts'
 import type { PlacementLimits } from '../domain/placement.ts'
 import type { EngineName } from '../placement/bound/engine.ts'
 import type { Mesh } from './devices/executor.ts'
-import type { PlatformState } from './platform-state.ts'
+import type { PlatformState } from './platform.ts'
 
 /** What a write needs from the process that runs it. */
 export type EffectDeps = {

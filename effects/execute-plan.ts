@@ -1,21 +1,29 @@
 import type { PlatformClient } from '../clients/platform.ts'
+import { cancelAsked, notePlanOfEffect } from '../db/effects.ts'
 import { storeProposal } from '../db/proposals.ts'
-import { cancelAsked, notePlanOfEffect } from '../db/steps.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
-import { planDigest, stateFingerprint } from '../placement/digest.ts'
-import { driftOf, replacedIn, type State, stateAfter, withVmOf } from '../placement/drift.ts'
 import { solve } from '../placement/solve.ts'
+import {
+  describeDrift,
+  describeReplacement,
+  planDigest,
+  type State,
+  stateAfter,
+  stateFingerprint,
+  withVmFrom,
+} from '../placement/state.ts'
 import { verifyStep } from '../placement/verify.ts'
 import type { EffectDeps, Ending } from './effect.ts'
 import {
   buildPlanEnding,
   type PlanActor,
+  readCurrentState,
   type StepOutcome,
   type StepStatus,
+  type StoredPlan,
   writeStepFinished,
   writeStepStarted,
-} from './plan-rows.ts'
-import { readCurrentState, type StoredPlan } from './plan-state.ts'
+} from './plan-state.ts'
 import { followWrite, toEnding } from './platform.ts'
 
 /** As many migrations at once as a network of hosts carries without noticing. */
@@ -97,7 +105,7 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
     const current = await readCurrentState(run.deps)
     if (await skipReplaced(run, current)) continue
     const here = { ...run.problem, ...current }
-    const changes = driftOf(run.expected, current)
+    const changes = describeDrift(run.expected, current)
     const unready = ready
       .map((step) => ({ step, reason: verifyStep(here, step) }))
       .find(({ reason }) => reason !== null)
@@ -178,7 +186,7 @@ async function concludeStep(run: PlanRun, step: PlanStep, ending: Ending | null)
     await recordOutcome(run, step, 'OK', ending.detail)
     return
   }
-  if (current) run.expected = withVmOf(run.expected, step.vm, current)
+  if (current) run.expected = withVmFrom(run.expected, step.vm, current)
   if (ending === null && isThere) return await recordOutcome(run, step, 'OK', 'no answer came, and it runs there')
   const where = found ? `${found.running ? 'runs' : 'is stopped'} on ${found.host ?? 'no host'}` : 'could not be read'
   const said = ending === null ? 'it cannot be told whether this took effect' : ending.detail
@@ -206,7 +214,7 @@ async function skipBlocked(run: PlanRun): Promise<void> {
  */
 async function skipReplaced(run: PlanRun, current: State): Promise<boolean> {
   const replaced = run.queue.flatMap((step) => {
-    const why = replacedIn(run.approved, current, step)
+    const why = describeReplacement(run.approved, current, step)
     return why === null ? [] : [{ step, why: `${why}: it is not what was approved` }]
   })
   for (const { step, why } of replaced) await recordOutcome(run, step, 'SKIPPED', why)

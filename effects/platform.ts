@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import { HttpError } from '../clients/http.ts'
 import { createPlatformClient, type PlatformClient, PlatformError } from '../clients/platform.ts'
 import { createProxmoxClient } from '../clients/proxmox/client.ts'
 import { type Config, proxmoxSettings } from '../config.ts'
 import type { Db } from '../db/connect.ts'
-import {
-  beginPlatformEffect,
-  endPlatformEffect,
-  notePlatformTask,
-  platformEffectByKey,
-} from '../db/platform-effects.ts'
+import { beginPlatformEffect, endPlatformEffect, notePlatformTask, platformEffectByKey } from '../db/effects.ts'
+import { syncInventory } from '../db/inventory.ts'
 import type { EffectAnswer } from '../domain/platform.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 
@@ -89,4 +86,85 @@ async function askPlatform(platform: PlatformClient, key: string): Promise<Effec
 export function toEnding(answer: EffectAnswer): Ending | null {
   const { status, detail, result } = answer
   return status === 'running' ? null : { status, detail, result }
+}
+
+/** An answer about the platform is current for this long. */
+const currentMs = 250
+/** A platform that takes longer to list its inventory counts as unreachable. */
+const askWithinMs = 3_000
+
+export type PlatformState = {
+  /** Updates the inventory from the platform. `stale`: the platform did not answer, and its health is unknown. */
+  refresh(): Promise<{ stale: boolean }>
+  /** The same, but refuses where the platform does not answer, for callers that have no word for "unknown". */
+  requireCurrent(): Promise<void>
+  /** Call after a write: earlier answers are no longer current. */
+  forget(): void
+  /** Updates the inventory every `everyMs`. Answers how to stop. */
+  startSync(everyMs: number): () => void
+}
+
+/** Keeps the inventory current. Without a platform its rows are served as they are: another program writes them. */
+export function createPlatformState(db: Db, platform: PlatformClient | null, log: Logger): PlatformState {
+  let epoch = 0
+  let known: { epoch: number; untilMs: number; stale: boolean } | null = null
+  let asking: { epoch: number; answer: Promise<{ stale: boolean }> } | null = null
+
+  async function ask(port: PlatformClient, askedEpoch: number): Promise<{ stale: boolean }> {
+    let stale = false
+    try {
+      const inventory = await port.inventory(AbortSignal.timeout(askWithinMs))
+      // An answer from before a write must not overwrite one from after it.
+      if (askedEpoch === epoch) await syncInventory(db, inventory)
+    } catch (error) {
+      stale = true
+      if (!known?.stale) log.warn({ err: error }, 'the platform could not be asked: its health is unknown')
+    }
+    if (known?.stale && !stale) log.info('the platform answers again')
+    known = { epoch: askedEpoch, untilMs: performance.now() + currentMs, stale }
+    return { stale }
+  }
+
+  async function refresh(): Promise<{ stale: boolean }> {
+    if (!platform) return { stale: false }
+    for (;;) {
+      if (known && known.epoch === epoch && performance.now() < known.untilMs) return { stale: known.stale }
+      if (asking?.epoch !== epoch) {
+        const askedEpoch = epoch
+        const answer = ask(platform, askedEpoch).finally(() => {
+          if (asking?.epoch === askedEpoch) asking = null
+        })
+        asking = { epoch: askedEpoch, answer }
+      }
+      const { epoch: askedEpoch, answer } = asking
+      const { stale } = await answer
+      // After a write in between, the answer was not stored: the rows may be older than both.
+      if (stale || askedEpoch === epoch) return { stale }
+    }
+  }
+
+  return {
+    refresh,
+    async requireCurrent() {
+      if (!(await refresh()).stale) return
+      const detail = 'The platform cannot be reached, and what was true before may not be true now.'
+      throw new EffectRefused('unavailable', 'PLATFORM_UNREACHABLE', detail, { retryAfterSeconds: 2 })
+    },
+    forget() {
+      epoch += 1
+    },
+    startSync(everyMs) {
+      let timer: NodeJS.Timeout
+      let stopped = false
+      const tick = async () => {
+        await refresh().catch((error) => log.warn({ err: error }, 'the inventory was not synchronised'))
+        if (!stopped) timer = setTimeout(tick, everyMs)
+      }
+      timer = setTimeout(tick, 0)
+      return () => {
+        stopped = true
+        clearTimeout(timer)
+      }
+    },
+  }
 }

@@ -1,10 +1,24 @@
 import { randomUUID } from 'node:crypto'
-import { acceptEffect, type Effect, effectByKey, finishEffect } from '../db/effects.ts'
-import { withAdvisoryLock } from '../db/lock.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpError } from '../clients/http.ts'
+import { type PlatformClient, PlatformError } from '../clients/platform.ts'
+import { authorityOf } from '../db/calls.ts'
+import { callByKey } from '../db/device-calls.ts'
+import { deviceById } from '../db/devices.ts'
+import { acceptEffect, type Effect, effectByKey, finishEffect, planOfEffect } from '../db/effects.ts'
+import { eventByStepKey } from '../db/events.ts'
+import { withAdvisoryLock } from '../db/leases.ts'
+import { proposalById } from '../db/proposals.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Principal } from '../domain/operator.ts'
-import { type EffectDeps, type EffectEnding, EffectRefused, effectLock } from './effect.ts'
-import { reconcileEffect } from './reconcile.ts'
+import { isDeviceTool, specNamed } from '../mesh/registry.ts'
+import { whyEndedBadly } from './devices/answers.ts'
+import { askDevice } from './devices/ask-device.ts'
+import { mapCall, readInput, requireExecutor } from './devices/executor.ts'
+import { toDeviceEnding } from './devices/perform.ts'
+import { type EffectDeps, type EffectEnding, EffectRefused, type Ending, effectLock } from './effect.ts'
+import { executePlan } from './execute-plan.ts'
+import { toEnding } from './platform.ts'
 
 type EffectRequest = {
   principal: Principal
@@ -83,4 +97,112 @@ async function startOnce(
     }
     return true
   })
+}
+
+type KnownEffect = Effect & { actionDigest: string; tool: string }
+
+/** Until then the process that runs the effect is expected to write its ending. */
+const reconcileAfterSeconds = 5
+/** A write that is not in the platform's journal after this long was lost on its way. */
+const lostAfterSeconds = 60
+/** After this long an approval is too old to continue under: the finished steps are recorded, the rest is skipped. */
+const resumeWithinSeconds = 3_600
+/** A caller is answered after this long at the latest: continuing a plan takes longer. */
+const answerReconcileWithinMs = 2_000
+
+/**
+ * An effect as it stands. Where the process that ran it has ended, or its answer was lost, the platform or the device is
+ * asked for the effect's keys, and what they know is written down. A plan that stopped halfway continues under the approval
+ * it has.
+ */
+export async function reconcileEffect(deps: EffectDeps, key: string): Promise<KnownEffect | null> {
+  const { db, locks, platform, log } = deps
+  const effect = await effectByKey(db, key)
+  if (effect?.status !== 'running') return effect
+  const onDevice = isDeviceTool(effect.tool)
+  if (!onDevice && !platform) return effect
+  const runningSeconds = effect.runningSeconds ?? 0
+  if (runningSeconds < reconcileAfterSeconds) return effect
+  const work = withAdvisoryLock(locks, effectLock(key), async () => {
+    if ((await effectByKey(db, key))?.status !== 'running') return
+    const ending: EffectEnding | null = onDevice
+      ? await reconcileDeviceWrite(deps, key, runningSeconds > lostAfterSeconds)
+      : await reconcilePlatformWrite(deps, platform as PlatformClient, key, runningSeconds)
+    if (ending) await finishEffect(db, key, ending)
+  })
+  work.catch((error) => log.error({ err: error, key }, 'an effect could not be settled'))
+  await Promise.race([work, sleep(answerReconcileWithinMs, undefined, { ref: false })])
+  return await effectByKey(db, key)
+}
+
+async function reconcilePlatformWrite(
+  deps: EffectDeps,
+  platform: PlatformClient,
+  key: string,
+  runningSeconds: number,
+): Promise<Ending | null> {
+  const isLost = runningSeconds > lostAfterSeconds
+  try {
+    const plan = await planOfEffect(deps.db, key)
+    if (plan !== null) return await resumePlan(deps, platform, key, { proposalId: plan, runningSeconds })
+    const answer = await platform.effect(key)
+    if (answer) return toEnding(answer)
+    return isLost ? { status: 'failed', detail: 'it never reached the platform', result: {} } : null
+  } catch (error) {
+    // An unreachable platform proves nothing, so nothing is written down.
+    if (error instanceof PlatformError || error instanceof HttpError) return null
+    throw error
+  }
+}
+
+async function resumePlan(
+  deps: EffectDeps,
+  platform: PlatformClient,
+  key: string,
+  { proposalId, runningSeconds }: { proposalId: string; runningSeconds: number },
+): Promise<Ending | null> {
+  const found = await proposalById(deps.db, proposalId)
+  if (!found) return null
+  const judged = await eventByStepKey(deps.db, key, 'tool_started')
+  const by = { key, actor: judged?.actor ?? 'system:core-api', judged }
+  return await executePlan(deps, platform, found, by, {
+    resumed: { isLate: runningSeconds > resumeWithinSeconds },
+  })
+}
+
+/**
+ * Asks the device again under the same key, request and grant. Its journal answers what it did; an expired grant means that
+ * it never began. Null while the device cannot be asked.
+ */
+async function reconcileDeviceWrite(deps: EffectDeps, key: string, isLost: boolean): Promise<EffectEnding | null> {
+  const { db } = deps
+  const started = await eventByStepKey(db, key, 'tool_started')
+  const call = await callByKey(db, key)
+  if (!started || !call) {
+    return isLost ? { status: 'failed', detail: 'it never reached the device', result: {} } : null
+  }
+  const spec = specNamed(started.metadata.tool)
+  const device = await deviceById(db, call.deviceId)
+  if (!spec || !device || !deps.mesh) return null
+  const { on, reason: _, ...args } = started.metadata.arguments
+  try {
+    const executor = { ...(await requireExecutor(db, String(on))), device }
+    const mapped = mapCall(executor, spec, readInput(spec, args))
+    const reply = await askDevice(deps, device, {
+      key,
+      capability: mapped.capability,
+      args: mapped.args,
+      authority: await authorityOf(db, started),
+      incidentId: started.incidentId,
+      callId: started.metadata.callId,
+      deadlineMs: device.timeoutSeconds * 1000,
+      endedBadly: (result) => whyEndedBadly(mapped, result) !== null,
+    })
+    // A device that is unreachable now says nothing about what reached it before.
+    if (reply.kind !== 'answer') return null
+    return toDeviceEnding({ executor, mapped }, reply)
+  } catch (error) {
+    if (error instanceof EffectRefused) return null
+    throw error
+  }
 }

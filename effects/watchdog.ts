@@ -4,11 +4,18 @@ import { sendDigests } from '../db/digest.ts'
 import { findSilentHeartbeats } from '../db/heartbeats.ts'
 import { dropOldAnswers } from '../db/idempotency.ts'
 import { closeIncident, NotAllowedError } from '../db/incidents.ts'
+import { withAdvisoryLock } from '../db/leases.ts'
 import { dueIncidents, tellAgainLater, tickIncident } from '../db/lifecycle/carry-out.ts'
-import { withAdvisoryLock } from '../db/lock.ts'
-import { carriedIncidents, missedRun, releaseLostRun, sawRun } from '../db/lost-runs.ts'
 import { findStale } from '../db/mass-end.ts'
-import { type Overdue, overdueIncidents, releaseStranded } from '../db/overdue.ts'
+import {
+  carriedIncidents,
+  missedRun,
+  type Overdue,
+  overdueIncidents,
+  releaseLostRun,
+  releaseStranded,
+  sawRun,
+} from '../db/overdue.ts'
 import { findLapsedOwners } from '../db/owners.ts'
 import { systemActor } from '../domain/event.ts'
 import type { EffectDeps } from './effect.ts'

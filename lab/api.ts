@@ -1,6 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Context } from 'hono'
-import { Hono, type MiddlewareHandler } from 'hono'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
 import type { EffectAnswer } from '../domain/platform.ts'
@@ -11,8 +10,7 @@ import { breakIt } from './faults.ts'
 import { healAll, healOne } from './heal.ts'
 import { inventoryOf, lookAt } from './look.ts'
 import { judge, scenarioName } from './oracle.ts'
-import { faultName, type Lab } from './state.ts'
-import { WrongTarget } from './targets.ts'
+import { faultName, type Lab, WrongTarget } from './state.ts'
 import { migrateVm, startVm } from './vm.ts'
 
 const startBody = z.strictObject({ host: z.string() })
@@ -28,7 +26,8 @@ const idempotencyKey = z.string().min(1).max(512)
 export type LabApi = { lab: Lab; journal: Journal; platformToken: string; controlToken: string }
 
 /** The lab over HTTP: the platform for Nightshift, and `/control` for those who break it and judge the end. */
-export function labApi({ lab, journal, platformToken, controlToken }: LabApi): Hono {
+export function labApi(options: LabApi): Hono {
+  const { lab } = options
   const app = new Hono()
   app.use(bodyLimit({ maxSize: 64 * 1024, onError: (c) => problem(c, 413, 'the body is larger than 64 KiB') }))
   app.onError((error, c) => problem(c, 500, error.message))
@@ -44,6 +43,13 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     return missing.length === 0 ? c.text('ok\n') : problem(c, 503, `not answering: ${missing.join(', ')}`)
   })
 
+  addPlatformRoutes(app, options)
+  addControlRoutes(app, options)
+  return app
+}
+
+/** What Nightshift uses: inventory, effects, converges, starts and migrations. */
+function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): void {
   app.use('/v1/*', bearer(platformToken))
   app.get('/v1/inventory', async (c) => c.json(inventoryOf(lab, await lookAt(lab))))
   app.get('/v1/effects/:key', (c) => {
@@ -61,7 +67,7 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
     const body = await bodyOf(c, convergeBody)
     if (body instanceof Response) return body
-    return write(c, id, body, async () => {
+    return write(c, journal, id, body, async () => {
       const changed = await converge(lab, id)
       return done(changed.join('; ') || 'nothing to change', { changed })
     })
@@ -71,8 +77,8 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     const body = await bodyOf(c, startBody)
     if (body instanceof Response) return body
     return (
-      unknown(c, vm, [body.host]) ??
-      write(c, vm, body, async () => done(await startVm(lab, vm, body.host), { vm, ...body }))
+      unknown(c, lab, vm, [body.host]) ??
+      write(c, journal, vm, body, async () => done(await startVm(lab, vm, body.host), { vm, ...body }))
     )
   })
   app.post('/v1/vms/:id/migrate', async (c) => {
@@ -81,11 +87,14 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     if (body instanceof Response) return body
     const { from, to } = body
     return (
-      unknown(c, vm, [from, to]) ??
-      write(c, vm, body, async () => done(await migrateVm(lab, vm, from, to), { vm, from, to }))
+      unknown(c, lab, vm, [from, to]) ??
+      write(c, journal, vm, body, async () => done(await migrateVm(lab, vm, from, to), { vm, from, to }))
     )
   })
+}
 
+/** For those who break the lab and judge the end. */
+function addControlRoutes(app: Hono, { lab, journal, controlToken }: LabApi): void {
   app.use('/control/*', bearer(controlToken))
   app.get('/control/effects', (c) => c.json({ items: journal.all() }))
   app.get('/control/faults', (c) => c.json({ items: lab.faults }))
@@ -118,23 +127,27 @@ export function labApi({ lab, journal, platformToken, controlToken }: LabApi): H
     if (!query.success) return problem(c, 400, z.prettifyError(query.error))
     return c.json(await judge(lab, query.data.scenario, query.data.target ?? null))
   })
+}
 
-  /** Does a write once per key. The answer tells what became of it, also when that is `failed`. */
-  async function write(c: Context, about: string, body: object, run: () => Promise<Outcome>): Promise<Response> {
-    const key = idempotencyKey.safeParse(c.req.header('idempotency-key'))
-    if (!key.success) return problem(c, 400, 'a write needs an Idempotency-Key of at most 512 characters')
-    const record = await journal.once(key.data, about, `${c.req.method} ${c.req.path} ${JSON.stringify(body)}`, run)
-    if (!record) return problem(c, 422, 'this Idempotency-Key was used for another request')
-    return c.json(answerOf(record), record.status === 'running' ? 202 : 200)
-  }
+/** Does a write once per key. The answer tells what became of it, also when that is `failed`. */
+async function write(
+  c: Context,
+  journal: Journal,
+  about: string,
+  body: object,
+  run: () => Promise<Outcome>,
+): Promise<Response> {
+  const key = idempotencyKey.safeParse(c.req.header('idempotency-key'))
+  if (!key.success) return problem(c, 400, 'a write needs an Idempotency-Key of at most 512 characters')
+  const record = await journal.once(key.data, about, `${c.req.method} ${c.req.path} ${JSON.stringify(body)}`, run)
+  if (!record) return problem(c, 422, 'this Idempotency-Key was used for another request')
+  return c.json(answerOf(record), record.status === 'running' ? 202 : 200)
+}
 
-  function unknown(c: Context, vm: string, hosts: string[]): Response | null {
-    if (!lab.topology.vms.some(({ id }) => id === vm)) return problem(c, 404, `there is no VM ${vm}`)
-    const missing = hosts.find((host) => !lab.topology.hosts.some(({ id }) => id === host))
-    return missing ? problem(c, 422, `there is no host ${missing}`) : null
-  }
-
-  return app
+function unknown(c: Context, lab: Lab, vm: string, hosts: string[]): Response | null {
+  if (!lab.topology.vms.some(({ id }) => id === vm)) return problem(c, 404, `there is no VM ${vm}`)
+  const missing = hosts.find((host) => !lab.topology.hosts.some(({ id }) => id === host))
+  return missing ? problem(c, 422, `there is no host ${missing}`) : null
 }
 
 function done(detail: string, result: Record<string, unknown>): Outcome {

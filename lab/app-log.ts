@@ -1,6 +1,7 @@
-import { appendFileSync, chownSync, existsSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { appendFileSync, chownSync, existsSync, readFileSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Lab, nodeDirectory } from './state.ts'
+import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
 /** What a service says before it ends, relative to its node's directory. */
@@ -38,4 +39,52 @@ export function appLogOf(lab: Lab, node: NodePlan): string | null {
 
 function pathOf(lab: Lab, { id }: NodePlan): string {
   return join(nodeDirectory(lab, id), appLogFile)
+}
+
+/** Makes a node's service end some seconds after each of its starts, for as long as it is there. Relative to the node's directory. */
+export const lifetimeFile = 'etc/lifetime.json'
+
+/** The service is well when it starts and dies again soon: a converge does not repair the cause. */
+export function limitLifetime(lab: Lab, node: string): void {
+  const text = `${JSON.stringify({ seconds: lab.paceSeconds })}\n`
+  writeForNode(lab, join(nodeDirectory(lab, node), lifetimeFile), text)
+}
+
+export type Lives = { begun: number; ended: number; isLimited: boolean }
+
+/** How often the service was started since its lifetime is limited, and how often it ended, by its own log. */
+export function livesOf(lab: Lab, node: string): Lives {
+  const lines = textOf(lab, node, appLogFile).split('\n')
+  const count = (word: string) => lines.filter((line) => line.split(' ')[1] === word).length
+  return { begun: count('started'), ended: count('fatal'), isLimited: textOf(lab, node, lifetimeFile) !== '' }
+}
+
+function textOf(lab: Lab, node: string, file: string): string {
+  try {
+    return readFileSync(join(nodeDirectory(lab, node), file), 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** The log of a tracing that somebody turned on; the node writes to it as long as it is there. No clean-up knows of its directory. */
+export const traceLog = 'log/trace.log'
+
+const secondsPerDay = 86_400
+
+/** Turns tracing on, with so many bytes of it rotated away day by day. Returns all files, relative to the node's directory. */
+export function traceMuch(lab: Lab, node: NodePlan, bytes: number, bytesPerFile: number): string[] {
+  const root = nodeDirectory(lab, node.id)
+  ownDirectory(lab, join(root, 'log'))
+  writeForNode(lab, join(root, traceLog), `${new Date().toISOString()} trace is on\n`)
+  const files = [traceLog]
+  for (let left = bytes, day = 1; left > 0; left -= bytesPerFile, day++) {
+    const file = `${traceLog}.${day}`
+    // Random bytes, which no file system compresses or leaves out.
+    writeForNode(lab, join(root, file), randomBytes(Math.ceil(Math.min(left, bytesPerFile))))
+    const atSeconds = Date.now() / 1000 - day * secondsPerDay
+    utimesSync(join(root, file), atSeconds, atSeconds)
+    files.push(file)
+  }
+  return files
 }

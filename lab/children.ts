@@ -6,7 +6,6 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Account } from './account.ts'
-import { startGuard } from './guard.ts'
 import { killGroup, processStart } from './process.ts'
 import { writeWhole } from './write-whole.ts'
 
@@ -31,94 +30,114 @@ const startMs = 15_000
 const leftovers = z.array(z.object({ id: z.string(), pid: z.number().int(), start: z.string() }))
 type Leftover = z.infer<typeof leftovers>[number]
 
+type Running = Child & { process: ChildProcess; start: string }
+
+type Supervisor = { dir: string; file: string; account: Account | null; guard: Guard; running: Map<string, Running> }
+
 /** Kills what an earlier controller left in `dir`. Throws when that controller is still alive. */
 export function openChildren(dir: string, account: Account | null): Children {
   const file = join(dir, 'children.json')
   clearLeftovers(file, dir)
   mkdirSync(join(dir, 'log'), { recursive: true, mode: 0o700 })
-  const guard = startGuard()
-  const children = new Map<string, Child & { process: ChildProcess; start: string }>()
-
-  function record(): void {
-    const all: Leftover[] = [...children.values()].map(({ id, pid, start }) => ({ id, pid, start }))
-    all.push({ id: 'controller', pid: process.pid, start: processStart(process.pid) ?? '' })
-    writeWhole(file, JSON.stringify(all))
-  }
-  record()
-
-  /** Where compiled programs are kept, if anywhere: seventeen nodes start at once. */
-  const compiled = process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
-
-  async function start(id: string, program: string, directory: string, spec: object): Promise<Child> {
-    if (children.has(id)) throw new Error(`${id} already runs`)
-    const log = openSync(join(dir, 'log', `${id}.log`), 'a', 0o600)
-    const child = spawn(
-      process.execPath,
-      [join(import.meta.dirname, 'node', program), JSON.stringify({ ...spec, id, account })],
-      // Its own group, so that it can be killed with all it started; hardly any environment, so that it knows no token.
-      { cwd: directory, stdio: ['pipe', 'pipe', log], detached: true, env: { PATH: '/usr/bin:/bin', ...compiled } },
-    )
-    closeSync(log)
-    child.stdin!.on('error', () => {})
-    const pid = child.pid
-    if (pid === undefined) {
-      const [error] = await once(child, 'error')
-      throw new Error(`${id} did not start: ${(error as Error).message}`)
-    }
-    guard.add(pid)
-    const entry = { id, pid, port: 0, process: child, start: processStart(pid) ?? '' }
-    children.set(id, entry)
-    record()
-    const ended = new Promise<never>((_, reject) => {
-      child.once('exit', (code, signal) => {
-        // What it started goes with it, whatever it died of.
-        killGroup(pid)
-        guard.drop(pid)
-        children.delete(id)
-        record()
-        const log = join('log', `${id}.log`)
-        reject(new Error(`${id} ended with ${signal ?? `code ${code}`}${lastError(join(dir, log))}; see ${log}`))
-      })
-    })
-    ended.catch(() => {})
-    const deadline = AbortSignal.timeout(startMs)
-    const late = once(deadline, 'abort').then(() => {
-      throw new Error(`${id} did not listen within ${startMs / 1000} s`)
-    })
-    late.catch(() => {})
-    try {
-      entry.port = await Promise.race([listening(child), ended, late])
-    } catch (error) {
-      killGroup(pid)
-      throw error
-    }
-    return { id, pid, port: entry.port }
-  }
-
-  async function kill(id: string): Promise<void> {
-    const child = children.get(id)
-    if (!child) return
-    const exited = once(child.process, 'exit')
-    killGroup(child.pid)
-    await exited
-  }
-
+  const running = new Map<string, Running>()
+  const supervisor = { dir, file, account, guard: startGuard(), running }
+  record(supervisor)
   return {
-    get: (id) => children.get(id),
-    pids: () => Object.fromEntries([...children.values()].map(({ id, pid }) => [id, pid])),
-    start,
-    tell: (id, message) => void children.get(id)?.process.stdin?.write(`${JSON.stringify(message)}\n`),
-    kill,
-    async stopAll() {
-      // A closed stdin asks each to end in its own way; who is stopped or slow is killed.
-      for (const child of children.values()) child.process.stdin?.end()
-      const patience = Date.now() + 500
-      while (children.size > 0 && Date.now() < patience) await sleep(10)
-      await Promise.all([...children.keys()].map(kill))
-      guard.release()
-      writeWhole(file, '[]')
-    },
+    get: (id) => running.get(id),
+    pids: () => Object.fromEntries([...running.values()].map(({ id, pid }) => [id, pid])),
+    start: (id, program, directory, spec) => start(supervisor, id, program, directory, spec),
+    tell: (id, message) => void running.get(id)?.process.stdin?.write(`${JSON.stringify(message)}\n`),
+    kill: (id) => kill(supervisor, id),
+    stopAll: () => stopAll(supervisor),
   }
+}
+
+/** Stores what runs, for the next controller in this directory. */
+function record({ file, running }: Supervisor): void {
+  const all: Leftover[] = [...running.values()].map(({ id, pid, start }) => ({ id, pid, start }))
+  all.push({ id: 'controller', pid: process.pid, start: processStart(process.pid) ?? '' })
+  writeWhole(file, JSON.stringify(all))
+}
+
+async function start(
+  supervisor: Supervisor,
+  id: string,
+  program: string,
+  directory: string,
+  spec: object,
+): Promise<Child> {
+  const { dir, account, guard, running } = supervisor
+  if (running.has(id)) throw new Error(`${id} already runs`)
+  const log = openSync(join(dir, 'log', `${id}.log`), 'a', 0o600)
+  // Where compiled programs are kept, if anywhere: seventeen nodes start at once.
+  const compiled = process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, 'node', program), JSON.stringify({ ...spec, id, account })],
+    // Its own group, so that it can be killed with all it started; hardly any environment, so that it knows no token.
+    { cwd: directory, stdio: ['pipe', 'pipe', log], detached: true, env: { PATH: '/usr/bin:/bin', ...compiled } },
+  )
+  closeSync(log)
+  child.stdin!.on('error', () => {})
+  const pid = child.pid
+  if (pid === undefined) {
+    const [error] = await once(child, 'error')
+    throw new Error(`${id} did not start: ${(error as Error).message}`)
+  }
+  guard.add(pid)
+  const entry = { id, pid, port: 0, process: child, start: processStart(pid) ?? '' }
+  running.set(id, entry)
+  record(supervisor)
+  const ended = watchExit(supervisor, entry)
+  ended.catch(() => {})
+  const deadline = AbortSignal.timeout(startMs)
+  const late = once(deadline, 'abort').then(() => {
+    throw new Error(`${id} did not listen within ${startMs / 1000} s`)
+  })
+  late.catch(() => {})
+  try {
+    entry.port = await Promise.race([listening(child), ended, late])
+  } catch (error) {
+    killGroup(pid)
+    throw error
+  }
+  return { id, pid, port: entry.port }
+}
+
+/** Rejects when the child has ended, with what it said last. */
+function watchExit(supervisor: Supervisor, { id, pid, process: child }: Running): Promise<never> {
+  return new Promise<never>((_, reject) => {
+    child.once('exit', (code, signal) => {
+      // What it started goes with it, whatever it died of.
+      killGroup(pid)
+      supervisor.guard.drop(pid)
+      supervisor.running.delete(id)
+      record(supervisor)
+      const log = join('log', `${id}.log`)
+      reject(
+        new Error(`${id} ended with ${signal ?? `code ${code}`}${lastError(join(supervisor.dir, log))}; see ${log}`),
+      )
+    })
+  })
+}
+
+async function kill({ running }: Supervisor, id: string): Promise<void> {
+  const child = running.get(id)
+  if (!child) return
+  const exited = once(child.process, 'exit')
+  killGroup(child.pid)
+  await exited
+}
+
+async function stopAll(supervisor: Supervisor): Promise<void> {
+  const { file, guard, running } = supervisor
+  // A closed stdin asks each to end in its own way; who is stopped or slow is killed.
+  for (const child of running.values()) child.process.stdin?.end()
+  const patience = Date.now() + 500
+  while (running.size > 0 && Date.now() < patience) await sleep(10)
+  await Promise.all([...running.keys()].map((id) => kill(supervisor, id)))
+  guard.release()
+  writeWhole(file, '[]')
 }
 
 /** What a program that ended said of it, so that nobody has to open the log first. */
@@ -149,4 +168,33 @@ function clearLeftovers(file: string, dir: string): void {
     throw new Error(`another lab runs in ${dir} (process ${controller.pid})`)
   }
   for (const { id, pid } of alive) if (id !== 'controller') killGroup(pid)
+}
+
+/**
+ * A shell that outlives the controller by an instant: it gets every child's process group, and when the pipe to it
+ * ends, however the controller ended, it kills those that are left. A child in SIGSTOP cannot watch its own parent.
+ */
+export type Guard = { add(pid: number): void; drop(pid: number): void; release(): void }
+
+const script = `
+pids=
+while read -r word pid; do
+  if [ "$word" = add ]; then pids="$pids $pid"; continue; fi
+  kept=
+  for each in $pids; do [ "$each" = "$pid" ] || kept="$kept $each"; done
+  pids=$kept
+done
+for each in $pids; do kill -s KILL -- "-$each" 2>/dev/null; done
+`
+
+export function startGuard(): Guard {
+  const shell = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'], detached: true, env: {} })
+  // Without its guard the lab still runs: children also watch their own end of the parent, and a start clears leftovers.
+  shell.stdin.on('error', () => {})
+  shell.on('error', () => {})
+  return {
+    add: (pid) => void shell.stdin.write(`add ${pid}\n`),
+    drop: (pid) => void shell.stdin.write(`drop ${pid}\n`),
+    release: () => void shell.stdin.end(),
+  }
 }

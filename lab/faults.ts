@@ -1,26 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { appLogFile, writeOrders } from './app-log.ts'
+import { appLogFile, lifetimeFile, limitLifetime, traceLog, traceMuch, writeOrders } from './app-log.ts'
 import { startBackups } from './backup.ts'
 import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
 import { startNode } from './lab.ts'
-import { lifetimeFile, limitLifetime } from './lifetime.ts'
 import { runawayOn, squatterOn, usedBytes } from './look.ts'
 import { missingPrograms, needPackage, needsFile, packagePrograms } from './packages.ts'
 import { brokenRoutes, deployBroken, hasSite } from './site.ts'
 import {
+  configFile,
   type Fault,
   type FaultName,
+  hostAt,
   type Lab,
+  nodeAt,
   nodeDirectory,
+  runningPid,
   saveState,
   storageDirectory,
+  WrongTarget,
   writeForNode,
 } from './state.ts'
-import { configFile, hostAt, nodeAt, runningPid, WrongTarget } from './targets.ts'
 import type { HostPlan, NodePlan, VmPlan } from './topology.ts'
-import { traceLog, traceMuch } from './trace-log.ts'
 import { counterOf, linkId } from './vm.ts'
 
 /** How full a disk is made. */
@@ -40,7 +42,15 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
   const counters = Object.fromEntries(vmsOn(lab, hosts).map(({ id }) => [id, counterOf(lab, id)]))
   const entry: Fault = {
     fault: name,
-    ...{ target, on, files, hosts, counters, readOnly, placement, kept, pids },
+    target,
+    on,
+    files,
+    hosts,
+    counters,
+    readOnly,
+    placement,
+    kept,
+    pids,
     at: new Date().toISOString(),
     tenantData: tenantData(lab),
   }

@@ -7,6 +7,7 @@ import { renewSystem } from './packages.ts'
 import { processState } from './process.ts'
 import { renewSite } from './site.ts'
 import {
+  configFile,
   desiredConfig,
   type Fault,
   type Lab,
@@ -15,7 +16,6 @@ import {
   storageDirectory,
   writeForNode,
 } from './state.ts'
-import { configFile } from './targets.ts'
 import { bringHome, startVmsOf } from './vm.ts'
 
 /** Takes every fault back, starts what is down, and brings each VM home, so that the next scenario finds the same numbers. */

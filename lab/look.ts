@@ -6,7 +6,7 @@ import type { Health, HostState, Inventory, NodeState } from '../domain/platform
 import { appLogOf } from './app-log.ts'
 import { backupSince } from './backup.ts'
 import { bytesByDirectory } from './disk.ts'
-import { logFile, newestRecordAt } from './node/log.ts'
+import { logFile, newestRecordAt } from './node/program.ts'
 import { needsFile } from './packages.ts'
 import { cpuSeconds, type ProcessState, processState } from './process.ts'
 import { brokenRoutes, routesFile } from './site.ts'
@@ -126,7 +126,10 @@ export function inventoryOf(lab: Lab, look: Look): Inventory {
   const nodes = look.nodes.map((node): NodeState => {
     const { id, shard, region, role, diskQuotaBytes } = node.plan
     return {
-      ...{ id, shard, region, role },
+      id,
+      shard,
+      region,
+      role,
       hostname: `${id}.${region}.lab.internal`,
       ip: '127.0.0.1',
       ...healthOf(node, lab.lagSeconds),
@@ -140,7 +143,10 @@ export function inventoryOf(lab: Lab, look: Look): Inventory {
   return {
     regions: lab.topology.regions.map((id) => ({ id })),
     shards: lab.topology.shards.map(({ id, region, role, config }) => ({
-      ...{ id, region, role, config },
+      id,
+      region,
+      role,
+      config,
       status: worstOf(healthIn(id)),
     })),
     nodes,

@@ -24,10 +24,28 @@ const environment = { PATH: searched.join(':'), HOME: '/nonexistent', LC_ALL: 'C
 /** An empty system: nothing is installed, and its one repository, a separate directory, has nothing either. */
 export function makeSystem(lab: Lab, node: NodePlan): void {
   for (const name of [
-    ...['', 'etc', 'etc/apt', 'etc/apt/preferences.d', 'srv', 'srv/packages', 'usr', 'usr/share', 'var', 'var/lib'],
-    ...['var/lib/apt', 'var/lib/apt/lists', 'var/lib/apt/lists/partial', 'var/lib/dpkg', 'var/lib/dpkg/info'],
-    ...['var/lib/dpkg/updates', 'var/cache', 'var/cache/apt', 'var/cache/apt/archives'],
-    ...['var/cache/apt/archives/partial', 'var/log', 'var/log/apt'],
+    '',
+    'etc',
+    'etc/apt',
+    'etc/apt/preferences.d',
+    'srv',
+    'srv/packages',
+    'usr',
+    'usr/share',
+    'var',
+    'var/lib',
+    'var/lib/apt',
+    'var/lib/apt/lists',
+    'var/lib/apt/lists/partial',
+    'var/lib/dpkg',
+    'var/lib/dpkg/info',
+    'var/lib/dpkg/updates',
+    'var/cache',
+    'var/cache/apt',
+    'var/cache/apt/archives',
+    'var/cache/apt/archives/partial',
+    'var/log',
+    'var/log/apt',
   ])
     ownDirectory(lab, systemPath(lab, node, name))
   const repository = pathToFileURL(systemPath(lab, node, 'srv/packages')).href.replace('file://', 'file:')
@@ -62,8 +80,11 @@ export async function needPackage(lab: Lab, node: NodePlan): Promise<void> {
   const tree = systemPath(lab, node, 'srv/build')
   const file = systemPath(lab, node, `srv/packages/${needed.name}.deb`)
   const control = [
-    ...[`Package: ${needed.name}`, `Version: ${needed.version}`, 'Architecture: all'],
-    ...['Maintainer: Lab <lab@lab.internal>', 'Description: What a request costs'],
+    `Package: ${needed.name}`,
+    `Version: ${needed.version}`,
+    'Architecture: all',
+    'Maintainer: Lab <lab@lab.internal>',
+    'Description: What a request costs',
   ]
   for (const name of ['', 'DEBIAN', 'usr', 'usr/share', `usr/share/${needed.name}`]) ownDirectory(lab, join(tree, name))
   writeForNode(lab, join(tree, 'DEBIAN/control'), `${control.join('\n')}\n`)

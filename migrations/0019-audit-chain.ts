@@ -22,7 +22,7 @@ async function chainAudit(db: Kysely<unknown>): Promise<void> {
       hash text not null
     )`.execute(db)
 
-  // Each field with its length in bytes in front, so that no two rows have the same text. `db/audit-chain.ts` says the same.
+  // Each field with its length in bytes in front, so that no two rows have the same text. `db/audit.ts` says the same.
   await sql`
     create function audit_hash(entry audit) returns text language sql immutable as $$
       select encode(sha256(convert_to(string_agg(coalesce(octet_length(field) || ':' || field, '-'), ',' order by place), 'UTF8')), 'hex')

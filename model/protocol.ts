@@ -1,9 +1,8 @@
 import type { ChatAnswer } from '../domain/chat.ts'
 import { type Claim, claim, mostClaims } from '../domain/claim.ts'
-import { type Block, findBlocks } from './blocks.ts'
-import { isObject, readJson } from './json.ts'
-import { quote } from './quote.ts'
+import { type Block, findBlocks, isObject, readJson } from './json.ts'
 import { withoutThoughts } from './thoughts.ts'
+import { quote } from './transcript.ts'
 
 type Protocol = 'native' | 'json'
 

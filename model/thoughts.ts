@@ -1,4 +1,4 @@
-import { findBlocks } from './blocks.ts'
+import { findBlocks } from './json.ts'
 
 /** How models mark their reasoning where the server leaves it in the text: the templates' own tags, whole words only. */
 const marks: [open: string, close: string][] = [

@@ -223,3 +223,51 @@ function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): Cha
       : JSON.stringify({ tool_call: { name: call.tool, parameters: call.arguments ?? {} } })
   return { role: 'assistant', content: content || '(no answer)' }
 }
+
+/**
+ * A short piece of a model's own words for a message back to it: one line, at most `maxChars` code points, nothing in it
+ * that moves a terminal, hides text or closes the quotes around it.
+ */
+export function quote(text: string, maxChars = 120): string {
+  const start = text.slice(0, maxChars * 8)
+  const plain = start
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
+    .replaceAll(/[«»]/g, "'")
+    .trim()
+  const chars = [...plain]
+  const isCut = chars.length > maxChars || start.length < text.length
+  return `«${chars.slice(0, maxChars).join('')}${isCut ? '…' : ''}»`
+}
+
+const stepLimit = 10
+const argumentsLimit = 120
+
+/**
+ * The hint for followers: type, title, resolution, and up to ten of the leader's calls with their
+ * arguments cut at 120 characters. Null when the leader did not resolve. It is data for its reader.
+ */
+export function renderLeaderHint(
+  leader: { type: string; title: string; attempt: number; resolution: string | null },
+  events: readonly IncidentEvent[],
+): string | null {
+  if (leader.resolution === null) return null
+  const own = events.filter((event) => event.attempt === leader.attempt)
+  const steps = own.flatMap((event) =>
+    event.kind === 'tool_started' ? [`${event.metadata.tool}(${cut(JSON.stringify(event.metadata.arguments))})`] : [],
+  )
+  const shown = steps.slice(0, stepLimit).map((step, index) => `  ${index + 1}. ${step}`)
+  if (steps.length > stepLimit) shown.push(`  … and ${steps.length - stepLimit} more`)
+  return [
+    `Incident type: ${leader.type}`,
+    `Title: ${leader.title}`,
+    `Resolution: ${leader.resolution}`,
+    '',
+    'Investigation steps taken:',
+    ...shown,
+  ].join('\n')
+}
+
+function cut(text: string): string {
+  return text.length <= argumentsLimit ? text : `${text.slice(0, argumentsLimit - 1).toWellFormed()}…`
+}

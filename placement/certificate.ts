@@ -1,5 +1,5 @@
 import type { PlacementProblem, PlacementVm } from '../domain/placement.ts'
-import { type Rules, rulesOf } from './rules.ts'
+import { type Rules, readRules } from './rules.ts'
 
 /**
  * Claims that no plan needs fewer than k + 1 migrations. Prices are by size, `ram_mib/cpu_mc`, in parts of `scale`; a size
@@ -18,14 +18,14 @@ type Size = { ram: number; cpu: number; price: number; count: number }
  * the hosts can give with k evictions each, k do not do. False for anything that is not exact, and for a state in which a host is over
  * its capacity: such a host may stay as it is, so that what it would have to give up proves nothing.
  */
-export function holds(problem: PlacementProblem, { k, scale, price }: Certificate): boolean {
+export function certificateHolds(problem: PlacementProblem, { k, scale, price }: Certificate): boolean {
   if (!Number.isSafeInteger(k) || k < 0 || k > 12 || !Number.isSafeInteger(scale) || scale < 1) return false
   if (!Object.values(price).every((each) => Number.isSafeInteger(each) && each >= 0 && each <= scale * 1_000))
     return false
   const priceOf = (vm: PlacementVm) => price[sizeOf(vm)] ?? 0
   if (problem.intent === 'rebalance') return false
-  const rules = rulesOf(problem)
-  const room = roomOf(problem, rules)
+  const rules = readRules(problem)
+  const room = freeCapacity(problem, rules)
   if (overfull(room).length > 0) return false
 
   const guests = Map.groupBy(
@@ -54,30 +54,30 @@ export function holds(problem: PlacementProblem, { k, scale, price }: Certificat
  * The migrations that no plan for all can do without, if the certificate holds: what has to leave a host that is to be left, and one
  * more than the k others.
  */
-export function boundOf(problem: PlacementProblem, { k }: Pick<Certificate, 'k'>): number {
-  return forcedIn(problem) + k + 1
+export function certifiedBound(problem: PlacementProblem, { k }: Pick<Certificate, 'k'>): number {
+  return countForcedMigrations(problem) + k + 1
 }
 
 /** What runs on a host that is to be left moves in any plan. */
-export function forcedIn(problem: PlacementProblem): number {
-  const { stranded, place } = rulesOf(problem)
+export function countForcedMigrations(problem: PlacementProblem): number {
+  const { stranded, place } = readRules(problem)
   return [...stranded].filter((vm) => place.has(vm)).length
 }
 
 /** Hosts that may take a VM and are over their capacity already: of such a state no certificate holds. */
-export function overfullIn(problem: PlacementProblem): string[] {
-  return overfull(roomOf(problem, rulesOf(problem)))
+export function listOverfullHosts(problem: PlacementProblem): string[] {
+  return overfull(freeCapacity(problem, readRules(problem)))
 }
 
-type Room = { ram: number; cpu: number }
+type FreeCapacity = { ram: number; cpu: number }
 
-function overfull(room: Map<string, Room>): string[] {
+function overfull(room: Map<string, FreeCapacity>): string[] {
   return [...room].filter(([, { ram, cpu }]) => ram < 0 || cpu < 0).map(([name]) => name)
 }
 
 /** Of each host that may take a VM: the room beside all that run there. */
-function roomOf({ hosts, vms, limits }: PlacementProblem, { targets, place }: Rules): Map<string, Room> {
-  const room = new Map<string, Room>()
+function freeCapacity({ hosts, vms, limits }: PlacementProblem, { targets, place }: Rules): Map<string, FreeCapacity> {
+  const room = new Map<string, FreeCapacity>()
   for (const { name, ramMib, cpuMc } of hosts) {
     if (!targets.has(name)) continue
     const ram = Math.floor((ramMib * (100 - limits.ramReservePercent)) / 100)
@@ -99,7 +99,7 @@ function sizeOf({ ramMib, cpuMc }: PlacementVm): string {
 /** Over all ways in which at most k of these leave: what leaving costs, less what the room is then worth. */
 function cheapest(
   own: PlacementVm[],
-  room: Room,
+  room: FreeCapacity,
   k: number,
   { migration, worth }: { migration(vm: PlacementVm): number; worth(ram: number, cpu: number): number | null },
 ): number | null {

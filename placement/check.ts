@@ -2,7 +2,7 @@ import { type PlacementProblem, placementProblem } from '../domain/placement.ts'
 
 export type Flaw = { path: string; message: string }
 
-/** The problem is no problem: somebody made it wrong. `flaws` names every place, by the path of its field. */
+/** The placement problem is malformed. `flaws` lists every invalid field. */
 export class InvalidProblemError extends Error {
   override name = 'InvalidProblemError' as const
   readonly flaws: Flaw[]
@@ -12,27 +12,27 @@ export class InvalidProblemError extends Error {
   }
 }
 
-const flawsTold = 10
+const maxFlaws = 10
 
-/** Throws InvalidProblemError for what no inventory can be: sizes that are no sizes, names twice, names of nothing. */
+/** Throws InvalidProblemError for what no inventory can be: invalid sizes, duplicate names, unknown names. */
 export function checkProblem(given: unknown): PlacementProblem {
   const parsed = placementProblem.safeParse(given)
   if (!parsed.success) {
     throw new InvalidProblemError(
-      parsed.error.issues.slice(0, flawsTold).map(({ path, message }) => ({ path: pathOf(path), message })),
+      parsed.error.issues.slice(0, maxFlaws).map(({ path, message }) => ({ path: formatPath(path), message })),
     )
   }
   const problem = parsed.data
-  const flaws = [...namesTwice(problem), ...namesOfNothing(problem), ...contradictions(problem)]
-  if (flaws.length > 0) throw new InvalidProblemError(flaws.slice(0, flawsTold))
+  const flaws = [...findDuplicateNames(problem), ...findUnknownNames(problem), ...findContradictions(problem)]
+  if (flaws.length > 0) throw new InvalidProblemError(flaws.slice(0, maxFlaws))
   return problem
 }
 
-function pathOf(path: readonly PropertyKey[]): string {
+function formatPath(path: readonly PropertyKey[]): string {
   return path.map(String).join('.') || 'the problem'
 }
 
-function namesTwice({ hosts, vms }: PlacementProblem): Flaw[] {
+function findDuplicateNames({ hosts, vms }: PlacementProblem): Flaw[] {
   const flaws: Flaw[] = []
   const seen = new Set<string>()
   for (const [index, { name }] of hosts.entries()) {
@@ -47,7 +47,7 @@ function namesTwice({ hosts, vms }: PlacementProblem): Flaw[] {
   return flaws
 }
 
-function namesOfNothing({ hosts, vms, hostIds, vmIds }: PlacementProblem): Flaw[] {
+function findUnknownNames({ hosts, vms, hostIds, vmIds }: PlacementProblem): Flaw[] {
   const flaws: Flaw[] = []
   const hostNames = new Set(hosts.map(({ name }) => name))
   const vmNames = new Set(vms.map(({ vm }) => vm))
@@ -67,8 +67,8 @@ function namesOfNothing({ hosts, vms, hostIds, vmIds }: PlacementProblem): Flaw[
   return flaws
 }
 
-/** Two VMs that are to be together and apart. */
-function contradictions({ vms }: PlacementProblem): Flaw[] {
+/** VMs that are to be together and apart. */
+function findContradictions({ vms }: PlacementProblem): Flaw[] {
   const flaws: Flaw[] = []
   const firsts = new Map<string, string>()
   for (const [index, { vm, haGroup, affinityGroup }] of vms.entries()) {

@@ -1,5 +1,5 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep } from '../domain/placement.ts'
-import { domainOf } from './rules.ts'
+import { failureDomainOf } from './rules.ts'
 
 /**
  * Do the rules hold whatever runs at the same time? Checked beside the replay in order, and sharing no code with what wrote the
@@ -9,7 +9,7 @@ import { domainOf } from './rules.ts'
  * one has waited for, and then fit beside all that were there and all that came before, less those departures. For whatever set
  * of steps has begun, take the last of them to come to the host: it has waited for the room of all.
  */
-export function badInterleaving(
+export function findBadInterleaving(
   problem: PlacementProblem,
   steps: readonly PlanStep[],
 ): { step: number; reason: string } | null {
@@ -49,19 +49,19 @@ export function badInterleaving(
       if (cpu < 0) return { step: step.step, reason: `${host.name} may be short by ${-cpu} mCPU` }
     }
   }
-  return badMeeting(problem, steps, before, runs)
+  return findBadMeeting(problem, steps, before, runs)
 }
 
 /** Two of a group in one domain, because one comes before the other has left for certain. */
-function badMeeting(
+function findBadMeeting(
   problem: PlacementProblem,
   steps: readonly PlanStep[],
   before: Map<number, Set<number>>,
   runs: (vm: PlacementVm) => boolean,
 ): { step: number; reason: string } | null {
   const hosts = new Map(problem.hosts.map((host) => [host.name, host]))
-  const domain = (name: string) => domainOf(problem, hosts.get(name) as PlacementHost)
-  /** When a VM is where: from the end of nothing or of a step, to the end of a step or for ever. */
+  const domain = (name: string) => failureDomainOf(problem, hosts.get(name) as PlacementHost)
+  /** Residency intervals per VM, in step numbers; null is unbounded. */
   const stays = new Map<string, { where: string; from: number | null; until: number | null }[]>()
   for (const vm of problem.vms) {
     if (vm.haGroup === null) continue
@@ -84,15 +84,15 @@ function badMeeting(
     for (const one of members) {
       for (const other of members) {
         if (one === other) continue
-        for (const mine of stays.get(one.vm) ?? []) {
-          if (mine.from === null) continue
-          for (const theirs of stays.get(other.vm) ?? []) {
-            if (theirs.where !== mine.where) continue
-            // Apart for certain: they have left before I begin to come, or come after I have left.
-            const theyLeft = theirs.until !== null && before.get(mine.from)?.has(theirs.until)
-            const iLeft = mine.until !== null && theirs.from !== null && before.get(theirs.from)?.has(mine.until)
-            if (!theyLeft && !iLeft)
-              return { step: mine.from, reason: `it may meet ${other.vm} of HA group ${other.haGroup}` }
+        for (const here of stays.get(one.vm) ?? []) {
+          if (here.from === null) continue
+          for (const there of stays.get(other.vm) ?? []) {
+            if (there.where !== here.where) continue
+            // Certainly apart: one has left before the other begins to arrive.
+            const otherLeft = there.until !== null && before.get(here.from)?.has(there.until)
+            const oneLeft = here.until !== null && there.from !== null && before.get(there.from)?.has(here.until)
+            if (!otherLeft && !oneLeft)
+              return { step: here.from, reason: `it may meet ${other.vm} of HA group ${other.haGroup}` }
           }
         }
       }

@@ -1,32 +1,34 @@
 import type { Obstacle, PlacementProblem } from '../domain/placement.ts'
 import { many, names as namesOf } from '../domain/told-plan.ts'
-import type { Names } from './cluster/instance.ts'
-import { nameOf } from './cluster/situation.ts'
-import type { Relaxed } from './down.ts'
-import type { Impossible, Limit, Repair } from './search/impossible.ts'
+import { describeGroup, type Names } from './cluster/instance.ts'
+import type { Infeasibility, Limit, Repair } from './search/infeasibility.ts'
+import type { PlanWithoutRacks } from './unplaced.ts'
 
-type Found = {
+type ObstacleFacts = {
   problem: PlacementProblem
   names: Names
   /** What a sum shows, in words. */
   shortage: string | null
-  found: Impossible
-  relaxed: Relaxed | null
+  found: Infeasibility
+  relaxed: PlanWithoutRacks | null
 }
 
 /** Why not all can be placed, in words for the person who has to decide: what contradicts what, and what would repair it. */
-export function obstacleOf({ problem, names, shortage, found, relaxed }: Found): Obstacle {
+export function describeObstacle({ problem, names, shortage, found, relaxed }: ObstacleFacts): Obstacle {
   const { isContradictory, core, repairs } = found
   const named = core.map((limit) => ({ kind: kindOf[limit.kind], name: nameOfLimit(limit, names) }))
-  const ways = repairs.map((repair) => repairOf(repair, names))
+  const ways = repairs.map((repair) => toRepair(repair, names))
   const told = [
-    shortage ?? tellCore(problem, named, isContradictory),
-    relaxed && tellRelaxed(problem, relaxed),
-    tellRepairs(ways),
+    shortage ?? describeCore(problem, named, isContradictory),
+    relaxed && describeWithoutRacks(problem, relaxed),
+    describeRepairs(ways),
   ]
   const withoutRacks = relaxed && {
-    ...{ kind: 'drop_racks' as const, name: 'use_rack_constraints', amount: null, migrations: relaxed.migrations },
-    text: tellRelaxed(problem, relaxed),
+    kind: 'drop_racks' as const,
+    name: 'use_rack_constraints',
+    amount: null,
+    migrations: relaxed.migrations,
+    text: describeWithoutRacks(problem, relaxed),
   }
   return {
     text: told.filter(Boolean).join('. '),
@@ -36,7 +38,10 @@ export function obstacleOf({ problem, names, shortage, found, relaxed }: Found):
 }
 
 /** `With use_rack_constraints: false vm-101 (priority 100) starts, without a migration; vm-103 stays down`. */
-export function tellRelaxed({ vms }: PlacementProblem, { starts, down, migrations }: Relaxed): string {
+export function describeWithoutRacks(
+  { vms }: PlacementProblem,
+  { starts, down, migrations }: PlanWithoutRacks,
+): string {
   const priority = new Map(vms.map((vm) => [vm.vm, vm.priority]))
   const named = (list: string[]) =>
     namesOf(
@@ -50,19 +55,19 @@ export function tellRelaxed({ vms }: PlacementProblem, { starts, down, migration
 
 const kindOf = { ram: 'ram', cpu: 'cpu', group: 'ha_group', rule: 'pins', vm: 'vm' } as const
 
-function nameOfLimit({ kind, index }: Limit, { hosts, units, groups }: Names): string {
+function nameOfLimit({ kind, index }: Limit, { hosts, placementGroups, groups }: Names): string {
   if (kind === 'ram' || kind === 'cpu') return hosts[index] as string
   if (kind === 'group') return groups[index] as string
-  if (kind === 'vm') return nameOf(units[index] as Names['units'][number])
-  const rules = [...new Set(units.map(({ rule }) => rule))]
-  return units
+  if (kind === 'vm') return describeGroup(placementGroups[index] as Names['placementGroups'][number])
+  const rules = [...new Set(placementGroups.map(({ rule }) => rule))]
+  return placementGroups
     .filter(({ rule }) => rule === rules[index])
     .slice(0, 5)
-    .map(nameOf)
+    .map(describeGroup)
     .join(', ')
 }
 
-function tellCore(problem: PlacementProblem, core: Obstacle['core'], isContradictory: boolean): string {
+function describeCore(problem: PlacementProblem, core: Obstacle['core'], isContradictory: boolean): string {
   if (core.length === 0 && isContradictory) return 'no placement keeps every rule, whatever is moved'
   if (core.length === 0) return 'no order of live migrations leads to a place for all, whatever is moved'
   const of = (kind: Obstacle['core'][number]['kind']) =>
@@ -83,7 +88,7 @@ function list(names: string[], before: string): string {
   return `${before} ${names.slice(0, 8).join(', ')}${more}`
 }
 
-function repairOf({ kind, index, amount, migrations }: Repair, names: Names): Obstacle['repairs'][number] {
+function toRepair({ kind, index, amount, migrations }: Repair, names: Names): Obstacle['repairs'][number] {
   const name = nameOfLimit({ kind, index }, names)
   const then = migrations === 0 ? 'without a migration' : `with ${many(migrations, 'migration')}`
   const words = {
@@ -97,7 +102,7 @@ function repairOf({ kind, index, amount, migrations }: Repair, names: Names): Ob
   return { kind: word, name, amount, migrations, text: `${text}: the rest fits ${then}` }
 }
 
-function tellRepairs(repairs: Obstacle['repairs']): string {
+function describeRepairs(repairs: Obstacle['repairs']): string {
   if (repairs.length === 0) return ''
   const told = repairs.slice(0, 4).map(({ text }) => text)
   return `Tried, and enough: ${told.join('; or ')}`

@@ -1,34 +1,33 @@
-// A separate process, started by `placement/search-process.ts`: it searches and prices, which burns whole seconds of CPU, and
+// A separate process, started by `solve.ts`: it searches and prices, which burns whole seconds of CPU, and
 // can be killed at any moment. One JSON line in; one line out for everything better that becomes known, the last with `done`.
 import { createInterface } from 'node:readline'
 import { type Engine, type EngineName, lazyEngine, startEngine } from './bound/engine.ts'
-import { wasCut } from './cluster/clock.ts'
+import { random, wasCut } from './cluster/budget.ts'
 import type { Instance } from './cluster/instance.ts'
-import { isBetter, type Known } from './cluster/known.ts'
-import { random } from './cluster/random.ts'
-import { explain, type Impossible } from './search/impossible.ts'
 import { improve } from './search/improve.ts'
-import { mend } from './search/mend.ts'
+import { type Incumbent, isBetter } from './search/incumbent.ts'
+import { explainInfeasibility, type Infeasibility } from './search/infeasibility.ts'
+import { rebalance } from './search/rebalance.ts'
 import { refine } from './search/refine.ts'
-import { type Outcome, standing } from './search/standing.ts'
+import { assessSurvivability, type FailureOutcome } from './search/survivability.ts'
 
 export type PlanRequest = {
   instance: Instance
   isRebalance: boolean
   /** Whether to look what would start if racks did not count, should not all have a place. */
   mayRelax: boolean
-  isImpossible: boolean
+  isInfeasible: boolean
   /** Targets that die together, for what still stands afterwards. */
-  deaths: number[][]
+  failureDomains: number[][]
   engine: EngineName
   limitMs: number
   seed: number
 }
-export type PlanReport = Known & {
-  impossible: Impossible | null
+export type PlanReport = Incumbent & {
+  infeasibility: Infeasibility | null
   /** What would start if racks did not count; null where that was not asked, or not needed. */
-  relaxed: Pick<Known, 'moves' | 'left'> | null
-  standing: { before: Outcome[]; after: Outcome[] } | null
+  relaxed: Pick<Incumbent, 'moves' | 'unplaced'> | null
+  survivability: { before: FailureOutcome[]; after: FailureOutcome[] } | null
   done: boolean
   /** Time ended a search: another machine may find something else. */
   wasCut: boolean
@@ -38,53 +37,61 @@ export type PlanReport = Known & {
 const refineMs = 500
 const relaxMs = 1_500
 const explainMs = 3_000
-const standingMs = 900
+const survivabilityMs = 900
 
-const nothingMore = { impossible: null, relaxed: null, standing: null, done: false }
+const nothingMore = { infeasibility: null, relaxed: null, survivability: null, done: false }
 
 for await (const line of createInterface({ input: process.stdin })) {
   const began = performance.now()
   const request = JSON.parse(line) as PlanRequest
-  const { instance, isRebalance, mayRelax, isImpossible, deaths, limitMs, seed } = request
+  const { instance, isRebalance, mayRelax, isInfeasible, failureDomains, limitMs, seed } = request
   const endMs = began + limitMs
   // What comes after the plan takes at most a quarter of the time, however short that is.
-  const part = Math.min(1, limitMs / 4 / (refineMs + standingMs))
+  const part = Math.min(1, limitMs / 4 / (refineMs + survivabilityMs))
   const next = random(seed)
   const engine = startEngine(request.engine)
-  const closer = lazyEngine('highs')
-  const report = (known: Known, more: Partial<PlanReport> = {}) => {
-    const line: PlanReport = { ...known, ...nothingMore, wasCut: wasCut(), ...more }
+  const secondEngine = lazyEngine('highs')
+  const report = (incumbent: Incumbent, more: Partial<PlanReport> = {}) => {
+    const line: PlanReport = { ...incumbent, ...nothingMore, wasCut: wasCut(), ...more }
     process.stdout.write(`${JSON.stringify(line)}\n`)
   }
-  const deadlineMs = endMs - (refineMs + standingMs) * part
-  const known = isRebalance
-    ? mend(instance, { deadlineMs, random: next, report })
-    : await improve(instance, engine, { deadlineMs, random: next, isImpossible, closer, report })
-  if (!isRebalance && known.left.length === 0) {
-    const moves = refine(instance, known.moves, next, endMs - standingMs * part)
-    if (isBetter(instance, { moves, left: [] }, known) || moves !== known.moves) report(Object.assign(known, { moves }))
+  const deadlineMs = endMs - (refineMs + survivabilityMs) * part
+  const incumbent = isRebalance
+    ? rebalance(instance, { deadlineMs, random: next, report })
+    : await improve(instance, engine, { deadlineMs, random: next, isInfeasible, secondEngine, report })
+  if (!isRebalance && incumbent.unplaced.length === 0) {
+    const moves = refine(instance, incumbent.moves, next, endMs - survivabilityMs * part)
+    if (isBetter(instance, { moves, unplaced: [] }, incumbent) || moves !== incumbent.moves)
+      report(Object.assign(incumbent, { moves }))
   }
-  const restMs = endMs - standingMs * part
+  const restMs = endMs - survivabilityMs * part
   const relaxed =
-    mayRelax && known.left.length > 0
+    mayRelax && incumbent.unplaced.length > 0
       ? await withoutRacks(instance, engine, next, Math.min(restMs, performance.now() + relaxMs))
       : null
-  const impossible = known.isImpossible
-    ? await explain(instance, known.left, engine, next, Math.min(restMs, performance.now() + explainMs))
+  const infeasibility = incumbent.isInfeasible
+    ? await explainInfeasibility(
+        instance,
+        incumbent.unplaced,
+        engine,
+        next,
+        Math.min(restMs, performance.now() + explainMs),
+      )
     : null
   // A repair that leaves one VM down is a plan, and may be a better one.
-  for (const { kind, index, moves } of impossible?.repairs ?? []) {
-    const candidate = { moves, left: [index] }
-    if (kind === 'vm' && isBetter(instance, candidate, known)) report(Object.assign(known, candidate))
+  for (const { kind, index, moves } of infeasibility?.repairs ?? []) {
+    const candidate = { moves, unplaced: [index] }
+    if (kind === 'vm' && isBetter(instance, candidate, incumbent)) report(Object.assign(incumbent, candidate))
   }
   // What an engine called impossible has no end places, whether or not there was time to say which limits are at odds.
-  if (impossible && known.how === 'engine') impossible.isContradictory = true
+  if (infeasibility && incumbent.provenBy === 'engine') infeasibility.isContradictory = true
   engine.stop()
-  closer.stop()
+  secondEngine.stop()
   // Work bounds both; of the time that is left the first look takes half at most.
-  const before = standing(instance, [], deaths, next, (performance.now() + endMs) / 2)
-  const after = known.moves.length === 0 ? before : standing(instance, known.moves, deaths, next, endMs)
-  report(known, { impossible, relaxed, standing: { before, after }, done: true })
+  const before = assessSurvivability(instance, [], failureDomains, next, (performance.now() + endMs) / 2)
+  const after =
+    incumbent.moves.length === 0 ? before : assessSurvivability(instance, incumbent.moves, failureDomains, next, endMs)
+  report(incumbent, { infeasibility, relaxed, survivability: { before, after }, done: true })
   break
 }
 process.exit(0)
@@ -93,6 +100,11 @@ process.exit(0)
 async function withoutRacks(instance: Instance, engine: Engine, random: () => number, deadlineMs: number) {
   const hosts = instance.domain.map((_, host) => host)
   const relaxed = { ...instance, domain: hosts, domains: hosts.length }
-  const { moves, left } = await improve(relaxed, engine, { deadlineMs, random, isImpossible: true, report: () => {} })
-  return { moves, left }
+  const { moves, unplaced } = await improve(relaxed, engine, {
+    deadlineMs,
+    random,
+    isInfeasible: true,
+    report: () => {},
+  })
+  return { moves, unplaced }
 }

@@ -8,8 +8,8 @@ import type { PlacementHost, PlacementProblem, PlacementVm } from '../domain/pla
 export type Rules = {
   problem: PlacementProblem
   hostOf: Map<string, PlacementHost>
-  /** Hosts that are to be left. */
-  left: Set<string>
+  /** Hosts that the plan empties or recovers from. */
+  evacuatedHosts: Set<string>
   /** Where each running VM is. */
   place: Map<string, string>
   /** Must get a place, or leave the one it has. */
@@ -17,18 +17,18 @@ export type Rules = {
   /** Hosts that may take a VM. */
   targets: Set<string>
   /** Of each affinity group, those who run and are not stranded. */
-  mates: Map<string, Mates>
+  affinityPeers: Map<string, AffinityPeers>
   /** Running on a target, and may be moved to make room. All others that run stay. */
   movable: Set<string>
   /** Stranded VMs of one affinity group that had one host, or none: they go to one host, all or none. */
-  parties: PlacementVm[][]
+  coLocated: PlacementVm[][]
 }
 
 /** `best`: the host that the others of the group join, which has most of it. */
-type Mates = { members: string[]; hosts: number; best: string }
+type AffinityPeers = { members: string[]; hosts: number; best: string }
 
-/** What bars a VM from a host whatever room there is. `far`: no VM that may be moved could ever come there. */
-export type Bar =
+/** What restrictions a VM from a host whatever room there is. `far`: no VM that may be moved could ever come there. */
+export type Restriction =
   | { kind: 'state'; state: 'dead' | 'draining' | 'left' | 'far' }
   | { kind: 'region'; region: string }
   | { kind: 'pinned'; to: string[] }
@@ -36,27 +36,27 @@ export type Bar =
   | { kind: 'beside'; group: string; member: string; on: string }
 
 /** Reads a valid problem, sorted by name: the order of an inventory changes nothing. */
-export function rulesOf(problem: PlacementProblem): Rules {
+export function readRules(problem: PlacementProblem): Rules {
   const isRebalance = problem.intent === 'rebalance'
   const hostOf = new Map(problem.hosts.map((host) => [host.name, host]))
   const vms = [...problem.vms].sort((a, b) => compare(a.vm, b.vm))
-  const asked = problem.vmIds === null ? null : new Set(problem.vmIds)
-  const open = asked === null ? vms : vms.filter(({ vm }) => asked.has(vm))
-  const left = new Set(isRebalance ? [] : problem.hostIds)
+  const named = problem.vmIds === null ? null : new Set(problem.vmIds)
+  const open = named === null ? vms : vms.filter(({ vm }) => named.has(vm))
+  const evacuatedHosts = new Set(isRebalance ? [] : problem.hostIds)
   const place = new Map<string, string>()
   for (const { vm, host, running } of vms) {
     if (running && host !== null && hostOf.get(host)?.state !== 'dead') place.set(vm, host)
   }
   const isStranded = ({ host, running }: PlacementVm) => {
     // A VM that was never placed is started only on request.
-    if (host === null) return asked !== null
-    return left.has(host) && (hostOf.get(host)?.state === 'dead' || (problem.intent === 'drain' && running))
+    if (host === null) return named !== null
+    return evacuatedHosts.has(host) && (hostOf.get(host)?.state === 'dead' || (problem.intent === 'drain' && running))
   }
   const strandedVms = isRebalance ? [] : open.filter(isStranded)
   const stranded = new Set(strandedVms.map(({ vm }) => vm))
-  const facts = { problem, hostOf, left, place, stranded }
-  const targets = targetsOf(facts, open, strandedVms)
-  const mates = matesOf(
+  const facts = { problem, hostOf, evacuatedHosts, place, stranded }
+  const targets = selectTargets(facts, open, strandedVms)
+  const affinityPeers = groupAffinityPeers(
     targets,
     place,
     vms.filter(({ vm }) => place.has(vm) && !stranded.has(vm)),
@@ -64,44 +64,50 @@ export function rulesOf(problem: PlacementProblem): Rules {
   const sought = new Set(strandedVms.map(({ affinityGroup }) => affinityGroup))
   const movable = open.filter(({ vm, affinityGroup }) => {
     if (stranded.has(vm) || !targets.has(place.get(vm) ?? '')) return false
-    const own = mates.get(affinityGroup ?? '')
+    const own = affinityPeers.get(affinityGroup ?? '')
     // VMs that are together, or that others are to join, stay: making room is no reason to move them all.
     return affinityGroup === null || !own || own.hosts > 1 || (own.members.length === 1 && !sought.has(affinityGroup))
   })
-  const parties = Map.groupBy(
+  const coLocated = Map.groupBy(
     strandedVms.filter(({ affinityGroup }) => affinityGroup !== null),
     ({ vm, affinityGroup }) => JSON.stringify([place.get(vm) ?? null, affinityGroup]),
   )
-  return { ...facts, targets, mates, movable: new Set(movable.map(({ vm }) => vm)), parties: [...parties.values()] }
+  return {
+    ...facts,
+    targets,
+    affinityPeers,
+    movable: new Set(movable.map(({ vm }) => vm)),
+    coLocated: [...coLocated.values()],
+  }
 }
 
-/** Everything that bars this VM from this host; empty: it may go there as soon as there is room. */
-export function barsOf(rules: Rules, vm: PlacementVm, host: PlacementHost): Bar[] {
+/** Everything that restrictions this VM from this host; empty: it may go there as soon as there is room. */
+export function listRestrictions(rules: Rules, vm: PlacementVm, host: PlacementHost): Restriction[] {
   const { pinnedTo, forbiddenHosts, affinityGroup } = vm
   const region = regionOf(rules, vm)
-  const mates = matesToJoin(rules, vm)
-  const bars: Bar[] = []
-  if (host.state !== 'live') bars.push({ kind: 'state', state: host.state })
-  else if (rules.left.has(host.name)) bars.push({ kind: 'state', state: 'left' })
-  if (region !== null && host.region !== null && region !== host.region) bars.push({ kind: 'region', region })
-  if (pinnedTo.length > 0 && !pinnedTo.includes(host.name)) bars.push({ kind: 'pinned', to: pinnedTo })
-  if (forbiddenHosts.includes(host.name)) bars.push({ kind: 'forbidden' })
-  if (mates && mates.best !== host.name) {
-    const member = mates.members.find((name) => rules.place.get(name) === mates.best) as string
-    bars.push({ kind: 'beside', group: affinityGroup as string, member, on: mates.best })
+  const peers = findPeersToJoin(rules, vm)
+  const restrictions: Restriction[] = []
+  if (host.state !== 'live') restrictions.push({ kind: 'state', state: host.state })
+  else if (rules.evacuatedHosts.has(host.name)) restrictions.push({ kind: 'state', state: 'left' })
+  if (region !== null && host.region !== null && region !== host.region) restrictions.push({ kind: 'region', region })
+  if (pinnedTo.length > 0 && !pinnedTo.includes(host.name)) restrictions.push({ kind: 'pinned', to: pinnedTo })
+  if (forbiddenHosts.includes(host.name)) restrictions.push({ kind: 'forbidden' })
+  if (peers && peers.best !== host.name) {
+    const member = peers.members.find((name) => rules.place.get(name) === peers.best) as string
+    restrictions.push({ kind: 'beside', group: affinityGroup as string, member, on: peers.best })
   }
-  if (bars.length === 0 && !rules.targets.has(host.name)) bars.push({ kind: 'state', state: 'far' })
-  return bars
+  if (restrictions.length === 0 && !rules.targets.has(host.name)) restrictions.push({ kind: 'state', state: 'far' })
+  return restrictions
 }
 
 /** The same for all VMs that may go to the same hosts. */
-export function ruleOf(rules: Rules, vm: PlacementVm): string {
-  const best = matesToJoin(rules, vm)?.best ?? null
+export function toRuleKey(rules: Rules, vm: PlacementVm): string {
+  const best = findPeersToJoin(rules, vm)?.best ?? null
   return JSON.stringify([regionOf(rules, vm), [...vm.pinnedTo].sort(), [...vm.forbiddenHosts].sort(), best])
 }
 
 /** The failure domain of a host: itself, or its rack. Racks of two regions are two, whatever they are called. */
-export function domainOf(
+export function failureDomainOf(
   { useRackConstraints }: Pick<PlacementProblem, 'useRackConstraints'>,
   { name, rack, region }: PlacementHost,
 ): string {
@@ -109,11 +115,11 @@ export function domainOf(
 }
 
 /** These hosts by failure domain, each with its own name: of two racks that are called alike the name has the region. */
-export function domainNames(
+export function nameFailureDomains(
   problem: Pick<PlacementProblem, 'useRackConstraints'>,
   hosts: PlacementHost[],
 ): { name: string; hosts: PlacementHost[] }[] {
-  const domains = [...Map.groupBy(hosts, (host) => domainOf(problem, host)).values()].map((members) => {
+  const domains = [...Map.groupBy(hosts, (host) => failureDomainOf(problem, host)).values()].map((members) => {
     const { name, rack, region } = members[0] as PlacementHost
     return { name: (problem.useRackConstraints && rack) || name, region, hosts: members }
   })
@@ -124,12 +130,12 @@ export function domainNames(
 }
 
 /** Live hosts that are not left, in the regions that a VM of this plan may come to. */
-function targetsOf(
-  { problem, hostOf, left, place }: Pick<Rules, 'problem' | 'hostOf' | 'left' | 'place'>,
+function selectTargets(
+  { problem, hostOf, evacuatedHosts, place }: Pick<Rules, 'problem' | 'hostOf' | 'evacuatedHosts' | 'place'>,
   open: PlacementVm[],
   stranded: PlacementVm[],
 ): Set<string> {
-  const takes = ({ name, state }: PlacementHost) => state === 'live' && !left.has(name)
+  const takes = ({ name, state }: PlacementHost) => state === 'live' && !evacuatedHosts.has(name)
   // A VM whose host has no region may go to every region, whether it is stranded or makes room: then the hosts of all regions count.
   const mayRoam = open.some(({ vm }) => {
     const host = hostOf.get(place.get(vm) ?? '')
@@ -141,9 +147,13 @@ function targetsOf(
   return new Set(taking.map(({ name }) => name))
 }
 
-function matesOf(targets: Set<string>, place: Map<string, string>, settled: PlacementVm[]): Map<string, Mates> {
+function groupAffinityPeers(
+  targets: Set<string>,
+  place: Map<string, string>,
+  running: PlacementVm[],
+): Map<string, AffinityPeers> {
   const grouped = Map.groupBy(
-    settled.filter(({ affinityGroup }) => affinityGroup !== null),
+    running.filter(({ affinityGroup }) => affinityGroup !== null),
     ({ affinityGroup }) => affinityGroup as string,
   )
   return new Map(
@@ -158,9 +168,9 @@ function matesOf(targets: Set<string>, place: Map<string, string>, settled: Plac
   )
 }
 
-/** The mates whose host this VM has to join; undefined where it has none. */
-function matesToJoin({ mates }: Rules, { vm, affinityGroup }: PlacementVm): Mates | undefined {
-  const own = affinityGroup === null ? undefined : mates.get(affinityGroup)
+/** The affinity peers whose host this VM has to join; undefined where it has none. */
+function findPeersToJoin({ affinityPeers }: Rules, { vm, affinityGroup }: PlacementVm): AffinityPeers | undefined {
+  const own = affinityGroup === null ? undefined : affinityPeers.get(affinityGroup)
   return own?.members.length === 1 && own.members[0] === vm ? undefined : own
 }
 

@@ -1,7 +1,7 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../domain/placement.ts'
-import { forcedIn } from './certificate.ts'
-import { badInterleaving } from './interleave.ts'
-import { barsOf, domainOf, type Rules, rulesOf } from './rules.ts'
+import { countForcedMigrations } from './certificate.ts'
+import { findBadInterleaving } from './interleave.ts'
+import { failureDomainOf, listRestrictions, type Rules, readRules } from './rules.ts'
 
 type Verification = { ok: true } | { ok: false; step: number; reason: string }
 
@@ -23,9 +23,9 @@ type World = {
  */
 export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification {
   const wrong = (step: number, reason: string): Verification => ({ ok: false, step, reason })
-  const world = worldOf(problem)
+  const world = buildWorld(problem)
   if (typeof world === 'string') return wrong(0, world)
-  const claim = wrongClaim(problem, plan)
+  const claim = findWrongClaim(problem, plan)
   if (claim) return wrong(0, claim)
   if (plan.state === 'infeasible' || plan.state === 'not_found') {
     const hasNone = problem.intent !== 'rebalance' && world.waiting.size === 0
@@ -34,21 +34,21 @@ export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification 
 
   for (const [index, step] of plan.steps.entries()) {
     if (step.step !== index + 1) return wrong(step.step, `step ${index + 1} is numbered ${step.step}`)
-    const reason = wrongStep(world, step)
+    const reason = findStepFault(world, step)
     if (reason) return wrong(step.step, reason)
     world.place.set(step.vm, step.to)
     world.waiting.delete(step.vm)
   }
-  const meeting = badInterleaving(problem, plan.steps)
+  const meeting = findBadInterleaving(problem, plan.steps)
   if (meeting) return { ok: false, ...meeting }
 
   const given = new Set(plan.unplaced.map(({ vm }) => vm))
   if (plan.state === 'planned' && given.size > 0) return wrong(0, 'a plan for all leaves some down')
   for (const vm of world.waiting) if (!given.has(vm)) return wrong(0, `${vm} has no place`)
   for (const vm of given) if (!world.waiting.has(vm)) return wrong(0, `${vm} is not without a place`)
-  const apart = partyApart(world)
+  const apart = findSplitGroup(world)
   if (apart) return wrong(0, apart)
-  const flaw = problem.intent === 'rebalance' && plan.state !== 'partial' ? flawOf(world) : null
+  const flaw = problem.intent === 'rebalance' && plan.state !== 'partial' ? findViolation(world) : null
   return flaw ? wrong(0, flaw) : { ok: true }
 }
 
@@ -58,37 +58,41 @@ export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification 
  */
 export function verifyStep(problem: PlacementProblem, step: PlanStep): string | null {
   const alone = problem.vms.map((vm) => ({ ...vm, affinityGroup: null }))
-  const world = worldOf({ ...problem, vms: alone })
-  return typeof world === 'string' ? world : wrongStep(world, step)
+  const world = buildWorld({ ...problem, vms: alone })
+  return typeof world === 'string' ? world : findStepFault(world, step)
 }
 
-function worldOf(problem: PlacementProblem): World | string {
+function buildWorld(problem: PlacementProblem): World | string {
   const twice =
-    firstTwice(problem.hosts.map(({ name }) => `host ${name}`)) ?? firstTwice(problem.vms.map(({ vm }) => `VM ${vm}`))
+    findDuplicate(problem.hosts.map(({ name }) => `host ${name}`)) ??
+    findDuplicate(problem.vms.map(({ vm }) => `VM ${vm}`))
   if (twice) return `${twice} is listed twice`
-  const rules = rulesOf(problem)
+  const rules = readRules(problem)
   const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))
   return { problem, rules, vms, place: new Map(rules.place), waiting: new Set(rules.stranded) }
 }
 
-function firstTwice(names: string[]): string | undefined {
+function findDuplicate(names: string[]): string | undefined {
   const seen = new Set<string>()
   return names.find((name) => seen.has(name) || !seen.add(name))
 }
 
-function wrongClaim(problem: PlacementProblem, { state, steps, migrations, lowerBound, proof }: Plan): string | null {
+function findWrongClaim(
+  problem: PlacementProblem,
+  { state, steps, migrations, lowerBound, proof }: Plan,
+): string | null {
   const isOne = state === 'planned' || state === 'partial'
   if (!isOne && steps.length > 0) return `a plan that is ${state} has steps`
   if (isOne && steps.length === 0) return 'a plan without steps plans nothing'
   if (migrations !== steps.filter(({ action }) => action === 'migrate').length)
     return 'the number of migrations is wrong'
   if (state === 'planned' && lowerBound > migrations) return 'the bound is above what the plan needs'
-  if (problem.intent !== 'rebalance' && proof.kind === 'trivial' && lowerBound > forcedIn(problem))
+  if (problem.intent !== 'rebalance' && proof.kind === 'trivial' && lowerBound > countForcedMigrations(problem))
     return 'the bound is not trivial, and nothing shows it'
   return null
 }
 
-function wrongStep(world: World, { action, vm: name, from, to }: PlanStep): string | null {
+function findStepFault(world: World, { action, vm: name, from, to }: PlanStep): string | null {
   const { problem, rules, vms, place, waiting } = world
   const vm = vms.get(name)
   const target = rules.hostOf.get(to)
@@ -103,15 +107,15 @@ function wrongStep(world: World, { action, vm: name, from, to }: PlanStep): stri
     if (at === undefined || at !== from) return `${name} does not run on ${from}`
     if (at === to) return `${name} is on ${to} already`
   }
-  const reason = barred(rules, vm, target) ?? noRoom(world, vm, target)
+  const reason = describeRestriction(rules, vm, target) ?? describeShortage(world, vm, target)
   if (reason) return reason
   const mayMove = rules.movable.has(name) || rules.stranded.has(name)
-  return mayMove ? null : `${name} stays where it is: ${stayOf(rules, vm)}`
+  return mayMove ? null : `${name} stays where it is: ${describeStay(rules, vm)}`
 }
 
 /** The first thing that bars a VM from a host whatever room there is; null: it may go there. */
-function barred(rules: Rules, vm: PlacementVm, to: PlacementHost): string | null {
-  const [bar] = barsOf(rules, vm, to)
+function describeRestriction(rules: Rules, vm: PlacementVm, to: PlacementHost): string | null {
+  const [bar] = listRestrictions(rules, vm, to)
   if (!bar) return null
   switch (bar.kind) {
     case 'state':
@@ -130,16 +134,16 @@ function barred(rules: Rules, vm: PlacementVm, to: PlacementHost): string | null
   }
 }
 
-function stayOf({ hostOf, left, place, targets }: Rules, { vm, affinityGroup }: PlacementVm): string {
+function describeStay({ hostOf, evacuatedHosts, place, targets }: Rules, { vm, affinityGroup }: PlacementVm): string {
   const at = place.get(vm) as string
   if (targets.has(at)) return `affinity group ${affinityGroup} is not moved to make room`
-  const takes = hostOf.get(at)?.state === 'live' && !left.has(at)
+  const takes = hostOf.get(at)?.state === 'live' && !evacuatedHosts.has(at)
   return takes
     ? `no VM of this plan can reach the region of ${at}`
     : `${at} takes no VM, so that nothing there makes room`
 }
 
-function noRoom({ problem, rules, vms, place }: World, vm: PlacementVm, to: PlacementHost): string | null {
+function describeShortage({ problem, rules, vms, place }: World, vm: PlacementVm, to: PlacementHost): string | null {
   let { ramMib, cpuMc } = vm
   for (const [other, host] of place) {
     const { ramMib: ram, cpuMc: cpu, haGroup } = vms.get(other)!
@@ -149,7 +153,7 @@ function noRoom({ problem, rules, vms, place }: World, vm: PlacementVm, to: Plac
     }
     if (other === vm.vm || haGroup === null || haGroup !== vm.haGroup) continue
     if (host === to.name) return `${other} of HA group ${haGroup} is on ${to.name}`
-    if (domainOf(problem, rules.hostOf.get(host)!) === domainOf(problem, to))
+    if (failureDomainOf(problem, rules.hostOf.get(host)!) === failureDomainOf(problem, to))
       return `${other} of HA group ${haGroup} is in rack ${to.rack}`
   }
   const ramLimit = ramOf(problem, to)
@@ -168,8 +172,8 @@ function cpuOf({ limits }: PlacementProblem, { cpuMc }: PlacementHost): number {
 }
 
 /** VMs that are to go as one are on one host, or all without a place. Null, or which are not. */
-function partyApart({ rules, place, waiting }: World): string | null {
-  for (const members of rules.parties) {
+function findSplitGroup({ rules, place, waiting }: World): string | null {
+  for (const members of rules.coLocated) {
     const [first, ...others] = members.map(({ vm }) => ({ vm, at: waiting.has(vm) ? undefined : place.get(vm) }))
     const other = others.find(({ at }) => at !== first?.at)
     if (other) return `${first?.vm} and ${other.vm} of affinity group ${members[0]?.affinityGroup} are apart`
@@ -178,7 +182,7 @@ function partyApart({ rules, place, waiting }: World): string | null {
 }
 
 /** The first rule that a state breaks. Only rebalancing promises that none is left. */
-function flawOf({ problem, rules, vms, place }: World): string | null {
+function findViolation({ problem, rules, vms, place }: World): string | null {
   const here = Map.groupBy(
     [...place.keys()].map((name) => vms.get(name)!),
     ({ vm }) => place.get(vm)!,
@@ -188,14 +192,14 @@ function flawOf({ problem, rules, vms, place }: World): string | null {
     const own = here.get(host.name) ?? []
     if (own.reduce((sum, vm) => sum + vm.ramMib, 0) > ramOf(problem, host)) return `${host.name} is short of RAM`
     if (own.reduce((sum, vm) => sum + vm.cpuMc, 0) > cpuOf(problem, host)) return `${host.name} is short of CPU`
-    const misplaced = own.map((vm) => barred(rules, vm, host)).find((reason) => reason !== null)
+    const misplaced = own.map((vm) => describeRestriction(rules, vm, host)).find((reason) => reason !== null)
     if (misplaced) return misplaced
   }
   const grouped = [...vms.values()].filter(({ vm, haGroup }) => haGroup !== null && place.has(vm))
   for (const [group, members] of Map.groupBy(grouped, ({ haGroup }) => haGroup as string)) {
     for (const [index, one] of members.entries()) {
       for (const other of members.slice(index + 1)) {
-        const [a, b] = [one, other].map(({ vm }) => domainOf(problem, rules.hostOf.get(place.get(vm)!)!))
+        const [a, b] = [one, other].map(({ vm }) => failureDomainOf(problem, rules.hostOf.get(place.get(vm)!)!))
         if (a === b) return `${one.vm} and ${other.vm} of HA group ${group} are together`
       }
     }

@@ -2,7 +2,7 @@ import type { IncidentEvent } from '../domain/event.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { VerificationOutcome } from '../domain/verification.ts'
-import { emptyResolved, type Resolved, remember, shift } from './resolved.ts'
+import { emptyResolved, type ResolvedNames, remember, shift } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
 
@@ -27,7 +27,7 @@ export type State = {
   attempt: number
   /** Number of the newest row folded: goes into `call_judged`, so that a judgement can be repeated later. */
   lastSeq: number
-  resolved: Resolved
+  resolved: ResolvedNames
   /** A write that was started and whose verification has not closed: nothing else may be written meanwhile. */
   open: OpenWrite | null
   /** Writes in order, with what their verification said. */
@@ -195,7 +195,7 @@ function isWarning(code: string): boolean {
   return code.startsWith('budget_')
 }
 
-/** Two rounds of the longest that counts as a loop (`loop.ts`). */
+/** Two rounds of the longest that counts as a loop (`limits.ts`). */
 const recentLimit = 8
 const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
 
@@ -240,7 +240,12 @@ function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
   const { callId, tool, targets } = event.metadata
   state.open = { callId, tool, targets, startedSeq: event.seq }
   state.writes.push({
-    ...{ callId, tool, targets, startedSeq: event.seq, verified: 'open', verifiedSeq: null },
+    callId,
+    tool,
+    targets,
+    startedSeq: event.seq,
+    verified: 'open',
+    verifiedSeq: null,
     touchesMonitoring: touchesMonitoring(event.metadata.arguments),
   })
   // What was read before means something else now; only the write itself must not come again at once.

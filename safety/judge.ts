@@ -3,9 +3,10 @@ import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { type Effect, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
 import { impactFacts } from './command/impact.ts'
-import { terminalRule } from './end.ts'
+import { terminalRule } from './ending.ts'
 import { phaseOf, type State } from './fold.ts'
-import { loopRule } from './loop.ts'
+import { loopRule } from './limits.ts'
+import { type ResolvedCall, resolveArguments } from './resolve-arguments.ts'
 import {
   type Call,
   firstAnswer,
@@ -18,7 +19,6 @@ import {
   refuse,
   run,
 } from './ruling.ts'
-import { type Settled, settle } from './settle.ts'
 import { writeRules } from './write.ts'
 
 export type { Call, Policy, Ruling } from './ruling.ts'
@@ -35,7 +35,7 @@ const policyRules: readonly PolicyRule[] = [
   foreignIncident,
   ({ call, state }) => loopRule(call, state),
   // A name that means nothing, or more than one thing.
-  ({ settled }) => settled.problem,
+  ({ resolved }) => resolved.problem,
   forbiddenCommand,
   unboundedCommand,
   commandBeforeLook,
@@ -91,10 +91,10 @@ export function judge(
   }
 
   const preparation = call.prepared?.ok ? call.prepared.preparation : null
-  const settled = settle(facts, parsed.data as Record<string, unknown>, state, nowMs, preparation?.rootReads)
-  const digest = actionDigest(call.tool, preparation?.identity ?? settled.arguments)
-  const { effect, risk } = weighWhere(weigh(facts, settled, policy), preparation)
-  const judging = { call, facts: { ...facts, risk }, settled, effect, digest, state, policy, nowMs }
+  const resolved = resolveArguments(facts, parsed.data as Record<string, unknown>, state, nowMs, preparation?.rootReads)
+  const digest = actionDigest(call.tool, preparation?.identity ?? resolved.arguments)
+  const { effect, risk } = weighWhere(weigh(facts, resolved, policy), preparation)
+  const judging = { call, facts: { ...facts, risk }, resolved, effect, digest, state, policy, nowMs }
   const { hint = null, details = {}, ...rule } = firstAnswer(policyRules, judging) ?? undecided
   return {
     ...rule,
@@ -103,10 +103,10 @@ export function judge(
     phase: phaseOf(state),
     effect,
     risk,
-    targets: preparation?.targets ?? settled.targets,
+    targets: preparation?.targets ?? resolved.targets,
     actionDigest: digest,
-    arguments: settled.arguments,
-    corrected: settled.corrected,
+    arguments: resolved.arguments,
+    corrected: resolved.corrected,
   }
 }
 
@@ -135,7 +135,7 @@ type Weight = { effect: Effect; risk: Risk }
  * A command is what it does, whatever tool carries it: proven to look, or a write whose risk is that of the worst thing in it; as root
  * it takes two people.
  */
-function weigh(facts: ToolFacts, { command }: Settled, policy: Policy): Weight {
+function weigh(facts: ToolFacts, { command }: ResolvedCall, policy: Policy): Weight {
   if (!command)
     return { effect: facts.effect, risk: facts.effect === 'write' ? raised(facts.risk, policy) : facts.risk }
   if (command.effect === 'read' && command.verdict === 'run') return { effect: 'read', risk: 'none' }
@@ -165,9 +165,9 @@ function notOffered({ call, facts, policy }: Judging): Rule | null {
 }
 
 /** Records and endings name the incident of this run. */
-function foreignIncident({ call, facts, settled, policy }: Judging): Rule | null {
+function foreignIncident({ call, facts, resolved, policy }: Judging): Rule | null {
   if (facts.effect !== 'record' && facts.effect !== 'terminal') return null
-  if (settled.targets.every(({ id }) => id === policy.incidentId)) return null
+  if (resolved.targets.every(({ id }) => id === policy.incidentId)) return null
   return refuse(
     'FOREIGN_INCIDENT',
     `${call.tool} may only name this incident`,
@@ -176,19 +176,19 @@ function foreignIncident({ call, facts, settled, policy }: Judging): Rule | null
 }
 
 /** The command blocklist: no approval lifts it. */
-function forbiddenCommand({ settled: { command } }: Judging): Rule | null {
+function forbiddenCommand({ resolved: { command } }: Judging): Rule | null {
   if (command?.verdict !== 'refuse') return null
   return refuse('FORBIDDEN_COMMAND', command.reason, 'No approval lifts this. Find another way, or escalate.')
 }
 
-function unboundedCommand({ settled: { command } }: Judging): Rule | null {
+function unboundedCommand({ resolved: { command } }: Judging): Rule | null {
   if (command?.code !== 'UNBOUNDED') return null
   const hint = command.rewrite ? `Use: ${command.rewrite}` : 'Use a form that ends by itself.'
   return refuse('UNBOUNDED_COMMAND', command.reason, hint, { suggested_rewrite: command.rewrite })
 }
 
-function commandBeforeLook({ call, settled, state }: Judging): Rule | null {
-  if (!settled.command || state.resolved.entries.size > 0) return null
+function commandBeforeLook({ call, resolved, state }: Judging): Rule | null {
+  if (!resolved.command || state.resolved.entries.size > 0) return null
   return refuse(
     'STRICT_RESOLUTION',
     'no command runs before something was looked up in this investigation',
@@ -196,17 +196,17 @@ function commandBeforeLook({ call, settled, state }: Judging): Rule | null {
   )
 }
 
-function look({ effect, settled }: Judging): Rule | null {
+function look({ effect, resolved }: Judging): Rule | null {
   if (effect !== 'read' && effect !== 'resolve') return null
-  return settled.command ? run('READ_COMMAND', settled.command.reason) : run('READ', 'it only looks')
+  return resolved.command ? run('READ_COMMAND', resolved.command.reason) : run('READ', 'it only looks')
 }
 
 function record({ effect }: Judging): Rule | null {
   return effect === 'record' ? run('RECORD', "it writes to this incident's own log") : null
 }
 
-function ending({ effect, settled, state, policy, call }: Judging): Rule | null {
-  return effect === 'terminal' ? terminalRule(settled.arguments, state, policy, call.bodies) : null
+function ending({ effect, resolved, state, policy, call }: Judging): Rule | null {
+  return effect === 'terminal' ? terminalRule(resolved.arguments, state, policy, call.bodies) : null
 }
 
 function offeredNames(tools: ReadonlyMap<string, ToolFacts>, policy: Policy): string[] {

@@ -51,8 +51,8 @@ const hints: Readonly<Record<string, RegExp>> = {
   'hashicorp-vault': /hv[sbr]\./,
 }
 
-type Found = { start: number; end: number }
-let found: Found[] = []
+type SecretSpan = { start: number; end: number }
+let found: SecretSpan[] = []
 const context = {
   createTranslator: () => () => ({ message: '', messageId: '' }),
   report: ({ range: [start, end] }: { range: readonly [number, number] }) => void found.push({ start, end }),

@@ -24,7 +24,7 @@ type ResolvedEntry = {
   explicitAtMs: number | null
 }
 
-export type Resolved = {
+export type ResolvedNames = {
   /** By `{kind}:{id}`, looked up longest ago first. */
   entries: Map<string, ResolvedEntry>
   /** Keys by every id, name and alias. */
@@ -33,12 +33,18 @@ export type Resolved = {
   pinned: string | null
 }
 
-export function emptyResolved(pinned: ResourceRef | null): Resolved {
+export function emptyResolved(pinned: ResourceRef | null): ResolvedNames {
   return { entries: new Map(), byName: new Map(), pinned: pinned ? resourceKey(pinned) : null }
 }
 
 /** Registers what a successful look-up told. `explicit`: the call named this thing, rather than finding it among others. */
-export function remember(resolved: Resolved, thing: Discovered, seq: number, atMs: number, explicit: boolean): void {
+export function remember(
+  resolved: ResolvedNames,
+  thing: Discovered,
+  seq: number,
+  atMs: number,
+  explicit: boolean,
+): void {
   const key = resourceKey(thing)
   const known = resolved.entries.get(key)
   const host = thing.host ?? known?.host ?? null
@@ -62,7 +68,7 @@ export function remember(resolved: Resolved, thing: Discovered, seq: number, atM
   if (resolved.entries.size > resolvedLimit) forgetOldest(resolved)
 }
 
-function forgetOldest(resolved: Resolved): void {
+function forgetOldest(resolved: ResolvedNames): void {
   for (const [key, entry] of resolved.entries) {
     if (key === resolved.pinned) continue
     resolved.entries.delete(key)
@@ -72,7 +78,7 @@ function forgetOldest(resolved: Resolved): void {
 }
 
 /** Waiting for a person ages nothing: every time moves on by what was waited. */
-export function shift(resolved: Resolved, waitedMs: number): void {
+export function shift(resolved: ResolvedNames, waitedMs: number): void {
   for (const entry of resolved.entries.values()) {
     entry.atMs += waitedMs
     if (entry.explicitAtMs !== null) entry.explicitAtMs += waitedMs
@@ -83,13 +89,18 @@ export function isFresh(atMs: number, nowMs: number): boolean {
   return nowMs - atMs <= resolvedForMs
 }
 
-type Meant =
+type NameMeaning =
   | { kind: 'known'; entry: ResolvedEntry }
   | { kind: 'ambiguous'; candidates: ResolvedEntry[] }
   | { kind: 'unknown' }
 
 /** What a name in a call means: the id itself, else the one fresh thing of those kinds that goes by this name. */
-export function meantBy(resolved: Resolved, kinds: readonly ResourceKind[], name: string, nowMs: number): Meant {
+export function resolveName(
+  resolved: ResolvedNames,
+  kinds: readonly ResourceKind[],
+  name: string,
+  nowMs: number,
+): NameMeaning {
   const fresh = (entry: ResolvedEntry | undefined): entry is ResolvedEntry =>
     entry !== undefined && isFresh(entry.atMs, nowMs)
   const exact = kinds.map((kind) => resolved.entries.get(resourceKey({ kind, id: name }))).filter(fresh)
@@ -103,14 +114,14 @@ export function meantBy(resolved: Resolved, kinds: readonly ResourceKind[], name
 }
 
 /** Things on this host that calls named lately: a call that now names the host may mean one of them. */
-export function guestsMeantOn(resolved: Resolved, hostId: string, nowMs: number): ResolvedEntry[] {
+export function guestsReferencedOn(resolved: ResolvedNames, hostId: string, nowMs: number): ResolvedEntry[] {
   return [...resolved.entries.values()].filter(
     (entry) => entry.host === hostId && entry.explicitAtMs !== null && isFresh(entry.explicitAtMs, nowMs),
   )
 }
 
 /** Names and addresses that were looked up, lower case: a packet to one of them tells nobody anything new. */
-export function knownHosts(resolved: Resolved, nowMs: number): Set<string> {
+export function knownHosts(resolved: ResolvedNames, nowMs: number): Set<string> {
   const hosts = new Set<string>()
   for (const entry of resolved.entries.values()) {
     if (!isFresh(entry.atMs, nowMs) || !addressable.has(entry.ref.kind)) continue

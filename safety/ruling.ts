@@ -4,7 +4,7 @@ import type { AllowCode, RefusalCode, RulingCode } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { Effect, Preparation, Risk, ToolFacts } from '../domain/tool.ts'
 import type { Phase, State } from './fold.ts'
-import type { Settled } from './settle.ts'
+import type { ResolvedCall } from './resolve-arguments.ts'
 
 export type { Policy }
 
@@ -23,7 +23,7 @@ export type Call = {
 }
 
 /** A call that code put right before judging it: what it was told is in `code`, and the record shows both. */
-export type Corrected = { code: RefusalCode; field: string; from: unknown; to: unknown }
+export type Correction = { code: RefusalCode; field: string; from: unknown; to: unknown }
 
 export type Ruling = {
   verdict: Verdict
@@ -41,7 +41,7 @@ export type Ruling = {
   actionDigest: string
   /** The arguments as the schema reads them, names settled; null when it cannot. */
   arguments: Record<string, unknown> | null
-  corrected: Corrected[]
+  corrected: Correction[]
 }
 
 export type Rule = {
@@ -57,7 +57,7 @@ export type Judging = {
   call: Call
   /** The tool's own, with the risk that this call has here. */
   facts: ToolFacts
-  settled: Settled
+  resolved: ResolvedCall
   /** What this call does, which for a command is not what its tool declares. */
   effect: Effect
   /** Of the action: what an approval, a denial and a grant are about. */

@@ -48,13 +48,13 @@ function strip(value: unknown, depth: number): unknown {
   return Object.fromEntries(clean)
 }
 
-export type Capped = { head: string; tail: string; bytes: number; digest: string }
+export type TruncatedText = { head: string; tail: string; bytes: number; digest: string }
 
 /**
  * Head and tail of a text too long to keep: two thirds and one third of the limit, cut between characters, with the size
  * and SHA-256 of the whole. Null where the text fits.
  */
-export function cap(text: string, limitBytes: number): Capped | null {
+export function cap(text: string, limitBytes: number): TruncatedText | null {
   const bytes = Buffer.from(text, 'utf8')
   if (bytes.length <= limitBytes) return null
   const inside = (at: number) => (bytes[at]! & 0xc0) === 0x80

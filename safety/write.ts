@@ -37,7 +37,7 @@ function lastWriteUnverified({ call, state: { open } }: Judging): Rule | null {
 }
 
 /** A write names only what this attempt looked up, and one that names nothing names too little. */
-function targetNotLookedUp({ call, settled: { targets }, state, nowMs }: Judging): Rule | null {
+function targetNotLookedUp({ call, resolved: { targets }, state, nowMs }: Judging): Rule | null {
   if (targets.length === 0) {
     return refuse('STRICT_RESOLUTION', `${call.tool} names nothing that could be looked up`)
   }
@@ -94,13 +94,13 @@ function placeAsks({ call: { prepared }, facts }: Judging): Rule | null {
   return asks ? ask(riskCode[facts.risk], asks.why) : null
 }
 
-function unprovenCommand({ settled: { command } }: Judging): Rule | null {
+function unprovenCommand({ resolved: { command } }: Judging): Rule | null {
   return command && ask('UNPROVEN_COMMAND', `${command.reason}; it ${impactFacts[command.impact].words}`)
 }
 
-function reversibleAndNear({ facts, settled, policy }: Judging): Rule | null {
+function reversibleAndNear({ facts, resolved, policy }: Judging): Rule | null {
   const vicinity = policy.vicinity.map(resourceKey)
-  const isNear = settled.targets.every((target) => vicinity.includes(resourceKey(target)))
+  const isNear = resolved.targets.every((target) => vicinity.includes(resourceKey(target)))
   if (facts.risk !== 'low' || !facts.reversible || !isNear) return null
   return run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
 }

@@ -3,8 +3,8 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { nonceSetting } from '../domain/start-nonce.ts'
-import type { Ledger } from './ledger.ts'
 import { type Exit, type RunningProcess, startProcess, waitUntilReady } from './process.ts'
+import type { Ledger } from './process-table.ts'
 
 export type PartName = 'PostgreSQL' | 'Temporal' | 'Database' | 'Lab' | 'Devices' | 'Model' | 'API' | 'Worker'
 

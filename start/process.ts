@@ -4,7 +4,7 @@ import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { nonceHeader } from '../domain/start-nonce.ts'
-import type { Ledger } from './ledger.ts'
+import type { Ledger } from './process-table.ts'
 import { groupMembers, sendSignal } from './process-table.ts'
 
 interface ProcessOptions {

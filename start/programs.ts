@@ -3,12 +3,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { nodeAccount } from '../lab/account.ts'
 import { labClient } from '../lab/client.ts'
-import { canEnter } from './account.ts'
-import { elsewhere } from './elsewhere.ts'
 import { enrolLab } from './enrol-lab.ts'
 import {
   basics,
+  canEnter,
   type Environment,
+  elsewhere,
   isTemporalGiven,
   meshOf,
   setting,

@@ -1,9 +1,13 @@
 import { Client, Connection } from '@temporalio/client'
-import { connectionOptions, type TemporalSettings } from '../clients/temporal/settings.ts'
-import { orTrouble } from '../clients/temporal/trouble.ts'
+import { connectionOptions, orTrouble, type TemporalSettings } from '../clients/temporal/trouble.ts'
 import { queueScheduleId } from '../domain/workflow-id.ts'
-import { keepSchedule, type ScheduleOptions, scheduleFault } from '../worker/schedule.ts'
-import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-attributes.ts'
+import {
+  ensureSearchAttributes,
+  keepSchedule,
+  type ScheduleOptions,
+  scheduleFault,
+  searchAttributeFaults,
+} from '../worker/schedule.ts'
 
 /** One thing that has to be there in Temporal. `failed`: a person has to do it, and the detail says what. */
 export type SetupRow = {

@@ -2,9 +2,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection } from '@temporalio/client'
-import type { Ledger } from './ledger.ts'
 import { freePort, giveBack, isFree, isListening } from './port.ts'
 import { endedEarly, logTail, type RunningProcess, startProcess } from './process.ts'
+import type { Ledger } from './process-table.ts'
 
 /** The search attributes the workflows set; all are keywords. */
 export const searchAttributes = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']

@@ -7,15 +7,13 @@ import { readConfigOrExit, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { noteProvider } from '../db/metric-counters.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
+import { toMetricLabel } from '../safety/safety-metrics.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
-import { labelOf } from '../safety/tally.ts'
 import { createSlackClient } from '../slack/client.ts'
 import { startSlack } from '../slack/send.ts'
 import { startDeliveries } from './deliver.ts'
-import { giveBackWhenIdle } from './give-back.ts'
-import { healthApp } from './health.ts'
-import { startLooks } from './looks.ts'
-import { startWorkers } from './workers.ts'
+import { giveBackWhenIdle, startLooks } from './looks.ts'
+import { healthApp, startWorkers } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
 const config = readConfigOrExit(['DATABASE_URL'])
@@ -49,7 +47,7 @@ const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGE
 const looks = startLooks({ db, core, log })
 const stopGivingBack = giveBackWhenIdle(log)
 
-const provider = labelOf(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
+const provider = toMetricLabel(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
 await noteProvider(db, provider).catch((error) => log.warn({ err: error }, 'who serves the model was not noted'))
 log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker is ready')
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.

@@ -1,25 +1,29 @@
 import { Client, Connection } from '@temporalio/client'
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import { Hono } from 'hono'
 import type { Logger } from 'pino'
+import { Registry } from 'prom-client'
 import { actActivities } from '../activities/act.ts'
 import { approvalActivities } from '../activities/approvals.ts'
 import { contextActivities } from '../activities/context.ts'
 import { sanitizeFailures } from '../activities/failure.ts'
+import { servedModels } from '../activities/model-server.ts'
 import { groupActivities, queueActivities } from '../activities/queue.ts'
-import { servedModels } from '../activities/served-model.ts'
 import { thinkActivities } from '../activities/think.ts'
+import type { Env } from '../api/http/context.ts'
+import { sharedMetrics } from '../api/http/metrics.ts'
+import { declaredMethods } from '../api/http/middleware.ts'
+import { answerProblem, toProblem } from '../api/http/problem.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { createModelClient } from '../clients/model.ts'
-import { connectionOptions, type TemporalSettings } from '../clients/temporal/settings.ts'
-import { orTrouble } from '../clients/temporal/trouble.ts'
+import { connectionOptions, orTrouble, type TemporalSettings } from '../clients/temporal/trouble.ts'
 import { type Config, givenDefaults, temporalSettings } from '../config.ts'
 import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
 import { defaultTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/workflow-id.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { workflowBundle } from './bundle.ts'
-import { ensureSchedule, keepSchedule } from './schedule.ts'
-import { ensureSearchAttributes } from './search-attributes.ts'
+import { ensureSchedule, ensureSearchAttributes, keepSchedule } from './schedule.ts'
 
 const keepEveryMs = 60_000
 
@@ -211,4 +215,23 @@ function installRuntime(): void {
   if (installed) return
   installed = true
   Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] })
+}
+
+/** What the worker process tells of itself: alive, ready, and the counters of the log as every process answers them. */
+export function healthApp(db: Db, states: () => readonly string[]): Hono<Env> {
+  const register = new Registry()
+  sharedMetrics(db, [register])
+  const app = new Hono<Env>()
+  app.onError((error, c) => answerProblem(c, toProblem(error)))
+  const { noRoute } = declaredMethods(app)
+  app.notFound((c) => answerProblem(c, noRoute(c)))
+
+  app.get('/livez', (c) => c.json({ status: 'ok' }))
+  app.get('/readyz', (c) => {
+    const workers = states()
+    const ready = workers.every((state) => state === 'RUNNING')
+    return c.json({ status: ready ? 'ok' : 'starting', workers }, ready ? 200 : 503)
+  })
+  app.get('/metrics', async (c) => c.body(await register.metrics(), 200, { 'content-type': register.contentType }))
+  return app
 }

@@ -1,16 +1,22 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from '../../db/connect.ts'
-import { openIncidentCounts, pendingApprovalCounts } from '../../db/counts.ts'
-import { type Count, countersNow, foldCounters, namedOf } from '../../db/metric-counters.ts'
-import { slotsNow } from '../../db/model-slots.ts'
+import {
+  type Count,
+  countersNow,
+  foldCounters,
+  namedOf,
+  openIncidentCounts,
+  pendingApprovalCounts,
+} from '../../db/metric-counters.ts'
+import { slotsNow } from '../../db/model-servers.ts'
 import {
   safetyCounters as counters,
+  countSafetyEvents,
   emptyMemory,
-  type Memory,
+  type MetricsMemory,
   type SafetyCounter,
   safetyLabels,
-  tally,
-} from '../../safety/tally.ts'
+} from '../../safety/safety-metrics.ts'
 import { tools } from '../../tools/registry.ts'
 
 /** The metrics that every process answers alike: its version, and the counters of the log. */
@@ -164,9 +170,9 @@ type StoredMemory = { recovering?: [string, string][]; models?: [string, string]
 
 function foldRows(rows: Parameters<Parameters<typeof foldCounters>[2]>[0], stored: unknown, provider: string) {
   const { recovering = [], models = [] } = stored as StoredMemory
-  const memory: Memory = { ...emptyMemory(), recovering: new Map(recovering), models: new Map(models) }
+  const memory: MetricsMemory = { ...emptyMemory(), recovering: new Map(recovering), models: new Map(models) }
   const words = { tools: toolNames, provider }
-  const increments = rows.flatMap((row) => tally(row, memory, words))
+  const increments = rows.flatMap((row) => countSafetyEvents(row, memory, words))
   return { increments, memory: { recovering: [...memory.recovering], models: [...memory.models] } }
 }
 

@@ -20,10 +20,9 @@ import {
   requireExecutor,
   requireMesh,
 } from '../../effects/devices/executor.ts'
-import { observeCall } from '../../effects/devices/observe.ts'
 import { askFollowed } from '../../effects/devices/perform.ts'
 import { prepareCall } from '../../effects/devices/prepare.ts'
-import { runDeviceWrite } from '../../effects/devices/write.ts'
+import { observeCall, runDeviceWrite } from '../../effects/devices/write.ts'
 import { EffectRefused } from '../../effects/effect.ts'
 import { specOf } from '../../mesh/registry.ts'
 import { isSecretive } from '../../safety/redact.ts'

@@ -1,10 +1,21 @@
 import { z } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
+import { kindOfAddress } from '../../clients/address.ts'
 import { recordAudit } from '../../db/audit.ts'
-import { type DeviceRow, deviceById, deviceByRefresh, markEnrolled, redeemEnrolment } from '../../db/devices.ts'
-import { requireMesh } from '../../effects/devices/executor.ts'
+import {
+  type DeviceRow,
+  deviceById,
+  deviceByRefresh,
+  devicesOf,
+  markEnrolled,
+  redeemEnrolment,
+} from '../../db/devices.ts'
+import { type Device, deviceTerms, type Executable, executable, guests } from '../../domain/device.ts'
+import { capability, deviceId, meshMode } from '../../domain/mesh.ts'
+import { requireMesh, whyUnusable } from '../../effects/devices/executor.ts'
 import { isManifestStale, renewManifest } from '../../effects/devices/mesh.ts'
-import { publicHalf } from '../../mesh/keys.ts'
+import { toolsOf, toolsThrough } from '../../mesh/registry.ts'
+import { publicHalf } from '../../mesh/sign.ts'
 import type { ApiDeps } from '../deps.ts'
 import { afterFailure } from '../http/authenticate.ts'
 import { jsonBody } from '../http/body.ts'
@@ -76,4 +87,121 @@ async function refusal({ db }: ApiDeps, c: Context, detail: string): Promise<Pro
     address: callerOf(c),
   })
   return new Problem(403, 'ENROLMENT_REFUSED', `This is ${detail}. Ask for a new one: nightshift mesh enroll.`)
+}
+
+/** TLS, or plain HTTP where no third party can listen: this machine, or an address of a private network such as WireGuard's. */
+const deviceUrl = z
+  .url({ protocol: /^https?$/ })
+  .max(500)
+  .refine((text) => {
+    // Asked even where it is no URL at all.
+    if (!URL.canParse(text)) return true
+    const url = new URL(text)
+    if (url.username || url.password || url.search || url.hash) return false
+    if (url.protocol === 'https:' || url.hostname === 'localhost') return true
+    return ['loopback', 'private'].includes(kindOfAddress(url.hostname))
+  }, 'must be https, or http to an address of this machine or a private network, and nothing but scheme, host, port and path')
+
+/** What an admin sets of a device. */
+export const deviceBody = z.strictObject({
+  /** Left out when it is made: the node, host or VM of the same name. */
+  resource: executable.optional(),
+  url: deviceUrl,
+  urlEnv: z
+    .string()
+    .regex(/^[A-Z][A-Z0-9_]{0,60}_DEVICE_MESH_URL$/, 'is not <NAME>_DEVICE_MESH_URL')
+    .nullable()
+    .default(null),
+  mode: meshMode,
+  guests: guests.nullable().default(null),
+  timeoutSeconds: z.number().int().min(1).max(3_600).default(60),
+  toolsAllowed: z.array(z.string().min(1).max(64)).max(64).default([]),
+  enabled: z.boolean().default(true),
+  terms: deviceTerms,
+  manifestDays: z.number().int().min(1).max(366).default(90),
+  reason: z.string().trim().max(500).nullable().default(null),
+})
+export type DeviceBody = z.infer<typeof deviceBody>
+
+export const deviceParams = z.object({ id: deviceId })
+
+export const deviceExample: Device = {
+  id: 'node-osl-1',
+  resource: { kind: 'node', id: 'node-osl-1' },
+  url: 'http://10.42.0.10:7474',
+  urlEnv: null,
+  mode: 'user',
+  guests: null,
+  timeoutSeconds: 60,
+  toolsAllowed: [],
+  enabled: true,
+  terms: deviceTerms.parse({ capabilities: [], roots: [{ path: '/srv', writable: true }] }),
+  manifestDays: 90,
+  manifestId: 'mft_0123456789abcdef01234567',
+  manifestExpiresAt: '2027-02-19T01:46:02.000000Z',
+  health: null,
+  healthProblem: null,
+  healthAt: null,
+  createdAt: '2026-11-21T01:46:02.000000Z',
+  enrolledAt: '2026-11-21T01:47:30.000000Z',
+  revokedAt: null,
+}
+
+/** A device as it is answered: without its manifest, which is its own. */
+export function shownDevice({ manifest: _, ...device }: DeviceRow): Device {
+  return device
+}
+
+/**
+ * Who executes for a node, host or VM and what it can be asked, so that nobody has to find out by trying: its own device, else that of
+ * its host. Null where nothing can be executed. `mode` says what a call costs: on a `sudo` device a person is asked about every one, a
+ * look included.
+ */
+export const deviceField = {
+  device: z.object({ id: z.string(), mode: meshMode, capabilities: z.array(capability) }).nullable(),
+}
+type Offered = z.infer<typeof deviceField.device>
+export const offeredExample: Offered = {
+  id: 'node-osl-2',
+  mode: 'user',
+  capabilities: ['shell.exec', 'fs.read', 'proc.list'],
+}
+
+type Row = { id: string; host?: string | null }
+
+/** The same rows with what their devices offer, from rows alone: no device is asked. */
+export async function withDevices<R extends Row>(
+  { db, mesh }: Pick<ApiDeps, 'db' | 'mesh'>,
+  kind: Executable['kind'],
+  rows: readonly R[],
+): Promise<(R & { device: Offered })[]> {
+  if (!mesh) return rows.map((row) => ({ ...row, device: null }))
+  const byId = async (of: Executable['kind'], ids: string[]) =>
+    new Map((await devicesOf(db, of, ids)).map((device) => [device.resource.id, device]))
+  const own = await byId(
+    kind,
+    rows.map(({ id }) => id),
+  )
+  const around = await byId('host', kind === 'vm' ? [...new Set(rows.flatMap(({ host }) => host ?? []))] : [])
+  return rows.map((row) => ({ ...row, device: offeredBy(own.get(row.id), around.get(row.host ?? '')) }))
+}
+
+export async function withDevice<R extends Row>(
+  deps: Pick<ApiDeps, 'db' | 'mesh'>,
+  kind: Executable['kind'],
+  row: R,
+): Promise<R & { device: Offered }> {
+  const [device] = (await withDevices(deps, kind, [row])).map((each) => each.device)
+  return { ...row, device: device ?? null }
+}
+
+/** The same choice as for a call: its own device, even where that can be asked nothing, before that of its host. */
+function offeredBy(own: DeviceRow | undefined, around: DeviceRow | undefined): Offered {
+  const device = own ?? around
+  if (!device || whyUnusable(device)) return null
+  if (own) return { id: own.id, mode: own.mode, capabilities: toolsOf(own).map((spec) => spec.capability) }
+  const tools = device.guests ? toolsThrough(device, device.guests) : []
+  return tools.length === 0
+    ? null
+    : { id: device.id, mode: device.mode, capabilities: tools.map((spec) => spec.capability) }
 }

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { hosts, links } from '../../db/platform.ts'
+import { hosts, links } from '../../db/site.ts'
 import {
   type LinkState,
   type LinkStatus,
@@ -9,8 +9,8 @@ import {
   reachability,
 } from '../../domain/platform.ts'
 import type { ApiDeps } from '../deps.ts'
+import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { pageOf } from '../http/paging.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'platform'

@@ -14,8 +14,8 @@ import { type Principal, permissions, personRoles } from '../../domain/operator.
 import { namesNobody } from '../../domain/sign-in.ts'
 import { risks } from '../../domain/tool.ts'
 import type { ApiDeps } from '../deps.ts'
+import { page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { page, pageOf, pageQuery } from '../http/paging.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'operators'

@@ -7,11 +7,9 @@ import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-
 import { requirePlatform } from '../../effects/platform.ts'
 import { runEffect } from '../../effects/run-effect.ts'
 import { InvalidProblemError } from '../../placement/check.ts'
-import { planDigest, stateFingerprint } from '../../placement/digest.ts'
-import { jsonOf, textOf } from '../../placement/document.ts'
-import type { State } from '../../placement/drift.ts'
-import { problemOfFile } from '../../placement/file.ts'
+import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
 import { solve } from '../../placement/solve.ts'
+import { planDigest, type State, stateFingerprint } from '../../placement/state.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
@@ -219,7 +217,7 @@ function declareExecute(router: Router, deps: ApiDeps): void {
 
 /** Throws InvalidProblemError for bytes that are not UTF-8 and keys that are given twice: of such a body only a part would be planned for. */
 async function soundBody(body: ArrayBuffer): Promise<void> {
-  jsonOf(textOf(new Uint8Array(body)))
+  parseJson(decodeUtf8(new Uint8Array(body)))
 }
 
 type Asked = {
@@ -235,7 +233,7 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
   const { intent, host_ids, vm_ids, use_rack_constraints } = asked
   const fields = { intent, host_ids, use_rack_constraints, ...(vm_ids ? { vm_ids } : {}) }
   if (asked.problem) {
-    const problem = problemOfFile({ ...fields, ...asked.problem })
+    const problem = readProblemFile({ ...fields, ...asked.problem })
     return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
   }
   await state.requireCurrent()

@@ -1,13 +1,13 @@
 import { z } from '@hono/zod-openapi'
 import { activeAlerts } from '../../db/alerts.ts'
 import { findResources } from '../../db/inventory.ts'
-import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/platform.ts'
+import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/site.ts'
 import type { Health } from '../../domain/platform.ts'
 import { type ResourceKind, type ResourceRef, resourceKind } from '../../domain/resource.ts'
 import { type ResourceState, resourceState } from '../../domain/resource-state.ts'
 import type { ApiDeps } from '../deps.ts'
+import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { pageOf } from '../http/paging.ts'
 
 const tag = 'platform'
 

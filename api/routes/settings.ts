@@ -1,11 +1,10 @@
 import { z } from '@hono/zod-openapi'
-import { type ConfigRow, configRevisions, configRow, configRows, putConfig } from '../../db/config.ts'
-import { readSettings } from '../../db/settings.ts'
+import { type ConfigRow, configRevisions, configRow, configRows, putConfig, readSettings } from '../../db/settings.ts'
 import { incidentType } from '../../domain/incident.ts'
 import { parseSetting, type Setting, settingOf, settings } from '../../domain/setting.ts'
 import type { ApiDeps } from '../deps.ts'
+import { numberCursor, page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { numberCursor, page, pageOf, pageQuery } from '../http/paging.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'configuration'

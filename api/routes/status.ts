@@ -1,7 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { backlogOf, modelHealth } from '../../db/backlog.ts'
-import { lastProfile } from '../../db/model-profile.ts'
-import { slotsNow } from '../../db/model-slots.ts'
+import { lastProfile, slotsNow } from '../../db/model-servers.ts'
 import { readSettings } from '../../db/settings.ts'
 import { usageOf } from '../../db/usage.ts'
 import { shapeInWords } from '../../domain/request-shape.ts'

@@ -15,8 +15,8 @@ import {
   weakerRole,
 } from '../../domain/operator.ts'
 import type { ApiDeps } from '../deps.ts'
+import { page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { page, pageOf, pageQuery } from '../http/paging.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { authorityOf } from './operators.ts'
 

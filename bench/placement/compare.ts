@@ -2,11 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { assignmentModel } from '../../placement/bound/assignment.ts'
 import { type EngineName, startEngine } from '../../placement/bound/engine.ts'
-import { type Instance, instanceOf } from '../../placement/cluster/instance.ts'
-import { situationOf } from '../../placement/cluster/situation.ts'
+import { buildInstance, buildModel, type Instance } from '../../placement/cluster/instance.ts'
 import { solve } from '../../placement/solve.ts'
+import { type Family, generate, nameOf } from './clusters.ts'
 import { loads } from './families.ts'
-import { type Family, generate, nameOf } from './generate.ts'
 
 const limitMs = 10_000
 const python = process.env.PYTHON ?? 'python3'
@@ -33,7 +32,7 @@ export async function compare(): Promise<void> {
     for (const load of loads) {
       const family: Family = { hosts, vms, racks, load, seed: 1 }
       const problem = generate(family)
-      const { instance } = instanceOf(problem, situationOf(problem))
+      const { instance } = buildInstance(problem, buildModel(problem))
       const cells = [await whole(instance, 'glpk'), await whole(instance, 'highs'), hasCpSat ? cpSat(instance) : '-']
       const began = performance.now()
       const plan = await solve(problem, { timeoutMs: limitMs })

@@ -1,10 +1,10 @@
+import { readFileSync } from 'node:fs'
 import type { Plan } from '../../domain/placement.ts'
 import type { EngineName } from '../../placement/bound/engine.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { median } from '../report.ts'
-import { type Family, generate, nameOf } from './generate.ts'
-import { watchChildren } from './memory.ts'
+import { type Family, generate, nameOf } from './clusters.ts'
 
 export const loads = [0.7, 0.85, 0.93, 0.97]
 const sizes: [hosts: number, vms: number, racks: number | null][] = [
@@ -19,16 +19,16 @@ const sizes: [hosts: number, vms: number, racks: number | null][] = [
   ]),
 ]
 
-type Solved = { family: Family; plan: Plan; firstMs: number | null; totalMs: number; mib: number; isSound: boolean }
+type Solution = { family: Family; plan: Plan; firstMs: number | null; totalMs: number; mib: number; isSound: boolean }
 
 /** The 108 clusters of one dead host each, by size: how soon there is a plan, and how often it is proved to be the best. */
 export async function families(engine: EngineName): Promise<void> {
   const seeds = Number(process.env.SEEDS ?? 3)
-  const all: Solved[] = []
+  const all: Solution[] = []
   console.log(`\nplacement: one host of a cluster has died, ${engine}, at most 10 s each`)
   console.log('hosts x VMs      plans  proved  first plan ms   total s        MiB   not proved')
   for (const [hosts, vms, racks] of sizes) {
-    const group: Solved[] = []
+    const group: Solution[] = []
     for (const load of loads) {
       for (let seed = 1; seed <= seeds; seed += 1) group.push(await solveOne({ hosts, vms, racks, load, seed }, engine))
     }
@@ -68,7 +68,7 @@ export async function beyond(): Promise<void> {
   }
 }
 
-async function solveOne(family: Family, engine: EngineName): Promise<Solved> {
+async function solveOne(family: Family, engine: EngineName): Promise<Solution> {
   const problem = generate(family)
   const memory = watchChildren()
   const began = performance.now()
@@ -83,11 +83,11 @@ async function solveOne(family: Family, engine: EngineName): Promise<Solved> {
   return { family, plan, firstMs, totalMs, mib: memory.stop(), isSound: verifyPlan(problem, plan).ok }
 }
 
-function isProved({ plan }: Solved): boolean {
+function isProved({ plan }: Solution): boolean {
   return plan.obstacle !== null || (plan.state === 'planned' && plan.migrations === plan.lowerBound)
 }
 
-function print(name: string, group: Solved[]): void {
+function print(name: string, group: Solution[]): void {
   const feasible = group.filter(({ plan }) => plan.obstacle === null)
   const firsts = group.flatMap(({ firstMs }) => firstMs ?? [])
   const totals = group.map(({ totalMs }) => totalMs)
@@ -116,4 +116,36 @@ function percent(part: number, of: number): number {
 
 function seconds(ms: number): number {
   return Number((ms / 1_000).toFixed(2))
+}
+
+/** The most memory that the processes begun by this one were seen to hold together, in MiB, until it is stopped. */
+export function watchChildren(everyMs = 50): { stop(): number } {
+  let most = 0
+  const timer = setInterval(() => {
+    most = Math.max(most, descendants(process.pid).reduce((sum, pid) => sum + residentKib(pid), 0) / 1_024)
+  }, everyMs)
+  return {
+    stop() {
+      clearInterval(timer)
+      return Math.round(most)
+    },
+  }
+}
+
+function descendants(pid: number): number[] {
+  const own = read(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
+  return own.flatMap((child) => [child, ...descendants(child)])
+}
+
+function residentKib(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0)
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    // It has ended in this moment.
+    return ''
+  }
 }

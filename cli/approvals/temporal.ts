@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { TemporalSettings } from '../../clients/temporal/settings.ts'
+import type { TemporalSettings } from '../../clients/temporal/trouble.ts'
 import type { Decision } from '../../domain/approval.ts'
 import { investigationId } from '../../domain/workflow-id.ts'
 import type { Run } from '../../start/run-file.ts'

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { many, names } from '../../domain/told-plan.ts'
-import { boundOf, holds, overfullIn } from '../../placement/certificate.ts'
-import { reasonsFor, tellReason } from '../../placement/reasons.ts'
+import { certificateHolds, certifiedBound, listOverfullHosts } from '../../placement/certificate.ts'
+import { describeReason, listReasons } from '../../placement/unplaced.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { CommandFailed } from '../errors.ts'
 import { getTerminalWidth, paint, print, printJson } from '../ui/terminal.ts'
@@ -88,7 +88,9 @@ function addVerifyCommand(parent: Command): void {
       const replayed = verifyPlan(problem, plan)
       const { proof } = plan
       const certificate =
-        proof.kind !== 'certificate' ? null : boundOf(problem, proof) >= plan.lowerBound && holds(problem, proof)
+        proof.kind !== 'certificate'
+          ? null
+          : certifiedBound(problem, proof) >= plan.lowerBound && certificateHolds(problem, proof)
       if (options.json) printJson({ ...replayed, certificate })
       else {
         print(describeReplay(plan, replayed))
@@ -116,7 +118,7 @@ function describeCertificate(
 ): string {
   if (certificate === true)
     return `${paint('green', 'OK')}  the certificate: no plan for all needs fewer than ${many(lowerBound, 'migration')}`
-  const full = certificate === false ? overfullIn(problem) : []
+  const full = certificate === false ? listOverfullHosts(problem) : []
   if (full.length > 0)
     return `${paint('red', 'NO')}  the certificate proves nothing: over capacity already: ${inert(names(full))}`
   if (certificate === false)
@@ -143,7 +145,7 @@ function addExplainCommand(parent: Command): void {
     .action(async (file: string, options: ExplainOptions) => {
       const [problem, left] = await readProblemInTime(file, options)
       const plan = await solveWithProgress(problem, left)
-      const lacking = plan.unplaced.map((each) => ({ ...each, hosts: reasonsFor(problem, plan.steps, each.vm) }))
+      const lacking = plan.unplaced.map((each) => ({ ...each, hosts: listReasons(problem, plan.steps, each.vm) }))
       if (options.json)
         printJson({ state: plan.state, reason: plan.reason, obstacle: plan.obstacle, unplaced: lacking })
       else print(formatExplanation(problem, plan, lacking, options.all ? Number.POSITIVE_INFINITY : maxHosts))
@@ -151,7 +153,7 @@ function addExplainCommand(parent: Command): void {
     })
 }
 
-type ExplainedVm = Plan['unplaced'][number] & { hosts: ReturnType<typeof reasonsFor> }
+type ExplainedVm = Plan['unplaced'][number] & { hosts: ReturnType<typeof listReasons> }
 
 function formatExplanation(
   { intent }: PlacementProblem,
@@ -175,7 +177,7 @@ function formatExplanation(
 function formatVm({ vm, reason, hosts }: ExplainedVm, most: number): string {
   const columns = Math.min(24, Math.max(4, ...hosts.slice(0, most).map(({ host }) => inert(host).length)))
   const rows = hosts.slice(0, most).map(({ host, reasons }) => {
-    const text = reasons.length > 0 ? reasons.map(tellReason).join('; ') : 'it could start there'
+    const text = reasons.length > 0 ? reasons.map(describeReason).join('; ') : 'it could start there'
     return `  ${inert(host).padEnd(columns)}  ${wrap(inert(text), getTerminalWidth() - columns - 4, ' '.repeat(columns + 4))}`
   })
   const rest = hosts.length - rows.length

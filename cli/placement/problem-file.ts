@@ -5,8 +5,7 @@ import { isScalar, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { type PlacementProblem, type Plan, plan } from '../../domain/placement.ts'
 import { type Flaw, InvalidProblemError } from '../../placement/check.ts'
-import { jsonOf, textOf } from '../../placement/document.ts'
-import { problemOfFile } from '../../placement/file.ts'
+import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
 import { CommandFailed } from '../errors.ts'
 
 /**
@@ -14,7 +13,7 @@ import { CommandFailed } from '../errors.ts'
  * CommandFailed with every wrong field, or after `timeoutSeconds`, because a pipe may never end.
  */
 export async function readProblem(file: string, timeoutSeconds?: number): Promise<PlacementProblem> {
-  return withFlaws(file, 'is not a placement problem', problemOfFile, await parseFile(file, timeoutSeconds))
+  return withFlaws(file, 'is not a placement problem', readProblemFile, await parseFile(file, timeoutSeconds))
 }
 
 /** Reads a plan as `placement plan` writes it with --out or --json. */
@@ -40,11 +39,11 @@ function toInvalidFileError(file: string, what: string, flaws: Flaw[]): CommandF
 }
 
 async function parseFile(file: string, timeoutSeconds?: number): Promise<unknown> {
-  const text = withFlaws(file, 'cannot be read', textOf, await readBytes(file, timeoutSeconds))
+  const text = withFlaws(file, 'cannot be read', decodeUtf8, await readBytes(file, timeoutSeconds))
   // The YAML parser also reads JSON, but is slow with large files.
   if (/^\s*\{/.test(text)) {
     try {
-      return withFlaws(file, 'cannot be read', jsonOf, text)
+      return withFlaws(file, 'cannot be read', parseJson, text)
     } catch (error) {
       // The YAML parser reports the line of the error.
       if (!(error instanceof SyntaxError)) throw error

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { many, names } from '../../domain/told-plan.ts'
-import { domainNames } from '../../placement/rules.ts'
+import { nameFailureDomains } from '../../placement/rules.ts'
 import { CommandFailed } from '../errors.ts'
 import { collectValues } from '../ui/options.ts'
 import { formatTable } from '../ui/table.ts'
@@ -117,7 +117,7 @@ function describeDeath(outcome: string, plan: Plan | null): string {
 /** The racks or hosts that can fail, each with its live hosts, by name. */
 function listFailureDomains(problem: PlacementProblem): [name: string, hosts: string[]][] {
   const live = problem.hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
-  return domainNames(problem, live).map(({ name, hosts }) => [name, hosts.map((host) => host.name)])
+  return nameFailureDomains(problem, live).map(({ name, hosts }) => [name, hosts.map((host) => host.name)])
 }
 
 type Changes = { kill: string[]; drain: string[] }

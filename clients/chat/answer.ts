@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ChatAnswer } from '../../domain/chat.ts'
-import { ModelError } from '../model-error.ts'
+import { ModelError } from './refused-request.ts'
 
 const part = z.looseObject({ type: z.string().optional(), text: z.unknown().optional() })
 const calledFunction = z.object({

@@ -7,10 +7,9 @@ import { type PlatformClient, PlatformError } from '../platform.ts'
 import { createProxmoxApi, type Form, type Path, type ProxmoxApi, type ProxmoxApiOptions } from './api.ts'
 import { readCluster } from './cluster.ts'
 import { guestFacts } from './facts.ts'
-import { inventoryOf } from './inventory.ts'
+import { inventoryOf, readRules } from './inventory.ts'
 import { type Operation, planMigration, planStart } from './operation.ts'
 import { type Journal, lostAfterSeconds, readOutcome, taskFromList } from './outcome.ts'
-import { readRules } from './rules.ts'
 import { isSilence, upid } from './task.ts'
 
 export type ProxmoxOptions = ProxmoxApiOptions & {

@@ -3,9 +3,8 @@ import { HttpError } from '../http.ts'
 import { PlatformError } from '../platform.ts'
 import type { ProxmoxApi } from './api.ts'
 import type { Cluster, Guest } from './cluster.ts'
-import { type Constraints, parseConstraints } from './constraints.ts'
 import type { GuestFacts } from './inventory.ts'
-import { vmIdOf } from './name.ts'
+import { type Constraints, parseConstraints, vmIdOf } from './name.ts'
 
 /** How long a configuration counts as read. Before a guest is moved it is read again, whatever its age. */
 const freshMs = 60_000

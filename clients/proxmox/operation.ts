@@ -3,9 +3,8 @@ import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform
 import { PlatformError } from '../platform.ts'
 import type { Form, Path, ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
-import { findBlocker, getReachableNodes } from './constraints.ts'
 import { pathOf, readConfig, readStatus } from './facts.ts'
-import { numberOf } from './name.ts'
+import { findBlocker, getReachableNodes, numberOf } from './name.ts'
 import { tasksOf } from './task.ts'
 
 /** Something to send, or an ending that is known without: the wanted state holds, or Proxmox would say no. */

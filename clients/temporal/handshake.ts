@@ -2,8 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { connect as openSession } from 'node:http2'
 import { isIP, connect as openTcp } from 'node:net'
 import { type ConnectionOptions, checkServerIdentity, connect as openTls } from 'node:tls'
-import type { TemporalSettings } from './settings.ts'
-import type { Trouble } from './trouble.ts'
+import type { TemporalSettings, Trouble } from './trouble.ts'
 
 /** Can a connection be made at all: name, port, TLS, HTTP/2? Null where it can. */
 export async function handshake(settings: TemporalSettings, withinMs: number): Promise<Trouble | null> {

@@ -1,6 +1,5 @@
 import { Connection, isGrpcServiceError } from '@temporalio/client'
 import { handshake } from './handshake.ts'
-import { connectionOptions, type TemporalSettings } from './settings.ts'
 
 /** What keeps us from Temporal and what to do about it, in words that name the setting. */
 export type Trouble = {
@@ -77,4 +76,27 @@ async function refusal(settings: TemporalSettings, withinMs: number): Promise<Tr
   } finally {
     await connection.close().catch(() => undefined)
   }
+}
+
+/** How to reach Temporal and as whom; both kinds of connection, a client's and a worker's, take it as it is. */
+export type TemporalSettings = {
+  /** `host:port` */
+  address: string
+  namespace: string
+  apiKey?: string
+  /** false: in clear text. true: by the authorities that this machine trusts. */
+  tls:
+    | boolean
+    | {
+        serverNameOverride?: string
+        serverRootCACertificate?: Uint8Array
+        clientCertPair?: { crt: Uint8Array; key: Uint8Array }
+      }
+  /** Headers of each call. */
+  metadata?: Record<string, string>
+}
+
+/** What both kinds of connection are made with. */
+export function connectionOptions({ address, apiKey, tls, metadata }: TemporalSettings) {
+  return { address, tls, ...(apiKey && { apiKey }), ...(metadata && { metadata }) }
 }

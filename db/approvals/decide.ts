@@ -4,16 +4,14 @@ import { useBySeconds } from '../../domain/approval.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
-import { recordAudit } from '../audit.ts'
+import { recordAudit, recordSecurityEvent } from '../audit.ts'
 import type { Db, Trx } from '../connect.ts'
 import { grant } from '../grants.ts'
 import { refusalToDecide } from '../operators.ts'
-import { recordSecurityEvent } from '../security-events.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { inSeconds, now } from '../time.ts'
-import { expirePending } from './settle.ts'
+import { countVotes, expirePending, isOwnRun } from './settle.ts'
 import { findToken, type StoredToken, spend } from './tokens.ts'
-import { countVotes, isOwnRun } from './votes.ts'
 
 type DecisionRequest = {
   /** Null when the door names none: then the token alone says which. */

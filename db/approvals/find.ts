@@ -5,7 +5,7 @@ import type { Risk } from '../../domain/tool.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { now } from '../time.ts'
-import { countVotes } from './votes.ts'
+import { countVotes } from './settle.ts'
 
 /** The pending approval of the very same action for another incident: joined, not asked again. */
 export async function pendingOfAction(db: Db | Trx, actionDigest: string, incidentId: string): Promise<string | null> {
@@ -187,4 +187,19 @@ export async function editOf(
     .orderBy('approval.id', 'desc')
     .executeTakeFirst()
   return row?.edited && row.editedBy ? { arguments: row.edited, operatorId: row.editedBy, name: row.name } : null
+}
+
+export async function typeOfIncident(db: Db, id: string): Promise<string | null> {
+  const row = await db.selectFrom('incident').select('type').where('id', '=', id).executeTakeFirst()
+  return row?.type ?? null
+}
+
+export async function typeOfApproval(db: Db, id: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('approval')
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .select('incident.type')
+    .where('approval.id', '=', id)
+    .executeTakeFirst()
+  return row?.type ?? null
 }

@@ -3,11 +3,11 @@ import { sql } from 'kysely'
 import type { ApprovalStatus, Decision } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { type Principal, permissionsOf, typesOf } from '../../domain/operator.ts'
+import { recordSecurityEvent } from '../audit.ts'
 import type { Db, Trx } from '../connect.ts'
-import { typeOfApproval } from '../incident-type.ts'
 import { refusalToDecide } from '../operators.ts'
-import { recordSecurityEvent } from '../security-events.ts'
 import { now } from '../time.ts'
+import { typeOfApproval } from './find.ts'
 
 type MintOutcome =
   | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; decision: Decision; expiresAt: string }

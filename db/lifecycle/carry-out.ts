@@ -13,8 +13,7 @@ import { keepIfNotInvestigated } from '../queue.ts'
 import { readSettings } from '../settings.ts'
 import type { Database, IncidentRow } from '../tables.ts'
 import { now, onceNow } from '../time.ts'
-import { attemptStories } from './attempts.ts'
-import { lifecycleRules, lifecycleView } from './view.ts'
+import { attemptStories, lifecycleRules, lifecycleView } from './view.ts'
 
 /** What is left to do outside the transaction. */
 export type LifecycleEffect = {

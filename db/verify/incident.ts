@@ -1,8 +1,9 @@
+import { sql } from 'kysely'
+import type { IncidentEvent } from '../../domain/event.ts'
 import { runningStatuses } from '../../domain/incident.ts'
 import type { Db, Trx } from '../connect.ts'
 import { eventsOf, verifyChain } from '../events.ts'
 import type { IncidentRow } from '../tables.ts'
-import { effectFlaws } from './effects.ts'
 import { type FoldedApproval, foldApprovals, foldIncident } from './fold.ts'
 
 /** Something that the rows of the log do not say: which thing, and what of it. */
@@ -80,4 +81,79 @@ async function approvalFlaws(trx: Trx, id: string, folded: Map<string, FoldedApp
 export function differs(field: string, stored: unknown, said: unknown): string {
   const shown = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
   return `${field} is ${shown(stored)}, the rows say ${shown(said)}`
+}
+
+type Row = {
+  id: string
+  uses: number
+  usesLeft: number
+  tool: string
+  actionDigest: string
+  asked: { tool: string; digest: string } | null
+  used: number
+}
+
+/** Standing grants against the log: each for the action of an approved approval, and used as often as rows say. */
+export async function verifyGrants(db: Db): Promise<Difference[]> {
+  const { rows } = await sql<Row>`
+    select g.id, g.uses, g.uses_left, g.tool, g.action_digest,
+      (select jsonb_build_object('tool', e.metadata->>'tool', 'digest', e.metadata->>'actionDigest')
+        from incident_event as e join approval as a on a.incident_id = e.incident_id
+        where a.id = g.approval_id and e.kind = 'approval_requested' and e.metadata->>'approvalId' = g.approval_id limit 1) as asked,
+      coalesce(used.count, 0)::int as used
+    from standing_grant as g
+    left join (
+      select metadata->>'grantId' as id, count(*) from incident_event where kind = 'grant_used' group by 1
+    ) as used on used.id = g.id
+    order by g.id`.execute(db)
+  return rows.flatMap((row) => flawsOf(row).map((what) => ({ subject: row.id, what })))
+}
+
+function flawsOf({ uses, usesLeft, tool, actionDigest, asked, used }: Row): string[] {
+  const found: string[] = []
+  if (uses - usesLeft !== used) found.push(differs('uses left', usesLeft, uses - used))
+  if (!asked) return [...found, 'no row asks for the approval that it came from']
+  if (asked.tool !== tool) found.push(differs('tool', tool, asked.tool))
+  if (asked.digest !== actionDigest) found.push('it is for another action than the approval that it came from')
+  return found
+}
+
+/** Writes that carry a step key of this incident: each was announced with its action, and none ended otherwise than its row says. */
+export async function effectFlaws(trx: Trx, id: string, events: readonly IncidentEvent[]): Promise<Difference[]> {
+  const effects = await trx
+    .selectFrom('effect')
+    .select(['key', 'actionDigest', 'status'])
+    .where('incidentId', '=', id)
+    .orderBy('key')
+    .execute()
+  const started = new Map<string, IncidentEvent<'tool_started'>>()
+  const outcomes = new Map<string, string>()
+  for (const event of events) {
+    if (event.kind === 'tool_started' && event.stepKey) started.set(event.stepKey, event)
+    if (event.kind === 'tool_finished')
+      outcomes.set(`${event.attempt} ${event.metadata.callId}`, event.metadata.outcome)
+  }
+  return effects
+    .filter(({ key }) => key.startsWith(`${id}.`))
+    .flatMap(({ key, actionDigest, status }) => {
+      const what = flawOf({ key, actionDigest, status }, started, outcomes)
+      return what ? [{ subject: key, what }] : []
+    })
+}
+
+function flawOf(
+  effect: { key: string; actionDigest: string; status: string },
+  started: ReadonlyMap<string, IncidentEvent<'tool_started'>>,
+  outcomes: ReadonlyMap<string, string>,
+): string | null {
+  const { key, actionDigest, status } = effect
+  // Steps of a plan have the key of their plan in front.
+  const isStep = !started.has(key)
+  const event = started.get(key) ?? started.get(key.replace(/:\d+$/, ''))
+  if (!event) return 'no row announces this write'
+  if (isStep) return null
+  if (event.metadata.actionDigest !== actionDigest) return 'it is another action than the row announces'
+  const outcome = outcomes.get(`${event.attempt} ${event.metadata.callId}`)
+  const isContrary = (outcome === 'done' && status === 'failed') || (outcome === 'failed' && status === 'done')
+  return isContrary ? `status is ${status}, the rows say ${outcome}` : null
 }

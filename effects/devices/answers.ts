@@ -1,7 +1,7 @@
 import type { CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { isGoodExit } from '../../safety/command/exit-code.ts'
-import { judgeField } from '../../safety/command/field.ts'
+import { judgeField } from '../../safety/command/judge.ts'
 import { EffectRefused, type RefusalKind } from '../effect.ts'
 import type { Executor, MappedCall } from './executor.ts'
 

@@ -11,7 +11,7 @@ import {
   wasNotSent,
 } from '../../mesh/client.ts'
 import { issueGrant, issueRequest } from '../../mesh/issue.ts'
-import type { MeshKeys } from '../../mesh/keys.ts'
+import type { MeshKeys } from '../../mesh/sign.ts'
 import { argsDigest } from '../../mesh/sign.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import type { EffectDeps } from '../effect.ts'

@@ -4,8 +4,8 @@ import { type DeviceRow, deviceById, deviceOf, executableNamed } from '../../db/
 import type { Executable, Guests } from '../../domain/device.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { DeviceAddress } from '../../mesh/client.ts'
-import type { MeshKeys } from '../../mesh/keys.ts'
 import { type MeshSpec, missingPrerequisite, specOf } from '../../mesh/registry.ts'
+import type { MeshKeys } from '../../mesh/sign.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 
 /** The mesh as this process holds it. */

@@ -1,6 +1,6 @@
 import { unifiedDiff } from '../../mesh/agent/content.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
-import { settle } from './settle.ts'
+import { settle } from './program.ts'
 
 // What it loads when it first compares: read before the privileges go, since afterwards it may be out of reach.
 await unifiedDiff('/', null, Buffer.from('a line\n'))

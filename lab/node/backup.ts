@@ -1,6 +1,6 @@
 import { copyFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { settle } from './settle.ts'
+import { settle } from './program.ts'
 
 /** Backs the tenants' pages of a node up, once in each period, and says so while it does: `backup/running` holds since when. */
 const { periodMs, runMs } = settle<{ periodMs: number; runMs: number }>()

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import { announce, settle } from './settle.ts'
+import { announce, settle } from './program.ts'
 
 /**
  * A host: runs VMs as child processes in its own process group, so that they die with it.

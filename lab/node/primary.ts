@@ -1,7 +1,6 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { logFile, newestRecordAt } from './log.ts'
-import { announce, settle } from './settle.ts'
+import { announce, logFile, newestRecordAt, settle } from './program.ts'
 
 /** A database primary: appends a record to its log at an interval, and serves the log by offset. */
 settle()

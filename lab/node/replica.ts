@@ -1,8 +1,7 @@
 import { fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { Agent, createServer, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { logFile, newestRecordAt, newestRecordIn } from './log.ts'
-import { announce, settle } from './settle.ts'
+import { announce, logFile, newestRecordAt, newestRecordIn, settle } from './program.ts'
 
 /** A database replica: copies the primary's log into its own file and tells how far it is behind. */
 type Spec = { primaryPort: number }

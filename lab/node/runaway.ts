@@ -1,5 +1,5 @@
 import { setPriority } from 'node:os'
-import { settle } from './settle.ts'
+import { settle } from './program.ts'
 
 /** A report that somebody started on a node and that never ends: it uses all the CPU it gets, at the lowest priority there is. */
 settle()

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { announce, settle } from './settle.ts'
+import { announce, settle } from './program.ts'
 
 /** A debug server that somebody started by hand on a node's port, and forgot. */
 const { port } = settle<{ port: number }>()

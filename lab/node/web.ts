@@ -1,6 +1,6 @@
 import { appendFileSync, closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { announce, settle } from './settle.ts'
+import { announce, settle } from './program.ts'
 
 /**
  * A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an access log. `/healthz` tells whether

@@ -1,14 +1,11 @@
 import { type Conversation, ruleOf, type Step } from './conversation.ts'
 import { type Call, call, type Decision, escalate, type Handover } from './decision.ts'
-import { done, object, subject } from './facts.ts'
+import { done, object, subject, text } from './facts.ts'
 import { undoDeploy } from './playbooks/deploy.ts'
-import { diskPressure } from './playbooks/disk.ts'
+import { endRunaway, freePort, installMissing, takenAddress } from './playbooks/device.ts'
 import { clearHost } from './playbooks/host.ts'
-import { repairService } from './playbooks/log.ts'
-import { installMissing } from './playbooks/package.ts'
 import { answerQuestion, lookAndEscalate } from './playbooks/question.ts'
-import { endRunaway } from './playbooks/runaway.ts'
-import { repairShard } from './playbooks/shard.ts'
+import { diskPressure, repairShard } from './playbooks/shard.ts'
 
 const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   replication_lag: repairShard,
@@ -178,4 +175,26 @@ function giveUp(reason: string): Decision {
 
 function same({ tool, args }: Call, last: Step | undefined): boolean {
   return last !== undefined && last.tool === tool && JSON.stringify(last.args) === JSON.stringify(args)
+}
+
+const lastLines = '50'
+
+/**
+ * A service that left a log: its end is read on the node first. What stands there is untrusted text and decides nothing; neither
+ * does a device that cannot be reached, for the log only explains. Where it says that its address was taken, that is looked at.
+ */
+function repairService(conversation: Conversation): Decision {
+  const { steps, context } = conversation
+  const node = subject(conversation, 'node')
+  const log = context!.alerts.map(({ annotations }) => annotations.log).find(Boolean)
+  if (!node || !log) return repairShard(conversation)
+  const tail = steps.find(({ tool }) => tool === 'exec')
+  if (tail) {
+    const address = takenAddress(text(object(tail.result?.data), 'stdout') ?? '')
+    return address === null ? repairShard(conversation) : freePort(conversation, node, address)
+  }
+  if (done(steps, 'get_node', node).length === 0)
+    return { say: `I look up ${node}.`, calls: [call('get_node', { id: node })] }
+  const argv = ['tail', '-n', lastLines, log]
+  return { say: `I read what the service of ${node} said last.`, calls: [call('exec', { on: node, argv })] }
 }

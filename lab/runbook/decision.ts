@@ -1,7 +1,6 @@
 import type { EscalationCategory } from '../../domain/incident.ts'
-import type { Claim, Quote } from './claims.ts'
 import type { Conversation } from './conversation.ts'
-import { done, number, object } from './facts.ts'
+import { type Claim, done, number, object, type Quote } from './facts.ts'
 
 export type Call = { tool: string; args: Record<string, unknown> }
 

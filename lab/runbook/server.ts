@@ -29,81 +29,18 @@ export type ServedRequest = {
   messageSizes: number[]
 }
 
+type ServerState = {
+  delayMs: number
+  /** The last requests, and how many there were in all. */
+  served: ServedRequest[]
+  total: number
+  /** A mood that was ordered, and for how many answers it stays. */
+  ordered: { mood: Mood; left: number } | null
+}
+
 /** A chat-completions server that answers by the decision table. `delayMs` is how long it thinks. */
 export function runbookServer(delayMs: number, nonce?: string): Server {
-  const served: ServedRequest[] = []
-  let total = 0
-  let ordered: { mood: Mood; left: number } | null = null
-
-  function takeMood(model: string): Mood | null {
-    const named = mood.safeParse(model.split(':')[1])
-    if (named.success) return named.data
-    if (!ordered) return null
-    const { mood: current } = ordered
-    if (--ordered.left <= 0) ordered = null
-    return current
-  }
-
-  async function complete(text: string, response: ServerResponse): Promise<void> {
-    const parsed = chatRequest.safeParse(parse(text))
-    if (!parsed.success) return refuse(response, 400, 'invalid_request_error', z.prettifyError(parsed.error))
-    const request = parsed.data
-    if (request.model.split(':')[0] !== modelName) {
-      return refuse(response, 404, 'model_not_found', `there is no model ${request.model}; this is ${modelName}`)
-    }
-    const conversation = conversationOf(request)
-    const current = takeMood(request.model)
-    const entry: ServedRequest = {
-      at: new Date().toISOString(),
-      model: request.model,
-      mood: current,
-      protocol: conversation.protocol,
-      stream: request.stream === true,
-      digest: createHash('sha256').update(text).digest('hex'),
-      status: 200,
-      promptTokens: 0,
-      completionTokens: 0,
-      messageSizes: request.messages.slice(-5).map(({ content }) => content.length),
-    }
-    total++
-    served.push(entry)
-    if (served.length > rememberedRequests) served.shift()
-    await sleep(delayMs)
-    if (current === 'hang') return
-    if (current === 'status_429' || current === 'status_500') {
-      entry.status = current === 'status_429' ? 429 : 500
-      if (current === 'status_429') response.setHeader('retry-after', '1')
-      return refuse(
-        response,
-        entry.status,
-        current === 'status_429' ? 'rate_limit_exceeded' : 'server_error',
-        'as ordered',
-      )
-    }
-    const decision = (current && misbehave(current, conversation, plain(request))) ?? decide(conversation)
-    const completion = completionOf(messageOf(decision, conversation, current), request.model, text)
-    entry.promptTokens = completion.usage.prompt_tokens
-    entry.completionTokens = completion.usage.completion_tokens
-    await send(response, completion, request, current)
-  }
-
-  function order(text: string, response: ServerResponse): void {
-    const parsed = moodOrder.safeParse(parse(text))
-    if (!parsed.success) {
-      refuse(response, 400, 'invalid_request_error', z.prettifyError(parsed.error))
-      return
-    }
-    const { mood: wanted, times = Number.POSITIVE_INFINITY } = parsed.data
-    ordered = wanted && { mood: wanted, left: times }
-    response.writeHead(204).end()
-  }
-
-  function control(method: string, path: string, text: string, response: ServerResponse): void {
-    if (method === 'GET' && path === '/control/requests') json(response, 200, { total, items: served })
-    else if (method === 'POST' && path === '/control/mood') order(text, response)
-    else refuse(response, 404, 'not_found', `there is no ${method} ${path}`)
-  }
-
+  const state: ServerState = { delayMs, served: [], total: 0, ordered: null }
   return createServer(async (request, response) => {
     const { method = 'GET' } = request
     const path = new URL(request.url!, 'http://runbook').pathname
@@ -119,13 +56,83 @@ export function runbookServer(delayMs: number, nonce?: string): Server {
       }
       const text = await bodyOf(request)
       if (text === null) return refuse(response, 413, 'invalid_request_error', 'the request is larger than 32 MiB')
-      if (method === 'POST' && path === '/v1/chat/completions') return await complete(text, response)
-      return control(method, path, text, response)
+      if (method === 'POST' && path === '/v1/chat/completions') return await complete(state, text, response)
+      return control(state, method, path, text, response)
     } catch (error) {
       if (!response.headersSent) refuse(response, 500, 'server_error', (error as Error).message)
       else response.destroy()
     }
   })
+}
+
+function takeMood(state: ServerState, model: string): Mood | null {
+  const named = mood.safeParse(model.split(':')[1])
+  if (named.success) return named.data
+  if (!state.ordered) return null
+  const { mood: current } = state.ordered
+  if (--state.ordered.left <= 0) state.ordered = null
+  return current
+}
+
+async function complete(state: ServerState, text: string, response: ServerResponse): Promise<void> {
+  const parsed = chatRequest.safeParse(parse(text))
+  if (!parsed.success) return refuse(response, 400, 'invalid_request_error', z.prettifyError(parsed.error))
+  const request = parsed.data
+  if (request.model.split(':')[0] !== modelName) {
+    return refuse(response, 404, 'model_not_found', `there is no model ${request.model}; this is ${modelName}`)
+  }
+  const conversation = conversationOf(request)
+  const current = takeMood(state, request.model)
+  const entry: ServedRequest = {
+    at: new Date().toISOString(),
+    model: request.model,
+    mood: current,
+    protocol: conversation.protocol,
+    stream: request.stream === true,
+    digest: createHash('sha256').update(text).digest('hex'),
+    status: 200,
+    promptTokens: 0,
+    completionTokens: 0,
+    messageSizes: request.messages.slice(-5).map(({ content }) => content.length),
+  }
+  state.total++
+  state.served.push(entry)
+  if (state.served.length > rememberedRequests) state.served.shift()
+  await sleep(state.delayMs)
+  if (current === 'hang') return
+  if (current === 'status_429' || current === 'status_500') {
+    entry.status = current === 'status_429' ? 429 : 500
+    if (current === 'status_429') response.setHeader('retry-after', '1')
+    return refuse(
+      response,
+      entry.status,
+      current === 'status_429' ? 'rate_limit_exceeded' : 'server_error',
+      'as ordered',
+    )
+  }
+  const decision = (current && misbehave(current, conversation, plain(request))) ?? decide(conversation)
+  const completion = completionOf(messageOf(decision, conversation, current), request.model, text)
+  entry.promptTokens = completion.usage.prompt_tokens
+  entry.completionTokens = completion.usage.completion_tokens
+  await send(response, completion, request, current)
+}
+
+function order(state: ServerState, text: string, response: ServerResponse): void {
+  const parsed = moodOrder.safeParse(parse(text))
+  if (!parsed.success) {
+    refuse(response, 400, 'invalid_request_error', z.prettifyError(parsed.error))
+    return
+  }
+  const { mood: wanted, times = Number.POSITIVE_INFINITY } = parsed.data
+  state.ordered = wanted && { mood: wanted, left: times }
+  response.writeHead(204).end()
+}
+
+function control(state: ServerState, method: string, path: string, text: string, response: ServerResponse): void {
+  const { total, served } = state
+  if (method === 'GET' && path === '/control/requests') json(response, 200, { total, items: served })
+  else if (method === 'POST' && path === '/control/mood') order(state, text, response)
+  else refuse(response, 404, 'not_found', `there is no ${method} ${path}`)
 }
 
 async function send(

@@ -1,6 +1,6 @@
 import { basename, resolve } from 'node:path'
 import { parse, type Simple, type Tree } from '../../safety/command/parse.ts'
-import { quote } from '../../safety/command/quote.ts'
+import { quote } from '../../safety/command/shells.ts'
 import { redact } from '../../safety/redact.ts'
 import type { CapabilityContext, Outcome } from './capability.ts'
 import { dryRunOf, dryRuns } from './dry-runs.ts'

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { z } from 'zod'
-import { heldAt } from '../paths.ts'
+import { heldAt } from '../specs/spec.ts'
 import type { Outcome } from './capability.ts'
 import { type Engine, engineId, open, pathOf, requestJson, word } from './engine.ts'
 import { isFilled } from './named-files.ts'

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { redactJson } from '../../safety/redact.ts'
 import { stripText } from '../../safety/strip.ts'
 import { markerName } from './agent-processes.ts'
-import { lineage, type Process, processOf, readStat, statusField } from './processes.ts'
+import { lineage, type Process, processOf, readStat, statusField } from './programs.ts'
 
 /** Ticks of /proc for user space. */
 const ticksPerSecond = 100

@@ -1,6 +1,6 @@
 import { lstat, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { globExpression } from '../../safety/command/glob.ts'
+import { globExpression } from '../../safety/command/patterns.ts'
 import { redact } from '../../safety/redact.ts'
 import type { CapabilityContext } from './capability.ts'
 import { isSecret } from './roots.ts'

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import type { Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
-import { heldAt, isInside, plainRoot } from '../paths.ts'
+import { heldAt, isInside, plainRoot } from '../specs/spec.ts'
 import type { Weight } from './capability.ts'
 import { CapabilityError } from './outcome.ts'
 

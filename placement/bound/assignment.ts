@@ -1,27 +1,27 @@
+import { buildCapacityState } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { roomOf } from '../cluster/room.ts'
-import type { LinearModel, Row, Term } from './linear-model.ts'
+import type { LinearModel, Row, Term } from './engine.ts'
 
-/** Where VMs end up: of every wanted one and of those that were allowed to move. */
+/** Where VMs end up: of every evacuee and of those that were allowed to move. */
 export type Assignment = Map<number, number>
 
 type AssignmentModel = { model: LinearModel; columns: [vm: number, host: number][] }
 
 /**
- * End places as a program: every wanted VM on exactly one host, every mover too, within RAM and CPU, no two of a group in one
- * domain, with at most so many movers away from home. Fewest migrations, then least memory moved. Null when somebody has no column at all, which proves
- * that there is no such placement.
+ * End places as a program: every evacuee on exactly one host, every mover too, within RAM and CPU, no two of a group in one
+ * domain, with at most so many movers away from home. Fewest migrations, then least memory moved. Null when a VM has no column at all,
+ * which proves that there is no such placement.
  */
 export function assignmentModel(
   instance: Instance,
   movers: readonly number[],
   maxMigrations: number,
 ): AssignmentModel | null {
-  const { targets, hostRam, hostCpu, domain, vmRam, vmCpu, groupsOf, home, wanted } = instance
-  const room = roomOf(instance)
-  const chosen = [...wanted, ...movers]
+  const { targets, hostRam, hostCpu, domain, vmRam, vmCpu, groupsOf, home, evacuees } = instance
+  const room = buildCapacityState(instance)
+  const chosen = [...evacuees, ...movers]
   // The room as it is without any of them: what stays is in it.
-  for (const vm of chosen) room.put(vm, -1)
+  for (const vm of chosen) room.place(vm, -1)
   const isMover = new Set(movers)
   const columns: [number, number][] = []
   const rows: Row[] = []
@@ -62,7 +62,7 @@ export function assignmentModel(
 }
 
 /**
- * As many starts as there is room for while nothing else moves: every wanted VM on one host at most. What counts is `worth`, and of what
+ * As many starts as there is room for while nothing else moves: every evacuee on one host at most. What counts is `worth`, and of what
  * counted before no less than was reached.
  */
 export function startsModel(
@@ -70,7 +70,11 @@ export function startsModel(
   worth: (vm: number) => number,
   before: readonly { worth: (vm: number) => number; reached: number }[],
 ): AssignmentModel {
-  const built = assignmentModel({ ...instance, wanted: instance.wanted.filter((vm) => hasHost(instance, vm)) }, [], 0)
+  const built = assignmentModel(
+    { ...instance, evacuees: instance.evacuees.filter((vm) => hasHost(instance, vm)) },
+    [],
+    0,
+  )
   if (!built) return { model: { columns: 0, binaries: 0, objective: [], rows: [] }, columns: [] }
   const { model, columns } = built
   const termsOf = (of: (vm: number) => number) =>
@@ -84,11 +88,11 @@ export function startsModel(
 }
 
 function hasHost(instance: Instance, vm: number): boolean {
-  const room = roomOf(instance)
-  for (const each of instance.wanted) room.put(each, -1)
+  const room = buildCapacityState(instance)
+  for (const each of instance.evacuees) room.place(each, -1)
   return instance.hostRam.some((_, host) => host < instance.targets && room.fits(vm, host))
 }
 
-export function assignmentOf({ columns }: AssignmentModel, values: readonly number[]): Assignment {
+export function readAssignment({ columns }: AssignmentModel, values: readonly number[]): Assignment {
   return new Map(columns.filter((_, column) => values[column] === 1))
 }

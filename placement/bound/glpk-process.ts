@@ -1,8 +1,8 @@
-// A separate process, started by `placement/engine.ts`: one JSON line in, one out. It knows linear programs and nothing
+// A separate process, started by `engine.ts`: one JSON line in, one out. It knows linear programs and nothing
 // else. It is the only file that loads GLPK: a solve is synchronous and cannot be stopped from within, so the parent kills.
 import { createInterface } from 'node:readline'
 import startGlpk, { type LP } from 'glpk.js/node'
-import type { Row, SolveAnswer, SolveRequest } from './linear-model.ts'
+import type { Row, SolveAnswer, SolveRequest } from './engine.ts'
 
 const glpk = await startGlpk()
 
@@ -19,12 +19,18 @@ async function solve({ model, timeLimitSeconds, relativeGap }: SolveRequest): Pr
     subjectTo: rows.map((row, index) => ({ name: `r${index}`, vars: row.terms.map(variable), bnds: boundOf(row) })),
     binaries: Array.from({ length: binaries }, (_, column) => `x${column}`),
     bounds: Array.from({ length: columns - binaries }, (_, index) => ({
-      ...{ name: `x${binaries + index}`, type: glpk.GLP_LO, lb: 0, ub: 0 },
+      name: `x${binaries + index}`,
+      type: glpk.GLP_LO,
+      lb: 0,
+      ub: 0,
     })),
   }
   // Presolve would take the prices away.
   const { result } = await glpk.solve(lp, {
-    ...{ msglev: glpk.GLP_MSG_OFF, presol: !isPlain, tmlim: timeLimitSeconds, mipgap: relativeGap },
+    msglev: glpk.GLP_MSG_OFF,
+    presol: !isPlain,
+    tmlim: timeLimitSeconds,
+    mipgap: relativeGap,
   })
   // Only NOFEAS proves anything: UNDEF is also a time-out.
   if (result.status === glpk.GLP_NOFEAS) return { status: 'infeasible' }

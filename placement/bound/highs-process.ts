@@ -1,7 +1,7 @@
 // The second engine, in a separate process like the first: one JSON line in, one out. The only file that loads HiGHS.
 import { createInterface } from 'node:readline'
 import highsModule from 'highs'
-import type { LinearModel, SolveAnswer, SolveRequest } from './linear-model.ts'
+import type { LinearModel, SolveAnswer, SolveRequest } from './engine.ts'
 
 // Its types describe the module as CommonJS sees it; what is loaded here is the function itself.
 const highs = await (highsModule as unknown as typeof highsModule.default)()
@@ -37,13 +37,18 @@ function dataOf({ columns, binaries, objective, rows }: LinearModel) {
   for (const { terms } of rows) starts.push((starts.at(-1) as number) + terms.length)
   const terms = rows.flatMap((row) => row.terms)
   return {
-    ...{ numCols: columns, numRows: rows.length, colCost: cost },
+    numCols: columns,
+    numRows: rows.length,
+    colCost: cost,
     colLower: new Float64Array(columns),
     colUpper: Float64Array.from({ length: columns }, (_, column) => (column < binaries ? 1 : highs.infinity)),
     rowLower: rows.map(({ equal, atLeast }) => equal ?? atLeast ?? -highs.infinity),
     rowUpper: rows.map(({ equal, atMost }) => equal ?? atMost ?? highs.infinity),
     matrix: {
-      ...{ format: 'csr' as const, numRows: rows.length, numCols: columns, starts },
+      format: 'csr' as const,
+      numRows: rows.length,
+      numCols: columns,
+      starts,
       indices: terms.map(([column]) => column),
       values: terms.map(([, coefficient]) => coefficient),
     },

@@ -1,14 +1,14 @@
-/** How many of one kind of VM, how large in whole units, and what one is worth. */
+/** How many of one kind of VM, how large in whole placementGroups, and what one is worth. */
 export type Item = { ram: number; cpu: number; copies: number; worth: number }
 
 /**
- * The most that can be packed into every room up to (ram, cpu) units, all at once: `best[r * (cpu + 1) + c]`. Exact for whole
+ * The most that can be packed into every room up to (ram, cpu) placementGroups, all at once: `best[r * (cpu + 1) + c]`. Exact for whole
  * worths below 2^53; bounded by the copies there are.
  */
 export function bestPackings(items: readonly Item[], ram: number, cpu: number): Float64Array {
   const width = cpu + 1
   const best = new Float64Array((ram + 1) * width)
-  for (const { item, count } of bundlesOf(items, ram, cpu)) pack({ best, taken: null, ram, cpu }, item, count)
+  for (const { item, count } of splitIntoBundles(items, ram, cpu)) pack({ best, taken: null, ram, cpu }, item, count)
   return best
 }
 
@@ -16,7 +16,7 @@ export function bestPackings(items: readonly Item[], ram: number, cpu: number): 
 export function bestPacking(items: readonly Item[], ram: number, cpu: number): number[] {
   const width = cpu + 1
   const best = new Float64Array((ram + 1) * width)
-  const bundles = bundlesOf(items, ram, cpu).map((bundle) => ({ ...bundle, taken: new Uint8Array(best.length) }))
+  const bundles = splitIntoBundles(items, ram, cpu).map((bundle) => ({ ...bundle, taken: new Uint8Array(best.length) }))
   for (const { item, count, taken } of bundles) pack({ best, taken, ram, cpu }, item, count)
   const counts: number[] = items.map(() => 0)
   let [r, c] = [ram, cpu]
@@ -30,7 +30,7 @@ export function bestPacking(items: readonly Item[], ram: number, cpu: number): n
 }
 
 /** Copies in bundles of 1, 2, 4, …: every number of copies is a sum of bundles. What is worth nothing is left out. */
-function bundlesOf(items: readonly Item[], ram: number, cpu: number) {
+function splitIntoBundles(items: readonly Item[], ram: number, cpu: number) {
   return items.flatMap((item, index) => {
     const bundles: { index: number; item: Item; count: number }[] = []
     let left = item.worth > 0 ? copiesThatFit(item, ram, cpu) : 0

@@ -1,5 +1,83 @@
-import type { PlacementProblem } from '../../domain/placement.ts'
-import { type Situation, type Unit, usable } from './situation.ts'
+import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
+import { failureDomainOf, listRestrictions, type Rules, readRules, toRuleKey } from '../rules.ts'
+
+/** A VM, or VMs that are kept together and go as one. */
+export type PlacementGroup = {
+  vms: PlacementVm[]
+  ramMib: number
+  cpuMc: number
+  priority: number
+  /** Where it runs now; null when it does not. */
+  host: string | null
+  /** Every rule about hosts in one: which of the targets may take it. */
+  mayGoTo: (host: PlacementHost) => boolean
+  /** The same for all groups with the same rules. */
+  rule: string
+}
+
+/** The problem in the solver's terms, in a fixed order, so that the order of an inventory changes no plan. */
+export type PlacementModel = {
+  /** Hosts that may take a VM. */
+  targets: PlacementHost[]
+  /** Hosts that are not dead and take none: they are to be emptied, or are in a region out of reach. */
+  others: PlacementHost[]
+  /** Must get a place: their host is dead, or is to be emptied. The most important first. */
+  evacuees: PlacementGroup[]
+  /** Running, and may be moved to make room. */
+  movable: PlacementGroup[]
+  /** Running, and nothing moves them. */
+  fixed: PlacementGroup[]
+  /** Failure domain of a host: itself, or its rack. */
+  domainOf: Map<string, string>
+}
+
+/** Reads a valid problem by its rules (`rules.ts`). */
+export function buildModel(problem: PlacementProblem): PlacementModel {
+  const rules = readRules(problem)
+  const hosts = [...problem.hosts].sort((a, b) => compare(a.name, b.name))
+  const vms = [...problem.vms].sort((a, b) => compare(a.vm, b.vm))
+  const alone = vms.filter(({ vm, affinityGroup }) => rules.stranded.has(vm) && affinityGroup === null)
+  const evacuees = [...alone.map((vm) => [vm]), ...rules.coLocated].map((members) => toPlacementGroup(rules, members))
+  evacuees.sort((a, b) => b.priority - a.priority || compare(describeGroup(a), describeGroup(b)))
+  const others = vms.filter(({ vm }) => rules.place.has(vm) && !rules.stranded.has(vm))
+  return {
+    targets: hosts.filter(({ name }) => rules.targets.has(name)),
+    others: hosts.filter(({ name, state }) => state !== 'dead' && !rules.targets.has(name)),
+    evacuees,
+    movable: others.filter(({ vm }) => rules.movable.has(vm)).map((vm) => toPlacementGroup(rules, [vm])),
+    fixed: others.filter(({ vm }) => !rules.movable.has(vm)).map((vm) => toPlacementGroup(rules, [vm])),
+    domainOf: new Map(hosts.map((host) => [host.name, failureDomainOf(problem, host)])),
+  }
+}
+
+function toPlacementGroup(rules: Rules, members: PlacementVm[]): PlacementGroup {
+  return {
+    vms: members,
+    ramMib: members.reduce((sum, { ramMib }) => sum + ramMib, 0),
+    cpuMc: members.reduce((sum, { cpuMc }) => sum + cpuMc, 0),
+    priority: Math.max(...members.map(({ priority }) => priority)),
+    host: rules.place.get((members[0] as PlacementVm).vm) ?? null,
+    mayGoTo: (host) => members.every((vm) => listRestrictions(rules, vm, host).length === 0),
+    rule: JSON.stringify(members.map((vm) => toRuleKey(rules, vm))),
+  }
+}
+
+/** `vm-1 and vm-2`. */
+export function describeGroup({ vms }: Pick<PlacementGroup, 'vms'>): string {
+  return vms.map(({ vm }) => vm).join(' and ')
+}
+
+/** What of a host may be used, in whole MiB and thousandths of a CPU. */
+export function usableCapacity({ limits }: PlacementProblem, host: PlacementHost): { ramMib: number; cpuMc: number } {
+  return {
+    ramMib: Math.floor((host.ramMib * (100 - limits.ramReservePercent)) / 100),
+    cpuMc: Math.floor((host.cpuMc * limits.cpuOvercommitPercent) / 100),
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
 
 /**
  * A problem in numbers, for what reads it a million times a second and for processes that know no names. A number stands for a
@@ -29,25 +107,28 @@ export type Instance = {
   /** By rule and target: may it go there, room aside? */
   allows: boolean[][]
   /** What must get a place, or leave the one it has, most important first. */
-  wanted: number[]
+  evacuees: number[]
   /** Others that may move to make room. */
   movable: boolean[]
 }
 
 /** What the numbers are called. */
-export type Names = { hosts: string[]; units: Unit[]; groups: string[] }
+export type Names = { hosts: string[]; placementGroups: PlacementGroup[]; groups: string[] }
 
-export function instanceOf(problem: PlacementProblem, situation: Situation): { instance: Instance; names: Names } {
-  const { targets, others, wanted, movable, fixed, domainOf } = situation
+export function buildInstance(
+  problem: PlacementProblem,
+  situation: PlacementModel,
+): { instance: Instance; names: Names } {
+  const { targets, others, evacuees, movable, fixed, domainOf } = situation
   const hosts = [...targets, ...others]
-  const units = [...wanted, ...movable, ...fixed]
-  const hostIndex = indexOf(hosts.map(({ name }) => name))
-  const domainIndex = indexOf(hosts.map(({ name }) => domainOf.get(name) as string))
-  const haGroups = units.map(({ vms }) => vms.flatMap(({ haGroup }) => haGroup ?? []))
-  const groupIndex = indexOf(haGroups.flat())
-  const ruleIndex = indexOf(units.map(({ rule }) => rule))
-  const firstOf = new Map(units.map((unit) => [unit.rule, unit]).reverse() as [string, Unit][])
-  const room = hosts.map((host) => usable(problem, host))
+  const placementGroups = [...evacuees, ...movable, ...fixed]
+  const hostIndex = indexKeys(hosts.map(({ name }) => name))
+  const domainIndex = indexKeys(hosts.map(({ name }) => domainOf.get(name) as string))
+  const haGroups = placementGroups.map(({ vms }) => vms.flatMap(({ haGroup }) => haGroup ?? []))
+  const groupIndex = indexKeys(haGroups.flat())
+  const ruleIndex = indexKeys(placementGroups.map(({ rule }) => rule))
+  const firstOf = new Map(placementGroups.map((unit) => [unit.rule, unit]).reverse() as [string, PlacementGroup][])
+  const room = hosts.map((host) => usableCapacity(problem, host))
   return {
     instance: {
       targets: targets.length,
@@ -55,24 +136,26 @@ export function instanceOf(problem: PlacementProblem, situation: Situation): { i
       hostCpu: room.map(({ cpuMc }) => cpuMc),
       domain: hosts.map(({ name }) => domainIndex.get(domainOf.get(name) as string) as number),
       domains: domainIndex.size,
-      vmRam: units.map(({ ramMib }) => ramMib),
-      vmCpu: units.map(({ cpuMc }) => cpuMc),
-      weight: units.map(({ vms }) => vms.length),
-      priority: units.map(({ priority }) => priority),
-      priorities: units.map(({ vms }) => vms.map(({ priority }) => priority)),
+      vmRam: placementGroups.map(({ ramMib }) => ramMib),
+      vmCpu: placementGroups.map(({ cpuMc }) => cpuMc),
+      weight: placementGroups.map(({ vms }) => vms.length),
+      priority: placementGroups.map(({ priority }) => priority),
+      priorities: placementGroups.map(({ vms }) => vms.map(({ priority }) => priority)),
       groupsOf: haGroups.map((names) => names.map((name) => groupIndex.get(name) as number)),
       groups: groupIndex.size,
-      home: units.map(({ host }) => (host === null ? -1 : (hostIndex.get(host) ?? -1))),
-      rule: units.map(({ rule }) => ruleIndex.get(rule) as number),
-      allows: [...ruleIndex.keys()].map((rule) => targets.map((host) => (firstOf.get(rule) as Unit).mayGoTo(host))),
-      wanted: wanted.map((_, index) => index),
-      movable: units.map((_, index) => index >= wanted.length && index < wanted.length + movable.length),
+      home: placementGroups.map(({ host }) => (host === null ? -1 : (hostIndex.get(host) ?? -1))),
+      rule: placementGroups.map(({ rule }) => ruleIndex.get(rule) as number),
+      allows: [...ruleIndex.keys()].map((rule) =>
+        targets.map((host) => (firstOf.get(rule) as PlacementGroup).mayGoTo(host)),
+      ),
+      evacuees: evacuees.map((_, index) => index),
+      movable: placementGroups.map((_, index) => index >= evacuees.length && index < evacuees.length + movable.length),
     },
-    names: { hosts: hosts.map(({ name }) => name), units, groups: [...groupIndex.keys()] },
+    names: { hosts: hosts.map(({ name }) => name), placementGroups, groups: [...groupIndex.keys()] },
   }
 }
 
-function indexOf(keys: string[]): Map<string, number> {
+function indexKeys(keys: string[]): Map<string, number> {
   const index = new Map<string, number>()
   for (const key of keys) if (!index.has(key)) index.set(key, index.size)
   return index

@@ -1,8 +1,8 @@
-import { isUp, type Work } from '../cluster/clock.ts'
+import { isUp, type Work } from '../cluster/budget.ts'
+import { buildCapacityState } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { isBetter, migrationsOf } from '../cluster/known.ts'
-import { roomOf } from '../cluster/room.ts'
 import { isSmall } from './exhaust.ts'
+import { countMigrations, isBetter } from './incumbent.ts'
 import { type Move, search } from './search.ts'
 
 const lighterRuns = 300
@@ -12,10 +12,10 @@ const levelWork = 900_000
 
 /** With as many migrations: less memory moved, then hosts that are filled more evenly. What comes out can be carried out too. */
 export function refine(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
-  return level(instance, lighter(instance, moves, random, deadlineMs), deadlineMs)
+  return evenOut(instance, reduceMovedRam(instance, moves, random, deadlineMs), deadlineMs)
 }
 
-function lighter(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
+function reduceMovedRam(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
   const movedOthers = moves.filter(({ vm, from }) => from >= 0 && instance.movable[vm]).length
   if (movedOthers === 0) return moves
   let best = moves
@@ -28,14 +28,16 @@ function lighter(instance: Instance, moves: Move[], random: () => number, deadli
       deadlineMs,
       work,
     })
-    const isWhole = found.left.length === 0 && migrationsOf(instance, found.moves) === migrationsOf(instance, moves)
-    if (isWhole && isBetter(instance, { moves: found.moves, left: [] }, { moves: best, left: [] })) best = found.moves
+    const isWhole =
+      found.unplaced.length === 0 && countMigrations(instance, found.moves) === countMigrations(instance, moves)
+    if (isWhole && isBetter(instance, { moves: found.moves, unplaced: [] }, { moves: best, unplaced: [] }))
+      best = found.moves
   }
   return best
 }
 
 /** Lets each move end elsewhere, as long as that makes the hosts more even and every step can still begin. */
-function level(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
+function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
   const { targets } = instance
   let best = moves
   let least = unevenness(instance, best)
@@ -65,10 +67,10 @@ function level(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
 /** The squares of how full the hosts are at the end; null when the moves cannot be made one after the other. */
 function unevenness(instance: Instance, moves: readonly Move[]): number | null {
   const { targets, hostRam, hostCpu } = instance
-  const { at, fits, put, freeRam, freeCpu } = roomOf(instance)
+  const { hostOf, fits, place, freeRam, freeCpu } = buildCapacityState(instance)
   for (const { vm, from, to } of moves) {
-    if (at[vm] !== from || !fits(vm, to)) return null
-    put(vm, to)
+    if (hostOf[vm] !== from || !fits(vm, to)) return null
+    place(vm, to)
   }
   let sum = 0
   for (let host = 0; host < targets; host += 1) {

@@ -1,11 +1,11 @@
-import { isUp, type Work } from '../cluster/clock.ts'
+import { isUp, type Work } from '../cluster/budget.ts'
+import { buildCapacityState, type CapacityState } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { type Room, roomOf } from '../cluster/room.ts'
 
 export type Move = { vm: number; from: number; to: number }
 
-/** `moves` can be made one after the other as they stand. `left`: what is wanted and has no place. */
-export type Ordered = { moves: Move[]; left: number[] }
+/** `moves` can be made one after the other as they stand. `unplaced`: evacuees that have no place after them. */
+export type SearchResult = { moves: Move[]; unplaced: number[] }
 
 export type SearchOptions = {
   random: () => number
@@ -20,7 +20,7 @@ export type SearchOptions = {
   first?: 'largest' | 'smallest'
 }
 
-/** Evictions that one VM may cost: few first, so that the cheap ways are all tried before an expensive one. */
+/** Evictions that one VM may cost: cheap repairs before expensive ones. */
 const evictionLimits = [1, 2, 3, 5]
 const maxDepth = 3
 /** What a run takes to begin, beside one look at a host: so that work takes as long on clusters of any size, 40,000 in a millisecond. */
@@ -30,180 +30,232 @@ const workPerVm = 8
 const hostsTried = { first: Number.POSITIVE_INFINITY, deep: 8, inner: 3 }
 const vmsTried = { first: 14, inner: 6 }
 
+/** One run: what it knows, and what it has done so far. */
+type Run = {
+  instance: Instance
+  capacity: CapacityState
+  random: () => number
+  noise: number
+  maxMigrations: number
+  deadlineMs: number
+  work: Work
+  /** What a MiB and a thousandth of a CPU are worth. */
+  weight: { ram: number; cpu: number }
+  moves: Move[]
+  /** Moves of VMs that are not evacuees. */
+  migrations: number
+  /** Hosts that are being cleared: nothing may go there meanwhile. */
+  closed: Uint8Array
+}
+
+/** How a host is cleared for a VM: how deep evictions may cascade, how many migrations there may be in all, and how many VMs are tried. */
+type Clearing = { vm: number; host: number; depth: number; maxMigrations: number; breadth: number }
+
 /**
- * One run through the wanted VMs in execution order: each partial state can be carried out, so that what comes out has an
+ * One run through the evacuees in execution order: each partial state can be carried out, so that what comes out has an
  * order by construction. A VM that fits nowhere makes others move, which may make others move in turn.
  */
-export function search(instance: Instance, options: SearchOptions): Ordered {
-  const { random, noise, maxMigrations, deadlineMs, first = 'largest' } = options
-  const work = options.work ?? { left: Number.POSITIVE_INFINITY }
-  const { targets, vmRam, vmCpu, hostRam, hostCpu, home, movable, wanted, priority, rule, allows } = instance
-  const room = roomOf(instance)
-  work.left -= workPerRun + workPerVm * home.length
-  const { at, freeRam, freeCpu, fits } = room
-  const weight = scarcity(instance, room)
-  const sizeOf = (vm: number) => vmRam[vm]! * weight.ram + vmCpu[vm]! * weight.cpu
-  const shaken = (score: number) => (noise === 0 ? score : score * (1 + noise * (random() - 0.5)))
-  const log: Move[] = []
-  /** Hosts that room is being made on: nothing may go there meanwhile. */
-  const closed = new Uint8Array(targets)
-  let migrations = 0
-
-  const left: number[] = []
-  const order = wanted.map((vm) => ({ vm, size: shaken(sizeOf(vm)) }))
-  const bySize = first === 'largest' ? -1 : 1
-  order.sort((a, b) => priority[b.vm]! - priority[a.vm]! || (a.size - b.size) * bySize)
-  for (const { vm } of order) {
-    const host = tightest(vm)
-    if (host >= 0) move(vm, host)
-    else if (!makeWay(vm)) left.push(vm)
+export function search(instance: Instance, options: SearchOptions): SearchResult {
+  const run = startRun(instance, options)
+  const unplaced: number[] = []
+  for (const vm of sortEvacuees(run, options.first ?? 'largest')) {
+    const host = findTightest(run, vm)
+    if (host >= 0) move(run, vm, host)
+    else if (!placeByEvicting(run, vm)) unplaced.push(vm)
   }
-  return { moves: log, left }
+  return { moves: run.moves, unplaced }
+}
 
-  function move(vm: number, to: number): void {
-    const from = at[vm]!
-    log.push({ vm, from, to })
-    room.put(vm, to)
-    if (from >= 0 && movable[vm]) migrations += 1
-  }
-
-  function undo(mark: number): void {
-    while (log.length > mark) {
-      const { vm, from } = log.pop() as Move
-      room.put(vm, from)
-      if (from >= 0 && movable[vm]) migrations -= 1
-    }
-  }
-
-  /** The host that this VM fills best; -1: it fits nowhere. */
-  function tightest(vm: number): number {
-    let best = -1
-    let least = Number.POSITIVE_INFINITY
-    work.left -= targets
-    for (let host = 0; host < targets; host += 1) {
-      if (closed[host] || !fits(vm, host)) continue
-      const rest = shaken((freeRam[host]! - vmRam[vm]!) * weight.ram + (freeCpu[host]! - vmCpu[vm]!) * weight.cpu)
-      if (rest < least) {
-        least = rest
-        best = host
-      }
-    }
-    return best
-  }
-
-  function missing(vm: number, host: number): number {
-    const ram = Math.max(0, vmRam[vm]! - freeRam[host]!) * weight.ram
-    const cpu = Math.max(0, vmCpu[vm]! - freeCpu[host]!) * weight.cpu
-    return ram + cpu
-  }
-
-  /** Hosts that could ever take it, least missing room first. */
-  function nearest(vm: number, most: number): number[] {
-    const found: { host: number; short: number }[] = []
-    work.left -= targets
-    for (let host = 0; host < targets; host += 1) {
-      if (closed[host] || at[vm] === host || !allows[rule[vm]!]![host]) continue
-      if (vmRam[vm]! > hostRam[host]! || vmCpu[vm]! > hostCpu[host]!) continue
-      found.push({ host, short: shaken(missing(vm, host)) })
-    }
-    found.sort((a, b) => a.short - b.short)
-    return (found.length > most ? found.slice(0, most) : found).map(({ host }) => host)
-  }
-
-  function makeWay(vm: number): boolean {
-    for (const limit of evictionLimits) {
-      const most = Math.min(migrations + limit, maxMigrations)
-      if (most <= migrations) return false
-      for (let depth = 1; depth <= Math.min(limit, maxDepth); depth += 1) {
-        for (const host of nearest(vm, depth === 1 ? hostsTried.first : hostsTried.deep)) {
-          if (work.left <= 0 || isUp(deadlineMs)) return false
-          const mark = log.length
-          if (makeRoom(vm, host, depth, most, vmsTried.first)) {
-            move(vm, host)
-            return true
-          }
-          undo(mark)
-        }
-      }
-    }
-    return false
-  }
-
-  /** Moves others until this VM fits here, with at most so many migrations in all. What was tried without success is not undone. */
-  function makeRoom(vm: number, host: number, depth: number, most: number, breadth: number): boolean {
-    closed[host] = 1
-    try {
-      while (!fits(vm, host)) {
-        if (migrations >= most || !evictOne(vm, host, depth, most, breadth)) return false
-      }
-      return true
-    } finally {
-      closed[host] = 0
-    }
-  }
-
-  function evictOne(vm: number, host: number, depth: number, most: number, breadth: number): boolean {
-    const candidates = evictable(vm, host, breadth)
-    for (const other of candidates) {
-      const to = tightestFor(other, vm, host)
-      if (to >= 0) {
-        move(other, to)
-        return true
-      }
-    }
-    if (depth <= 1 || migrations + 1 >= most) return false
-    for (const other of candidates) {
-      for (const to of nearest(other, hostsTried.inner)) {
-        const mark = log.length
-        if (makeRoom(other, to, depth - 1, most - 1, vmsTried.inner)) {
-          move(other, to)
-          if (room.rival(vm, host) !== other) return true
-        }
-        undo(mark)
-      }
-    }
-    return false
-  }
-
-  /** A rival has to leave the domain, not only its host. */
-  function tightestFor(other: number, vm: number, host: number): number {
-    const to = tightest(other)
-    if (to < 0 || room.rival(vm, host) !== other) return to
-    const { domain } = instance
-    if (domain[to] !== domain[host]) return to
-    for (let away = 0; away < targets; away += 1) {
-      if (domain[away] !== domain[host] && !closed[away] && fits(other, away)) return away
-    }
-    return -1
-  }
-
-  /** VMs to move from here, best first: a rival, else the one that alone makes enough room and wastes least, else the largest. */
-  function evictable(vm: number, host: number, most: number): number[] {
-    const rival = room.rival(vm, host)
-    if (rival >= 0) return movable[rival] && at[rival] === home[rival] ? [rival] : []
-    const ram = Math.max(0, vmRam[vm]! - freeRam[host]!)
-    const cpu = Math.max(0, vmCpu[vm]! - freeCpu[host]!)
-    const scored: { other: number; score: number }[] = []
-    work.left -= room.on[host]!.length
-    for (const other of room.on[host]!) {
-      if (!movable[other] || at[other] !== home[other]) continue
-      const covers = vmRam[other]! >= ram && vmCpu[other]! >= cpu
-      const size = sizeOf(other)
-      const cover = Math.min(vmRam[other]!, ram) * weight.ram + Math.min(vmCpu[other]!, cpu) * weight.cpu
-      if (cover === 0) continue
-      scored.push({ other, score: covers ? -1e9 + shaken(size) : -shaken(cover) + size * 1e-3 })
-    }
-    scored.sort((a, b) => a.score - b.score)
-    return (scored.length > most ? scored.slice(0, most) : scored).map(({ other }) => other)
+function startRun(instance: Instance, options: SearchOptions): Run {
+  const { random, noise, maxMigrations, deadlineMs, work = { left: Number.POSITIVE_INFINITY } } = options
+  const capacity = buildCapacityState(instance)
+  work.left -= workPerRun + workPerVm * instance.home.length
+  return {
+    instance,
+    capacity,
+    random,
+    noise,
+    maxMigrations,
+    deadlineMs,
+    work,
+    weight: weighScarcity(instance, capacity),
+    moves: [],
+    migrations: 0,
+    closed: new Uint8Array(instance.targets),
   }
 }
 
 /** What a unit of each resource is worth: the less of it is free in the cluster, the more. */
-function scarcity({ targets }: Instance, { freeRam, freeCpu }: Room): { ram: number; cpu: number } {
+function weighScarcity({ targets }: Instance, { freeRam, freeCpu }: CapacityState): { ram: number; cpu: number } {
   let [ram, cpu] = [1, 1]
   for (let host = 0; host < targets; host += 1) {
     ram += Math.max(0, freeRam[host]!)
     cpu += Math.max(0, freeCpu[host]!)
   }
   return { ram: 1 / ram, cpu: 1 / cpu }
+}
+
+/** The most important first, then by size. */
+function sortEvacuees(run: Run, first: 'largest' | 'smallest'): number[] {
+  const { evacuees, priority } = run.instance
+  const order = evacuees.map((vm) => ({ vm, size: shake(run, sizeOf(run, vm)) }))
+  const bySize = first === 'largest' ? -1 : 1
+  order.sort((a, b) => priority[b.vm]! - priority[a.vm]! || (a.size - b.size) * bySize)
+  return order.map(({ vm }) => vm)
+}
+
+function sizeOf({ instance: { vmRam, vmCpu }, weight }: Run, vm: number): number {
+  return vmRam[vm]! * weight.ram + vmCpu[vm]! * weight.cpu
+}
+
+function shake({ noise, random }: Run, score: number): number {
+  return noise === 0 ? score : score * (1 + noise * (random() - 0.5))
+}
+
+function move(run: Run, vm: number, to: number): void {
+  const from = run.capacity.hostOf[vm]!
+  run.moves.push({ vm, from, to })
+  run.capacity.place(vm, to)
+  if (from >= 0 && run.instance.movable[vm]) run.migrations += 1
+}
+
+/** Takes back all moves from this one on. */
+function undo(run: Run, mark: number): void {
+  while (run.moves.length > mark) {
+    const { vm, from } = run.moves.pop() as Move
+    run.capacity.place(vm, from)
+    if (from >= 0 && run.instance.movable[vm]) run.migrations -= 1
+  }
+}
+
+/** The host that this VM fills best; -1: it fits nowhere. */
+function findTightest(run: Run, vm: number): number {
+  const { instance, capacity, weight, closed } = run
+  const { targets, vmRam, vmCpu } = instance
+  const { freeRam, freeCpu, fits } = capacity
+  let best = -1
+  let least = Number.POSITIVE_INFINITY
+  run.work.left -= targets
+  for (let host = 0; host < targets; host += 1) {
+    if (closed[host] || !fits(vm, host)) continue
+    const rest = shake(run, (freeRam[host]! - vmRam[vm]!) * weight.ram + (freeCpu[host]! - vmCpu[vm]!) * weight.cpu)
+    if (rest < least) {
+      least = rest
+      best = host
+    }
+  }
+  return best
+}
+
+/** Hosts that could ever take it, the one that lacks least capacity first. */
+function findNearest(run: Run, vm: number, maxHosts: number): number[] {
+  const { instance, capacity, closed, weight } = run
+  const { targets, vmRam, vmCpu, hostRam, hostCpu, rule, allows } = instance
+  const { hostOf, freeRam, freeCpu } = capacity
+  const found: { host: number; short: number }[] = []
+  run.work.left -= targets
+  for (let host = 0; host < targets; host += 1) {
+    if (closed[host] || hostOf[vm] === host || !allows[rule[vm]!]![host]) continue
+    if (vmRam[vm]! > hostRam[host]! || vmCpu[vm]! > hostCpu[host]!) continue
+    const ram = Math.max(0, vmRam[vm]! - freeRam[host]!) * weight.ram
+    const cpu = Math.max(0, vmCpu[vm]! - freeCpu[host]!) * weight.cpu
+    found.push({ host, short: shake(run, ram + cpu) })
+  }
+  found.sort((a, b) => a.short - b.short)
+  return (found.length > maxHosts ? found.slice(0, maxHosts) : found).map(({ host }) => host)
+}
+
+/** Places a VM that fits nowhere by moving others; false, with nothing changed, where that was not found. */
+function placeByEvicting(run: Run, vm: number): boolean {
+  for (const limit of evictionLimits) {
+    const maxMigrations = Math.min(run.migrations + limit, run.maxMigrations)
+    if (maxMigrations <= run.migrations) return false
+    for (let depth = 1; depth <= Math.min(limit, maxDepth); depth += 1) {
+      for (const host of findNearest(run, vm, depth === 1 ? hostsTried.first : hostsTried.deep)) {
+        if (run.work.left <= 0 || isUp(run.deadlineMs)) return false
+        const mark = run.moves.length
+        if (clear(run, { vm, host, depth, maxMigrations, breadth: vmsTried.first })) {
+          move(run, vm, host)
+          return true
+        }
+        undo(run, mark)
+      }
+    }
+  }
+  return false
+}
+
+/** Moves others until the VM fits on the host. What was tried without success is not undone. */
+function clear(run: Run, clearing: Clearing): boolean {
+  const { vm, host, maxMigrations } = clearing
+  run.closed[host] = 1
+  try {
+    while (!run.capacity.fits(vm, host)) {
+      if (run.migrations >= maxMigrations || !evictOne(run, clearing)) return false
+    }
+    return true
+  } finally {
+    run.closed[host] = 0
+  }
+}
+
+function evictOne(run: Run, clearing: Clearing): boolean {
+  const { vm, host, depth, maxMigrations } = clearing
+  const candidates = listEvictable(run, clearing)
+  for (const other of candidates) {
+    const to = findTightestFor(run, other, clearing)
+    if (to >= 0) {
+      move(run, other, to)
+      return true
+    }
+  }
+  if (depth <= 1 || run.migrations + 1 >= maxMigrations) return false
+  const inner = { depth: depth - 1, maxMigrations: maxMigrations - 1, breadth: vmsTried.inner }
+  for (const other of candidates) {
+    for (const to of findNearest(run, other, hostsTried.inner)) {
+      const mark = run.moves.length
+      if (clear(run, { vm: other, host: to, ...inner })) {
+        move(run, other, to)
+        if (run.capacity.groupPeerIn(vm, host) !== other) return true
+      }
+      undo(run, mark)
+    }
+  }
+  return false
+}
+
+/** Where an evicted VM goes. A peer of the VM's HA group has to leave the failure domain, not only its host. */
+function findTightestFor(run: Run, other: number, { vm, host }: Clearing): number {
+  const { instance, capacity, closed } = run
+  const to = findTightest(run, other)
+  if (to < 0 || capacity.groupPeerIn(vm, host) !== other) return to
+  const { domain, targets } = instance
+  if (domain[to] !== domain[host]) return to
+  for (let away = 0; away < targets; away += 1) {
+    if (domain[away] !== domain[host] && !closed[away] && capacity.fits(other, away)) return away
+  }
+  return -1
+}
+
+/** VMs to move from here, best first: a peer of the HA group, else the one that alone frees enough and wastes least, else the largest. */
+function listEvictable(run: Run, { vm, host, breadth }: Clearing): number[] {
+  const { instance, capacity, weight } = run
+  const { movable, home, vmRam, vmCpu } = instance
+  const { hostOf, freeRam, freeCpu } = capacity
+  const peer = capacity.groupPeerIn(vm, host)
+  if (peer >= 0) return movable[peer] && hostOf[peer] === home[peer] ? [peer] : []
+  const ram = Math.max(0, vmRam[vm]! - freeRam[host]!)
+  const cpu = Math.max(0, vmCpu[vm]! - freeCpu[host]!)
+  const scored: { other: number; score: number }[] = []
+  run.work.left -= capacity.guests[host]!.length
+  for (const other of capacity.guests[host]!) {
+    if (!movable[other] || hostOf[other] !== home[other]) continue
+    const covers = vmRam[other]! >= ram && vmCpu[other]! >= cpu
+    const size = sizeOf(run, other)
+    const cover = Math.min(vmRam[other]!, ram) * weight.ram + Math.min(vmCpu[other]!, cpu) * weight.cpu
+    if (cover === 0) continue
+    scored.push({ other, score: covers ? -1e9 + shake(run, size) : -shake(run, cover) + size * 1e-3 })
+  }
+  scored.sort((a, b) => a.score - b.score)
+  return (scored.length > breadth ? scored.slice(0, breadth) : scored).map(({ other }) => other)
 }

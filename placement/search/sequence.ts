@@ -1,7 +1,7 @@
 import type { Assignment } from '../bound/assignment.ts'
-import { isUp } from '../cluster/clock.ts'
+import { isUp } from '../cluster/budget.ts'
+import { buildCapacityState } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { roomOf } from '../cluster/room.ts'
 import type { Move } from './search.ts'
 
 /** States, and steps from them, looked at before the search for an order is given up. */
@@ -12,9 +12,9 @@ const maxSteps = 1_000_000
  * An order in which these end places are reached, each VM straight to its own: migrations first, then the starts, which only take
  * room. Null where there is none, or none was found.
  */
-export function sequenceOf(instance: Instance, assignment: Assignment, deadlineMs: number): Move[] | null {
+export function orderMoves(instance: Instance, assignment: Assignment, deadlineMs: number): Move[] | null {
   const { home } = instance
-  const room = roomOf(instance)
+  const room = buildCapacityState(instance)
   const migrations: Move[] = []
   const starts: Move[] = []
   for (const [vm, to] of assignment) {
@@ -30,7 +30,7 @@ export function sequenceOf(instance: Instance, assignment: Assignment, deadlineM
   if (!run()) return null
   for (const move of starts) {
     if (!room.fits(move.vm, move.to)) return null
-    room.put(move.vm, move.to)
+    room.place(move.vm, move.to)
     done.push(move)
   }
   return done
@@ -47,12 +47,12 @@ export function sequenceOf(instance: Instance, assignment: Assignment, deadlineM
     for (const move of [...left]) {
       steps += 1
       if (!room.fits(move.vm, move.to)) continue
-      room.put(move.vm, move.to)
+      room.place(move.vm, move.to)
       left.delete(move)
       done.push(move)
       if (run()) return true
       done.pop()
-      room.put(move.vm, move.from)
+      room.place(move.vm, move.from)
       left.add(move)
     }
     dead.add(key)

@@ -1,10 +1,9 @@
 import type { Claim } from '../../domain/claim.ts'
-import type { Clause } from './clauses.ts'
 import { foldText } from './document.ts'
-import type { Evidence } from './evidence.ts'
 import { holdsName, type Name } from './names.ts'
 import { type Problem, problem, said } from './problems.ts'
-import type { Part } from './rows.ts'
+import type { Evidence, Part } from './rows.ts'
+import type { Clause } from './text.ts'
 
 const denies =
   /\b(?:no|not|none|nothing|never|without|absent|missing|lacks?|lacked|gone|empty|free of|clean|zero|any ?more|neither|nobody|cannot|does not|n't)\b|n't\b/

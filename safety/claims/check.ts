@@ -1,16 +1,15 @@
 import type { Claim } from '../../domain/claim.ts'
 import { absenceProblem, denialProblem, goneProblem } from './absent.ts'
 import { type Action, actionsIn, saysFailed, tellsOf } from './actions.ts'
-import { type Clause, clausesOf } from './clauses.ts'
 import { foldText } from './document.ts'
-import type { Evidence, Write } from './evidence.ts'
 import { holdsName, type Name } from './names.ts'
 import { figuresIn } from './numbers.ts'
 import { type Problem, problem, said } from './problems.ts'
 import { type Place, placesOf } from './quote.ts'
-import type { Part } from './rows.ts'
+import type { Evidence, Part, Write } from './rows.ts'
 import { statesIn } from './states.ts'
 import { misplaced, unnamed, unsupported } from './support.ts'
+import { type Clause, clausesOf } from './text.ts'
 
 /** For each claim the first thing that what it cites does not show; null where it shows all. Pure and total. */
 export function checkClaims(claims: readonly Claim[], evidence: Evidence): (Problem | null)[] {

@@ -1,7 +1,5 @@
-import { type Known, says } from './measure.ts'
-import type { Figure, Value } from './numbers.ts'
-import { secondsBetween } from './times.ts'
-import type { Unit } from './units.ts'
+import { type KnownQuantity, says, type Unit } from './measure.ts'
+import { type Figure, secondsBetween, type Value } from './numbers.ts'
 
 const mostOperands = 24
 const percent: Unit = { dimension: 'percent', factors: [1] }
@@ -36,7 +34,7 @@ export function isComputed(
   )
 }
 
-type Computed = Known & { way: Way }
+type Computation = KnownQuantity & { way: Way }
 
 function based(value: Value): { value: number; unit: Unit | null } {
   if (!value.unit) return { value: value.value, unit: null }
@@ -44,7 +42,7 @@ function based(value: Value): { value: number; unit: Unit | null } {
 }
 
 /** All quoted numbers of one key together, and those of one value as often as it stands there. */
-function sums(values: readonly Value[]): Computed[] {
+function sums(values: readonly Value[]): Computation[] {
   if (values.length < 2) return []
   const groups = new Map<string, Value[]>()
   for (const value of values) {
@@ -66,9 +64,9 @@ function sums(values: readonly Value[]): Computed[] {
   })
 }
 
-function pairs(values: readonly Value[]): Computed[] {
+function pairs(values: readonly Value[]): Computation[] {
   const operands = values.slice(0, mostOperands)
-  const known: Computed[] = []
+  const known: Computation[] = []
   for (const [index, first] of operands.entries()) {
     for (const second of operands.slice(index + 1)) {
       const a = based(first)
@@ -92,7 +90,7 @@ function pairs(values: readonly Value[]): Computed[] {
   return known
 }
 
-function durations(times: readonly string[]): Computed[] {
+function durations(times: readonly string[]): Computation[] {
   return times.slice(0, mostOperands).flatMap((first, index) =>
     times.slice(index + 1, mostOperands).flatMap((second) => {
       const value = secondsBetween(first, second)

@@ -1,20 +1,19 @@
 import type { Claim } from '../../domain/claim.ts'
 import type { Unshown } from '../../domain/stored-claim.ts'
 import type { State } from '../fold.ts'
-import { phantomOf } from '../phantom.ts'
 import { quote, type Rule, refuse } from '../ruling.ts'
+import { findUnsupportedClaim } from '../unsupported-claim.ts'
 import { checkClaims } from './check.ts'
-import { evidenceOf } from './evidence.ts'
 import type { Problem } from './problems.ts'
-import type { Bodies } from './rows.ts'
+import { type Bodies, evidenceOf } from './rows.ts'
 import { checkText } from './text.ts'
 
 /** What the evidence of an ending does not show: per claim the problem or null, and sentences of its text. */
 export type Findings = { claims: (Problem | null)[]; unshown: Unshown[] }
 
-export type Said = { text: string; claims: readonly Claim[] }
+export type ClaimedText = { text: string; claims: readonly Claim[] }
 
-export function findingsOf({ text, claims }: Said, state: State, incidentId: string, bodies: Bodies): Findings {
+export function findingsOf({ text, claims }: ClaimedText, state: State, incidentId: string, bodies: Bodies): Findings {
   const evidence = evidenceOf(state, incidentId, bodies)
   const shown = claims.map(({ text: claimed }) => claimed)
   return {
@@ -39,7 +38,7 @@ export function marksOf({ claims, unshown }: Findings): Record<string, unknown> 
 }
 
 /** What is not shown first, with what would be accepted. */
-export function toldFindings({ claims, unshown }: Findings, said: Said): { reason: string; hint: string } {
+export function toldFindings({ claims, unshown }: Findings, said: ClaimedText): { reason: string; hint: string } {
   const index = claims.findIndex((problem) => problem !== null)
   const found = claims[index]
   const more = claims.filter((problem) => problem !== null).length + unshown.length - 1
@@ -59,7 +58,7 @@ export function toldFindings({ claims, unshown }: Findings, said: Said): { reaso
 
 /** A call written as text, or an ending that its evidence does not show: corrected once. */
 export function claimsRule(
-  said: Said,
+  said: ClaimedText,
   state: State,
   incidentId: string,
   bodies: Bodies,
@@ -80,9 +79,9 @@ export function claimsRule(
 }
 
 /** A call written as text, or a look that nobody took: found by words alone, and once. */
-function phantomIn({ text, claims }: Said, state: State): Rule | null {
+function phantomIn({ text, claims }: ClaimedText, state: State): Rule | null {
   for (const each of [text, ...claims.map((claim) => claim.text)]) {
-    const phantom = phantomOf(each, { writes: state.writes.length, reads: state.reads })
+    const phantom = findUnsupportedClaim(each, { writes: state.writes.length, reads: state.reads })
     if (!phantom) continue
     return refuse(
       'PHANTOM_CLAIM',

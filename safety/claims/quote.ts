@@ -63,7 +63,9 @@ function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, f
   const { text } = part.document()
   const { item } = leaf
   return {
-    ...{ part, leaf, item },
+    part,
+    leaf,
+    item,
     line: text.slice(line.start, line.end),
     from: from - line.start,
     to: to - line.start,

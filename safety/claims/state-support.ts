@@ -1,8 +1,8 @@
-import type { Clause } from './clauses.ts'
 import { holdsName, type Name } from './names.ts'
 import { type Problem, problem, said } from './problems.ts'
 import type { Place } from './quote.ts'
 import { type StateWord, showsState, statesIn } from './states.ts'
+import type { Clause } from './text.ts'
 
 const universal = /\b(?:all|every|each|both|none|neither|every(?:thing|one|where)|nothing)\b/
 

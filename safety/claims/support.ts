@@ -1,11 +1,11 @@
-import type { Clause } from './clauses.ts'
-import type { Evidence } from './evidence.ts'
 import { holdsName, type Name } from './names.ts'
 import { numbersProblem } from './number-support.ts'
+import { holdsMoment } from './numbers.ts'
 import { type Problem, problem, said } from './problems.ts'
 import type { Place } from './quote.ts'
+import type { Evidence } from './rows.ts'
 import { statesProblem } from './state-support.ts'
-import { holdsMoment } from './times.ts'
+import type { Clause } from './text.ts'
 
 /** Do these places, quoted by the claim, show the states, numbers and times of a clause? The first that they do not. */
 export function unsupported(clause: Clause, places: readonly Place[], isLoose: boolean, shown = ''): Problem | null {

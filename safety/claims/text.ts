@@ -1,10 +1,9 @@
 import { actionsIn, saysFailed, tellsOf } from './actions.ts'
-import { type Clause, clausesOf } from './clauses.ts'
-import type { Evidence, Write } from './evidence.ts'
-import { holdsName } from './names.ts'
-import { figuresIn } from './numbers.ts'
+import { holdsName, type Name, namesIn } from './names.ts'
+import { figuresIn, type Moment, momentsIn, references } from './numbers.ts'
 import { type Problem, problem, said } from './problems.ts'
 import { allPlaces, type Place } from './quote.ts'
+import type { Evidence, Write } from './rows.ts'
 import { statesIn } from './states.ts'
 import { unsupported } from './support.ts'
 
@@ -124,4 +123,120 @@ function actionProblem(clause: Clause, places: readonly Place[], { writes }: Evi
 function isOf(write: Write, verb: string, names: readonly string[]): boolean {
   const whole = write.parts.map((part) => `${part.head} ${part.document().text}`).join(' ')
   return tellsOf(verb, whole, true) && (names.length === 0 || names.some((name) => holdsName(whole, name)))
+}
+
+/** A piece of a claim that says one thing. Names are masked by `§` and times by `¤`, so that neither is taken for words or numbers. */
+export type Clause = {
+  text: string
+  /** As it was written, in lower case. */
+  raw: string
+  start: number
+  /** Names that stand side by side are one group: a and b are nominal. */
+  groups: Name[][]
+  /** What it is about where it names nothing itself: it, they, is no longer listed. */
+  carried: Name[]
+  moments: Moment[]
+  tense: 'present' | 'past' | null
+  /** Says what should be, or what somebody else should do: nothing that a row shows. */
+  isAdvice: boolean
+  isAfterColon: boolean
+}
+
+const separators =
+  /[.;:!?](?=\s|$)|,(?=\s)|\s(?:and|but|while|because|so|which|then|whereas|since|although|though|after which)\s|\s[–—-]\s|[()]|\n/gi
+const joiners = /^(?:\s*,?\s*(?:and|or|&|\/|,)?\s*(?:the |on |host |node |vm |vms |nodes |hosts )?)$/i
+const present =
+  /\b(?:is|are|isn't|aren't|now|currently|again|still|no longer|any ?more|remains?|stays?|at the moment|runs|holds at|stands at|uses)\b/
+const past = /\b(?:was|were|had|did|went|ran|held|used|said|wasn't|weren't|before|earlier|at first|when it fired)\b/
+const carrying =
+  /^\s*(?:(?:and|but|then|so) )?(?:it|its|they|their|this|that|these|those|(?:both|all|each)(?= (?:is|are|was|were|of them)\b)|is|are|was|were|has|have|had|no longer|now|again|not|still|answers|runs|held|holds|uses|used|in|at|on|since|with|down|up|¤|[\d~≈]|about|around|over|only)\b/
+const advice =
+  /\b(?:should|must|need(?:s|ed)?(?: from| to| a)?|follow[- ]?up|recommend\w*|suggest\w*|consider|please|would|could|might|may|if|unless|until|whether|ask|find out|look for|treat|raise|decide|will|shall|to be|going to|next|not known|unknown|unclear|perhaps|probably|likely|possibly|somebody|someone|worth)\b/
+
+export function clausesOf(text: string, known: readonly string[]): Clause[] {
+  const plain = text.replace(/[’‘]/g, "'").replace(/->|→/g, 'to')
+  const moments = momentsIn(plain)
+  const names = namesIn(plain, known).filter(
+    (name) => !moments.some(({ at, text: moment }) => at < name.end && at + moment.length > name.start),
+  )
+  const groups = grouped(plain, names)
+  const marked = mask(
+    mask(
+      plain,
+      names.map(({ start, end }) => [start, end]),
+      '§',
+    ),
+    moments.map(({ at, text: moment }) => [at, at + moment.length]),
+    '¤',
+  )
+  const masked = marked.replace(references, (found) => ' '.repeat(found.length))
+  const clauses: Clause[] = []
+  let isAdvice = false
+  for (const [start, end, isNewSentence, isAfterColon] of cuts(masked, groups)) {
+    const piece = masked.slice(start, end).toLowerCase()
+    if (!/[\p{L}\p{N}§¤]/u.test(piece)) continue
+    const before = clauses.at(-1)
+    const own = groups.filter((group) => (group[0] as Name).start >= start && (group[0] as Name).start < end)
+    if (isNewSentence) isAdvice = false
+    isAdvice ||= advice.test(piece)
+    clauses.push({
+      text: piece,
+      raw: plain.slice(start, end).toLowerCase(),
+      start,
+      groups: own,
+      carried: own.length === 0 && before && carries(piece, isNewSentence) ? (before.groups[0] ?? before.carried) : [],
+      moments: moments.filter(({ at }) => at >= start && at < end),
+      tense: tenseOf(piece),
+      isAdvice,
+      isAfterColon,
+    })
+  }
+  return clauses
+}
+
+/** A clause that begins with a pronoun, a verb or the state itself goes on about what was named before. */
+function carries(piece: string, isNewSentence: boolean): boolean {
+  if (isNewSentence) return /^\s*(?:it|its|they|their|both|this|that)\b/.test(piece)
+  const [first] = statesIn(piece)
+  return carrying.test(piece) || (first !== undefined && piece.slice(0, first.at).trim() === '')
+}
+
+function tenseOf(piece: string): Clause['tense'] {
+  if (past.test(piece)) return 'past'
+  return present.test(piece) ? 'present' : null
+}
+
+function grouped(text: string, names: readonly Name[]): Name[][] {
+  const groups: Name[][] = []
+  for (const name of names) {
+    const last = groups.at(-1)?.at(-1)
+    if (last && joiners.test(text.slice(last.end, name.start)) && text.slice(last.end, name.start).trim() !== '')
+      groups.at(-1)?.push(name)
+    else groups.push([name])
+  }
+  return groups
+}
+
+function mask(text: string, spans: [number, number][], by: string): string {
+  let masked = text
+  for (const [start, end] of spans) masked = masked.slice(0, start) + by.repeat(end - start) + masked.slice(end)
+  return masked
+}
+
+/** Where clauses begin and end: not within a group of names. */
+function cuts(masked: string, groups: Name[][]): [number, number, boolean, boolean][] {
+  const found: [number, number, boolean, boolean][] = []
+  let start = 0
+  let isNewSentence = true
+  let isAfterColon = false
+  for (const match of masked.matchAll(separators)) {
+    const at = match.index
+    if (groups.some((group) => (group[0] as Name).start < at && at < (group.at(-1) as Name).end)) continue
+    found.push([start, at, isNewSentence, isAfterColon])
+    start = at + match[0].length
+    isNewSentence = /[.!?\n]/.test(match[0])
+    isAfterColon = match[0] === ':' || (isAfterColon && !isNewSentence)
+  }
+  found.push([start, masked.length, isNewSentence, isAfterColon])
+  return found
 }

@@ -1,7 +1,6 @@
-import { expandBraces } from './braces.ts'
-import { globsMeet } from './glob.ts'
 import type { Redirection, Word } from './parse.ts'
 import { leadsTo, leadsToDisk, normalise, type PathList, pathList } from './paths.ts'
+import { expandBraces, globsMeet } from './patterns.ts'
 
 /**
  * What is never done, and no approval lifts it: it ends the host, or destroys more than any incident could be worth. Held against

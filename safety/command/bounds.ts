@@ -5,7 +5,7 @@ import type { Bound } from './verdict.ts'
 /** Whether a command ends by itself, apart from what it does; and the form of it that ends. */
 
 /** `words` is the bounded form; null when there is none, empty when the command is best left out of its pipe. */
-export type Unbounded = { bound: Bound; words: readonly string[] | null }
+export type EndlessCommand = { bound: Bound; words: readonly string[] | null }
 
 /** They wait for a key. The first group shows a file, so the beginning of the file is the same, bounded. */
 const viewers: ReadonlySet<string> = new Set(['less', 'more', 'most', 'pg', 'view'])
@@ -29,7 +29,7 @@ const prompts =
   /^(?:python[\d.]*|node|irb|ghci|lua|php|perl|ruby|R|julia|bc|dc|mysql|mariadb|psql|sqlite3|redis-cli|mongo|mongosh|clickhouse-client|cqlsh|ftp|sftp|telnet|nslookup|fdisk|parted|gdb|screen|tmux)$/
 
 /** By name alone, for programs that no grammar tells about. */
-export function unboundedByName(name: string, words: readonly Word[], piped: boolean): Unbounded | null {
+export function unboundedByName(name: string, words: readonly Word[], piped: boolean): EndlessCommand | null {
   if (viewers.has(name)) return { bound: 'pager', words: viewed(words, piped) }
   if (editors.has(name)) return { bound: 'pager', words: null }
   if (screens.has(name)) return { bound: 'unbounded_stream', words: screens.get(name)! }
@@ -49,7 +49,7 @@ export function unboundedByGrammar(
   reading: Reading,
   words: readonly Word[],
   piped: boolean,
-): Unbounded | null {
+): EndlessCommand | null {
   if (reading.problem) {
     // One operand names a data base; a second one is what to do with it.
     const waits = reading.problem.missing && reading.operands.length < 2 && !piped && prompts.test(name)

@@ -1,8 +1,8 @@
 import { type Word as BashWord, parse as parseBash, type SyntaxNode, type WordPart } from 'unbash'
-import { expandBraces } from './braces.ts'
 import { type Constants, knownFields } from './constants.ts'
 import { outputOf } from './outputs.ts'
 import { changed, type Parameter, unknown } from './parameters.ts'
+import { expandBraces } from './patterns.ts'
 import type { Word } from './tree.ts'
 
 /**

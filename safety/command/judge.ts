@@ -1,13 +1,13 @@
-import { forbiddenRedirection } from './blocklist.ts'
+import type { CommandField } from '../../domain/tool.ts'
+import type { CommandAnalysis, ExecutionContext, Termination } from './analysis.ts'
 import { hiddenCharacter } from './characters.ts'
 import { noConstants } from './constants.ts'
-import { feedsOf } from './feeds.ts'
-import { parse, type Redirection, type Simple, type Word } from './parse.ts'
-import { quote } from './quote.ts'
-import { firstOfPipe, rootReadsAt, setRootReadApart } from './root-read.ts'
-import { besideFinding, sightsOf } from './sights.ts'
-import { type Docket, type Ending, isAffordable, isInert, judgeWords, type Place, worstOf } from './simple.ts'
-import { type CommandVerdict, decide, type Finding } from './verdict.ts'
+import { besideFinding, sightsOf } from './observe.ts'
+import type { Word } from './parse.ts'
+import { rootReadsAt, setRootReadApart } from './root-read.ts'
+import { judgeScript } from './script.ts'
+import { findWorstImpact, judgeWords } from './simple.ts'
+import { type CommandVerdict, decide } from './verdict.ts'
 import { newWork } from './work.ts'
 
 export type { CommandCode, CommandVerdict } from './verdict.ts'
@@ -41,26 +41,40 @@ export function judgeCommand(text: string, context: CommandContext): CommandVerd
 }
 
 /** How many steps judging a text takes: at most `stepsForAnyText` and `stepsPerCharacter` for each character. */
-export function stepsOf(text: string, context: CommandContext): number {
-  const docket = open(context, text.length)
-  judgeScript(text, docket, place)
-  return docket.work.spent
+export function countSteps(text: string, context: CommandContext): number {
+  const analysis = open(context, text.length)
+  judgeScript(text, analysis, topLevel)
+  return analysis.work.spent
 }
 
 /** Decides about an argv that is executed without a shell: nothing in it expands. */
 export function judgeArgv(argv: readonly string[], context: CommandContext): CommandVerdict {
   return guarded(() => {
-    const docket = open(context, argv.join(' ').length)
-    seeCharacters(argv.join(' '), docket)
+    const analysis = open(context, argv.join(' ').length)
+    seeCharacters(argv.join(' '), analysis)
     const words = argv.map((text): Word => ({ text, literal: true, quoting: 'bare', pattern: null }))
-    if (words.length === 0 || argv[0] === '') empty(docket)
-    const ending = judgeWords(words, docket, place)
-    setRootReadApart(docket)
-    return close(docket, argv.join(' '), rewriteOf(ending, context))
+    if (words.length === 0 || argv[0] === '') empty(analysis)
+    const termination = judgeWords(words, analysis, topLevel)
+    setRootReadApart(analysis)
+    return close(analysis, argv.join(' '), offerRewrite(termination, context))
   })
 }
 
-const place: Place = {
+/** Decides about the command that a call carries, as it would run there. */
+export function judgeField(
+  { field, form, directory }: CommandField,
+  args: Readonly<Record<string, unknown>>,
+  knownHosts: ReadonlySet<string>,
+  rootReads?: CommandContext['rootReads'],
+): CommandVerdict {
+  const where = directory && { directory: String(args[directory.field] ?? directory.otherwise) }
+  const context = { knownHosts, ...where, rootReads }
+  const value = args[field]
+  if (form === 'bash') return judgeCommand(String(value), context)
+  return judgeArgv(Array.isArray(value) ? value.map(String) : [], context)
+}
+
+const topLevel: ExecutionContext = {
   runs: true,
   bounded: false,
   piped: false,
@@ -75,21 +89,21 @@ const place: Place = {
 }
 
 function judgeText(text: string, context: CommandContext, rewriting: boolean): CommandVerdict {
-  const docket = open(context, text.length)
-  seeCharacters(text, docket)
-  const ending = text.length > longestText ? tooLong(docket) : judgeScript(text, docket, place)
-  return close(docket, text, rewriting ? rewriteOf(ending, context) : null)
+  const analysis = open(context, text.length)
+  seeCharacters(text, analysis)
+  const termination = text.length > longestText ? tooLong(analysis) : judgeScript(text, analysis, topLevel)
+  return close(analysis, text, rewriting ? offerRewrite(termination, context) : null)
 }
 
-function tooLong(docket: Docket): Ending {
-  docket.findings.push({ code: 'TOO_LONG', reason: `longer than ${longestText} characters`, token: null })
+function tooLong(analysis: CommandAnalysis): Termination {
+  analysis.findings.push({ code: 'TOO_LONG', reason: `longer than ${longestText} characters`, token: null })
   return { ends: true }
 }
 
 const nothing: ReadonlySet<string> = new Set()
 const noSecrets: readonly string[] = []
 
-function open(context: CommandContext, length: number): Docket {
+function open(context: CommandContext, length: number): CommandAnalysis {
   return {
     knownHosts: context.knownHosts,
     knownNames: context.knownNames ?? nothing,
@@ -114,20 +128,20 @@ function open(context: CommandContext, length: number): Docket {
   }
 }
 
-function seeCharacters(text: string, docket: Docket): void {
+function seeCharacters(text: string, analysis: CommandAnalysis): void {
   const hidden = hiddenCharacter(text)
-  if (hidden) docket.findings.push({ code: 'HIDDEN_CHARACTER', reason: `holds ${hidden}`, token: hidden })
+  if (hidden) analysis.findings.push({ code: 'HIDDEN_CHARACTER', reason: `holds ${hidden}`, token: hidden })
 }
 
-function empty(docket: Docket): void {
-  docket.findings.push({ code: 'EMPTY', reason: 'there is no command', token: null })
+function empty(analysis: CommandAnalysis): void {
+  analysis.findings.push({ code: 'EMPTY', reason: 'there is no command', token: null })
 }
 
-function close(docket: Docket, text: string, rewrite: string | null): CommandVerdict {
-  const sees = sightsOf(docket.programs, text)
-  const beside = besideFinding(docket.programs, sees)
-  if (beside) docket.findings.push(beside)
-  const ruling = decide(docket.findings)
+function close(analysis: CommandAnalysis, text: string, rewrite: string | null): CommandVerdict {
+  const sees = sightsOf(analysis.programs, text)
+  const beside = besideFinding(analysis.programs, sees)
+  if (beside) analysis.findings.push(beside)
+  const ruling = decide(analysis.findings)
   // Written out: every judgement ends here, and spreading an object costs as much as reading a command.
   return {
     verdict: ruling.verdict,
@@ -135,29 +149,29 @@ function close(docket: Docket, text: string, rewrite: string | null): CommandVer
     code: ruling.code,
     reason: ruling.reason,
     token: ruling.token,
-    bound: docket.bound,
+    bound: analysis.bound,
     rewrite,
-    needsRoot: docket.needsRoot,
-    impact: ruling.effect === 'read' ? 'look' : worstOf(docket.called),
-    environment: docket.environment,
-    conditions: docket.conditions,
+    needsRoot: analysis.needsRoot,
+    impact: ruling.effect === 'read' ? 'look' : findWorstImpact(analysis.called),
+    environment: analysis.environment,
+    conditions: analysis.conditions,
     sees,
-    rootRead: ruling.verdict === 'run' ? docket.rootRead : null,
-    obeys: obeyingOf(docket),
-    commands: [...docket.commands],
+    rootRead: ruling.verdict === 'run' ? analysis.rootRead : null,
+    obeys: listObeying(analysis),
+    commands: [...analysis.commands],
   }
 }
 
-function obeyingOf({ programs }: Docket): string[] {
+function listObeying({ programs }: CommandAnalysis): string[] {
   const names: string[] = []
   for (const { name, obeys } of programs) if (obeys && !names.includes(name)) names.push(name)
   return names
 }
 
 /** A bounded form is only offered when it would run as it is. */
-function rewriteOf(ending: Ending, context: CommandContext): string | null {
-  if (ending.ends || !ending.text) return null
-  return judgeText(ending.text, context, false).verdict === 'run' ? ending.text : null
+function offerRewrite(termination: Termination, context: CommandContext): string | null {
+  if (termination.ends || !termination.text) return null
+  return judgeText(termination.text, context, false).verdict === 'run' ? termination.text : null
 }
 
 function guarded(judge: () => CommandVerdict): CommandVerdict {
@@ -183,158 +197,4 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
       commands: [],
     }
   }
-}
-
-/** One text for a shell, at the top or inside a wrapper. */
-function judgeScript(text: string, docket: Docket, at: Place): Ending {
-  if (!isAffordable(docket, text.length + 1)) return { ends: true }
-  const tree = parse(text, docket.constants)
-  if (!tree) {
-    docket.findings.push({ code: 'UNREADABLE', reason: 'nobody can say what bash would make of it', token: null })
-    return { ends: true }
-  }
-  const add = (finding: Finding) => {
-    if (at.runs || finding.code === 'FORBIDDEN') docket.findings.push(finding)
-  }
-  for (const { shape, text } of tree.shapes) {
-    if (shape === 'fork bomb') add({ code: 'FORBIDDEN', reason: `${text} starts itself twice`, token: text })
-    else add({ code: 'SHAPE', reason: `${shape}: ${text}`, token: text })
-  }
-  if (tree.error) add({ code: 'SYNTAX', reason: `bash cannot read it: ${tree.error}`, token: null })
-  if (tree.pipelines.length === 0 && tree.nested.length === 0)
-    add({ code: 'EMPTY', reason: 'there is no command', token: null })
-
-  const mayLookAsRoot = docket.rootReads.size > 0
-  const first = at.asRoot && mayLookAsRoot ? firstOfPipe(text, tree) : null
-  const changes: Change[] = []
-  let ends = true
-  let hopeless = false
-  for (const pipeline of tree.pipelines) {
-    for (const [index, simple] of pipeline.entries()) {
-      const previous = pipeline[index - 1]
-      const here = mayLookAsRoot ? { ...at, asRoot: first?.simple === simple } : at
-      const ending = judgeSimple(simple, previous, docket, here)
-      if (first?.simple === simple && docket.rootRead) {
-        docket.rootRead = { ...docket.rootRead, rest: first.rest }
-        setRootReadApart(docket)
-      }
-      if (ending.ends) continue
-      ends = false
-      const change = simple.start < 0 ? null : changeFor(simple, previous, ending.text)
-      if (change) changes.push(change)
-      else hopeless = true
-    }
-  }
-  for (const pipeline of tree.nested) {
-    for (const [index, simple] of pipeline.entries())
-      judgeSimple(simple, pipeline[index - 1], docket, { ...at, runs: false })
-  }
-  if (ends) return { ends: true }
-  return { ends: false, text: hopeless ? null : replaced(text, changes) }
-}
-
-type Change = { start: number; end: number; text: string }
-
-function changeFor(simple: Simple, previous: Simple | undefined, text: string | null): Change | null {
-  if (text === null) return null
-  if (text !== '') return { start: simple.start, end: simple.end, text: written(simple, text) }
-  // A pager at the end of a pipe is left out, with its bar.
-  return previous ? { start: previous.end, end: simple.end, text: '' } : null
-}
-
-function written({ assignments, redirections }: Simple, text: string): string {
-  return [
-    ...assignments.map(({ name, value }) => `${name}=${quote(value.text)}`),
-    text,
-    ...redirections.map(({ source }) => source),
-  ].join(' ')
-}
-
-function replaced(text: string, changes: readonly Change[]): string {
-  let result = text
-  for (const change of [...changes].reverse())
-    result = result.slice(0, change.start) + change.text + result.slice(change.end)
-  return result.trim()
-}
-
-function judgeSimple(simple: Simple, previous: Simple | undefined, docket: Docket, at: Place): Ending {
-  for (const { name, value, plain } of simple.assignments) {
-    if (at.runs && !(plain && value.literal && isInert(name, value.text))) {
-      docket.findings.push({ code: 'ASSIGNMENT', reason: `${name} is set`, token: name })
-    }
-  }
-  // Shells and pagers run what some variables hold, so any value is held against the hard list.
-  for (const { value } of simple.assignments)
-    if (simple.words.length > 0 && value.text !== '')
-      judgeScript(value.text, docket, { ...at, runs: false, input: null })
-  for (const redirection of simple.redirections) {
-    const { guess } = redirection
-    const never =
-      forbiddenRedirection(redirection, docket.directories) ??
-      (guess && forbiddenRedirection({ ...redirection, target: guess }, docket.directories))
-    if (never) docket.findings.push({ code: 'FORBIDDEN', ...never })
-    else if (at.runs && !isHarmless(redirection)) {
-      const token = `${redirection.operator} ${redirection.target.text}`
-      docket.findings.push({ code: 'REDIRECTION', reason: `${token} is more than /dev/null`, token })
-    }
-  }
-  const input = simple.input ?? (previous ? printed(previous) : null)
-  const piped = previous !== undefined || simple.redirections.some(({ operator }) => operator === '<') || at.piped
-  const fed = previous !== undefined || simple.input !== null || simple.isFed || at.fed
-  const here: Place = {
-    ...at,
-    input: previous ? input : (input ?? at.input),
-    piped,
-    fed,
-    feeds: previous ? feedsOf(previous.words) : null,
-  }
-  for (const guess of simple.guesses) {
-    if (docket.guessesLeft <= 0) {
-      docket.findings.push({ code: 'SHAPE', reason: 'more readings of one text than anybody tries', token: null })
-      break
-    }
-    docket.guessesLeft -= 1
-    judgeWords(guess, docket, { ...here, runs: false, asRoot: false })
-  }
-  judgeDefined(simple.guesses[0] ?? simple.words, docket, here)
-  return judgeWords(simple.words, docket, here)
-}
-
-/** A function or an alias of the text itself, with the words that it is called with. For the hard list. */
-function judgeDefined(words: readonly Word[], docket: Docket, place: Place): void {
-  const { constants, looked } = docket
-  const name = words[0]?.text
-  if (name === undefined || (constants.functions.size === 0 && constants.aliases.size === 0) || looked.includes(name))
-    return
-  const body = constants.functions.get(name)
-  const alias = constants.aliases.get(name)
-  if (body === undefined && alias === undefined) return
-  const rest = words.slice(1).map(({ text }) => text)
-  const before = constants.positional
-  looked.push(name)
-  if (body !== undefined) {
-    constants.positional = rest
-    place.script(body, docket, { ...place, runs: false, depth: place.depth + 1 })
-    constants.positional = before
-  } else
-    place.script(`${alias} ${rest.map(quote).join(' ')}`, docket, { ...place, runs: false, depth: place.depth + 1 })
-  looked.pop()
-}
-
-/** To and from /dev/null, and one stream into another. */
-function isHarmless({ operator, target }: Redirection): boolean {
-  if (!target.literal) return false
-  if (operator === '>&' || operator === '<&') return /^(?:[0-9]|-)$/.test(target.text)
-  return target.text === '/dev/null' && operator !== '<>'
-}
-
-/** What `echo` or `printf` will write, where that is plain. */
-function printed({ words }: Simple): string | null {
-  const [first, ...rest] = words
-  if (first?.text !== 'echo' && first?.text !== 'printf') return null
-  return rest
-    .map(({ text }) => text)
-    .filter((text, index) => index > 0 || !/^-[neE]+$/.test(text))
-    .join(' ')
-    .replace(/\\n/g, '\n')
 }

@@ -1,9 +1,7 @@
 import { inspectSql } from '../sql/inspect.ts'
 import { inspectAwk } from './awk.ts'
-import { inspectClickhouse } from './clickhouse.ts'
 import { inspectContainerTemplate, inspectKubernetesOutput } from './fields.ts'
 import type { Language } from './grammar.ts'
-import { inspectMongosh } from './mongosh.ts'
 import { inspectSed } from './sed.ts'
 
 /** Why a text in a small language does more than look; null when it only looks. */
@@ -83,4 +81,138 @@ export function inspectCql(text: string): string | null {
   return describe.test(statement) || select.test(statement)
     ? null
     : 'it is not a SELECT or DESCRIBE that is known to only look'
+}
+
+/**
+ * ClickHouse's SQL, read strictly: one statement that only looks, of words and functions that are named here. A table function (`url`,
+ * `file`, `remote`) is written like any other, so a name before a parenthesis has to be on the list.
+ */
+
+const functions = new Set(
+  `abs any anyIf argMax argMin avg avgIf ceil coalesce concat count countIf countDistinct date_diff dateDiff dateName dateTrunc date_trunc empty
+   floor formatDateTime formatReadableDecimalSize formatReadableQuantity formatReadableSize formatReadableTimeDelta greatest groupArray
+   groupUniqArray hostName if ifNull intDiv least length lower max maxIf min minIf multiIf now notEmpty nullIf quantile quantiles round
+   startsWith endsWith left right substring sum sumIf toDate toDateTime toFloat64 toHour toInt64 toMinute toStartOfDay toStartOfFiveMinutes
+   toStartOfHour toStartOfInterval toStartOfMinute toString toUInt64 today toYYYYMM topK trim uniq uniqExact uniqIf upper uptime version
+   yesterday like median stddevPop anyLast lag lead rank row_number dense_rank sumMap arrayJoin has position splitByChar replaceAll
+   in and or not from join as on using where prewhere having select by over values then else when union all distinct between limit interval`
+    .split(/\s+/)
+    .map((name) => name.toLowerCase()),
+)
+
+/** What the server tells about itself. Left out: users, credentials, keys, and what is fetched from elsewhere. */
+const systemTables = new Set(
+  `asynchronous_inserts asynchronous_metric_log asynchronous_metrics build_options clusters columns contributors crash_log data_skipping_indices
+   detached_parts disks distribution_queue errors events functions graphite_retentions macros merge_tree_settings merges metric_log metrics
+   moves mutations one part_log parts parts_columns processes query_log query_thread_log replicas replicated_fetches
+   replication_queue settings storage_policies table_engines time_zones trace_log tables databases dictionaries warnings`.split(
+    /\s+/,
+  ),
+)
+
+/** How a table of another server is defined, with the password for it. */
+const definitions = /\*(?!\s*\))|\b(?:create_table_query|engine_full|as_select|source|data_paths|definer)\b/i
+
+export function inspectClickhouse(text: string): string | null {
+  const statement = text.trim().replace(/;\s*$/, '')
+  if (/["`\\]|--|\/\*|#|\{/.test(statement)) return 'a comment, a quoted name or a parameter'
+  const code = statement.replace(/'[^']*'/g, "''")
+  if (code.replaceAll("''", '').includes("'") || code.includes(';')) return 'more than one statement'
+  if (/\s\.|\.\s/.test(code)) return 'a name in pieces'
+  const settles = /\b(?:into|outfile|settings(?<!\bsystem\.settings)|infile|watch|insert|system(?!\.))\b/i.exec(code)
+  if (settles) return `${settles[0]} does more than ask`
+  if (/^show\s+(?:databases|tables(?:\s+from\s+\w+)?|processlist|clusters|engines|functions)$/i.test(code)) return null
+  if (/^(?:desc|describe|exists)\s+(?:table\s+)?\w+(?:\.\w+)?$/i.test(code))
+    return /^\S+\s+(?:table\s+)?(?:user|role|quota|profile)\b/i.test(code)
+      ? 'a definition that may hold a secret'
+      : null
+  if (!/^(?:explain\s+(?:plan\s+|syntax\s+|estimate\s+)?)?(?:select|with)\s/i.test(code)) return 'it is no SELECT'
+  for (const [, name = ''] of code.matchAll(/([\w.]+)\s*\(/g))
+    if (!functions.has(name.toLowerCase())) return `${name} is not a function that is known to only look`
+  for (const [, name = ''] of code.matchAll(/\bsystem\.(\w+)/gi))
+    if (!systemTables.has(name.toLowerCase())) return `system.${name} may hold secrets`
+  if (/\bsystem\.(?:tables|databases|dictionaries)\b/i.test(code) && definitions.test(code))
+    return 'a definition that may hold a secret'
+  return null
+}
+
+/**
+ * JavaScript for mongosh, read strictly: a chain of methods that are named here, with literals for arguments. Nothing else of the
+ * language is taken: no function, no variable, no name that is put together.
+ */
+
+const topics = 'dbs|databases|collections|tables|profile|log(?:s| global)?'
+/** Questions to the server about itself, with literals or nothing between the parentheses. */
+const asks: Readonly<Record<string, string>> = {
+  rs: 'conf|config|hello|isMaster|printReplicationInfo|printSecondaryReplicationInfo|printSlaveReplicationInfo|status',
+  sh: 'status|getBalancerState|isBalancerRunning',
+  db: `currentOp|getCollectionInfos|getCollectionNames|getName|getProfilingStatus|getReplicationInfo|hello|hostInfo|isMaster|printCollectionStats|
+       printReplicationInfo|printSecondaryReplicationInfo|serverBuildInfo|serverStatus|stats|version`.replace(
+    /\s+/g,
+    '',
+  ),
+}
+const commands =
+  'ping|hello|isMaster|buildInfo|collStats|connPoolStats|currentOp|dbStats|hostInfo|listDatabases|listCollections|replSetGetStatus|replSetGetConfig|serverStatus|top|getShardMap|listShards|balancerStatus|validateDBMetadata'
+const ofCollection =
+  'count|countDocuments|dataSize|distinct|estimatedDocumentCount|getIndexes|getShardDistribution|isCapped|latencyStats|stats|storageSize|totalIndexSize|totalSize'
+const operators =
+  /^\$(?:eq|ne|gt|gte|lt|lte|in|nin|and|or|nor|not|exists|type|size|all|elemMatch|mod|regex|options|date|oid|numberLong)$/
+
+const literal = `(?:[^()"'\`\\\\/;=]|"[^"\\\\]*"|'[^'\\\\]*')*`
+const chains = [
+  new RegExp(`^rs\\.(?:${asks.rs})\\(\\)`),
+  new RegExp(`^sh\\.(?:${asks.sh})\\(\\)`),
+  new RegExp(`^db\\.(?:${asks.db})\\((${literal})\\)`),
+  new RegExp(
+    `^db\\.(?:runCommand|adminCommand)\\((\\{\\s*["']?(?:${commands})["']?\\s*:\\s*(?:1|true|"\\w+"|'\\w+')\\s*\\})\\)`,
+  ),
+  new RegExp(`^db\\.(?:runCommand|adminCommand)\\(["'](?:${commands})["']\\)`),
+  /^db\.getMongo\(\)\.getDBNames\(\)/,
+  new RegExp(`^db\\.(?!system\\b|_)[A-Za-z]\\w*\\.(?:${ofCollection})\\((${literal})\\)`),
+  new RegExp(
+    `^db\\.(?!system\\b|_)[A-Za-z]\\w*\\.(?:find|findOne)\\((${literal})\\)(?:\\.sort\\((${literal})\\))?(?:\\.limit\\(\\d{1,4}\\)|\\.count\\(\\)|\\.explain\\((?:["'](?:executionStats|queryPlanner)["'])?\\))(?:\\.toArray\\(\\)|\\.pretty\\(\\))?`,
+  ),
+]
+/** What only picks from an answer: properties, and an arrow whose body is properties, strings and sums. */
+const picks =
+  /^(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*(?![\w(])|\[\d+\]|\.(?:map|filter)\(\(?([a-z]\w*)\)? => (?:(?:\1(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*)+|"[^"\\]*"|'[^'\\]*'|\d+)(?:\s*(?:\+|===?|!==?|[<>]=?)\s*|(?=\))))+\)|\.(?:pretty|toArray)\(\))*$/
+const prints = /^(?:JSON\.stringify|EJSON\.stringify|printjson|print|tojson)\((.*?)(?:,\s*null,\s*\d)?\)$/s
+
+export function inspectMongosh(text: string): string | null {
+  if (!/^[\x20-\x7e\n]*$/.test(text) || text.length > 2000) return 'it is too long or has odd characters'
+  const statements = text
+    .trim()
+    .replace(/;\s*$/, '')
+    .split(/;\s*|\n+/)
+  for (const statement of statements) {
+    const why = inspectStatement(statement.trim(), 0)
+    if (why) return why
+  }
+  return null
+}
+
+function inspectStatement(text: string, depth: number): string | null {
+  if (depth > 2) return 'it prints what it prints'
+  if (new RegExp(`^show (?:${topics})$`).test(text) || /^-?\d+$/.test(text)) return null
+  const printed = prints.exec(text)
+  if (printed) return inspectStatement(printed[1]!.trim(), depth + 1)
+  for (const chain of chains) {
+    const found = chain.exec(text)
+    if (!found) continue
+    const odd = found.slice(1).find((given) => given !== undefined && !isLiteral(given))
+    if (odd !== undefined) return `${odd} is more than a plain document`
+    if (picks.test(text.slice(found[0].length))) return null
+  }
+  return 'it is not a question that is known to only look'
+}
+
+/** Braces, brackets, strings, numbers and plain keys; no operator that runs code. */
+function isLiteral(text: string): boolean {
+  const bare = text.replace(/"[^"\\]*"|'[^'\\]*'/g, (string) => (string[1] === '$' ? string.slice(1, -1) : '0'))
+  if (!/^[\w\s{}[\]:,.$-]*$/.test(bare)) return false
+  const words = bare.match(/\$?[A-Za-z_]\w*/g) ?? []
+  return words.every((word) =>
+    word.startsWith('$') ? operators.test(word) : !/^(?:function|new|this|async|await)$/.test(word),
+  )
 }

@@ -5,11 +5,11 @@ import { type Condition, hasNarrowerRows, type Rule, type Surroundings, surround
 import type { Finding } from './verdict.ts'
 
 /** A program of a text, as far as what it obeys and reaches goes. */
-export type Observed = { name: string; reach: Surroundings['reach']; obeys: boolean }
+export type ProgramObservation = { name: string; reach: Surroundings['reach']; obeys: boolean }
 
 /** What is found out about surroundings while a text is judged. */
-export type Surveyed = {
-  programs: Observed[]
+export type Survey = {
+  programs: ProgramObservation[]
   conditions: Condition[]
   environment: Record<string, string>
   directories: string[]
@@ -19,13 +19,13 @@ export type Surveyed = {
   canLook: boolean
 }
 
-type Called = { name: string; words: readonly Word[]; reading: Reading | null }
+type ProgramCall = { name: string; words: readonly Word[]; reading: Reading | null }
 
 /**
  * Notes what a program obeys: the environment that switches it off, and the conditions that the executor makes sure of. Answers why
  * neither helps, or null. `elsewhere`: it runs on another host or in a container, where no environment of ours goes along.
  */
-export function observe(called: Called, survey: Surveyed, elsewhere: boolean): Finding | null {
+export function observe(called: ProgramCall, survey: Survey, elsewhere: boolean): Finding | null {
   const { name } = called
   const row = rowOf(called)
   if (!row) return finding(name, 'obeys nobody knows what')
@@ -54,7 +54,7 @@ const finding = (name: string, why: string): Finding => ({
   token: name,
 })
 
-function rowOf({ name, words }: Called): Surroundings | null {
+function rowOf({ name, words }: ProgramCall): Surroundings | null {
   if (hasNarrowerRows(name)) {
     for (const { text } of words.slice(1)) {
       const narrower = surroundingsOf(`${name} ${text}`)
@@ -65,15 +65,15 @@ function rowOf({ name, words }: Called): Surroundings | null {
 }
 
 /** A sub-command by its place alone: as an operand the word means something else. */
-function isOneOf({ words, reading }: Called, names: readonly string[] = []): boolean {
+function isOneOf({ words, reading }: ProgramCall, names: readonly string[] = []): boolean {
   return reading?.grammars.length === 2 && names.includes(words[reading.chosenAt]?.text ?? '')
 }
 
-const hasEnvironment = ({ reading }: Called): boolean =>
+const hasEnvironment = ({ reading }: ProgramCall): boolean =>
   reading?.grammars.some(({ environment }) => environment !== undefined) ?? false
 
 /** The files that its own words name, where some of them are its settings: the others have to be as trustworthy then. */
-function ownFiles({ reading }: Called, { obeysFilesOf = [] }: Surroundings): Rule[] {
+function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: Surroundings): Rule[] {
   const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))
   const files = isNamed ? (reading?.values ?? []).flatMap(({ kind, word }) => (kind === 'file' ? [word.text] : [])) : []
   return files.length === 0 ? [] : [{ kind: 'root_only', files }]
@@ -89,7 +89,7 @@ function isOfThePlace(rule: Rule): boolean {
 }
 
 /** Where it may run, with the `-C` that git takes; null when that cannot be said. */
-function directoriesOf({ name, words, reading }: Called, survey: Surveyed): string[] | null {
+function directoriesOf({ name, words, reading }: ProgramCall, survey: Survey): string[] | null {
   if (survey.isLost) return null
   let found = survey.directories
   if (name !== 'git') return [...found]
@@ -110,7 +110,7 @@ export const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`
 const mostDirectories = 6
 
 /** A `cd` may fail or be in a subshell, so the directories before it stay possible. False when there are too many. */
-export function enter(words: readonly Word[], survey: Pick<Surveyed, 'directories' | 'isLost'>): boolean {
+export function enter(words: readonly Word[], survey: Pick<Survey, 'directories' | 'isLost'>): boolean {
   const target = words.slice(1).find(({ text }) => !/^-./.test(text))
   const isPlain = words.length === 2 && target?.literal === true && isPlainPath(target.text)
   if (!isPlain) survey.isLost = true
@@ -123,4 +123,44 @@ export function enter(words: readonly Word[], survey: Pick<Surveyed, 'directorie
   // From a directory that nobody knows it leads to another one.
   if (!paths.some((path) => path.startsWith('/'))) survey.isLost = true
   return true
+}
+
+/** What of the machine a proven read must see as it is: without it, its answer would be wrong. */
+export type Sight = 'network' | 'mounts'
+
+const networkFiles = /\/(?:proc\/(?:self|thread-self|\d+)?\/?net|sys\/class\/net)\b/
+const mountFiles = /\/proc\/(?:self\/|thread-self\/|\d+\/)?mount|\/etc\/mtab/
+
+/**
+ * What a sandbox has to lift for a text. In a namespace without the network `ss` would find nobody listening, and every mount would be
+ * read-only.
+ */
+export function sightsOf(programs: readonly ProgramObservation[], text: string): Sight[] {
+  const sights: Sight[] = []
+  const mayName = text.includes('/proc') || text.includes('/sys/class') || text.includes('/etc/mtab')
+  if (reaches(programs, 'network') || (mayName && networkFiles.test(text))) sights.push('network')
+  if (reaches(programs, 'mounts') || (mayName && mountFiles.test(text))) sights.push('mounts')
+  return sights
+}
+
+function reaches(programs: readonly ProgramObservation[], sight: Sight): boolean {
+  for (const { reach } of programs) if (reach === sight) return true
+  return false
+}
+
+/**
+ * What is lifted is lifted for the whole text. So nothing may stand beside it that obeys something, or could use it: beside what looks at
+ * the network, a program that obeys nothing; beside what looks at the mounts, one that only reads and prints besides.
+ */
+export function besideFinding(programs: readonly ProgramObservation[], sights: readonly Sight[]): Finding | null {
+  for (const sight of sights) {
+    const other = programs.find(
+      ({ reach, obeys }) => reach !== sight && (obeys || (sight === 'mounts' && reach !== 'prints')),
+    )
+    if (!other) continue
+    const why = other.obeys ? 'obeys what it finds here' : 'does more than read and print'
+    const reason = `${other.name} ${why}, and may not run beside what looks at the ${sight} of the machine: ask for each by itself`
+    return { code: 'SURROUNDINGS', reason, token: other.name }
+  }
+  return null
 }

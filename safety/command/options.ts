@@ -8,11 +8,11 @@ import type { Word } from './parse.ts'
 export type Value = { kind: ValueKind; word: Word; repeats: boolean }
 
 /** An option as it was found, so that a bounded form can be written without it. */
-export type Found = { name: string; at: number; clustered: boolean; valueAt: number | null }
+export type OptionMatch = { name: string; at: number; clustered: boolean; valueAt: number | null }
 
 export type Reading = {
   values: Value[]
-  found: Found[]
+  found: OptionMatch[]
   operands: Word[]
   /** Grammars from the program down to the sub-command that was called. */
   grammars: Grammar[]

@@ -1,16 +1,19 @@
-import {
-  type Word as BashWord,
-  forEachChild,
-  type ParsedScript,
-  parse as parseBash,
-  type SyntaxNode,
-  type WordPart,
-} from 'unbash'
+import { type Word as BashWord, forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode } from 'unbash'
 import { type Constants, defineWord, noConstants, remember } from './constants.ts'
 import { expandValue, expandWords, knownWords, printedByNode } from './expand.ts'
 import { follow, isPlain, printedBy } from './follow.ts'
-import { innerNodes, plainNodes, shapeOf } from './shapes.ts'
-import type { Redirection, Shape, Simple, Tree, Word } from './tree.ts'
+import {
+  callsItself,
+  innerNodes,
+  mark,
+  plainNodes,
+  type Redirection,
+  type Simple,
+  shapeOf,
+  type Tree,
+  type Word,
+} from './tree.ts'
+import { readSample, readWord } from './words.ts'
 
 export type { Redirection, Shape, Simple, Tree, Word } from './tree.ts'
 
@@ -177,21 +180,6 @@ function redirectedInput({ redirects }: Extract<SyntaxNode, { type: 'Redirected'
   return null
 }
 
-function mark(tree: Tree, shape: Shape, text: string): void {
-  tree.shapes.push({ shape, text: text.length > 80 ? `${text.slice(0, 77)}...` : text })
-}
-
-/** A function that starts itself through a pipe or in the background doubles with each call. */
-function callsItself(node: SyntaxNode, name: string, multiplied = false): boolean {
-  if (node.type === 'Command') return multiplied && node.name?.value === name
-  const more = multiplied || node.type === 'Pipeline' || (node.type === 'Statement' && node.background === true)
-  let found = false
-  forEachChild(node, (child) => {
-    found ||= callsItself(child, name, more)
-  })
-  return found
-}
-
 type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
 
 const emptySimple = (tree: Tree): Simple => ({
@@ -284,94 +272,12 @@ function argumentAssignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, s
   return { text: `${name}=${value.text}`, literal: value.literal, quoting: value.quoting, pattern: null }
 }
 
-/** What these print is of a known form, whatever it is: a word with it is judged by a sample. */
-const samples: readonly { program: RegExp; sample: string; option?: RegExp }[] = [
-  { program: /^(?:pgrep|pidof)$/, sample: '4711', option: /^(?:-[a-z]*[al]|--list)/ },
-  { program: /^(?:nproc|whoami|uname)$/, sample: 'a1', option: /^-[a-z]*[av]|^--(?:all|kernel-version)/ },
-  { program: /^hostname$/, sample: 'localhost', option: /^-[a-zA-Z]*[IA]|^--all/ },
-]
-
-/** An argument with a loop's variable, or with a substitution of known form, as one that is known; null where it is neither. */
-function sampled(node: BashWord, source: string, tree: Tree): Word | null {
-  if (!node.parts || !/[$`]/.test(node.text)) return null
-  let text = ''
-  const scripts: SyntaxNode[] = []
-  const add = (part: WordPart, quoted: boolean): boolean => {
-    if (part.type === 'Literal' || part.type === 'SingleQuoted') text += part.value
-    else if (part.type === 'DoubleQuoted') return part.parts.every((inner) => add(inner, true))
-    else if (part.type === 'CommandExpansion') {
-      const sample = part.script && sampleOf(part.script, quoted)
-      if (!sample || !part.script) return false
-      text += sample
-      scripts.push(part.script)
-    } else {
-      const name = /^\$(?:\{(\w+)\}|(\w+))$/.exec('text' in part ? part.text : '')
-      const value = name && tree.rounds?.get(name[1] ?? name[2]!)
-      if (value === null || value === undefined || (!quoted && !/^[\w./:@%+=,-]+$/.test(value))) return false
-      text += value
-    }
-    return true
-  }
-  if (!node.parts.every((part) => add(part, false))) return null
-  for (const script of scripts) visit(script, source, tree, false)
-  return { text, literal: true, quoting: 'bare', pattern: null }
-}
-
-function sampleOf(script: ParsedScript, quoted: boolean): string | null {
-  const [statement, another] = script.commands
-  if (another || statement?.command.type !== 'Command' || statement.background) return null
-  const { name, prefix, suffix } = statement.command
-  if (!name || name.parts || prefix.length > 0 || suffix.some(({ type }) => type !== 'Word')) return null
-  const texts = suffix.map((part) => (part as BashWord).value)
-  // A date is what its format says: figures and the letters that stand in it.
-  if (name.value === 'date') {
-    const format = texts.find((text) => text.startsWith('+'))
-    const isPlain = format !== undefined && /^\+(?:%[YmdHMSFTbeyjsuVBaRDk]|[\w:.,/_T-]|[ ])+$/.test(format)
-    return isPlain && (quoted || !format.includes(' ')) ? '2026-01-01' : null
-  }
-  const found = samples.find(({ program }) => program.test(name.value))
-  if (!found || texts.some((text) => found.option?.test(text))) return null
-  // Several numbers are several words, of which each is one number.
-  return found.sample
-}
-
 function word(node: BashWord, source: string, tree: Tree): Word {
-  const parts = node.parts
-  const tilde = /^~[^/]/.test(node.text) && !/^~[a-z_][\w-]*(\/|$)/.test(node.text)
-  // `~+`, `~-` and `~3` are variables of the shell under another name.
-  if (tilde) mark(tree, 'tilde', node.text)
-  if (!parts) {
-    return { text: node.value, literal: !tilde, quoting: node.text === node.value ? 'bare' : 'split', pattern: null }
-  }
-  let literal = !tilde
-  let pattern: string | null = ''
-  for (const part of parts) {
-    const quoted = part.type === 'SingleQuoted' || part.type === 'DoubleQuoted'
-    const known = part.type === 'Literal' || part.type === 'SingleQuoted' || onlyLiterals(part)
-    if (!known) literal = false
-    if (part.type === 'Glob') pattern = pattern === null ? null : pattern + part.text
-    else if (known && !quoted && part.type === 'Literal') pattern = pattern === null ? null : pattern + part.value
-    else pattern = null
-    if (!known && part.type !== 'Glob') visitOther(part, source, tree)
-  }
-  const whole = parts.length === 1 && (parts[0]!.type === 'SingleQuoted' || parts[0]!.type === 'DoubleQuoted')
-  const bare =
-    parts.every((part) => part.type !== 'SingleQuoted' && part.type !== 'DoubleQuoted') && !node.text.includes('\\')
-  return {
-    text: node.value,
-    literal,
-    quoting: whole ? 'whole' : bare ? 'bare' : 'split',
-    pattern: literal || tilde || !bare || pattern === null ? null : boundedPattern(pattern),
-  }
+  return readWord(node, tree, (part) => visitOther(part, source, tree))
 }
 
-const onlyLiterals = (part: SyntaxNode): boolean =>
-  part.type === 'DoubleQuoted' && part.parts.every((inner) => inner.type === 'Literal')
-
-/** More wildcards than anybody needs cost time without end to compare. */
-const mostWildcards = 6
-
-function boundedPattern(pattern: string): string | null {
-  const short = pattern.replace(/\*+/g, '*')
-  return (short.match(/[*?[]/g)?.length ?? 0) > mostWildcards || short.length > 200 ? null : short
+function sampled(node: BashWord, source: string, tree: Tree): Word | null {
+  const sample = readSample(node, tree)
+  for (const script of sample?.scripts ?? []) visit(script, source, tree, false)
+  return sample?.word ?? null
 }

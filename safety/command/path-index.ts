@@ -1,4 +1,4 @@
-import { globExpression } from './glob.ts'
+import { globExpression } from './patterns.ts'
 
 /**
  * A list of path patterns that is asked about many paths. Compared as one regular expression, hundreds of patterns are tried in turn for

@@ -1,6 +1,6 @@
-import { globsMeet } from './glob.ts'
 import type { Word } from './parse.ts'
 import { type Path, type PathTest, pathIndex, pathOf } from './path-index.ts'
+import { globsMeet } from './patterns.ts'
 import { hiddenPaths, measuredPaths } from './secret-paths.ts'
 import { diskPaths, endlessPaths, fetchingPaths, homes, openTrees, publicPaths } from './sensitive.ts'
 

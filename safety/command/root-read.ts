@@ -1,5 +1,5 @@
+import type { CommandAnalysis } from './analysis.ts'
 import type { Simple, Tree, Word } from './parse.ts'
-import type { Docket } from './simple.ts'
 import type { Unwrapped } from './unwrapped.ts'
 import type { RootRead } from './verdict.ts'
 
@@ -20,11 +20,11 @@ export function rootReadsAt(context: {
 /** `sudo -n` of a command that the manifest allows word for word: what is inside is judged as any other. */
 export function rootReadOf(
   words: readonly Word[],
-  { inner, assignments, why }: Unwrapped,
+  { inner, assignments, askReason }: Unwrapped,
   rootReads: ReadonlySet<string>,
 ): RootRead | null {
   const [only, another] = inner
-  if (rootReads.size === 0 || another || only?.kind !== 'argv' || why || assignments.length > 0) return null
+  if (rootReads.size === 0 || another || only?.kind !== 'argv' || askReason || assignments.length > 0) return null
   const before = only.before.map(({ text }) => text)
   if (before.length !== 2 || before[0] !== 'sudo' || before[1] !== '-n') return null
   if (!words.every(({ literal }) => literal)) return null
@@ -52,12 +52,12 @@ export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: s
  * What looks as root runs by itself, outside of the sandbox and without a shell: the rest of the text shares nothing with it. What it needs
  * besides its words, nobody could give it.
  */
-export function setRootReadApart(docket: Docket): void {
-  if (!docket.rootRead) return
-  if (docket.conditions.length > 0 || Object.keys(docket.environment).length > 0) {
+export function setRootReadApart(analysis: CommandAnalysis): void {
+  if (!analysis.rootRead) return
+  if (analysis.conditions.length > 0 || Object.keys(analysis.environment).length > 0) {
     const reason = 'needs more than its words, which root does not give it'
-    docket.findings.push({ code: 'ROOT', reason, token: docket.rootRead.argv[0] ?? null })
+    analysis.findings.push({ code: 'ROOT', reason, token: analysis.rootRead.argv[0] ?? null })
   }
-  docket.programs = []
-  docket.commands.clear()
+  analysis.programs = []
+  analysis.commands.clear()
 }

@@ -1,3 +1,4 @@
+import { forEachChild, type SyntaxNode } from 'unbash'
 import type { Constants } from './constants.ts'
 
 /** What the shell parser's tree becomes: plain data for everything after it. */
@@ -85,4 +86,89 @@ export type Tree = {
   unrolled: number
   /** How many groups, conditions and loops are open round what is read. */
   depth: number
+}
+
+/** Node types of the shell parser: those that say nothing by themselves, and what the others are called. */
+
+export const plainNodes = new Set([
+  'Script',
+  'CompoundList',
+  'Word',
+  'Assignment',
+  'Redirect',
+  'Literal',
+  'SingleQuoted',
+  'DoubleQuoted',
+])
+export const innerNodes = new Set([
+  'FileDescriptor',
+  'FileDescriptorVariable',
+  'HereDocDelimiter',
+  'HereDocBody',
+  'CaseItem',
+  'Elif',
+  'Time',
+  'Negation',
+  'ArithmeticBinary',
+  'ArithmeticUnary',
+  'ArithmeticTernary',
+  'ArithmeticGroup',
+  'ArithmeticWord',
+  'TestUnary',
+  'TestBinary',
+  'TestLogical',
+  'TestNot',
+  'TestGroup',
+  'Default',
+  'Remove',
+  'Replace',
+  'Slice',
+  'CaseModification',
+  'Transform',
+  'Names',
+])
+
+export const shapeOf: Readonly<Record<string, Shape>> = {
+  CommandExpansion: 'substitution',
+  ArithmeticCommandExpansion: 'substitution',
+  ProcessSubstitution: 'process substitution',
+  SimpleExpansion: 'expansion',
+  ParameterExpansion: 'expansion',
+  ArithmeticExpansion: 'arithmetic',
+  ArithmeticCommand: 'arithmetic',
+  Glob: 'glob',
+  ExtendedGlob: 'glob',
+  BraceExpansion: 'brace',
+  AnsiCQuoted: 'ANSI-C quoting',
+  LocaleString: 'locale quoting',
+  Subshell: 'group',
+  BraceGroup: 'group',
+  Redirected: 'group',
+  If: 'control flow',
+  For: 'control flow',
+  ArithmeticFor: 'control flow',
+  While: 'control flow',
+  Select: 'control flow',
+  Case: 'control flow',
+  Function: 'function',
+  Coproc: 'coproc',
+  HereDoc: 'here-document',
+  HereString: 'here-string',
+  TestCommand: 'test',
+  ArrayValue: 'array',
+}
+
+export function mark(tree: Tree, shape: Shape, text: string): void {
+  tree.shapes.push({ shape, text: text.length > 80 ? `${text.slice(0, 77)}...` : text })
+}
+
+/** A function that starts itself through a pipe or in the background doubles with each call. */
+export function callsItself(node: SyntaxNode, name: string, multiplied = false): boolean {
+  if (node.type === 'Command') return multiplied && node.name?.value === name
+  const more = multiplied || node.type === 'Pipeline' || (node.type === 'Statement' && node.background === true)
+  let found = false
+  forEachChild(node, (child) => {
+    found ||= callsItself(child, name, more)
+  })
+  return found
 }

@@ -1,9 +1,9 @@
-import { unwrapFind } from './found.ts'
+import { unwrapFind } from './find.ts'
 import type { Word } from './parse.ts'
 import { inputRunners, shells } from './shells.ts'
 import { asks, empty, script, type Unwrapped } from './unwrapped.ts'
 import { compile, table, unwrapByTable } from './wrapper.ts'
-import { type Fed, unwrapXargs, withArguments } from './xargs.ts'
+import { type InputKind, unwrapXargs, withArguments } from './xargs.ts'
 
 /** Finds the commands that a command runs. */
 
@@ -13,15 +13,15 @@ export function unwrap(
   words: readonly Word[],
   input: string | null,
   piped: boolean,
-  fed: Fed = null,
+  fed: InputKind = null,
 ): Unwrapped | null {
   if (shells.has(name) && !onlyTells(words)) return unwrapShell(words, input, piped)
   const content = inputRunners.has(name) ? words[1]?.content : undefined
-  if (content !== undefined) return { ...empty(), inner: [script(content)], why: asks(null, 'runs a script') }
+  if (content !== undefined) return { ...empty(), inner: [script(content)], askReason: asks(null, 'runs a script') }
   if (inputRunners.has(name))
     return input === null
       ? null
-      : { ...empty(), inner: [script(input)], readsInput: true, why: asks(null, 'runs its input') }
+      : { ...empty(), inner: [script(input)], readsInput: true, askReason: asks(null, 'runs its input') }
   const special = specials.get(name)
   if (special) return special(words, input, fed)
   // With `-u` runuser takes a command behind its options, without it is `su`.
@@ -49,20 +49,20 @@ function unwrapShell(words: readonly Word[], input: string | null, piped: boolea
     }
     if (!/^[-+]./.test(text)) break
     if (/^-[a-zA-Z]*c[a-zA-Z]*$/.test(text)) fromOption = true
-    if (!/^-[ceux]+$/.test(text)) result.why ??= asks(words[at]!, 'changes how the script runs')
+    if (!/^-[ceux]+$/.test(text)) result.askReason ??= asks(words[at]!, 'changes how the script runs')
     if (/^[-+][a-zA-Z]*[oO]$/.test(text) || text === '--rcfile' || text === '--init-file') at += 1
   }
   const operand = words[at]
   // They read a file of the user before any script, and parse otherwise than bash.
   if (/(?:^|\/)(?:zsh|fish|t?csh)$/.test(words[0]!.text))
-    result.why ??= asks(words[0]!, 'is not a shell that is known to read like bash')
+    result.askReason ??= asks(words[0]!, 'is not a shell that is known to read like bash')
   if (fromOption && operand) {
-    if (words.length > at + 1) result.why ??= asks(words[at + 1]!, 'is an argument of the script')
+    if (words.length > at + 1) result.askReason ??= asks(words[at + 1]!, 'is an argument of the script')
     result.inner.push(script(operand.text, words.slice(0, at), words.slice(at + 1)))
     return result
   }
   if (operand?.content !== undefined) result.inner.push(script(operand.content))
-  result.why = asks(operand ?? words[0]!, operand ? 'is a script that nobody has read' : 'runs what it reads')
+  result.askReason = asks(operand ?? words[0]!, operand ? 'is a script that nobody has read' : 'runs what it reads')
   if (input !== null) {
     result.inner.push(script(input))
     result.readsInput = true
@@ -70,7 +70,7 @@ function unwrapShell(words: readonly Word[], input: string | null, piped: boolea
   return result
 }
 
-type Special = (words: readonly Word[], input: string | null, fed: Fed) => Unwrapped | null
+type Special = (words: readonly Word[], input: string | null, fed: InputKind) => Unwrapped | null
 
 const specials: ReadonlyMap<string, Special> = new Map<string, Special>([
   ['find', unwrapFind],
@@ -79,14 +79,16 @@ const specials: ReadonlyMap<string, Special> = new Map<string, Special>([
   [
     'trap',
     (words) =>
-      words[1] ? { ...empty(), inner: [script(words[1].text)], why: asks(words[0]!, 'runs a command later') } : null,
+      words[1]
+        ? { ...empty(), inner: [script(words[1].text)], askReason: asks(words[0]!, 'runs a command later') }
+        : null,
   ],
   [
     'alias',
     (words) => ({
       ...empty(),
       inner: words.slice(1).map((word) => script(word.text.slice(word.text.indexOf('=') + 1))),
-      why: asks(words[0]!, 'gives a command another name'),
+      askReason: asks(words[0]!, 'gives a command another name'),
     }),
   ],
   [
@@ -113,7 +115,7 @@ function unwrapParallel(words: readonly Word[], input: string | null): Unwrapped
   }
   if (colon < 0 && input !== null) sources.push(input.split('\n').filter((line) => line !== ''))
   const result = unwrapByTable(head, parallelTable)!
-  result.why ??= asks(words[0]!, 'takes operands from its input')
+  result.askReason ??= asks(words[0]!, 'takes operands from its input')
   // parallel gives each line to a shell, so a bare argument is a command.
   if (result.inner.every((inner) => inner.kind === 'argv')) {
     result.inner = [...result.inner, ...sources.flat().map((argument) => script(argument))]

@@ -9,9 +9,9 @@ export type Unwrapped = {
   /** What is inside is the whole of what runs, with the operands that it is given. */
   judged: boolean
   /** Commands that may be inside, since an option is not known: for the hard list only. */
-  guesses: Word[][]
+  candidates: Word[][]
   /** Why a read inside is not one any more; null when it stays one. */
-  why: { word: Word | null; text: string } | null
+  askReason: { word: Word | null; text: string } | null
   /** Names of hosts and of containers that the wrapper reaches. */
   hosts: Word[]
   names: Word[]
@@ -32,9 +32,9 @@ export type Unwrapped = {
 
 export const empty = (): Unwrapped => ({
   inner: [],
-  guesses: [],
+  candidates: [],
   judged: false,
-  why: null,
+  askReason: null,
   hosts: [],
   names: [],
   root: false,

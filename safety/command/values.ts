@@ -1,27 +1,26 @@
 import type { ValueKind } from './grammar.ts'
-import { addressOf, hostOf, isKnownHost, isMetadata } from './hosts.ts'
+import { addressOf, hostOf, isHarmlessRequest, isKnownHost, isMetadata } from './hosts.ts'
 import { languages } from './languages.ts'
 import { hasOption, type Reading, type Value } from './options.ts'
 import type { Word } from './parse.ts'
 import { ownFinding, pathFinding } from './paths.ts'
 import { attributesOnly } from './sensitive.ts'
 import type { CommandCode, Finding } from './verdict.ts'
-import { isHarmlessRequest } from './web.ts'
 
 /** Holds each value of a command against what its kind allows. */
 
-type Given = {
+type ValueContext = {
   name: string
   directories: readonly string[]
   knownHosts: ReadonlySet<string>
   secrets: readonly string[]
 }
-type Place = Given & {
+type Place = ValueContext & {
   /** Tells about files without printing what is in them. */
   measures: boolean
 }
 
-export function valueFindings(reading: Reading, place: Given): Finding[] {
+export function valueFindings(reading: Reading, place: ValueContext): Finding[] {
   const findings: Finding[] = []
   const tree = readsTree(reading)
   const here: Place = {
@@ -45,7 +44,7 @@ export function valueFindings(reading: Reading, place: Given): Finding[] {
 }
 
 /** Where it may run, and the directories that its own words name. */
-function directoriesOf({ values }: Reading, { directories }: Given): readonly string[] {
+function directoriesOf({ values }: Reading, { directories }: ValueContext): readonly string[] {
   const entered = values.filter(({ kind }) => kind === 'directory')
   return entered.length === 0 ? directories : [...directories, ...entered.map(({ word }) => word.text)]
 }

@@ -1,5 +1,5 @@
 import type { Impact } from './impact.ts'
-import type { Sight } from './sights.ts'
+import type { Sight } from './observe.ts'
 import type { Condition } from './surroundings.ts'
 
 /** Why a command was judged as it was: a closed word for tests, metrics and the workflow. */

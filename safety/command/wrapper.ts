@@ -51,7 +51,7 @@ export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrappe
   let ended = false
   let at = 1
   const doubt = (word: Word, text: string) => {
-    result.why ??= asks(word, text)
+    result.askReason ??= asks(word, text)
   }
   while (at < words.length) {
     const word = words[at]!
@@ -109,11 +109,11 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   if (wrapper.place === 'name') result.names.push(...operands)
   result.root = wrapper.adds === 'root'
   if (wrapper.adds === undefined)
-    result.why ??= asks(words[0]!, 'runs another command in a way that somebody has to see')
+    result.askReason ??= asks(words[0]!, 'runs another command in a way that somebody has to see')
   if (wrapper.rest === 'shell' && rest.length > 0) result.inner.push(script(joined(rest), words.slice(0, at)))
   else if (wrapper.rest === 'argv' && rest.length > 0 && !scripted) result.inner.push(argv(rest, words.slice(0, at)))
   if (result.inner.length === 0) {
-    result.why ??= asks(words[0]!, 'lacks a command to run')
+    result.askReason ??= asks(words[0]!, 'lacks a command to run')
     result.interactive = wrapper.adds === 'place' || wrapper.adds === 'root'
   }
   const name = baseName(words[0]!.text)
@@ -124,8 +124,9 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
 
 /** After an option that is not known the command may begin at either of the next words. */
 function guess(words: readonly Word[], unknownAt: number, result: Unwrapped): Unwrapped {
-  result.why ??= asks(words[unknownAt]!, 'is an option that is not known')
-  for (let at = unknownAt + 1; at <= unknownAt + 3 && at < words.length; at += 1) result.guesses.push(words.slice(at))
+  result.askReason ??= asks(words[unknownAt]!, 'is an option that is not known')
+  for (let at = unknownAt + 1; at <= unknownAt + 3 && at < words.length; at += 1)
+    result.candidates.push(words.slice(at))
   return result
 }
 

@@ -1,4 +1,4 @@
-import { elsewhere } from './elsewhere.ts'
+import { elsewhere } from './remote-exec-wrappers.ts'
 
 /**
  * Commands that run another command. Each has its option grammar, so that the command inside is found however it is

@@ -12,7 +12,7 @@ const xargsTable = compile({
 })
 
 /** What a command before `xargs` hands it, by its kind. */
-export type Fed = { kind: 'numbers' | 'names' } | { kind: 'paths'; found: Word; separated: boolean } | null
+export type InputKind = { kind: 'numbers' | 'names' } | { kind: 'paths'; found: Word; separated: boolean } | null
 
 /** No process of importance: a write that is filled with it is asked about like any other. */
 const number: Word = { text: '4711', literal: true, quoting: 'bare', pattern: null }
@@ -22,9 +22,9 @@ const name: Word = { text: 'a1', literal: true, quoting: 'bare', pattern: null }
  * The command of `xargs` with what it will be given: words that are known, numbers and names of known form, or paths below a known
  * root. Null where that is not known.
  */
-function fillXargs(result: Unwrapped, words: readonly Word[], input: string | null, fed: Fed): Unwrapped | null {
+function fillXargs(result: Unwrapped, words: readonly Word[], input: string | null, fed: InputKind): Unwrapped | null {
   const [inner] = result.inner
-  if (result.why !== null && result.why.word !== words[0]) return null
+  if (result.askReason !== null && result.askReason.word !== words[0]) return null
   if (result.inner.length !== 1 || inner?.kind !== 'argv' || !inner.words[0]) return null
   if (
     inner.before.some(({ text }) =>
@@ -47,11 +47,11 @@ function fillXargs(result: Unwrapped, words: readonly Word[], input: string | nu
   return {
     ...result,
     inner: filled,
-    guesses: [
-      ...withArguments(result, input === null ? [] : [input.split(/\s+/)], words).guesses,
+    candidates: [
+      ...withArguments(result, input === null ? [] : [input.split(/\s+/)], words).candidates,
       [...inner.words, ...operands],
     ],
-    why: null,
+    askReason: null,
     judged: true,
   }
 }
@@ -59,7 +59,7 @@ function fillXargs(result: Unwrapped, words: readonly Word[], input: string | nu
 /** These print nothing of a file's content, whatever they are given. */
 const inert: ReadonlySet<string> = new Set('ls stat du file basename dirname readlink realpath wc'.split(' '))
 
-function operandsFor(program: string, words: readonly Word[], input: string | null, fed: Fed): Word[] | null {
+function operandsFor(program: string, words: readonly Word[], input: string | null, fed: InputKind): Word[] | null {
   if (input !== null) {
     const given = input.split(/\s+/).filter((text) => text !== '')
     if (given.length > mostArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
@@ -80,11 +80,11 @@ function operandsFor(program: string, words: readonly Word[], input: string | nu
   }
 }
 
-export function unwrapXargs(words: readonly Word[], input: string | null, fed: Fed): Unwrapped | null {
+export function unwrapXargs(words: readonly Word[], input: string | null, fed: InputKind): Unwrapped | null {
   const result = unwrapByTable(words, xargsTable)!
   const filled = fillXargs(result, words, input, fed)
   if (filled) return filled
-  result.why ??= asks(words[0]!, 'takes operands from its input')
+  result.askReason ??= asks(words[0]!, 'takes operands from its input')
   return withArguments(result, input === null ? [] : [input.split(/\s+/).filter((word) => word !== '')], words)
 }
 
@@ -100,16 +100,19 @@ export function withArguments(result: Unwrapped, sources: readonly string[][], w
     // All of them at once, as one call gets them.
     const together = sources.flat().slice(0, mostArguments)
     if (together.length > 1 && inner.words[0] && !replace)
-      result.guesses.push([...inner.words, ...together.map((text) => ({ ...inner.words[0]!, text, literal: false }))])
+      result.candidates.push([
+        ...inner.words,
+        ...together.map((text) => ({ ...inner.words[0]!, text, literal: false })),
+      ])
     if (all.length > 0 && inner.words[0]) {
       const rest = all.map((text) => ({ ...inner.words[0]!, text, literal: false }))
-      result.guesses.push([...inner.words, ...rest])
+      result.candidates.push([...inner.words, ...rest])
     }
     for (const argument of sources.flat().slice(0, mostArguments)) {
       const put = (text: string) => (replace ? text.replaceAll(replace, argument) : text.replace(/\{\d*\}/g, argument))
       const filled = inner.words.map((word) => ({ ...word, text: put(word.text) }))
       const placed = filled.some((word, index) => word.text !== inner.words[index]!.text)
-      result.guesses.push(placed ? filled : [...filled, { ...filled[0]!, text: argument, literal: false }])
+      result.candidates.push(placed ? filled : [...filled, { ...filled[0]!, text: argument, literal: false }])
     }
   }
   return result

@@ -25,10 +25,13 @@ export class Cursor {
   private depth = 0
   private readonly tokens: readonly Token[]
   readonly words: SelectWords
+  /** Reads a query inside an expression: handed in, since queries hold expressions and expressions hold queries. */
+  readonly readQuery: (c: Cursor) => void
 
-  constructor(tokens: readonly Token[], words: SelectWords) {
+  constructor(tokens: readonly Token[], words: SelectWords, readQuery: (c: Cursor) => void) {
     this.tokens = tokens
     this.words = words
+    this.readQuery = readQuery
   }
 
   peek(ahead = 0): Token {

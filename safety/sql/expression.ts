@@ -1,5 +1,4 @@
 import type { Cursor } from './cursor.ts'
-import { query, table } from './query.ts'
 import { Problem } from './tokens.ts'
 
 const binarySigns = new Set('+ - * / % = == <=> <> != < <= > >= || && | & << >> ^ -> ->>'.split(' '))
@@ -68,7 +67,7 @@ function postfix(c: Cursor): boolean {
 }
 
 function queryOrExpressions(c: Cursor): void {
-  if (c.isWord('SELECT', 'WITH', 'VALUES', 'TABLE')) query(c)
+  if (c.isWord('SELECT', 'WITH', 'VALUES', 'TABLE')) c.readQuery(c)
   else expressions(c)
 }
 
@@ -86,7 +85,7 @@ function operand(c: Cursor): void {
   } else if (c.takeWord('CASE')) caseOf(c)
   else if (c.takeWord('EXISTS')) {
     c.needSign('(')
-    query(c)
+    c.readQuery(c)
     c.needSign(')')
   } else if (c.takeWord('INTERVAL')) {
     expression(c)
@@ -188,4 +187,13 @@ function bound(c: Cursor): void {
   if (c.takeWords('CURRENT', 'ROW')) return
   if (!c.takeWord('UNBOUNDED')) c.needKind('number')
   c.needWord('PRECEDING', 'FOLLOWING')
+}
+
+/** `name`, `schema.name`: checked against what may not be read. */
+export function table(c: Cursor): void {
+  if (c.takeWord('DUAL')) return
+  const parts = [c.name()]
+  while (c.takeSign('.')) parts.push(c.name())
+  if (parts.length > 3) c.fail()
+  c.words.checkTable(parts.map((part) => part.toLowerCase()))
 }

@@ -1,5 +1,5 @@
 import { Cursor, readStatements } from './cursor.ts'
-import { expression } from './expression.ts'
+import { expression, table } from './expression.ts'
 import type { SqlFinding } from './inspect.ts'
 import {
   clientCommands,
@@ -12,7 +12,7 @@ import {
   secretTables,
   types,
 } from './mysql-words.ts'
-import { query, table } from './query.ts'
+import { query } from './query.ts'
 import { Problem, type Scanner, tokenise } from './tokens.ts'
 
 const scanner: Scanner = {
@@ -50,7 +50,7 @@ export function inspectMysql(text: string): SqlFinding {
     const tokens = tokenise(text, scanner)
     const order = tokens.find((token) => token.opensLine && clientCommands.has(token.word))
     if (order) return { readOnly: false, reason: `client command ${order.word}` }
-    const c = new Cursor(tokens, words)
+    const c = new Cursor(tokens, words, query)
     const kinds = readStatements(c, statement)
     if (kinds.length === 0) return { readOnly: false, reason: 'no statement' }
     return { readOnly: true, reason: kinds.join(', ') }

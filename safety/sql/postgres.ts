@@ -1,6 +1,5 @@
 import type { SqlFinding } from './inspect.ts'
-import { checkBounds } from './postgres-bounds.ts'
-import { type FunctionColumns, functionColumnsOf, mayCall, Refused, strings } from './postgres-columns.ts'
+import { checkBounds, type FunctionColumns, functionColumnsOf, mayCall, Refused, strings } from './postgres-bounds.ts'
 import { functionColumns, operators, readFunctions, secretRelations, secretSettings, types } from './postgres-words.ts'
 
 let parseSync: ((text: string) => unknown) | null = null

@@ -1,5 +1,5 @@
 import type { Cursor } from './cursor.ts'
-import { expression, expressions, ordered, windowAndClose } from './expression.ts'
+import { expression, expressions, ordered, table, windowAndClose } from './expression.ts'
 import { Problem } from './tokens.ts'
 
 const joinWords = ['NATURAL', 'LEFT', 'RIGHT', 'FULL', 'INNER', 'CROSS', 'OUTER', 'JOIN', 'STRAIGHT_JOIN']
@@ -142,15 +142,6 @@ function checkSeries(c: Cursor): void {
   const rows = Number(to.text) - Number(from.text)
   if (comma.text !== ',' || !/^[,)]$/.test(end.text) || !(Math.abs(rows) <= mostRows))
     throw new Problem('a series without plain bounds')
-}
-
-/** `name`, `schema.name`: checked against what may not be read. */
-export function table(c: Cursor): void {
-  if (c.takeWord('DUAL')) return
-  const parts = [c.name()]
-  while (c.takeSign('.')) parts.push(c.name())
-  if (parts.length > 3) c.fail()
-  c.words.checkTable(parts.map((part) => part.toLowerCase()))
 }
 
 function indexHints(c: Cursor): void {

@@ -57,7 +57,7 @@ export function inspectSqlite(text: string): SqlFinding {
   const dot = rest.find((line) => /^[ \t]*[.#]/.test(line))
   if (dot !== undefined) return { readOnly: false, reason: `shell command ${dot.trim().slice(0, 40)}` }
   try {
-    const c = new Cursor(tokenise(rest.join('\n'), scanner), words)
+    const c = new Cursor(tokenise(rest.join('\n'), scanner), words, query)
     const kinds = [...dots.map((line) => line.split(' ')[0]!), ...readStatements(c, statement)]
     if (kinds.length === 0) return { readOnly: false, reason: 'no statement' }
     return { readOnly: true, reason: kinds.join(', ') }

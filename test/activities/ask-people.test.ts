@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { expirySecondsOf } from '../../activities/ask-people.ts'
-import { putConfig } from '../../db/config.ts'
-import { readSettings } from '../../db/settings.ts'
+import { putConfig, readSettings } from '../../db/settings.ts'
 import { useDatabase } from '../support/database.ts'
 
 const database = useDatabase()

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { listen } from '../../bench/listeners.ts'
+import { listen } from '../../bench/stream.ts'
 import { append } from '../../db/append.ts'
 import { useServedApi } from '../cli/served-api.ts'
 import { openedIncident } from '../support/database.ts'

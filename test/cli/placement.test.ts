@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { parse } from 'yaml'
-import { generate } from '../../bench/placement/generate.ts'
+import { generate } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
 import { emptyDir, runCli, startCli } from './run-cli.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import type { ModelError } from '../../clients/chat/refused-request.ts'
 import { closeConnections } from '../../clients/http.ts'
 import { baseUrlOf, createModelClient, type ModelRequest } from '../../clients/model.ts'
-import type { ModelError } from '../../clients/model-error.ts'
 import { answerJson, type LocalServer, startLocalServer } from './local-server.ts'
 
 let server: LocalServer

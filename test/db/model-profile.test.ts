@@ -6,7 +6,7 @@ import {
   keepShape,
   modelProfile,
   type Served,
-} from '../../db/model-profile.ts'
+} from '../../db/model-servers.ts'
 import { plainShape, type RequestShape } from '../../domain/request-shape.ts'
 import { moveClock, useDatabase } from '../support/database.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
-import { keepSlot, leaveSlot, slotsNow, takeSlot, thinkingOf } from '../../db/model-slots.ts'
+import { keepSlot, leaveSlot, slotsNow, takeSlot, thinkingOf } from '../../db/model-servers.ts'
 import { overdueIncidents } from '../../db/overdue.ts'
 import type { Severity } from '../../domain/incident.ts'
 import { claimedIncident, moveClock, useDatabase } from '../support/database.ts'

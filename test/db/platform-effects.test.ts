@@ -1,10 +1,5 @@
 import { expect, test } from '@jest/globals'
-import {
-  beginPlatformEffect,
-  endPlatformEffect,
-  notePlatformTask,
-  platformEffectByKey,
-} from '../../db/platform-effects.ts'
+import { beginPlatformEffect, endPlatformEffect, notePlatformTask, platformEffectByKey } from '../../db/effects.ts'
 import { moveClock, useDatabase } from '../support/database.ts'
 
 const database = useDatabase()

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { queuePlaceOf } from '../../db/backlog.ts'
 import { claimIncident } from '../../db/incidents.ts'
-import { queuePlaceOf } from '../../db/queue-place.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
 
 const database = useDatabase()

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
-import { vmById } from '../../db/platform.ts'
+import { vmById } from '../../db/site.ts'
 import { useApi } from '../api/api.ts'
 import { scriptedPlatform } from '../api/scripted-platform.ts'
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { capabilityAnswer } from '../../domain/mesh.ts'
 import { issueManifest, issueRequest } from '../../mesh/issue.ts'
-import { publicHalf } from '../../mesh/keys.ts'
+import { publicHalf } from '../../mesh/sign.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type RunningLab, runLab } from './running-lab.ts'
 
@@ -23,15 +23,15 @@ const controlPlane = createServer(async (request, response) => {
   const device = lab && (await lab.control.devices()).find(({ id }) => token === `token-of-${id}`)
   if (!device || request.url !== '/mesh/enrolments') return void response.writeHead(403).end('no such token')
   const subject = {
-    ...{ device: device.id, mode: 'user' as const, days: 1 },
+    device: device.id,
+    mode: 'user' as const,
+    days: 1,
     terms: {
-      ...{
-        capabilities: [],
-        roots: [{ path: device.root, writable: true }],
-        auto_approve: [],
-        git_hosts: [],
-        checks: [],
-      },
+      capabilities: [],
+      roots: [{ path: device.root, writable: true }],
+      auto_approve: [],
+      git_hosts: [],
+      checks: [],
       limits: { output_bytes: 256_000, timeout_seconds: 20, cpu_seconds: 20, memory_mib: 512, concurrent: 4 },
     },
     keys: [{ id: signing.id, publicKey: publicHalf(signing), notAfter: null }],
@@ -78,12 +78,13 @@ async function ask(id: string, idempotencyKey: string) {
   const device = (await lab.control.devices()).find((each) => each.id === id)
   const body = issueRequest(
     {
-      ...{
-        requestId: `req_${Buffer.from(idempotencyKey.padEnd(12, '.')).toString('hex')}`,
-        device: id,
-        idempotencyKey,
-      },
-      ...{ capability: 'fs.read', args: { path: `${device?.root}/etc/config.json` }, deadlineMs: 20_000, grant: null },
+      requestId: `req_${Buffer.from(idempotencyKey.padEnd(12, '.')).toString('hex')}`,
+      device: id,
+      idempotencyKey,
+      capability: 'fs.read',
+      args: { path: `${device?.root}/etc/config.json` },
+      deadlineMs: 20_000,
+      grant: null,
     },
     signing,
   )

@@ -1,8 +1,7 @@
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { type Journal, type Outcome, openJournal } from '../../lab/effects.ts'
-import { whatBecameOf } from '../../lab/what-became-of.ts'
+import { type Journal, type Outcome, openJournal, whatBecameOf } from '../../lab/effects.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 let directory: ReturnType<typeof temporaryDirectory>

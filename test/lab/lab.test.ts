@@ -166,7 +166,8 @@ test('a deploy that breaks the routes is an alert about the file, and a heal tak
   const broken = await lab.control.break('bad_deploy', 'web-osl-1')
   const alert = await eventually('the alert', () => alertsNamed('bad_deploy')[0])
   expect(alert.labels).toMatchObject({
-    ...{ severity: 'critical', node: broken.on },
+    severity: 'critical',
+    node: broken.on,
     file: expect.stringMatching(/^\/.*\/site\/routes\.json$/),
   })
   expect(() => JSON.parse(readFileSync(alert.labels.file!, 'utf8'))).toThrow()

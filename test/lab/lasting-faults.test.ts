@@ -83,7 +83,10 @@ test('an alert whose sender never ends it: it fires, is repeated once while the 
   await converge()
   await told('service_down', 'resolved')
   expect(alertsNamed('service_down').map(({ labels, status }) => `${labels.node} ${status}`)).toEqual([
-    ...[`${node} firing`, `${node} firing`, 'node-web-osl-1b firing', 'node-web-osl-1b resolved'],
+    `${node} firing`,
+    `${node} firing`,
+    'node-web-osl-1b firing',
+    'node-web-osl-1b resolved',
   ])
 })
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findConfinement } from '../../mesh/agent/confine.ts'
 import { judgeCommand } from '../../safety/command/judge.ts'
-import type { Sight } from '../../safety/command/sights.ts'
+import type { Sight } from '../../safety/command/observe.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import {
   changes,

@@ -1,11 +1,10 @@
 import { expect, test } from '@jest/globals'
-import { tiny } from '../../bench/placement/tiny.ts'
+import { tiny } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem, PlanStep } from '../../domain/placement.ts'
-import { instanceOf } from '../../placement/cluster/instance.ts'
-import { random } from '../../placement/cluster/random.ts'
-import { situationOf } from '../../placement/cluster/situation.ts'
-import { badInterleaving } from '../../placement/interleave.ts'
-import { planOf } from '../../placement/plan.ts'
+import { random } from '../../placement/cluster/budget.ts'
+import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
+import { findBadInterleaving } from '../../placement/interleave.ts'
+import { toPlan } from '../../placement/plan.ts'
 import { search } from '../../placement/search/search.ts'
 
 /** Begins and ends steps in any order that their needs allow, and tells the first rule that is broken on the way. */
@@ -57,7 +56,7 @@ test('whatever runs at the same time, no plan breaks a rule; and where a need is
   let seen = 0
   for (let seed = 1; seed <= 1_500; seed += 1) {
     const problem = tiny(seed)
-    const { instance, names } = instanceOf(problem, situationOf(problem))
+    const { instance, names } = buildInstance(problem, buildModel(problem))
     const next = random(seed)
     const found = search(instance, {
       random: next,
@@ -65,18 +64,18 @@ test('whatever runs at the same time, no plan breaks a rule; and where a need is
       maxMigrations: 6,
       deadlineMs: performance.now() + 5_000,
     })
-    const known = { ...found, atLeast: 0, how: 'trivial' as const, certificate: null, isImpossible: false }
-    const steps = planOf(problem, instance, names, known)?.steps ?? []
+    const known = { ...found, lowerBound: 0, provenBy: 'trivial' as const, certificate: null, isInfeasible: false }
+    const steps = toPlan(problem, instance, names, known)?.steps ?? []
     if (!steps.some(({ needs }) => needs.length > 0)) continue
     plans += 1
-    expect({ seed, bad: badInterleaving(problem, steps) }).toEqual({ seed, bad: null })
+    expect({ seed, bad: findBadInterleaving(problem, steps) }).toEqual({ seed, bad: null })
     for (let run = 0; run < 20; run += 1) expect({ seed, bad: play(problem, steps, next) }).toEqual({ seed, bad: null })
 
     const careless = steps.map((step) => (next() < 0.5 ? { ...step, needs: [] } : step))
     const runs = Array.from({ length: 30 }, () => play(problem, careless, next))
     if (runs.every((bad) => bad === null)) continue
     broken += 1
-    if (badInterleaving(problem, careless) !== null) seen += 1
+    if (findBadInterleaving(problem, careless) !== null) seen += 1
   }
   expect(plans).toBeGreaterThan(30)
   expect(broken).toBeGreaterThan(10)

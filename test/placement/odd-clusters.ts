@@ -1,5 +1,5 @@
 import type { PlacementProblem, PlacementVm } from '../../domain/placement.ts'
-import { random } from '../../placement/cluster/random.ts'
+import { random } from '../../placement/cluster/budget.ts'
 
 /**
  * A tiny cluster by seed with whatever an inventory may hold: hosts without a region or a rack, hosts that are draining unasked, VMs that
@@ -32,7 +32,10 @@ export function odd(seed: number): PlacementProblem {
     const host = pick(hosts[0]!, ...hosts)
     const ramMib = (1 + upTo(4)) * 1_024
     const vm: PlacementVm = {
-      ...{ vm: `v${index}`, ramMib, cpuMc: 1_000, host: isPlaced ? host.name : null },
+      vm: `v${index}`,
+      ramMib,
+      cpuMc: 1_000,
+      host: isPlaced ? host.name : null,
       running: isPlaced && host.state !== 'dead' && next() < 0.95,
       haGroup: pick(null, null, 'g', 'k'),
       priority: pick(0, 0, 5, 9),

@@ -1,14 +1,13 @@
 import { afterAll, expect, test } from '@jest/globals'
 import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts'
 import { startEngine } from '../../placement/bound/engine.ts'
-import { holds } from '../../placement/certificate.ts'
-import { instanceOf } from '../../placement/cluster/instance.ts'
-import { migrationsOf } from '../../placement/cluster/known.ts'
-import { random } from '../../placement/cluster/random.ts'
-import { shortageIn } from '../../placement/cluster/shortage.ts'
-import { situationOf } from '../../placement/cluster/situation.ts'
-import { planOf } from '../../placement/plan.ts'
+import { certificateHolds } from '../../placement/certificate.ts'
+import { random } from '../../placement/cluster/budget.ts'
+import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
+import { findShortage } from '../../placement/cluster/shortage.ts'
+import { toPlan } from '../../placement/plan.ts'
 import { improve } from '../../placement/search/improve.ts'
+import { countMigrations } from '../../placement/search/incumbent.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { bruteForce, mayGo } from './brute-force.ts'
@@ -21,12 +20,12 @@ afterAll(() => engine.stop())
 const clusters = Array.from({ length: Number(process.env.CLUSTERS ?? 250) }, (_, index) => index + 1)
 
 async function searched(given: PlacementProblem, seed: number) {
-  const situation = situationOf(given)
-  const { instance, names } = instanceOf(given, situation)
-  const isImpossible = shortageIn(given, situation) !== null
-  const options = { deadlineMs: performance.now() + 20_000, random: random(seed), isImpossible, report: () => {} }
+  const situation = buildModel(given)
+  const { instance, names } = buildInstance(given, situation)
+  const isInfeasible = findShortage(given, situation) !== null
+  const options = { deadlineMs: performance.now() + 20_000, random: random(seed), isInfeasible, report: () => {} }
   const known = await improve(instance, engine, options)
-  return { instance, known, plan: planOf(given, instance, names, known) }
+  return { instance, known, plan: toPlan(given, instance, names, known) }
 }
 
 test('whatever an inventory leaves open, a search proves nothing that trying everything contradicts, and the replay accepts its plans', async () => {
@@ -34,16 +33,16 @@ test('whatever an inventory leaves open, a search proves nothing that trying eve
   for (const seed of clusters) {
     const given = odd(seed)
     const { instance, known, plan } = await searched(given, seed)
-    if (instance.wanted.length === 0) continue
+    if (instance.evacuees.length === 0) continue
     const best = bruteForce(given)
     if (plan) expect({ seed, ...verifyPlan(given, plan) }).toEqual({ seed, ok: true })
-    if (known.isImpossible) expect({ seed, left: best.left }).not.toEqual({ seed, left: [] })
-    if (known.isImpossible) met.impossible += 1
+    if (known.isInfeasible) expect({ seed, left: best.left }).not.toEqual({ seed, left: [] })
+    if (known.isInfeasible) met.impossible += 1
     if (best.left.length > 0) continue
     met.solved += 1
-    expect({ seed, left: known.left }).toEqual({ seed, left: [] })
-    expect({ seed, migrations: migrationsOf(instance, known.moves) }).toEqual({ seed, migrations: best.migrations })
-    expect(known.atLeast).toBeLessThanOrEqual(best.migrations)
+    expect({ seed, left: known.unplaced }).toEqual({ seed, left: [] })
+    expect({ seed, migrations: countMigrations(instance, known.moves) }).toEqual({ seed, migrations: best.migrations })
+    expect(known.lowerBound).toBeLessThanOrEqual(best.migrations)
   }
   expect(met.impossible).toBeGreaterThan(20)
   expect(met.solved).toBeGreaterThan(50)
@@ -53,11 +52,11 @@ test('the replay accepts a step exactly where trying everything takes it', () =>
   let accepted = 0
   for (const seed of clusters) {
     const given = odd(seed)
-    const situation = situationOf(given)
-    const stranded = situation.wanted.flatMap(({ vms }) => vms.map((each) => each.vm))
+    const situation = buildModel(given)
+    const stranded = situation.evacuees.flatMap(({ vms }) => vms.map((each) => each.vm))
     if (stranded.length === 0) continue
     const together = new Set(
-      situation.wanted.filter(({ vms }) => vms.length > 1).flatMap(({ vms }) => vms.map((each) => each.vm)),
+      situation.evacuees.filter(({ vms }) => vms.length > 1).flatMap(({ vms }) => vms.map((each) => each.vm)),
     )
     for (const { vm: name, host: from, running } of given.vms) {
       if (together.has(name)) continue
@@ -101,9 +100,9 @@ test('a VM whose host has no region makes room by going to any region, so there 
   expect(verifyPlan(given, plan)).toEqual({ ok: true })
   // One migration does, and a certificate that reckons without c says that it takes two.
   const price = { '3072/3000': 2 }
-  expect(holds(given, { k: 1, scale: 1, price })).toBe(false)
+  expect(certificateHolds(given, { k: 1, scale: 1, price })).toBe(false)
   const closed = { ...given, hosts: given.hosts.filter(({ name }) => name !== 'c') }
-  expect(holds(closed, { k: 1, scale: 1, price })).toBe(true)
+  expect(certificateHolds(closed, { k: 1, scale: 1, price })).toBe(true)
 })
 
 test('a certificate for a state in which a host is over its capacity is refused: such a host may stay as it is', async () => {
@@ -114,28 +113,40 @@ test('a certificate for a state in which a host is over its capacity is refused:
   const plan = await solve(given)
   expect(plan).toMatchObject({ state: 'planned', migrations: 0 })
   // Without prices each overfull host would have to give up a VM: two migrations, where the plan has none.
-  expect(holds(given, { k: 1, scale: 1, price: {} })).toBe(false)
-  expect(holds(given, { k: 0, scale: 1, price: {} })).toBe(false)
+  expect(certificateHolds(given, { k: 1, scale: 1, price: {} })).toBe(false)
+  expect(certificateHolds(given, { k: 0, scale: 1, price: {} })).toBe(false)
 })
 
 test('a replay moves no VM that the search takes to be bound: its group stays together, its host takes none', () => {
   const given = problem(
     [host('a', 8), host('b', 8), host('d', 8, { state: 'draining' }), host('x', 8, dead)],
     [
-      ...[vm('f1', 2, 'a', { affinityGroup: 'app' }), vm('f2', 2, 'a', { affinityGroup: 'app' })],
-      ...[vm('o', 1, 'd'), vm('s', 1, 'x', down)],
+      vm('f1', 2, 'a', { affinityGroup: 'app' }),
+      vm('f2', 2, 'a', { affinityGroup: 'app' }),
+      vm('o', 1, 'd'),
+      vm('s', 1, 'x', down),
     ],
   )
   const start: PlanStep = { step: 1, action: 'start', vm: 's', from: 'x', to: 'b', needs: [], wave: 1 }
   const move = (step: number, name: string, from: string): PlanStep => ({
-    ...{ step, action: 'migrate', vm: name, from, to: 'b', needs: [], wave: 1 },
+    step,
+    action: 'migrate',
+    vm: name,
+    from,
+    to: 'b',
+    needs: [],
+    wave: 1,
   })
   expect(verifyPlan(given, planWith(start))).toEqual({ ok: true })
   expect(verifyPlan(given, planWith(start, move(2, 'f1', 'a'), move(3, 'f2', 'a')))).toMatchObject({
-    ...{ ok: false, step: 2, reason: expect.stringContaining('belongs beside') },
+    ok: false,
+    step: 2,
+    reason: expect.stringContaining('belongs beside'),
   })
   expect(verifyPlan(given, planWith(start, move(2, 'o', 'd')))).toMatchObject({
-    ...{ ok: false, step: 2, reason: expect.stringContaining('d takes no VM') },
+    ok: false,
+    step: 2,
+    reason: expect.stringContaining('d takes no VM'),
   })
 })
 
@@ -163,7 +174,8 @@ test('VMs that go as one and come from two hosts, one of them dead, have a plan 
 
 test('a bound without a proof is refused, and so is a claim about nothing', () => {
   const given = problem([host('a', 8), host('b', 8), host('d', 8, { state: 'draining' })], [vm('v', 2, 'd')], {
-    ...{ intent: 'drain', hostIds: ['d'] },
+    intent: 'drain',
+    hostIds: ['d'],
   })
   const move: PlanStep = { step: 1, action: 'migrate', vm: 'v', from: 'd', to: 'a', needs: [], wave: 1 }
   expect(verifyPlan(given, { ...planWith(move), lowerBound: 1 })).toEqual({ ok: true })

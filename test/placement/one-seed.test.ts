@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { generate } from '../../bench/placement/generate.ts'
+import { generate } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
-import { instanceOf } from '../../placement/cluster/instance.ts'
-import { situationOf } from '../../placement/cluster/situation.ts'
+import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
 import { exhaust } from '../../placement/search/exhaust.ts'
 import { solve } from '../../placement/solve.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
@@ -45,7 +44,7 @@ test('trying everything stops at its deadline and at its work also while it star
   const many = Array.from({ length: 11 }, (_, index) => vm(`v${index}`, 2, 'x', down))
   const never = vm('never', 1, 'x', { ...down, forbiddenHosts: hosts.map(({ name }) => name) })
   const given = problem([...hosts, host('x', 64, dead)], [...many, never])
-  const { instance } = instanceOf(given, situationOf(given))
+  const { instance } = buildInstance(given, buildModel(given))
   expect(exhaust(instance, 150_000, performance.now())).toEqual({ kind: 'unknown' })
   expect(exhaust(instance, 100, Number.POSITIVE_INFINITY)).toEqual({ kind: 'unknown' })
 })

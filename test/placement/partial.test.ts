@@ -1,14 +1,13 @@
 import { afterAll, expect, test } from '@jest/globals'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { startEngine } from '../../placement/bound/engine.ts'
-import { instanceOf } from '../../placement/cluster/instance.ts'
-import { compareLeft } from '../../placement/cluster/known.ts'
-import { random } from '../../placement/cluster/random.ts'
-import { shortageIn } from '../../placement/cluster/shortage.ts'
-import { situationOf } from '../../placement/cluster/situation.ts'
-import { planOf } from '../../placement/plan.ts'
+import { random } from '../../placement/cluster/budget.ts'
+import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
+import { findShortage } from '../../placement/cluster/shortage.ts'
+import { toPlan } from '../../placement/plan.ts'
 import { improve } from '../../placement/search/improve.ts'
-import { startsAlone } from '../../placement/search/leave-down.ts'
+import { compareUnplaced } from '../../placement/search/incumbent.ts'
+import { startWithoutMigrations } from '../../placement/search/leave-down.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { bruteForce } from './brute-force.ts'
@@ -29,8 +28,10 @@ function deadRack(): PlacementProblem {
   const cpu = { cpuMc: 16_000 }
   return problem(
     [
-      ...[host('host-1', 32, { ...dead, ...r1, ...cpu }), host('host-2', 32, { ...dead, ...r1, ...cpu })],
-      ...[host('host-3', 32, { ...r2, ...cpu }), host('host-4', 32, { ...r2, ...cpu })],
+      host('host-1', 32, { ...dead, ...r1, ...cpu }),
+      host('host-2', 32, { ...dead, ...r1, ...cpu }),
+      host('host-3', 32, { ...r2, ...cpu }),
+      host('host-4', 32, { ...r2, ...cpu }),
     ],
     [
       sized('vm-101', 8_192, 4_000, 'host-1', 'ha-ledger', 100),
@@ -87,13 +88,13 @@ test('each reason names its rule: the room on which host, the region, the pin, t
     problem(
       [host('a', 4, osl), host('b', 4, osl), host('c', 64, ams), host('x', 64, { ...dead, ...osl })],
       [
-        ...[
-          vm('r', 3, 'a', { haGroup: 'g' }),
-          vm('s', 3, 'b', { affinityGroup: 'app' }),
-          vm('t', 1, 'b', { haGroup: 'g' }),
-        ],
-        ...[vm('wide', 3, 'x', down), vm('pinned', 2, 'x', { ...down, pinnedTo: ['a'] })],
-        ...[vm('kin', 2, 'x', { ...down, affinityGroup: 'app' }), vm('apart', 1, 'x', { ...down, haGroup: 'g' })],
+        vm('r', 3, 'a', { haGroup: 'g' }),
+        vm('s', 3, 'b', { affinityGroup: 'app' }),
+        vm('t', 1, 'b', { haGroup: 'g' }),
+        vm('wide', 3, 'x', down),
+        vm('pinned', 2, 'x', { ...down, pinnedTo: ['a'] }),
+        vm('kin', 2, 'x', { ...down, affinityGroup: 'app' }),
+        vm('apart', 1, 'x', { ...down, haGroup: 'g' }),
       ],
     ),
   )
@@ -107,19 +108,19 @@ test('whom a small plan leaves down is the least harm that trying everything fin
   let partial = 0
   for (let seed = 1; seed <= 120; seed += 1) {
     const given = odd(seed)
-    const situation = situationOf(given)
-    const { instance, names } = instanceOf(given, situation)
-    if (instance.wanted.length === 0 || shortageIn(given, situation) === null) continue
+    const situation = buildModel(given)
+    const { instance, names } = buildInstance(given, situation)
+    if (instance.evacuees.length === 0 || findShortage(given, situation) === null) continue
     const options = {
       deadlineMs: performance.now() + 20_000,
       random: random(seed),
-      isImpossible: true,
+      isInfeasible: true,
       report: () => {},
     }
     const known = await improve(instance, engine, options)
-    const plan = planOf(given, instance, names, known)
+    const plan = toPlan(given, instance, names, known)
     const best = bruteForce(given)
-    const left = situation.wanted.flatMap(({ vms }, index) => (known.left.includes(index) ? vms : []))
+    const left = situation.evacuees.flatMap(({ vms }, index) => (known.unplaced.includes(index) ? vms : []))
     const harm = (list: string[]) =>
       given.vms
         .filter((each) => list.includes(each.vm))
@@ -146,14 +147,14 @@ function overfull(seed: number): PlacementProblem {
 
 test.each([3])('of an overfull cluster (%i) a plan starts no less than starts alone would', async (seed) => {
   const given = overfull(seed)
-  const { instance, names } = instanceOf(given, situationOf(given))
-  const [moves, left] = await startsAlone(instance, engine, performance.now() + 20_000)
-  expect(moves.length + left.length).toBe(instance.wanted.length)
+  const { instance, names } = buildInstance(given, buildModel(given))
+  const [moves, left] = await startWithoutMigrations(instance, engine, performance.now() + 20_000)
+  expect(moves.length + left.length).toBe(instance.evacuees.length)
   expect(moves.every(({ from }) => from < 0)).toBe(true)
   const plan = await solve(given, { timeoutMs: 5_000 })
   expect(plan.state).toBe('partial')
   expect(verifyPlan(given, plan)).toEqual({ ok: true })
-  const numbers = new Map(names.units.map(({ vms: [first] }, index) => [first?.vm, index]))
+  const numbers = new Map(names.placementGroups.map(({ vms: [first] }, index) => [first?.vm, index]))
   const stays = plan.unplaced.map((each) => numbers.get(each.vm) as number)
-  expect(compareLeft(instance, stays, left)).toBeLessThanOrEqual(0)
+  expect(compareUnplaced(instance, stays, left)).toBeLessThanOrEqual(0)
 })

@@ -8,8 +8,16 @@ export function host(name: string, gib: number, more: Partial<PlacementHost> = {
 /** `vm('v', 2, 'a')`: a VM of 2 GiB that runs on host a. */
 export function vm(name: string, gib: number, on: string | null, more: Partial<PlacementVm> = {}): PlacementVm {
   return {
-    ...{ vm: name, ramMib: gib * 1_024, cpuMc: gib * 1_000, haGroup: null, host: on, running: on !== null },
-    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], affinityGroup: null },
+    vm: name,
+    ramMib: gib * 1_024,
+    cpuMc: gib * 1_000,
+    haGroup: null,
+    host: on,
+    running: on !== null,
+    priority: 0,
+    pinnedTo: [],
+    forbiddenHosts: [],
+    affinityGroup: null,
     ...more,
   }
 }

@@ -1,16 +1,18 @@
 import { expect, test } from '@jest/globals'
 import type { PlacementProblem } from '../../domain/placement.ts'
-import { reasonsFor, tellReason } from '../../placement/reasons.ts'
+import { describeReason, listReasons } from '../../placement/unplaced.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
 
-const told = (given: PlacementProblem, name: string, steps: Parameters<typeof reasonsFor>[1] = []) =>
-  reasonsFor(given, steps, name).map(({ host, reasons }) => `${host}: ${reasons.map(tellReason).join('; ')}`)
+const told = (given: PlacementProblem, name: string, steps: Parameters<typeof listReasons>[1] = []) =>
+  listReasons(given, steps, name).map(({ host, reasons }) => `${host}: ${reasons.map(describeReason).join('; ')}`)
 
 test('each host says all that is in the way, the one that lacks least first', () => {
   const given = problem(
     [host('a', 8), host('b', 8), host('c', 8), host('d', 8, { state: 'draining' }), host('x', 16, dead)],
     [
-      ...[vm('m', 6, 'a', { haGroup: 'g' }), vm('r', 7, 'b'), vm('s', 5, 'c', { cpuMc: 7_000 })],
+      vm('m', 6, 'a', { haGroup: 'g' }),
+      vm('r', 7, 'b'),
+      vm('s', 5, 'c', { cpuMc: 7_000 }),
       vm('w', 4, 'x', { ...down, haGroup: 'g', forbiddenHosts: ['d'] }),
     ],
   )
@@ -49,8 +51,10 @@ test('racks, regions, pins, company and reserves are reasons too', () => {
   const together = problem(
     [host('a', 8), host('b', 8), host('x', 8, dead)],
     [
-      ...[vm('m', 1, 'a', { affinityGroup: 'f' }), vm('r', 5, 'a')],
-      ...[vm('w', 1, 'x', { ...down, affinityGroup: 'f' }), vm('v', 2, 'x', { ...down, affinityGroup: 'f' })],
+      vm('m', 1, 'a', { affinityGroup: 'f' }),
+      vm('r', 5, 'a'),
+      vm('w', 1, 'x', { ...down, affinityGroup: 'f' }),
+      vm('v', 2, 'x', { ...down, affinityGroup: 'f' }),
     ],
     { limits: { cpuOvercommitPercent: 200, ramReservePercent: 10 } },
   )

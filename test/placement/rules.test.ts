@@ -1,13 +1,12 @@
 import { afterAll, expect, test } from '@jest/globals'
-import { generate } from '../../bench/placement/generate.ts'
+import { generate } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
 import { startEngine } from '../../placement/bound/engine.ts'
-import { instanceOf } from '../../placement/cluster/instance.ts'
-import { random } from '../../placement/cluster/random.ts'
-import { situationOf } from '../../placement/cluster/situation.ts'
-import { planOf } from '../../placement/plan.ts'
+import { random } from '../../placement/cluster/budget.ts'
+import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
+import { toPlan } from '../../placement/plan.ts'
 import { improve } from '../../placement/search/improve.ts'
-import { mend } from '../../placement/search/mend.ts'
+import { rebalance } from '../../placement/search/rebalance.ts'
 import { refine } from '../../placement/search/refine.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 
@@ -31,7 +30,10 @@ function withRules(seed: number): PlacementProblem {
     const host = intent === 'rebalance' && next() < 0.1 ? pick(...names) : (vm.host as string)
     const isTogether = vm.haGroup === null && next() < 0.3
     return {
-      ...{ ...vm, host, running: states.get(host) !== 'dead', priority: pick(0, 0, 5, 9) },
+      ...vm,
+      host,
+      running: states.get(host) !== 'dead',
+      priority: pick(0, 0, 5, 9),
       affinityGroup: isTogether ? `with-${host}-${pick(1, 2, 3)}` : null,
       forbiddenHosts: next() < 0.1 ? [pick(...names)] : [],
       pinnedTo: next() < 0.05 ? [host, pick(...names)] : [],
@@ -52,13 +54,14 @@ test('recoveries, drains and mendings of clusters with every rule there is keep 
   const told: Record<string, number> = {}
   for (let seed = 1; seed <= 30; seed += 1) {
     const problem = withRules(seed)
-    const { instance, names } = instanceOf(problem, situationOf(problem))
+    const { instance, names } = buildInstance(problem, buildModel(problem))
     const options = { deadlineMs: performance.now() + 400, random: random(seed), report: () => {} }
-    const known = problem.intent === 'rebalance' ? mend(instance, options) : await improve(instance, engine, options)
-    if (problem.intent !== 'rebalance' && known.left.length === 0) {
+    const known =
+      problem.intent === 'rebalance' ? rebalance(instance, options) : await improve(instance, engine, options)
+    if (problem.intent !== 'rebalance' && known.unplaced.length === 0) {
       known.moves = refine(instance, known.moves, random(seed), performance.now() + 100)
     }
-    const plan = planOf(problem, instance, names, known)
+    const plan = toPlan(problem, instance, names, known)
     if (plan) expect({ seed, ...verifyPlan(problem, plan) }).toEqual({ seed, ok: true })
     const end = `${problem.intent} ${plan?.state ?? 'none'}`
     told[end] = (told[end] ?? 0) + 1

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { generate } from '../../bench/placement/generate.ts'
+import { generate } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts'
-import { holds } from '../../placement/certificate.ts'
+import { certificateHolds } from '../../placement/certificate.ts'
 import { InvalidProblemError } from '../../placement/check.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
@@ -317,14 +317,14 @@ test('a bound that is above zero comes with a certificate that holds for this pr
   const plan = await solve(given)
   expect(plan.proof.kind).toBe('certificate')
   const { kind: _, ...certificate } = plan.proof as Extract<Plan['proof'], { kind: 'certificate' }>
-  expect(holds(given, certificate)).toBe(true)
-  expect(holds(given, { ...certificate, k: certificate.k + 3 })).toBe(false)
-  expect(holds(given, { ...certificate, price: {} })).toBe(false)
+  expect(certificateHolds(given, certificate)).toBe(true)
+  expect(certificateHolds(given, { ...certificate, k: certificate.k + 3 })).toBe(false)
+  expect(certificateHolds(given, { ...certificate, price: {} })).toBe(false)
   const easier = {
     ...given,
     hosts: given.hosts.map((each) => ({ ...each, ramMib: each.ramMib * 2, cpuMc: each.cpuMc * 2 })),
   }
-  expect(holds(easier, certificate)).toBe(false)
+  expect(certificateHolds(easier, certificate)).toBe(false)
   expect(JSON.stringify(certificate).length).toBeLessThan(2_000)
 })
 

@@ -1,8 +1,7 @@
 import { expect, test } from '@jest/globals'
 import type { Plan, PlanStep } from '../../domain/placement.ts'
-import { startEngine } from '../../placement/bound/engine.ts'
-import type { LinearModel } from '../../placement/bound/linear-model.ts'
-import { planDigest, stateFingerprint } from '../../placement/digest.ts'
+import { type LinearModel, startEngine } from '../../placement/bound/engine.ts'
+import { planDigest, stateFingerprint } from '../../placement/state.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
 
@@ -24,7 +23,9 @@ const planOf = (...steps: PlanStep[]): Plan => ({
   lowerBound: 0,
   proof: { kind: 'trivial' },
   unplaced: [],
-  ...{ obstacle: null, standing: null, reason: null },
+  obstacle: null,
+  standing: null,
+  reason: null,
 })
 
 test('a plan that keeps every rule holds', () => {

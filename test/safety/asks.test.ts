@@ -15,7 +15,10 @@ const now = Date.parse('2026-11-21T02:00:10Z')
 
 function call(tool: string, args: Record<string, unknown>, asks?: Preparation['asks']): Call {
   const preparation: Preparation = {
-    ...{ targets: [node], identity: args, stateFingerprint: 's', ...(asks && { asks }) },
+    targets: [node],
+    identity: args,
+    stateFingerprint: 's',
+    ...(asks && { asks }),
     dryRun: { possible: false, summary: '', details: {} },
   }
   return { callId: 'c1_0', tool, arguments: args, problem: null, prepared: { ok: true, preparation } }
@@ -28,7 +31,11 @@ test('a look is unasked, and where everything is done as root it is asked like a
   const args = { ...on, path: '/srv/app.conf' }
   expect(judged(call('fs_read', args))).toMatchObject({ verdict: 'run', code: 'READ', effect: 'read' })
   expect(judged(call('fs_read', args, asRoot))).toMatchObject({
-    ...{ verdict: 'ask', code: 'RISK_CRITICAL', effect: 'write', risk: 'critical', reason: asRoot.why },
+    verdict: 'ask',
+    code: 'RISK_CRITICAL',
+    effect: 'write',
+    risk: 'critical',
+    reason: asRoot.why,
   })
 })
 
@@ -120,15 +127,17 @@ test('a stored ruling is repeated with what was known of the place, and none dif
         usage: { promptTokens: 0, completionTokens: 0 },
       }),
       row('call_judged', {
-        ...{
-          callId: 'c1_0',
-          tool: 'fs_read',
-          arguments: args,
-          verdict: ruling.verdict,
-          code: ruling.code,
-          foldedSeq: 2,
-        },
-        ...{ policyVersion: '2', effect: ruling.effect, risk: ruling.risk, targets: [node], actionDigest: '' },
+        callId: 'c1_0',
+        tool: 'fs_read',
+        arguments: args,
+        verdict: ruling.verdict,
+        code: ruling.code,
+        foldedSeq: 2,
+        policyVersion: '2',
+        effect: ruling.effect,
+        risk: ruling.risk,
+        targets: [node],
+        actionDigest: '',
         basis: {
           at: new Date(now).toISOString(),
           policy: { ...policy },

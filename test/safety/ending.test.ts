@@ -16,7 +16,12 @@ const policy = plainPolicy('inc_00000000000000000000000001', shard)
 /** A read of a resource that tells how it is. */
 const read = (thing: ResourceRef, health: string) =>
   row('tool_finished', {
-    ...{ callId: 'c1_0', tool: 'get_shard', arguments: {}, effect: 'read', targets: [thing], outcome: 'done' },
+    callId: 'c1_0',
+    tool: 'get_shard',
+    arguments: {},
+    effect: 'read',
+    targets: [thing],
+    outcome: 'done',
     result: { ok: true, data: {}, meta: {} },
     body: null,
     discovered: [{ ...thing, name: thing.id, aliases: [], seen: true, health }],

@@ -14,8 +14,14 @@ const host = { kind: 'host', id: 'host-osl-4' } as const
 function answered(tool: string, targets: ResourceRef[], args: Record<string, unknown>, data: unknown): IncidentEvent {
   const { effect, discovers } = tools.get(tool) ?? {}
   return row('tool_finished', {
-    ...{ callId: 'c1_0', tool, arguments: args, effect, targets, outcome: 'done' },
-    ...{ result: { ok: true, data, meta: {} }, body: null },
+    callId: 'c1_0',
+    tool,
+    arguments: args,
+    effect,
+    targets,
+    outcome: 'done',
+    result: { ok: true, data, meta: {} },
+    body: null,
     discovered: discovers?.(data, args) ?? [],
   } as EventMetadata['tool_finished'])
 }
@@ -62,7 +68,9 @@ describe('a look', () => {
   test('is the newest one, with the time of its row', () => {
     const rows = logOf({ ...read('degraded') }, { ...read('nominal'), at: '2026-11-21T02:07:00.000Z' })
     expect(fold(rows, 1).looks.get('node:node-osl-1')).toEqual({
-      ...{ seq: 2, atMs: Date.parse('2026-11-21T02:07:00.000Z'), health: 'nominal' },
+      seq: 2,
+      atMs: Date.parse('2026-11-21T02:07:00.000Z'),
+      health: 'nominal',
     })
   })
 

@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals'
 import {
   emptyResolved,
-  guestsMeantOn,
-  meantBy,
+  guestsReferencedOn,
   remember,
   resolvedForMs,
   resolvedLimit,
+  resolveName,
   shift,
 } from '../../safety/resolved.ts'
 
@@ -17,7 +17,7 @@ test('waiting for a person ages neither what was looked up nor what was meant', 
   remember(resolved, vm, 1, 0, true)
   remember(resolved, { ...vm, id: '142' }, 2, 0, false)
   shift(resolved, 10 * resolvedForMs)
-  expect(guestsMeantOn(resolved, 'delly', 11 * resolvedForMs).map(({ ref }) => ref.id)).toEqual(['141'])
+  expect(guestsReferencedOn(resolved, 'delly', 11 * resolvedForMs).map(({ ref }) => ref.id)).toEqual(['141'])
   expect(resolved.entries.get('vm:141')).toMatchObject({ atMs: 10 * resolvedForMs, explicitAtMs: 10 * resolvedForMs })
   expect(resolved.entries.get('vm:142')?.explicitAtMs).toBe(null)
 })
@@ -33,11 +33,11 @@ test('a name of two things means the other once the first is forgotten', () => {
   const resolved = emptyResolved(null)
   remember(resolved, named(1), 1, 0, false)
   remember(resolved, named(2), 2, 0, false)
-  expect(meantBy(resolved, ['shard'], 'the same', 0).kind).toBe('ambiguous')
+  expect(resolveName(resolved, ['shard'], 'the same', 0).kind).toBe('ambiguous')
   for (let n = 3; n < resolvedLimit + 2; n += 1) remember(resolved, { ...named(n), name: `s${n}` }, n, 0, false)
-  expect(meantBy(resolved, ['shard'], 'the same', 0)).toMatchObject({ kind: 'known', entry: { ref: { id: 's2' } } })
+  expect(resolveName(resolved, ['shard'], 'the same', 0)).toMatchObject({ kind: 'known', entry: { ref: { id: 's2' } } })
 })
 
 test('a name that nobody told means nothing', () => {
-  expect(meantBy(emptyResolved(null), ['shard'], 'x', 0)).toEqual({ kind: 'unknown' })
+  expect(resolveName(emptyResolved(null), ['shard'], 'x', 0)).toEqual({ kind: 'unknown' })
 })

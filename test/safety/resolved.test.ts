@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals'
 import type { ResourceRef } from '../../domain/resource.ts'
 import {
   emptyResolved,
-  guestsMeantOn,
+  guestsReferencedOn,
   knownHosts,
-  meantBy,
   remember,
   resolvedForMs,
   resolvedLimit,
+  resolveName,
   shift,
 } from '../../safety/resolved.ts'
 
@@ -34,12 +34,12 @@ describe('a name in a call', () => {
     ['a name of another kind means nothing', ['node'], 'Oslo primary', 'unknown'],
     ['what was never looked up means nothing', ['shard'], 'db-osl-9', 'unknown'],
   ])('%s', (_title, kinds, name, expected) => {
-    const meant = meantBy(resolved, kinds as never, name, 0)
+    const meant = resolveName(resolved, kinds as never, name, 0)
     expect(meant.kind === 'known' ? meant.entry.ref.id : meant.kind).toBe(expected)
   })
 
   test('that means two things is ambiguous, and both are named', () => {
-    const meant = meantBy(resolved, ['shard'], 'db-primary', 0)
+    const meant = resolveName(resolved, ['shard'], 'db-primary', 0)
     expect(meant).toMatchObject({ kind: 'ambiguous' })
     expect(meant.kind === 'ambiguous' && meant.candidates.map(({ canonical }) => canonical)).toEqual([
       'shard:db-osl-1',
@@ -49,16 +49,16 @@ describe('a name in a call', () => {
 
   test('an id wins over an alias that looks like it', () => {
     const sly = known(shard('db-1'), shard('db-2', 'db-1', ['db-1']))
-    expect(meantBy(sly, ['shard'], 'db-1', 0)).toMatchObject({ kind: 'known', entry: { ref: { id: 'db-1' } } })
+    expect(resolveName(sly, ['shard'], 'db-1', 0)).toMatchObject({ kind: 'known', entry: { ref: { id: 'db-1' } } })
   })
 })
 
 test('a look-up is good for 45 minutes, and waiting for a person does not age it', () => {
   const resolved = known(shard('db-osl-1'))
-  expect(meantBy(resolved, ['shard'], 'db-osl-1', resolvedForMs).kind).toBe('known')
-  expect(meantBy(resolved, ['shard'], 'db-osl-1', resolvedForMs + 1).kind).toBe('unknown')
+  expect(resolveName(resolved, ['shard'], 'db-osl-1', resolvedForMs).kind).toBe('known')
+  expect(resolveName(resolved, ['shard'], 'db-osl-1', resolvedForMs + 1).kind).toBe('unknown')
   shift(resolved, 3 * 86_400_000)
-  expect(meantBy(resolved, ['shard'], 'db-osl-1', 3 * 86_400_000 + resolvedForMs).kind).toBe('known')
+  expect(resolveName(resolved, ['shard'], 'db-osl-1', 3 * 86_400_000 + resolvedForMs).kind).toBe('known')
 })
 
 test("500 things are kept, the one looked up longest ago goes first, the incident's own never", () => {
@@ -68,9 +68,9 @@ test("500 things are kept, the one looked up longest ago goes first, the inciden
   remember(resolved, shard('second', 'second', ['an alias']), 2, 0, true)
   for (let n = 0; n < resolvedLimit - 1; n += 1) remember(resolved, shard(`s${n}`), n + 3, 0, false)
   expect(resolved.entries.size).toBe(resolvedLimit)
-  expect(meantBy(resolved, ['shard'], 'own', 0).kind).toBe('known')
-  expect(meantBy(resolved, ['shard'], 'second', 0).kind).toBe('unknown')
-  expect(meantBy(resolved, ['shard'], 'an alias', 0).kind).toBe('unknown')
+  expect(resolveName(resolved, ['shard'], 'own', 0).kind).toBe('known')
+  expect(resolveName(resolved, ['shard'], 'second', 0).kind).toBe('unknown')
+  expect(resolveName(resolved, ['shard'], 'an alias', 0).kind).toBe('unknown')
 })
 
 test('looking again keeps a thing young, and what it was called before', () => {
@@ -79,7 +79,7 @@ test('looking again keeps a thing young, and what it was called before', () => {
   for (let n = 0; n < resolvedLimit - 1; n += 1) remember(resolved, shard(`s${n}`), n + 2, 0, false)
   remember(resolved, shard('a', 'Anna B'), 900, 5, false)
   remember(resolved, shard('one more'), 901, 5, false)
-  expect(meantBy(resolved, ['shard'], 'Anna', 5)).toMatchObject({ kind: 'known', entry: { seq: 900 } })
+  expect(resolveName(resolved, ['shard'], 'Anna', 5)).toMatchObject({ kind: 'known', entry: { seq: 900 } })
 })
 
 test('what runs on a host is told apart by its host', () => {
@@ -89,13 +89,13 @@ test('what runs on a host is told apart by its host', () => {
 
 test('a guest counts as meant when a call named it by itself, lately; finding it among others says nothing', () => {
   const resolved = known(vm('141', 'delly'), vm('142', 'delly'), vm('143', 'minipc'))
-  expect(guestsMeantOn(resolved, 'delly', 0)).toEqual([])
+  expect(guestsReferencedOn(resolved, 'delly', 0)).toEqual([])
   remember(resolved, vm('141', 'delly'), 9, 0, true)
   remember(resolved, vm('143', 'minipc'), 10, 0, true)
-  expect(guestsMeantOn(resolved, 'delly', 0).map(({ ref }) => ref.id)).toEqual(['141'])
+  expect(guestsReferencedOn(resolved, 'delly', 0).map(({ ref }) => ref.id)).toEqual(['141'])
   // Bulk look-ups afterwards refresh it without meaning it again.
   remember(resolved, vm('141', 'delly'), 11, resolvedForMs + 1, false)
-  expect(guestsMeantOn(resolved, 'delly', resolvedForMs + 1)).toEqual([])
+  expect(guestsReferencedOn(resolved, 'delly', resolvedForMs + 1)).toEqual([])
 })
 
 test('hosts that were looked up are known by every name, in lower case; shards are no hosts', () => {

@@ -8,8 +8,8 @@ import { type CallPlace, stepKey } from '../../domain/step-key.ts'
 import type { CoreAnswer, Discovered, Envelope } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Call, policyVersion, type Ruling } from '../../safety/judge.ts'
-import { loopLimit } from '../../safety/loop.ts'
-import { settle } from '../../safety/settle.ts'
+import { loopLimit } from '../../safety/limits.ts'
+import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import type { Act } from '../../workflows/outcome.ts'
 import { requestApproval, usable, withdraw } from './approvals.ts'
 import { judgeWithout } from './gates.ts'
@@ -50,7 +50,7 @@ function prepareFor(world: World, incident: SimIncident, place: Place, call: Cal
   const parsed = call.arguments && tool ? tool.input.safeParse(call.arguments) : null
   if (!tool || !parsed?.success) return null
   const state = fold(incident.rows, place.attempt, incident.resource)
-  const settled = settle(tool, parsed.data as Record<string, unknown>, state, world.nowMs)
+  const settled = resolveArguments(tool, parsed.data as Record<string, unknown>, state, world.nowMs)
   return prepare(world, call.tool, settled.arguments)
 }
 
@@ -84,16 +84,22 @@ function rule(world: World, incident: SimIncident, place: Place, call: Call): Ru
     stepKey: stepKey(place, place.turn, 'call_judged', place.call, step),
     detail: ruling.reason,
     metadata: {
-      ...{
-        callId: call.callId,
-        tool: call.tool,
-        arguments: call.arguments,
-        verdict: ruling.verdict,
-        code: ruling.code,
-      },
-      ...{ reason: ruling.reason, hint: ruling.hint, details: ruling.details, phase: ruling.phase },
-      ...{ corrected: ruling.corrected, effect: ruling.effect, risk: ruling.risk, targets: ruling.targets },
-      ...{ actionDigest: ruling.actionDigest, policyVersion, foldedSeq: state.lastSeq },
+      callId: call.callId,
+      tool: call.tool,
+      arguments: call.arguments,
+      verdict: ruling.verdict,
+      code: ruling.code,
+      reason: ruling.reason,
+      hint: ruling.hint,
+      details: ruling.details,
+      phase: ruling.phase,
+      corrected: ruling.corrected,
+      effect: ruling.effect,
+      risk: ruling.risk,
+      targets: ruling.targets,
+      actionDigest: ruling.actionDigest,
+      policyVersion,
+      foldedSeq: state.lastSeq,
       basis: basisOf(world, policy, call.prepared),
       approvalId: policy.approval?.id ?? null,
     },
@@ -179,8 +185,13 @@ function start(world: World, incident: SimIncident, place: Place, call: Call, ru
     stepKey: stepKey(place, place.turn, 'tool_started', place.call),
     detail: call.tool,
     metadata: {
-      ...{ callId: call.callId, tool: call.tool, arguments: ruling.arguments ?? {}, effect: ruling.effect },
-      ...{ risk: ruling.risk, targets: ruling.targets, actionDigest: ruling.actionDigest },
+      callId: call.callId,
+      tool: call.tool,
+      arguments: ruling.arguments ?? {},
+      effect: ruling.effect,
+      risk: ruling.risk,
+      targets: ruling.targets,
+      actionDigest: ruling.actionDigest,
       approvalId: ruling.code === 'APPROVED' ? (approval?.id ?? null) : null,
     },
   })
@@ -204,8 +215,16 @@ async function send(world: World, incident: SimIncident, place: Place, started: 
     stepKey: stepKey(place, place.turn, 'tool_finished', place.call),
     detail: tool,
     metadata: {
-      ...{ callId: started.metadata.callId, tool, arguments: args, effect, targets: started.metadata.targets },
-      ...{ outcome: sent.outcome, result: sent.envelope, body: null, discovered: sent.discovered, durationMs: 1 },
+      callId: started.metadata.callId,
+      tool,
+      arguments: args,
+      effect,
+      targets: started.metadata.targets,
+      outcome: sent.outcome,
+      result: sent.envelope,
+      body: null,
+      discovered: sent.discovered,
+      durationMs: 1,
     },
   })
   if (sent.envelope.ok && (effect === 'read' || effect === 'resolve')) closeByReading(world, incident, place, event)
@@ -303,7 +322,9 @@ function close(
       ...by,
       kind: 'escalated',
       metadata: {
-        ...{ reason: String(args.reason), code: 'MODEL', severity: 'warning' as const },
+        reason: String(args.reason),
+        code: 'MODEL',
+        severity: 'warning' as const,
         ...(args.category === 'mitigated' && { category: args.category }),
       },
     })

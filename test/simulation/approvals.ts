@@ -38,8 +38,15 @@ export function requestApproval(
     turn: place.turn,
     detail: '',
     metadata: {
-      ...{ approvalId: approval.id, callId: call.callId, tool: call.tool, actionDigest: ruling.actionDigest },
-      ...{ risk: ruling.risk, required: approval.required, targets: ruling.targets, summary: '', replaces: null },
+      approvalId: approval.id,
+      callId: call.callId,
+      tool: call.tool,
+      actionDigest: ruling.actionDigest,
+      risk: ruling.risk,
+      required: approval.required,
+      targets: ruling.targets,
+      summary: '',
+      replaces: null,
       expiresAt: new Date(approval.expiresAtMs).toISOString(),
     },
   })
@@ -78,8 +85,13 @@ export function decide(
     actor: `user:${by.person}`,
     detail: '',
     metadata: {
-      ...{ approvalId: approval.id, callId: approval.callId, decision, reason: 'because', via: 'api' },
-      ...{ status: approval.status, actionDigest: approval.actionDigest },
+      approvalId: approval.id,
+      callId: approval.callId,
+      decision,
+      reason: 'because',
+      via: 'api',
+      status: approval.status,
+      actionDigest: approval.actionDigest,
     },
   })
 }

@@ -1,9 +1,9 @@
 import { agentActor } from '../../domain/event.ts'
 import { stepKey } from '../../domain/step-key.ts'
-import { nearBudget, spentBudget } from '../../safety/budget.ts'
 import { fold } from '../../safety/fold.ts'
-import { phantomOf } from '../../safety/phantom.ts'
+import { nearBudget, spentBudget } from '../../safety/limits.ts'
 import { isSecretive } from '../../safety/redact.ts'
+import { findUnsupportedClaim } from '../../safety/unsupported-claim.ts'
 import { type Ports, runLoop } from '../../workflows/loop.ts'
 import type { Act, LoopEnd, Thought } from '../../workflows/outcome.ts'
 import { act, verify } from './act.ts'
@@ -274,7 +274,7 @@ function conclude(
   const state = fold(incident.rows, place.attempt, incident.resource)
   if (incident.byKey.has(stepKey(place, place.turn, 'correction_sent', 0))) return { kind: 'correction' }
   if (state.corrected.has('prose_without_proof') || state.corrected.has('phantom_claim')) return { kind: 'unproven' }
-  const phantom = phantomOf(final.text, { writes: state.writes.length, reads: state.reads })
+  const phantom = findUnsupportedClaim(final.text, { writes: state.writes.length, reads: state.reads })
   correct(world, incident, place, { code: phantom ? 'phantom_claim' : 'prose_without_proof', text: 'prove it' })
   return { kind: 'correction' }
 }

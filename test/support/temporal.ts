@@ -8,7 +8,7 @@ import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Wo
 import { searchAttributes } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
-import { ensureSearchAttributes } from '../../worker/search-attributes.ts'
+import { ensureSearchAttributes } from '../../worker/schedule.ts'
 import { temporalAddress, timeSkippingServerPath } from './servers.ts'
 
 export type Activities = Record<string, (...args: never[]) => Promise<unknown>>

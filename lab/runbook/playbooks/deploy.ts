@@ -1,8 +1,7 @@
 import { posix } from 'node:path'
-import { absent, type Quote, quoted, words } from '../claims.ts'
 import type { Conversation, Step } from '../conversation.ts'
 import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
-import { after, done, lastVerification, object, subject, text } from '../facts.ts'
+import { absent, after, done, lastVerification, object, type Quote, quoted, subject, text, words } from '../facts.ts'
 
 /** Read the broken file and its version before, ask to write that back, ask to commit it, and look after each. */
 export function undoDeploy(conversation: Conversation): Decision {
@@ -12,41 +11,55 @@ export function undoDeploy(conversation: Conversation): Decision {
   if (!node || !file) return escalate(conversation, 'The alert names no node, or no file on it.')
   if (done(steps, 'get_node', node).length === 0)
     return { say: `I look up ${node}.`, calls: [call('get_node', { id: node })] }
-  const directory = posix.dirname(file)
-  const name = posix.basename(file)
-  const git = (...words: string[]) => call('exec', { on: node, argv: ['git', '-C', directory, ...words] })
-  const read = call('fs_read', { on: node, path: file })
-
+  const deploy = { conversation, node, file, directory: posix.dirname(file), name: posix.basename(file) }
   const written = done(steps, 'fs_write', node).at(-1)
-  const looked = done(steps, 'fs_read', node)
-  const shown = done(steps, 'exec', node)
-  if (!written) {
-    const missing = [
-      ...(looked.length === 0 ? [read] : []),
-      ...(shown.length === 0 ? [git('show', `HEAD~1:${name}`)] : []),
-    ]
-    if (missing.length > 0) return { say: `I read ${name} as it is, and as it was one commit before.`, calls: missing }
-    const now = object(looked.at(-1)!.result.data)
-    if (isJson(text(now, 'content'))) return nothingWrong(conversation, `${file} is JSON`, contentOf(looked.at(-1)!))
-    const before = object(shown.at(-1)!.result.data)
-    const content = text(before, 'stdout')
-    if (before.exit_code !== 0 || content === null || !isJson(content))
-      return escalate(conversation, `${file} is no JSON, and one commit before it was none either.`)
-    const sha256 = text(now, 'sha256')
-    return {
-      say: `${name} is no JSON since the last commit; I ask to write back what it was before.`,
-      calls: [
-        call('fs_write', {
-          ...{ on: node, path: file, content, ...(sha256 && { if_sha256: sha256 }) },
-          reason: `The last commit broke ${name}; this is its version of one commit before.`,
-        }),
-      ],
-    }
-  }
+  return written ? commit(deploy, written) : writeBack(deploy)
+}
 
+type Deploy = { conversation: Conversation; node: string; file: string; directory: string; name: string }
+
+const git = ({ node, directory }: Deploy, ...words: string[]) =>
+  call('exec', { on: node, argv: ['git', '-C', directory, ...words] })
+const read = ({ node, file }: Deploy) => call('fs_read', { on: node, path: file })
+
+/** Reads the file as it is and as it was, and asks to write back what it was. */
+function writeBack(deploy: Deploy): Decision {
+  const { conversation, node, file, name } = deploy
+  const looked = done(conversation.steps, 'fs_read', node)
+  const shown = done(conversation.steps, 'exec', node)
+  const missing = [
+    ...(looked.length === 0 ? [read(deploy)] : []),
+    ...(shown.length === 0 ? [git(deploy, 'show', `HEAD~1:${name}`)] : []),
+  ]
+  if (missing.length > 0) return { say: `I read ${name} as it is, and as it was one commit before.`, calls: missing }
+  const now = object(looked.at(-1)!.result.data)
+  if (isJson(text(now, 'content'))) return nothingWrong(conversation, `${file} is JSON`, contentOf(looked.at(-1)!))
+  const before = object(shown.at(-1)!.result.data)
+  const content = text(before, 'stdout')
+  if (before.exit_code !== 0 || content === null || !isJson(content))
+    return escalate(conversation, `${file} is no JSON, and one commit before it was none either.`)
+  const sha256 = text(now, 'sha256')
+  return {
+    say: `${name} is no JSON since the last commit; I ask to write back what it was before.`,
+    calls: [
+      call('fs_write', {
+        on: node,
+        path: file,
+        content,
+        ...(sha256 && { if_sha256: sha256 }),
+        reason: `The last commit broke ${name}; this is its version of one commit before.`,
+      }),
+    ],
+  }
+}
+
+/** Looks whether what was written is sound, and asks to commit it. */
+function commit(deploy: Deploy, written: Step): Decision {
+  const { conversation, node, file, name, directory } = deploy
+  const { steps } = conversation
   const sinceWrite = after(steps, 'fs_write')
   const [seen] = done(sinceWrite, 'fs_read', node).slice(-1)
-  if (!seen) return { say: `I look whether ${name} is JSON again.`, calls: [read] }
+  if (!seen) return { say: `I look whether ${name} is JSON again.`, calls: [read(deploy)] }
   if (!isJson(text(object(seen.result.data), 'content')) || lastVerification([written, ...sinceWrite]) === 'not_held')
     return escalate(conversation, `${file} was written, and is still no JSON.`)
 
@@ -56,7 +69,10 @@ export function undoDeploy(conversation: Conversation): Decision {
       say: `${name} is JSON again; I ask to commit it, so that the next deploy starts from it.`,
       calls: [
         call('git_commit', {
-          ...{ on: node, path: directory, files: [name], message: `Take back a ${name} that is no JSON` },
+          on: node,
+          path: directory,
+          files: [name],
+          message: `Take back a ${name} that is no JSON`,
           reason: `${name} holds the version of one commit before; the checkout should say so.`,
         }),
       ],
@@ -64,7 +80,7 @@ export function undoDeploy(conversation: Conversation): Decision {
   }
   const sinceCommit = after(steps, 'git_commit')
   const [status] = done(sinceCommit, 'exec', node).slice(-1)
-  if (!status) return { say: 'I look whether the checkout is clean.', calls: [git('status', '--porcelain')] }
+  if (!status) return { say: 'I look whether the checkout is clean.', calls: [git(deploy, 'status', '--porcelain')] }
   const { exit_code, stdout } = object(status.result.data)
   if (exit_code !== 0 || stdout !== '' || lastVerification([committed, ...sinceCommit]) === 'not_held')
     return escalate(conversation, `${name} was committed on ${node}, and the checkout is not clean.`)
@@ -73,7 +89,11 @@ export function undoDeploy(conversation: Conversation): Decision {
     'repaired',
     `A commit broke ${name} on ${node}; its version before was written back and committed.`,
     [
-      { kind: 'was', text: `${name} was no JSON on ${node}`, quotes: looked.slice(0, 1).flatMap(contentOf) },
+      {
+        kind: 'was',
+        text: `${name} was no JSON on ${node}`,
+        quotes: done(steps, 'fs_read', node).slice(0, 1).flatMap(contentOf),
+      },
       {
         kind: 'did',
         text: 'its version of one commit before was written with approval',

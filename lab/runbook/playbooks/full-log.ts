@@ -1,8 +1,7 @@
 import { posix } from 'node:path'
-import { absent, quoted, quotedOf } from '../claims.ts'
 import type { Conversation } from '../conversation.ts'
 import { call, type Decision, escalate, resolve } from '../decision.ts'
-import { after, done, type Facts, number, object, rows, text } from '../facts.ts'
+import { absent, after, done, type Facts, number, object, quoted, quotedOf, rows, text } from '../facts.ts'
 
 /** As log rotation names what it put aside: `trace.log.3`, `trace.log.3.gz`, `trace.log-20261120`. What is being written has none of these. */
 const rotated = /(?:\.\d+|-\d{8})(?:\.(?:gz|xz|zst))?$/
@@ -33,7 +32,8 @@ export function clearLogs(conversation: Conversation, full: FullLog): Decision |
     say: `${files.length} rotated logs fill ${directory}; I ask to remove ${chosen.length} of them.`,
     calls: [
       call('exec', {
-        ...{ on: node, argv: ['rm', '--', ...chosen.map(({ name }) => posix.join(directory, name))] },
+        on: node,
+        argv: ['rm', '--', ...chosen.map(({ name }) => posix.join(directory, name))],
         reason: `The disk of ${node} is full. These ${chosen.length} logs were rotated away and hold ${bytes} bytes; none is being written.`,
       }),
     ],

@@ -1,7 +1,6 @@
-import { quoted, quotedOf } from '../claims.ts'
 import { type Conversation, type Result, ruleOf, type Step } from '../conversation.ts'
 import { call, type Decision, escalate, type Handover, nothingWrong, resolve } from '../decision.ts'
-import { after, done, type Facts, lastVerification, object, rows, subject, text } from '../facts.ts'
+import { after, done, type Facts, lastVerification, object, quoted, quotedOf, rows, subject, text } from '../facts.ts'
 
 /** A dead host's VMs are started elsewhere; a host that is to be emptied lets its VMs go while they run. */
 export type Intent = 'recover' | 'drain'

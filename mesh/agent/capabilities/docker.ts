@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { quote } from '../../../safety/command/quote.ts'
+import { quote } from '../../../safety/command/shells.ts'
 import { readEnvironment } from '../../../safety/command/surroundings.ts'
 import { redact } from '../../../safety/redact.ts'
 import { stripText } from '../../../safety/strip.ts'
@@ -20,7 +20,7 @@ import {
   word,
 } from '../engine.ts'
 import { CapabilityError, stopped, toOutcome } from '../outcome.ts'
-import { pids, processOf } from '../processes.ts'
+import { pids, processOf } from '../programs.ts'
 import { collect } from '../run.ts'
 import { argvVerdict, defaultDirectory, weightOf } from '../verdict.ts'
 

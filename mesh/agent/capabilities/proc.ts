@@ -5,7 +5,7 @@ import { procKillArgs, procListArgs } from '../../specs/proc.ts'
 import type { DeviceCapability } from '../capability.ts'
 import { CapabilityError, errnoOf, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
 import { processFacts, shownCommand, tellProcess, userNames, whyNeverSignalled } from '../process-facts.ts'
-import { type Process, pids, processOf, statusField } from '../processes.ts'
+import { type Process, pids, processOf, statusField } from '../programs.ts'
 
 type KillArgs = z.infer<typeof procKillArgs>
 

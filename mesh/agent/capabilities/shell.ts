@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { quote } from '../../../safety/command/quote.ts'
+import { quote } from '../../../safety/command/shells.ts'
 import { evalArgs, execArgs } from '../../specs/shell.ts'
 import { type CapabilityContext, type DeviceCapability, failed, type Outcome, type RunResult } from '../capability.ts'
 import { rehearseArgv, rehearseText } from '../command-rehearsal.ts'

@@ -1,5 +1,5 @@
 import type { Grammar, Grammars } from '../grammar.ts'
-import { each, paths, spell } from './spell.ts'
+import { each, gnu, paths, spell } from './spell.ts'
 
 const plain = (manual: string, options: Grammar['options'] = {}): Grammar => ({
   manual,
@@ -133,4 +133,151 @@ export const local: Grammars = {
   },
   // The long form of list prints configurations.
   xl: verbs('xl(1), Xen 4.17', 'list|info|vcpu-list|uptime|domid|domname|cpupool-list'),
+}
+
+const once = { drop: [], add: ['2'] }
+
+/** Processes, load and memory. */
+export const processes: Grammars = {
+  free: {
+    manual: 'free(1), procps-ng 4.0',
+    options: spell({
+      flag: `-b -g -h -k -l -L -m -t -v -V -w --bytes --kibi --mebi --gibi --tebi --kilo --mega --giga --human --line --lohi --si
+        --total --wide --committed ${gnu}`,
+      number: '-c -s --count --seconds',
+    }),
+    endless: { when: ['-s', '--seconds'], unless: ['-c', '--count'], instead: { drop: [], add: ['-c', '2'] } },
+  },
+  fuser: {
+    // -k kills.
+    manual: 'fuser(1), psmisc 23.6',
+    options: spell({
+      flag: '-4 -6 -a -c -f -I -l -m -M -s -u -v -V --all --mount --user --verbose',
+      name: '-n --namespace',
+    }),
+    operands: { rest: 'file', min: 1 },
+  },
+  iostat: {
+    manual: 'iostat(1), sysstat 12.6',
+    options: spell({
+      flag: '-c -d -h -k -m -N -s -t -V -x -y -z --compact --dec=0 --dec=1 --dec=2 --human --pretty',
+      text: '-g -j -o -p',
+    }),
+    operands: { rest: 'text' },
+    endless: { when: 'interval', instead: once },
+  },
+  lsof: {
+    // -D writes a device cache, -k and -A read a kernel image; a number may be given to few options.
+    manual: 'lsof(8), lsof 4.95',
+    options: spell({
+      flag: '+L1 -a -b -C -h -K -l -M -n -N -O -P -Q -R -t -U -v -V -w -X -Z',
+      file: '+D +d',
+      text: '-c -d -p -u',
+      number: '-r',
+      'endpoint?': '-i',
+      'text?': '-F -g -o -S -s',
+    }),
+    operands: { rest: 'endpoint' },
+    // Its own reading of a value that looks like an option differs from letter to letter.
+    // A host that is named is looked up in the DNS.
+    refuses: ['^[-+]'],
+    endless: { when: ['-r'], instead: { drop: ['-r'], add: [] } },
+  },
+  mpstat: {
+    manual: 'mpstat(1), sysstat 12.6',
+    options: spell({ flag: '-A -H -n -T -u -V', text: '-I -N -o -P' }),
+    operands: { rest: 'number' },
+    endless: { when: 'interval', instead: once },
+  },
+  ...each('pgrep pidof', {
+    // pkill shares pgrep's manual and kills; -F reads a file.
+    manual: 'pgrep(1), procps-ng 4.0; pidof(1), sysvinit 3.06',
+    options: spell({
+      flag: `-a -A -c -f -i -l -n -o -q -v -w -x -z --list-full --list-name --count --full --ignore-case --newest --oldest --inverse
+        --exact --lightweight ${gnu}`,
+      text: '-d -g -G -P -r -s -t -u -U --delimiter --euid --group --parent --session --terminal --uid --runstates --ns',
+    }),
+    operands: { rest: 'text' },
+  }),
+  pidstat: {
+    // -e runs a program.
+    manual: 'pidstat(1), sysstat 12.6',
+    options: spell({ flag: '-d -h -H -I -l -R -r -s -t -u -v -V -w --human', text: '-C -G -p -T', 'text?': '-U' }),
+    operands: { rest: 'number' },
+    refuses: ['^-'],
+    endless: { when: 'interval', instead: once },
+  },
+  pmap: {
+    manual: 'pmap(1), procps-ng 4.0',
+    options: spell({ flag: '-d -p -q -x -X -XX -V --device --extended --quiet --show-path' }),
+    operands: { rest: 'number', min: 1 },
+  },
+  ps: {
+    // The letter e of BSD shows environments, and so does a format. A cluster that makes no sense with a dash (`-auxe`) is read
+    // again without it, so nothing clusters here: the usual spellings are separate words.
+    manual: 'ps(1), procps-ng 4.0',
+    style: 'word',
+    options: spell({
+      flag: `-A -a -c -d -e -F -f -H -j -L -l -M -m -N -P -T -V -w -y -Z -AF -Af -AlF -Al -aux -auxf -auxw -auxww -eF -eH -eLF -eLf
+        -eM -eZ -ef -efH -efL -efj -efl -efw -efww -ej -ejH -el -elF -elf -ely -fH -ww --context --cumulative --deselect --forest
+        --headers --no-headers --noheaders --no-heading --noheading ${gnu}`,
+      text: `-C -G -g -O -o -p -q -s -t -U -u -Ao -eLo -eo -efC -fC -fp -fu -Lp -Tp -lp -lu -wwo -ewwo -ewo --cols --columns --format
+        --Group --group --lines --pid --ppid --quick-pid --rows --sort --tty --User --user --width`,
+    }),
+    bsd: 'aAcfghjlLmnNorsStTuUvwxXZp',
+    bsdValues: { o: 'text', p: 'text', U: 'name' },
+    operands: { rest: 'number' },
+    refuses: ['environ'],
+  },
+  pstree: {
+    manual: 'pstree(1), psmisc 23.6',
+    options: spell({
+      flag: '-a -A -c -g -G -h -l -n -p -s -S -t -T -u -U -V -Z --arguments --ascii --long --show-pids --show-parents --uid-changes',
+      name: '-C -H -N',
+    }),
+    operands: { first: ['name'] },
+  },
+  pwdx: { manual: 'pwdx(1), procps-ng 4.0', operands: { rest: 'number', min: 1 } },
+  sar: {
+    // -o writes what -f reads; `-e` and `-s` are times.
+    manual: 'sar(1), sysstat 12.6',
+    options: spell({
+      flag: '-A -B -b -C -D -d -F -H -h -p -q -R -r -S -t -u -V -v -W -w -x -y -z --human --pretty',
+      text: '-I -m -n -P -s -e -i',
+      'file?': '-f',
+    }),
+    operands: { rest: 'text' },
+    // The times may be left out, so that an option may stand where a time is taken.
+    refuses: ['^-', '/dev/'],
+    endless: { when: 'interval', instead: once },
+  },
+  slabtop: {
+    manual: 'slabtop(1), procps-ng 4.0',
+    options: spell({ flag: '-o -h -V --once', text: '-s --sort' }),
+    endless: { when: 'always', unless: ['-o', '--once'], instead: { drop: [], add: ['-o'] } },
+  },
+  top: {
+    // The bounded form is in batch mode; anything else wants a terminal.
+    manual: 'top(1), procps-ng 4.0',
+    options: spell({
+      flag: '-1 -b -B -c -H -h -i -S -s -v --batch --version --help',
+      text: '-e -E -o -u -U -p',
+      number: '-d -n -w --delay --iterations --width',
+    }),
+    endless: { when: 'always', unless: ['-n', '--iterations'], instead: { drop: [], add: ['-b', '-n', '1'] } },
+  },
+  uptime: {
+    manual: 'uptime(1), procps-ng 4.0',
+    options: spell({ flag: '-h -p -s -V --pretty --since --help --version' }),
+  },
+  vmstat: {
+    manual: 'vmstat(8), procps-ng 4.0',
+    options: spell({
+      flag: `-a -D -d -f -h -m -n -s -t -V -w -y --active --disk --disk-sum --forks --no-first --one-header --slabs --stats
+        --timestamp --wide ${gnu}`,
+      text: '-p -S --partition --unit',
+    }),
+    operands: { rest: 'number' },
+    endless: { when: 'interval', instead: once },
+  },
 }

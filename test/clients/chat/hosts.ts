@@ -1,7 +1,7 @@
 import { afterAll, afterEach } from '@jest/globals'
+import type { ModelError } from '../../../clients/chat/refused-request.ts'
 import { closeConnections } from '../../../clients/http.ts'
 import type { ModelRequest } from '../../../clients/model.ts'
-import type { ModelError } from '../../../clients/model-error.ts'
 import { type RunningHost, runHost } from '../../support/model-hosts/host.ts'
 
 /** Hosts for the tests of one file; each ends with its test. */

@@ -180,8 +180,12 @@ describe('what a refused call leads to', () => {
       'an escalation that is refused is tried once more after a look, then said',
       { converge_shard: always('PAUSED'), escalate_incident: always('NO_DIAGNOSTIC') },
       [
-        ...[...upToWrite, 'escalate_incident needs_approval', 'get_incident', 'converge_shard'],
-        ...['escalate_incident needs_approval', 'answer'],
+        ...upToWrite,
+        'escalate_incident needs_approval',
+        'get_incident',
+        'converge_shard',
+        'escalate_incident needs_approval',
+        'answer',
       ],
     ],
   ])('%s', async (_, world, turns) =>
@@ -215,7 +219,9 @@ describe('an alert that fires again after everything was nominal', () => {
 
   test('is for a person where everything is nominal still', async () => {
     const world: World = {
-      ...{ ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(1) },
+      ...laggingShard,
+      list_nodes_by_shard: { data: [primary] },
+      get_incident: alertsFiring(1),
       resolve_incident: firesAgain,
     }
     const { turns } = await play('native', ended, worldOf(world))
@@ -225,7 +231,9 @@ describe('an alert that fires again after everything was nominal', () => {
 
   test('is for a person where it comes and goes', async () => {
     const world: World = {
-      ...{ ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(0) },
+      ...laggingShard,
+      list_nodes_by_shard: { data: [primary] },
+      get_incident: alertsFiring(0),
       resolve_incident: firesAgain,
     }
     const { turns } = await play('native', ended, worldOf(world))

@@ -57,7 +57,8 @@ describe('a bad deploy', () => {
 
 describe('a service that left a log', () => {
   const alert: Alert = {
-    ...{ type: 'service_down', labels: { node, shard: 'web-osl-1' } },
+    type: 'service_down',
+    labels: { node, shard: 'web-osl-1' },
     annotations: { log: '/srv/logs/app.log' },
   }
   const bad = { id: node, role: 'web', status: 'critical', reason: 'process is not running' }
@@ -84,7 +85,8 @@ describe('a service that left a log', () => {
 
 describe('a directory full of logs', () => {
   const alert: Alert = {
-    ...{ type: 'disk_pressure', labels: { node, shard: 'web-osl-1' } },
+    type: 'disk_pressure',
+    labels: { node, shard: 'web-osl-1' },
     annotations: { mountpoint: '/srv' },
   }
   const entry = (name: string, size: number, mtime = '2026-11-20T00:00:00.000Z') => ({
@@ -120,7 +122,11 @@ describe('a directory full of logs', () => {
       const looks = protocol === 'native' ? ['fs_list + get_node'] : ['fs_list', 'get_node']
       expect(turns.map(toolsOf)).toEqual(['get_node', 'fs_list', 'exec', ...looks, 'resolve_incident'])
       expect(calls.find(({ tool }) => tool === 'exec')?.args.argv).toEqual([
-        ...['rm', '--', '/srv/log/trace.log-20261101', '/srv/log/trace.log.2.gz', '/srv/log/trace.log.1'],
+        'rm',
+        '--',
+        '/srv/log/trace.log-20261101',
+        '/srv/log/trace.log.2.gz',
+        '/srv/log/trace.log.1',
       ])
     },
   )
@@ -170,7 +176,8 @@ describe('a missing package', () => {
 
 describe('a port that another process has', () => {
   const alert: Alert = {
-    ...{ type: 'service_down', labels: { node, shard: 'web-osl-1' } },
+    type: 'service_down',
+    labels: { node, shard: 'web-osl-1' },
     annotations: { log: '/srv/logs/app.log' },
   }
   const bad = { id: node, role: 'web', status: 'critical', reason: 'process is not running' }

@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { readStat } from '../../../mesh/agent/processes.ts'
+import { readStat } from '../../../mesh/agent/programs.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { aGranted, aManifest, keys, type Running, startAgent } from '../agent/running.ts'
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, expect, test } from '@jest/globals'
 import { procKill, procList } from '../../../mesh/agent/capabilities/proc.ts'
 import { enclosureOf, type ProcessScope, unitOf, whyOutside } from '../../../mesh/agent/process-facts.ts'
-import { readStat } from '../../../mesh/agent/processes.ts'
+import { readStat } from '../../../mesh/agent/programs.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ask, deviceOf, done, fault } from './device.ts'
 

@@ -1,7 +1,7 @@
 import type { Claim } from '../../../domain/claim.ts'
 import { checkClaims } from '../../../safety/claims/check.ts'
-import { type Evidence, evidenceOf } from '../../../safety/claims/evidence.ts'
 import type { ProblemCode } from '../../../safety/claims/problems.ts'
+import { type Evidence, evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import { quotesOfPlayed } from './from-played.ts'
 import { type Honest, namesOf } from './lies.ts'

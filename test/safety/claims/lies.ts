@@ -1,6 +1,6 @@
 import type { Claim } from '../../../domain/claim.ts'
-import type { Evidence } from '../../../safety/claims/evidence.ts'
 import { namesIn } from '../../../safety/claims/names.ts'
+import type { Evidence } from '../../../safety/claims/rows.ts'
 import { claimOf, honestSite } from './site.ts'
 
 export type Lie = { category: string; claim: Claim; about: 'site' | string }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { claim as claimSchema } from '../../../domain/claim.ts'
 import { checkClaims } from '../../../safety/claims/check.ts'
-import { evidenceOf } from '../../../safety/claims/evidence.ts'
+import { evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import { annotated, written } from './from-played.ts'
 import { playedEndings } from './played-rows.ts'

@@ -34,8 +34,14 @@ const refusedBefore = row('call_judged', {
 function written(callId: string): IncidentEvent {
   return row('tool_finished', {
     callId,
-    ...{ tool: 'converge_shard', arguments: { id: shard.id }, effect: 'write', targets: [shard], outcome: 'done' },
-    ...{ result: { ok: true, data: { detail: 'db-osl-1: restarted' }, meta: {} }, body: null, discovered: [] },
+    tool: 'converge_shard',
+    arguments: { id: shard.id },
+    effect: 'write',
+    targets: [shard],
+    outcome: 'done',
+    result: { ok: true, data: { detail: 'db-osl-1: restarted' }, meta: {} },
+    body: null,
+    discovered: [],
   } as never)
 }
 

@@ -209,7 +209,8 @@ export function siteRows(): IncidentEvent[] {
 }
 
 export const claimOf = (kind: ClaimKind, text: string, ...quotes: [number, ...string[]][]): Claim => ({
-  ...{ kind, text },
+  kind,
+  text,
   quotes: quotes.flatMap(([seq, ...texts]) => texts.map((each) => ({ seq, text: each }))),
 })
 

@@ -1,10 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { brokers } from '../../../safety/command/grammars/brokers.ts'
+import { brokers, queues } from '../../../safety/command/grammars/brokers.ts'
 import { controls } from '../../../safety/command/grammars/controls.ts'
 import { deployers } from '../../../safety/command/grammars/deployers.ts'
 import { disks } from '../../../safety/command/grammars/disks.ts'
 import { platforms } from '../../../safety/command/grammars/platforms.ts'
-import { queues } from '../../../safety/command/grammars/queues.ts'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 

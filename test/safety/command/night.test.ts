@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { isHarmlessRequest } from '../../../safety/command/hosts.ts'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
-import { isHarmlessRequest } from '../../../safety/command/web.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
 const context: CommandContext = { knownHosts: new Set(['db1']), knownNames: new Set(['web', '101']) }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { globExpression, globsMeet } from '../../../safety/command/glob.ts'
 import { parse, type Word } from '../../../safety/command/parse.ts'
+import { globExpression, globsMeet } from '../../../safety/command/patterns.ts'
 
 const shown = ({ text, literal, quoting, pattern }: Word) =>
   `${text} ${literal ? 'known' : 'unknown'} ${quoting}${pattern === null ? '' : ` ${pattern}`}`

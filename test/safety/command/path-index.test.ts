@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { globExpression } from '../../../safety/command/glob.ts'
 import { pathIndex, pathOf } from '../../../safety/command/path-index.ts'
+import { globExpression } from '../../../safety/command/patterns.ts'
 import { hiddenPaths, measuredPaths } from '../../../safety/command/secret-paths.ts'
 import { openTrees, publicPaths } from '../../../safety/command/sensitive.ts'
 

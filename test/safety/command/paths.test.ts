@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { globsMeet } from '../../../safety/command/glob.ts'
 import { normalise, pathFinding } from '../../../safety/command/paths.ts'
+import { globsMeet } from '../../../safety/command/patterns.ts'
 
 const literal = (text: string) => ({ text, literal: true, quoting: 'bare' as const, pattern: null })
 const pattern = (text: string) => ({ text, literal: false, quoting: 'bare' as const, pattern: text })

@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { Grammar } from '../../../safety/command/grammar.ts'
 import { grammars } from '../../../safety/command/grammars/index.ts'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
-import { shell } from '../../../safety/command/shell.ts'
-import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../../safety/command/surroundings/client-settings.ts'
-import { gitSettingsIn, oddGitSetting } from '../../../safety/command/surroundings/git-settings.ts'
+import { shell } from '../../../safety/command/shells.ts'
+import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../../safety/command/surroundings/clients.ts'
+import { gitSettingsIn, oddGitSetting } from '../../../safety/command/surroundings/git.ts'
 import { byProgram } from '../../../safety/command/surroundings/index.ts'
 import { surroundingsTable } from '../../../safety/command/surroundings/table.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
@@ -195,7 +195,10 @@ describe('what is the executor’s own is secret', () => {
 
 describe('settings of git', () => {
   const setting = (key: string, value = 'x', origin = 'file:.git/config', scope = 'local') => ({
-    ...{ key, value, origin, scope },
+    key,
+    value,
+    origin,
+    scope,
   })
   const oddIn = (...settings: ReturnType<typeof setting>[]) =>
     oddGitSetting(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Grammar, ValueKind } from '../../../safety/command/grammar.ts'
 import { addressOf, hostOf, isKnownHost } from '../../../safety/command/hosts.ts'
-import type { Found, Reading } from '../../../safety/command/options.ts'
+import type { OptionMatch, Reading } from '../../../safety/command/options.ts'
 import type { Word } from '../../../safety/command/parse.ts'
 import { valueFindings } from '../../../safety/command/values.ts'
 
@@ -13,7 +13,7 @@ type Given = { kind: ValueKind; word: Word; repeats?: boolean }
 function found(values: Given[], name = 'cat', grammars: Partial<Grammar>[] = [{}], options: string[] = []): string[] {
   const reading: Reading = {
     values: values.map((value) => ({ repeats: true, ...value })),
-    found: options.map((option): Found => ({ name: option, at: 1, clustered: false, valueAt: null })),
+    found: options.map((option): OptionMatch => ({ name: option, at: 1, clustered: false, valueAt: null })),
     operands: [],
     grammars: grammars as Grammar[],
     chosenAt: 0,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { judgeCommand, stepsOf } from '../../../safety/command/judge.ts'
+import { countSteps, judgeCommand } from '../../../safety/command/judge.ts'
 import { stepsForAnyText, stepsPerCharacter } from '../../../safety/command/work.ts'
 
 const context = { knownHosts: new Set(['h']) }
@@ -40,7 +40,7 @@ describe('judging a text costs little', () => {
   test('at most 48 steps for each character and twenty thousand for any text, however it nests', () => {
     fc.assert(
       fc.property(nested, (text) => {
-        expect(stepsOf(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
+        expect(countSteps(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
       }),
       { numRuns: 400 },
     )
@@ -57,7 +57,7 @@ describe('judging a text costs little', () => {
     ],
   ])('%s ends, and does not run unasked', (_what, text) => {
     expect(['ask', 'refuse']).toContain(judgeCommand(text, context).verdict)
-    expect(stepsOf(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
+    expect(countSteps(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
   })
 
   test('what costs more than that is asked about with the reason, even where all that was seen only looks', () => {
@@ -71,6 +71,6 @@ describe('judging a text costs little', () => {
     let text = 'cat /var/log/syslog'
     for (let layer = 0; layer < 4; layer += 1) text = `sh -c ${single(text)}`
     expect(judgeCommand(text, context).verdict).toBe('run')
-    expect(stepsOf(text, context)).toBeLessThan(stepsForAnyText / 10)
+    expect(countSteps(text, context)).toBeLessThan(stepsForAnyText / 10)
   })
 })

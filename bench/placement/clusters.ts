@@ -1,0 +1,184 @@
+import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
+import { random } from '../../placement/cluster/budget.ts'
+
+export type Family = { hosts: number; vms: number; racks: number | null; load: number; seed: number }
+
+/** `50x1000r-u93-s2`: hosts × VMs, with racks, RAM load of the survivors in per cent, seed. */
+export function nameOf({ hosts, vms, racks, load, seed }: Family): string {
+  return `${hosts}x${vms}${racks ? 'r' : ''}-u${Math.round(load * 100)}-s${seed}`
+}
+
+const gibWeights: [gib: number, weight: number][] = [
+  [1, 0.08],
+  [1.5, 0.04],
+  [2, 0.18],
+  [3, 0.05],
+  [4, 0.25],
+  [6, 0.08],
+  [8, 0.14],
+  [12, 0.05],
+  [16, 0.07],
+  [24, 0.02],
+  [32, 0.03],
+  [64, 0.01],
+]
+
+/**
+ * A consistent cluster of which host 0 has just died: sizes as clouds have them, `load` the RAM of all VMs over that of the
+ * survivors, six VMs of ten in HA groups of two or three. The same family gives the same problem.
+ */
+export function generate(family: Family): PlacementProblem {
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    const made = tryOnce(family, random(7_919 * family.seed + 104_729 * attempt + 1))
+    if (made) return made
+  }
+  throw new Error(`no consistent cluster was found for ${nameOf(family)}`)
+}
+
+function tryOnce({ hosts: hostCount, vms: vmCount, racks, load }: Family, next: () => number): PlacementProblem | null {
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)] as T
+  const multipliers = Array.from({ length: hostCount }, () => pick([1, 1, 1.5, 2]))
+  const sizes = Array.from({ length: vmCount }, () => {
+    const gib = weighted(gibWeights, next())
+    const base = Math.max(1, Math.round(gib / 4))
+    return { gib, cpus: Math.min(32, pick([base, base, 2 * base, Math.max(1, Math.round(base / 2))])) }
+  })
+  const survivors = multipliers.slice(1).reduce((sum, m) => sum + m, 0)
+  const baseGib = (limit: number) => {
+    const all = sizes.reduce((sum, { gib }) => sum + Math.min(gib, limit), 0)
+    return all / (load * survivors)
+  }
+  // A VM larger than half a host is halved: nobody builds such clusters.
+  const base = baseGib(64)
+  const limit = Math.max(8, base / 2)
+  for (const size of sizes) if (size.gib > limit) size.gib = limit / 2 > 1 ? Math.max(1, Math.floor(limit / 2)) : 1
+  const ramBaseMib = (sizes.reduce((sum, { gib }) => sum + gib, 0) * 1_024) / (load * survivors)
+  const cpuBaseMc = (sizes.reduce((sum, { cpus }) => sum + cpus, 0) * 1_000) / (Math.min(0.95, 0.88 * load) * survivors)
+  const hosts: PlacementHost[] = multipliers.map((m, index) => ({
+    name: `h${String(index).padStart(4, '0')}`,
+    ramMib: Math.round((ramBaseMib * m) / 256) * 256,
+    cpuMc: Math.round((cpuBaseMc * m) / 500) * 500,
+    rack: racks ? `r${index % racks}` : null,
+    region: null,
+    state: index === 0 ? 'dead' : 'live',
+  }))
+  const group = groupsOf(vmCount, next)
+  const free = hosts.map(({ ramMib, cpuMc }) => ({ ram: ramMib, cpu: cpuMc }))
+  const members = new Map<string, Set<string | null>>()
+  const vms: PlacementVm[] = sizes.map(({ gib, cpus }, index) => ({
+    vm: `v${String(index).padStart(5, '0')}`,
+    ramMib: Math.round(gib * 1_024),
+    cpuMc: cpus * 1_000,
+    haGroup: group[index] ?? null,
+    host: null,
+    running: true,
+    priority: 0,
+    pinnedTo: [],
+    forbiddenHosts: [],
+    affinityGroup: null,
+  }))
+  const order = vms.map((vm) => ({ vm, key: vm.ramMib * (0.8 + 0.4 * next()) })).sort((a, b) => b.key - a.key)
+  for (const { vm } of order) {
+    const taken = vm.haGroup === null ? null : (members.get(vm.haGroup) ?? new Set())
+    let best: { index: number; score: number } | null = null
+    for (const [index, host] of hosts.entries()) {
+      const room = free[index]!
+      if (room.ram < vm.ramMib || room.cpu < vm.cpuMc || taken?.has(host.rack ?? host.name)) continue
+      const full = Math.max(1 - (room.ram - vm.ramMib) / host.ramMib, 1 - (room.cpu - vm.cpuMc) / host.cpuMc)
+      const score = full - 0.35 * next()
+      if (!best || score < best.score) best = { index, score }
+    }
+    if (!best) return null
+    const host = hosts[best.index]!
+    vm.host = host.name
+    free[best.index]!.ram -= vm.ramMib
+    free[best.index]!.cpu -= vm.cpuMc
+    if (vm.haGroup !== null && taken) members.set(vm.haGroup, taken.add(host.rack ?? host.name))
+  }
+  return {
+    intent: 'recover',
+    hostIds: [hosts[0]!.name],
+    vmIds: null,
+    useRackConstraints: racks !== null,
+    limits: { cpuOvercommitPercent: 100, ramReservePercent: 0 },
+    hosts,
+    vms,
+  }
+}
+
+function weighted<T>(weights: [T, number][], at: number): T {
+  let sum = 0
+  for (const [value, weight] of weights) {
+    sum += weight
+    if (at < sum) return value
+  }
+  return (weights.at(-1) as [T, number])[0]
+}
+
+/** Six of ten VMs, shuffled, in groups of two (60 %) or three. */
+function groupsOf(count: number, next: () => number): (string | null)[] {
+  const order = Array.from({ length: count }, (_, index) => index)
+  for (let index = count - 1; index > 0; index -= 1) {
+    const other = Math.floor(next() * (index + 1))
+    ;[order[index], order[other]] = [order[other]!, order[index]!]
+  }
+  const groups: (string | null)[] = Array(count).fill(null)
+  let at = 0
+  for (let group = 0; at < Math.floor(count * 0.6); group += 1) {
+    const size = next() < 0.6 ? 2 : 3
+    for (const vm of order.slice(at, at + size)) groups[vm] = `g${group}`
+    at += size
+  }
+  return groups
+}
+
+/**
+ * A small cluster that keeps its rules and in which one host has died, by seed: two to four hosts, up to ten VMs of one to six
+ * GiB, groups, at times racks, pins, overcommitted CPU. Small enough to try everything.
+ */
+export function tiny(seed: number): PlacementProblem {
+  const next = random(seed)
+  const upTo = (most: number) => Math.floor(next() * (most + 1))
+  const pick = <T>(...all: T[]): T => all[upTo(all.length - 1)] as T
+  const useRackConstraints = next() < 0.3
+  const hosts = Array.from({ length: 3 + upTo(1) }, (_, index) => ({
+    name: `h${index}`,
+    ramMib: (4 + upTo(6)) * 1_024,
+    cpuMc: (4 + upTo(6)) * 1_000,
+    rack: useRackConstraints ? `r${index % 3}` : null,
+    region: null,
+    state: index === 0 ? ('dead' as const) : ('live' as const),
+  }))
+  const overcommit = pick(100, 100, 150)
+  const free = hosts.map(({ ramMib, cpuMc }) => ({ ramMib, cpuMc: Math.floor((cpuMc * overcommit) / 100) }))
+  const taken = new Set<string>()
+  const vms: PlacementVm[] = []
+  for (let index = 0; index < 3 + upTo(7); index += 1) {
+    const gib = 1 + upTo(5)
+    const haGroup = pick(null, null, 'g', 'k')
+    const at = upTo(hosts.length - 1)
+    const host = hosts[at]!
+    const vm: PlacementVm = {
+      vm: `v${index}`,
+      ramMib: gib * 1_024,
+      cpuMc: Math.max(1, gib - 1 + upTo(2)) * 1_000,
+      haGroup,
+      host: host.name,
+      running: at > 0,
+      priority: 0,
+      pinnedTo: [],
+      forbiddenHosts: next() < 0.1 ? ['h1'] : [],
+      affinityGroup: null,
+    }
+    const key = `${haGroup} ${host.rack ?? host.name}`
+    const room = free[at]!
+    if (room.ramMib < vm.ramMib || room.cpuMc < vm.cpuMc || (haGroup && taken.has(key))) continue
+    if (vm.forbiddenHosts.includes(host.name)) continue
+    room.ramMib -= vm.ramMib
+    room.cpuMc -= vm.cpuMc
+    taken.add(key)
+    vms.push(vm)
+  }
+  const limits = { cpuOvercommitPercent: overcommit, ramReservePercent: 0 }
+  return { intent: 'recover', hostIds: ['h0'], vmIds: null, useRackConstraints, limits, hosts, vms }
+}

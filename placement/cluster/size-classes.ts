@@ -1,0 +1,97 @@
+import type { Instance } from './instance.ts'
+
+/** VMs of one size: for a lower bound they are all the same. */
+export type SizeClass = {
+  ram: number
+  cpu: number
+  /** What one that leaves frees, rounded up. */
+  ramUp: number
+  cpuUp: number
+  count: number
+  /** `ram_mib/cpu_mc`, as a certificate names it. */
+  key: string
+}
+
+/**
+ * The cluster without identities: how many VMs of each size there are, which of them a host has, and the room that is left
+ * beside them. VMs that may not move are part of their host. All in whole units, sizes rounded down and room up.
+ */
+export type SizeClasses = {
+  classes: SizeClass[]
+  /** Class of a VM; -1: it may not move, and takes no part. */
+  classOf: Int32Array
+  /** Of each target: its movable VMs by class. */
+  has: Int32Array[]
+  room: { ram: number; cpu: number }[]
+}
+
+/** The most cells of a table of packings. */
+const maxUnits = 2_000
+
+/**
+ * Null where a host is over its capacity already, which a bound would have to fix first, and where VMs go as one, whose parts a
+ * bound cannot tell apart.
+ */
+export function buildSizeClasses(instance: Instance): SizeClasses | null {
+  const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, weight } = instance
+  if (evacuees.some((vm) => weight[vm]! > 1)) return null
+  const takesPart = movable.map((may) => may)
+  for (const vm of evacuees) takesPart[vm] = true
+  const sizes = takesPart.flatMap((part, vm) => (part ? [vm] : []))
+  const ramUnit = chooseUnit(
+    sizes.map((vm) => vmRam[vm]!),
+    Math.max(...hostRam.slice(0, targets)),
+  )
+  const cpuUnit = chooseUnit(
+    sizes.map((vm) => vmCpu[vm]!),
+    Math.max(...hostCpu.slice(0, targets)),
+  )
+  const byKey = new Map<string, number>()
+  const classes: SizeClass[] = []
+  const classOf = new Int32Array(home.length).fill(-1)
+  for (const vm of sizes) {
+    const key = `${vmRam[vm]}/${vmCpu[vm]}`
+    let sizeClass = byKey.get(key)
+    if (sizeClass === undefined) {
+      const [ram, cpu] = [vmRam[vm]! / ramUnit, vmCpu[vm]! / cpuUnit]
+      sizeClass =
+        classes.push({
+          ram: Math.floor(ram),
+          cpu: Math.floor(cpu),
+          ramUp: Math.ceil(ram),
+          cpuUp: Math.ceil(cpu),
+          count: 0,
+          key,
+        }) - 1
+      byKey.set(key, sizeClass)
+    }
+    classes[sizeClass]!.count += 1
+    classOf[vm] = sizeClass
+  }
+  const has = Array.from({ length: targets }, () => new Int32Array(classes.length))
+  const freeRam = hostRam.slice(0, targets)
+  const freeCpu = hostCpu.slice(0, targets)
+  const isEvacuee = new Set(evacuees)
+  for (const [vm, host] of home.entries()) {
+    if (host < 0 || host >= targets) continue
+    freeRam[host]! -= vmRam[vm]!
+    freeCpu[host]! -= vmCpu[vm]!
+    if (classOf[vm]! >= 0 && !isEvacuee.has(vm)) has[host]![classOf[vm]!]! += 1
+  }
+  if (freeRam.some((ram) => ram < 0) || freeCpu.some((cpu) => cpu < 0)) return null
+  const room = freeRam.map((ram, host) => ({
+    ram: Math.ceil(ram / ramUnit),
+    cpu: Math.ceil(freeCpu[host]! / cpuUnit),
+  }))
+  return { classes, classOf, has, room }
+}
+
+/** The largest unit that divides every size, or one coarse enough for a table. */
+function chooseUnit(sizes: number[], capacity: number): number {
+  const common = sizes.reduce((a, b) => gcd(a, b), 0) || 1
+  return Math.max(common, Math.ceil(capacity / maxUnits))
+}
+
+function gcd(a: number, b: number): number {
+  return b === 0 ? a : gcd(b, a % b)
+}

@@ -1,0 +1,194 @@
+import { assignmentModel } from '../bound/assignment.ts'
+import type { Engine } from '../bound/engine.ts'
+import { isUp, type Work } from '../cluster/budget.ts'
+import { buildCapacityState } from '../cluster/capacity.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { exhaust, isSmall } from './exhaust.ts'
+import { countMigrations } from './incumbent.ts'
+import { type Move, search } from './search.ts'
+
+/** A rule or limit of an instance: the RAM or CPU of a host, an HA group, a rule about hosts, an evacuee. */
+export type Limit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
+/** `moves`: the plan that was found after the change. */
+export type Repair = Limit & { amount: number | null; migrations: number; moves: Move[] }
+
+/**
+ * `isContradictory`: there are no end places that keep every rule; else there may be, and only no order leads there. `core`: limits
+ * that cannot all hold, found by leaving out one after the other, so that none of them can be spared; empty when the time did not
+ * do. `repairs`: changes of one limit after which a plan was found.
+ */
+export type Infeasibility = { isContradictory: boolean; core: Limit[]; repairs: Repair[] }
+
+const maxColumns = 3_000
+const maxRepairs = 8
+/** One change is tried for some hundredths of a second: in hosts and VMs looked at. */
+const workPerChange = 2_000_000
+const triesPerChange = 400
+
+type Diagnosis = {
+  instance: Instance
+  unplaced: readonly number[]
+  engine: Engine
+  random: () => number
+  deadlineMs: number
+  /** Until then the core is searched for. */
+  coreUntilMs: number
+}
+
+/** Whether a VM has to be on one host, or may be in parts on several. */
+type Relaxation = 'parts' | 'whole'
+
+/** Why there is no plan for all, and what single change would make one: for some of them (`maxRepairs`), the first that are found. */
+export async function explainInfeasibility(
+  instance: Instance,
+  unplaced: readonly number[],
+  engine: Engine,
+  random: () => number,
+  deadlineMs: number,
+): Promise<Infeasibility> {
+  // What would help matters more to the person on call than why: a part of the time is kept for it.
+  const coreUntilMs = performance.now() + (deadlineMs - performance.now()) * 0.6
+  const diagnosis = { instance, unplaced, engine, random, deadlineMs, coreUntilMs }
+  const relaxation = await findContradiction(diagnosis)
+  const core = relaxation ? await findCore(diagnosis, relaxation) : []
+  return { isContradictory: relaxation !== null, core, repairs: findRepairs(diagnosis, core) }
+}
+
+/** Without whole numbers the answer is quick, and what is impossible in parts is impossible. */
+async function findContradiction(diagnosis: Diagnosis): Promise<Relaxation | null> {
+  if (await isContradictory(diagnosis, diagnosis.instance, 'parts')) return 'parts'
+  return (await isContradictory(diagnosis, diagnosis.instance, 'whole')) ? 'whole' : null
+}
+
+/** The engine says that not even end places exist. Anything else is no. */
+async function isContradictory(
+  { engine, coreUntilMs }: Diagnosis,
+  instance: Instance,
+  relaxation: Relaxation,
+): Promise<boolean> {
+  const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
+  if ((movers.length + instance.evacuees.length) * instance.targets > maxColumns) return false
+  const built = assignmentModel(instance, movers, movers.length)
+  if (!built) return true
+  const model = relaxation === 'whole' ? built.model : { ...built.model, binaries: 0 }
+  const answer = await engine.solve(model, Math.min(500, coreUntilMs - performance.now()))
+  return answer.status === 'infeasible'
+}
+
+async function findCore(diagnosis: Diagnosis, relaxation: Relaxation): Promise<Limit[]> {
+  const { instance, coreUntilMs } = diagnosis
+  const all = listLimits(instance)
+  const isEnough = (limits: readonly Limit[]) =>
+    isContradictory(diagnosis, relax(instance, exclude(all, limits)), relaxation)
+  let kept = all
+  // Whole families first: mostly one of them alone is the reason.
+  for (const kind of ['rule', 'group', 'cpu', 'ram'] as const) {
+    const fewer = kept.filter((limit) => limit.kind !== kind)
+    if (fewer.length < kept.length && (await isEnough(fewer))) kept = fewer
+  }
+  for (const limit of [...kept]) {
+    if (isUp(coreUntilMs)) return []
+    const fewer = kept.filter((each) => each !== limit)
+    if (await isEnough(fewer)) kept = fewer
+  }
+  return kept
+}
+
+function findRepairs(diagnosis: Diagnosis, core: readonly Limit[]): Repair[] {
+  const { instance, deadlineMs } = diagnosis
+  const repairs: Repair[] = []
+  for (const limit of core.length > 0 ? core : listLimits(instance)) {
+    if (repairs.length >= maxRepairs || isUp(deadlineMs)) break
+    const repair =
+      limit.kind === 'ram' || limit.kind === 'cpu' ? findGrowth(diagnosis, limit) : findRelaxation(diagnosis, limit)
+    if (repair) repairs.push(repair)
+  }
+  return repairs
+}
+
+/** The least that has to be added to a host. */
+function findGrowth(diagnosis: Diagnosis, limit: Limit): Repair | null {
+  for (const amount of listAmounts(diagnosis, limit)) {
+    if (isUp(diagnosis.deadlineMs)) break
+    const moves = findPlan(diagnosis, grow(diagnosis.instance, limit, amount))
+    if (moves) return { ...limit, amount, migrations: countMigrations(diagnosis.instance, moves), moves }
+  }
+  return null
+}
+
+function findRelaxation(diagnosis: Diagnosis, limit: Limit): Repair | null {
+  const moves = findPlan(diagnosis, relax(diagnosis.instance, [limit]))
+  return moves && { ...limit, amount: null, migrations: countMigrations(diagnosis.instance, moves), moves }
+}
+
+/** What would have to be added here for one of the unplaced VMs, or for all of them, the least first. */
+function listAmounts({ instance, unplaced }: Diagnosis, { kind, index: host }: Limit): number[] {
+  const { freeRam, freeCpu } = buildCapacityState(instance)
+  const [sizes, free] = kind === 'ram' ? [instance.vmRam, freeRam[host]!] : [instance.vmCpu, freeCpu[host]!]
+  const missing = unplaced.map((vm) => sizes[vm]! - free)
+  missing.push(unplaced.reduce((sum, vm) => sum + sizes[vm]!, -free))
+  return [...new Set(missing.filter((each) => each > 0))].sort((a, b) => a - b)
+}
+
+/** A plan for all that was found in a moment; null where none was. */
+function findPlan({ random, deadlineMs }: Diagnosis, instance: Instance): Move[] | null {
+  if (isSmall(instance)) {
+    const result = exhaust(instance, 20_000, deadlineMs)
+    if (result.kind === 'fewest') return result.moves
+    if (result.kind === 'none') return null
+  }
+  const work: Work = { left: workPerChange }
+  for (let run = 0; run < triesPerChange && work.left > 0 && !isUp(deadlineMs); run += 1) {
+    const found = search(instance, { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 12, deadlineMs, work })
+    if (found.unplaced.length === 0) return found.moves
+  }
+  return null
+}
+
+function exclude(all: readonly Limit[], kept: readonly Limit[]): Limit[] {
+  const inside = new Set(kept.map(({ kind, index }) => `${kind} ${index}`))
+  return all.filter(({ kind, index }) => !inside.has(`${kind} ${index}`))
+}
+
+function listLimits({ targets, groupsOf, evacuees, rule, allows }: Instance): Limit[] {
+  const hosts = Array.from({ length: targets }, (_, index) => index)
+  const groups = new Set(evacuees.flatMap((vm) => groupsOf[vm]!))
+  const rules = new Set(evacuees.map((vm) => rule[vm]!).filter((each) => allows[each]!.includes(false)))
+  return [
+    ...[...rules].map((index): Limit => ({ kind: 'rule', index })),
+    ...[...groups].map((index): Limit => ({ kind: 'group', index })),
+    ...hosts.map((index): Limit => ({ kind: 'cpu', index })),
+    ...hosts.map((index): Limit => ({ kind: 'ram', index })),
+    // The least important last, so that these are what is kept, if something has to be.
+    ...evacuees.map((index): Limit => ({ kind: 'vm', index })),
+  ]
+}
+
+/** The instance without these limits. */
+function relax(instance: Instance, without: readonly Limit[]): Instance {
+  const dropped = (kind: Limit['kind']) =>
+    new Set(without.filter((each) => each.kind === kind).map(({ index }) => index))
+  const [ram, cpu, groups, rules, vms] = [
+    dropped('ram'),
+    dropped('cpu'),
+    dropped('group'),
+    dropped('rule'),
+    dropped('vm'),
+  ]
+  const all = (sizes: readonly number[]) => sizes.reduce((sum, size) => sum + size, 1)
+  return {
+    ...instance,
+    hostRam: instance.hostRam.map((own, host) => (ram.has(host) ? own + all(instance.vmRam) : own)),
+    hostCpu: instance.hostCpu.map((own, host) => (cpu.has(host) ? own + all(instance.vmCpu) : own)),
+    groupsOf: instance.groupsOf.map((own) => own.filter((group) => !groups.has(group))),
+    allows: instance.allows.map((row, rule) => (rules.has(rule) ? row.map(() => true) : row)),
+    evacuees: instance.evacuees.filter((vm) => !vms.has(vm)),
+  }
+}
+
+function grow(instance: Instance, { kind, index }: Limit, amount: number): Instance {
+  const more = (sizes: readonly number[]) => sizes.map((own, host) => (host === index ? own + amount : own))
+  return kind === 'ram'
+    ? { ...instance, hostRam: more(instance.hostRam) }
+    : { ...instance, hostCpu: more(instance.hostCpu) }
+}

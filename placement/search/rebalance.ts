@@ -1,0 +1,164 @@
+import { isUp } from '../cluster/budget.ts'
+import { buildCapacityState, findViolations } from '../cluster/capacity.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { countMigrations, type Incumbent, initialIncumbent } from './incumbent.ts'
+import { type Move, search } from './search.ts'
+
+/** Hosts fuller than this are relieved, and no other host is brought over it to do so. */
+const hotFraction = 0.9
+const maxRuns = 200
+
+type RebalanceOptions = { deadlineMs: number; random: () => number; report: (incumbent: Incumbent) => void }
+
+/**
+ * Rebalancing: violated rules are fixed with few migrations, and hosts that are over nine tenths full are relieved where that can
+ * be done for all of them. `unplaced`: VMs that violate a rule after these moves. No moves where nothing is
+ * violated or too full.
+ */
+export function rebalance(instance: Instance, { deadlineMs, random, report }: RebalanceOptions): Incumbent {
+  const incumbent: Incumbent = {
+    ...initialIncumbent(instance),
+    lowerBound: countFewestMoves(instance),
+    unplaced: findViolations(instance),
+  }
+  const halfway = performance.now() + (deadlineMs - performance.now()) / 2
+  const relieved = findBest(withHeadroom(instance), random, halfway)
+  const found = relieved?.unplaced.length === 0 ? relieved : findBest(instance, random, deadlineMs)
+  if (!found || found.unplaced.length > incumbent.unplaced.length) return incumbent
+  Object.assign(incumbent, found)
+  report(incumbent)
+  return incumbent
+}
+
+type RebalanceResult = { moves: Move[]; unplaced: number[] }
+
+/** The run after which least is broken, and of these the one with the fewest moves; null where nothing has to be done. */
+function findBest(instance: Instance, random: () => number, untilMs: number): RebalanceResult | null {
+  if (selectEvictions(instance, random, 0).length === 0) return null
+  const fewest = countFewestMoves(instance)
+  let best: RebalanceResult | null = null
+  for (let run = 0; run < maxRuns && !isUp(untilMs); run += 1) {
+    const result = attempt(instance, random, run === 0 ? 0 : 0.3 + 0.7 * random(), untilMs)
+    const isFewer = () =>
+      countMigrations(instance, result.moves) < countMigrations(instance, (best as RebalanceResult).moves)
+    const isBetter =
+      !best ||
+      result.unplaced.length < best.unplaced.length ||
+      (result.unplaced.length === best.unplaced.length && isFewer())
+    if (isBetter) best = result
+    if (best?.unplaced.length === 0 && countMigrations(instance, best.moves) <= fewest) break
+  }
+  return best
+}
+
+function attempt(instance: Instance, random: () => number, noise: number, untilMs: number): RebalanceResult {
+  const evacuees = selectEvictions(instance, random, noise)
+  const chosen = new Set(evacuees)
+  const movable = instance.movable.map((may, vm) => may && !chosen.has(vm))
+  const { moves } = search(
+    { ...instance, evacuees, movable },
+    { random, noise, maxMigrations: 20, deadlineMs: untilMs },
+  )
+  const capacity = buildCapacityState(instance)
+  for (const { vm, to } of moves) capacity.place(vm, to)
+  return { moves, unplaced: findViolations(instance, capacity) }
+}
+
+function withHeadroom(instance: Instance): Instance {
+  const most = (sizes: readonly number[]) => sizes.map((size) => Math.floor(size * hotFraction))
+  return { ...instance, hostRam: most(instance.hostRam), hostCpu: most(instance.hostCpu) }
+}
+
+/** VMs to move so that no rule is violated: of each violation the cheapest. */
+function selectEvictions(instance: Instance, random: () => number, noise: number): number[] {
+  const { targets, vmRam, vmCpu, hostRam, hostCpu, movable, home } = instance
+  const capacity = buildCapacityState(instance)
+  const chosen: number[] = []
+  const take = (vm: number) => {
+    capacity.place(vm, -1)
+    chosen.push(vm)
+  }
+  const shaken = (score: number) => score * (1 + noise * (random() - 0.5))
+  for (const vm of findMisplaced(instance)) if (movable[vm]) take(vm)
+  for (const [vm, host] of home.entries()) {
+    while (host >= 0 && capacity.hostOf[vm]! >= 0) {
+      const peer = capacity.groupPeerIn(vm, host)
+      const [lighter] = [vm, peer]
+        .filter((each) => each >= 0 && movable[each])
+        .sort((a, b) => shaken(vmRam[a]!) - shaken(vmRam[b]!))
+      if (peer < 0 || lighter === undefined) break
+      take(lighter)
+    }
+  }
+  for (let host = 0; host < targets; host += 1) {
+    while (capacity.freeRam[host]! < 0 || capacity.freeCpu[host]! < 0) {
+      const size = (vm: number) => vmRam[vm]! / hostRam[host]! + vmCpu[vm]! / hostCpu[host]!
+      const covers = (vm: number) => vmRam[vm]! >= -capacity.freeRam[host]! && vmCpu[vm]! >= -capacity.freeCpu[host]!
+      const guests = capacity.guests[host]!.filter((vm) => movable[vm]).map((vm) => ({
+        vm,
+        size: shaken(size(vm)),
+        covers: covers(vm),
+      }))
+      // The smallest that is enough; where none is, the largest.
+      guests.sort((a, b) => Number(b.covers) - Number(a.covers) || (a.covers ? a.size - b.size : b.size - a.size))
+      if (!guests[0]) break
+      take(guests[0].vm)
+    }
+  }
+  return chosen
+}
+
+/** VMs that are where their rules do not let them be. */
+function findMisplaced({ home, rule, allows, targets }: Instance): number[] {
+  return home.flatMap((host, vm) => (host >= 0 && host < targets && !allows[rule[vm]!]![host] ? [vm] : []))
+}
+
+/**
+ * A lower bound on moves: from each host as many as it takes at best to free what is too much, of each HA group all but one in
+ * a domain, and VMs that are where they must not be. One move may fix several violations, so the largest of the three counts.
+ */
+function countFewestMoves(instance: Instance): number {
+  return Math.max(countFromFullHosts(instance), countFromGroups(instance), findMisplaced(instance).length)
+}
+
+function countFromFullHosts(instance: Instance): number {
+  const { targets, vmRam, vmCpu } = instance
+  const { freeRam, freeCpu, guests } = buildCapacityState(instance)
+  let sum = 0
+  for (let host = 0; host < targets; host += 1) {
+    const ram = countLargestToCover(
+      guests[host]!.map((vm) => vmRam[vm]!),
+      -freeRam[host]!,
+    )
+    const cpu = countLargestToCover(
+      guests[host]!.map((vm) => vmCpu[vm]!),
+      -freeCpu[host]!,
+    )
+    sum += Math.max(ram, cpu)
+  }
+  return sum
+}
+
+function countLargestToCover(sizes: number[], excess: number): number {
+  let [count, rest] = [0, excess]
+  for (const size of sizes.sort((a, b) => b - a)) {
+    if (rest <= 0) break
+    rest -= size
+    count += 1
+  }
+  return count
+}
+
+function countFromGroups({ home, groupsOf, domain }: Instance): number {
+  const seen = new Set<string>()
+  let sum = 0
+  for (const [vm, host] of home.entries()) {
+    if (host < 0) continue
+    for (const group of groupsOf[vm]!) {
+      const key = `${group} ${domain[host]}`
+      if (seen.has(key)) sum += 1
+      seen.add(key)
+    }
+  }
+  return sum
+}

@@ -1,0 +1,204 @@
+import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep, Unplaced } from '../domain/placement.ts'
+import { names } from '../domain/told-plan.ts'
+import { failureDomainOf, listRestrictions, type Restriction, type Rules, readRules } from './rules.ts'
+
+/** VMs whose reasons are listed one by one; the rest is only named. */
+const toldInFull = 50
+const hostsTold = 3
+
+/** What a plan without racks would start; null where that was not tried, or is no better. */
+export type PlanWithoutRacks = { starts: string[]; down: string[]; migrations: number }
+
+/**
+ * Why each VM of a plan stays down, by the rule that keeps it from each host once the steps are done, and which VMs of lower priority
+ * have a place meanwhile. What is said of room is what was found: there may be more.
+ */
+export function explainUnplaced(problem: PlacementProblem, plan: Plan, relaxed: PlanWithoutRacks | null): Unplaced[] {
+  const rules = readRules(problem)
+  const at = new Map(rules.place)
+  for (const { vm, to } of plan.steps) at.set(vm, to)
+  const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))
+  const placed = plan.steps.filter(({ vm }) => rules.stranded.has(vm)).map(({ vm }) => vms.get(vm) as PlacementVm)
+  const world = { problem, rules, at, vms }
+  return plan.unplaced.map((each, index) => {
+    const vm = vms.get(each.vm)
+    if (!vm || index >= toldInFull) return each
+    const overtakenBy = placed.filter(({ priority }) => priority < vm.priority).map((other) => other.vm)
+    const reason = [
+      reasonOf(world, vm),
+      ...(overtakenBy.length > 0 ? [`VMs of lower priority get a place meanwhile: ${names(overtakenBy)}`] : []),
+      ...(relaxed?.starts.includes(vm.vm) ? ['it starts with use_rack_constraints: false'] : []),
+    ].join('; ')
+    return { ...each, reason, ...(overtakenBy.length > 0 ? { overtakenBy } : {}) }
+  })
+}
+
+type World = { problem: PlacementProblem; rules: Rules; at: Map<string, string>; vms: Map<string, PlacementVm> }
+
+function reasonOf(world: World, vm: PlacementVm): string {
+  const { problem, rules } = world
+  const live = problem.hosts.filter(({ name, state }) => state === 'live' && !rules.evacuatedHosts.has(name))
+  const open = live.filter((host) => listRestrictions(rules, vm, host).length === 0)
+  const limits = limitsOf(rules, vm, live)
+  const party = rules.coLocated.find((members) => members.includes(vm)) ?? [vm]
+  const together =
+    party.length > 1 ? [`together with ${names(party.filter((each) => each !== vm).map((each) => each.vm))}`] : []
+  if (open.length === 0) return [`no live host is allowed to it`, ...limits].join('; ')
+  const rivals = open.map((host) => ({ host, rival: rivalOf(world, vm, host) }))
+  const crowded = rivals.filter(({ rival }) => rival === null).map(({ host }) => host)
+  const kept = rivals.filter(({ rival }) => rival !== null)
+  const size = (of: 'ramMib' | 'cpuMc') => party.reduce((sum, each) => sum + each[of], 0)
+  const room = `no room for ${size('ramMib')} MiB and ${size('cpuMc')} mCPU was found on ${hostNames(crowded)}`
+  const told = [
+    ...(crowded.length > 0 ? [room] : []),
+    ...(kept.length > 0 ? [spreadOf(problem, vm, kept as { host: PlacementHost; rival: string }[])] : []),
+  ]
+  return [...told, ...together, ...limits].join('; ')
+}
+
+/** `rack spread of ha-ledger: vm-107 is in rack osl-r2`. */
+function spreadOf(
+  problem: PlacementProblem,
+  { haGroup }: PlacementVm,
+  kept: { host: PlacementHost; rival: string }[],
+): string {
+  const domains = Map.groupBy(kept, ({ host }) => failureDomainOf(problem, host))
+  const told = [...domains.values()].map((members) => {
+    const { host, rival } = members[0] as { host: PlacementHost; rival: string }
+    const isRack = problem.useRackConstraints && host.rack !== null
+    return `${rival} is ${isRack ? `in rack ${host.rack}` : `on ${host.name}`}`
+  })
+  const more = told.length > hostsTold ? [`and ${told.length - hostsTold} more`] : []
+  const kind = problem.useRackConstraints ? 'rack' : 'host'
+  return `${kind} spread of ${haGroup}: ${[...told.slice(0, hostsTold), ...more].join(', ')}`
+}
+
+/** The member of its HA group that keeps a VM from a host, by what runs when the steps are done. */
+function rivalOf({ problem, rules, at, vms }: World, vm: PlacementVm, host: PlacementHost): string | null {
+  if (vm.haGroup === null) return null
+  for (const [name, on] of at) {
+    if (name === vm.vm || vms.get(name)?.haGroup !== vm.haGroup) continue
+    if (failureDomainOf(problem, rules.hostOf.get(on) as PlacementHost) === failureDomainOf(problem, host)) return name
+  }
+  return null
+}
+
+/** The rules that leave it fewer than all live hosts. */
+function limitsOf(rules: Rules, vm: PlacementVm, live: PlacementHost[]): string[] {
+  const bars = live.flatMap((host) => listRestrictions(rules, vm, host).map((bar) => ({ host, bar })))
+  const told = bars.map(({ host, bar }) => {
+    if (bar.kind === 'region') return `region ${bar.region} only`
+    if (bar.kind === 'pinned') return `pinned to ${names(bar.to)}`
+    if (bar.kind === 'forbidden') return `never on ${host.name}`
+    return bar.kind === 'beside' ? `only beside ${bar.member} (${bar.group}) on ${bar.on}` : null
+  })
+  return [...new Set(told.filter((each) => each !== null))].slice(0, 2 * hostsTold)
+}
+
+function hostNames(hosts: PlacementHost[]): string {
+  if (hosts.length > hostsTold) return `the ${hosts.length} live hosts it may run on`
+  return names(hosts.map(({ name }) => name))
+}
+
+/** One thing that keeps a VM from a host; `short` is in MiB or thousandths of a CPU. */
+export type Reason =
+  | Restriction
+  | { kind: 'ram' | 'cpu'; short: number }
+  | { kind: 'group'; group: string; member: string; on: string }
+
+/** Empty `reasons`: it could start there. */
+type HostReasons = { host: string; reasons: Reason[] }
+
+/**
+ * Why a VM that has no place cannot start on each host once these steps are done, everything that is in its way named; the host
+ * with the least in its way first. VMs of its affinity group that have no place either count as one with it.
+ */
+export function listReasons(problem: PlacementProblem, steps: readonly PlanStep[], name: string): HostReasons[] {
+  const vm = problem.vms.find((each) => each.vm === name)
+  if (!vm) return []
+  const rules = readRules(problem)
+  const at = new Map(rules.place)
+  for (const step of steps) at.set(step.vm, step.to)
+  const own = problem.vms.filter(
+    (each) =>
+      each === vm ||
+      (vm.affinityGroup !== null &&
+        each.affinityGroup === vm.affinityGroup &&
+        !at.has(each.vm) &&
+        rules.stranded.has(each.vm)),
+  )
+  const running = problem.vms.filter((each) => at.has(each.vm) && !own.includes(each))
+  const found = problem.hosts.map((host) => ({
+    host: host.name,
+    reasons: [
+      ...own.flatMap((each, index) => [
+        // Reasons that concern the host itself are listed once.
+        ...listRestrictions(rules, each, host).filter(({ kind }) => index === 0 || kind !== 'state'),
+        ...ofGroups(rules, each, host, running, at),
+      ]),
+      ...ofRoom(
+        problem,
+        own,
+        host,
+        running.filter((each) => at.get(each.vm) === host.name),
+      ),
+    ],
+  }))
+  return found.sort((a, b) => weight(a) - weight(b))
+}
+
+/** `RAM short by 512 MiB`: a reason in words. */
+export function describeReason(reason: Reason): string {
+  switch (reason.kind) {
+    case 'state':
+      if (reason.state === 'left') return 'it is to be left'
+      return reason.state === 'far' ? 'it is in a region out of reach' : `it is ${reason.state}`
+    case 'ram':
+      return `RAM short by ${reason.short} MiB`
+    case 'cpu':
+      return `CPU short by ${reason.short} mCPU`
+    case 'group':
+      return `${reason.member} of HA group ${reason.group} is on ${reason.on}`
+    case 'beside':
+      return `belongs beside ${reason.member} (${reason.group}) on ${reason.on}`
+    case 'pinned':
+      return `pinned to ${reason.to.join(', ')}`
+    case 'forbidden':
+      return 'it must not run there'
+    case 'region':
+      return `its disks are in region ${reason.region}`
+  }
+}
+
+function ofGroups(
+  { problem, hostOf }: Rules,
+  { haGroup }: PlacementVm,
+  host: PlacementHost,
+  running: PlacementVm[],
+  at: Map<string, string>,
+): Reason[] {
+  if (haGroup === null) return []
+  const isNear = (other: PlacementHost) => failureDomainOf(problem, other) === failureDomainOf(problem, host)
+  return running
+    .filter((each) => each.haGroup === haGroup && isNear(hostOf.get(at.get(each.vm) as string) as PlacementHost))
+    .map(({ vm }) => ({ kind: 'group' as const, group: haGroup, member: vm, on: at.get(vm) as string }))
+}
+
+function ofRoom({ limits }: PlacementProblem, own: PlacementVm[], host: PlacementHost, here: PlacementVm[]): Reason[] {
+  const sum = (size: 'ramMib' | 'cpuMc') => [...own, ...here].reduce((total, vm) => total + vm[size], 0)
+  const ram = sum('ramMib') - Math.floor((host.ramMib * (100 - limits.ramReservePercent)) / 100)
+  const cpu = sum('cpuMc') - Math.floor((host.cpuMc * limits.cpuOvercommitPercent) / 100)
+  return [
+    ...(ram > 0 ? [{ kind: 'ram' as const, short: ram }] : []),
+    ...(cpu > 0 ? [{ kind: 'cpu' as const, short: cpu }] : []),
+  ]
+}
+
+/** Hosts that cannot take it whatever is moved come last; of the others the one that lacks the least comes first. */
+function weight({ reasons }: HostReasons): number {
+  const each = reasons.map((reason) => {
+    if (reason.kind === 'ram' || reason.kind === 'cpu') return reason.short
+    return reason.kind === 'group' ? 1_000_000_000 : 1_000_000_000_000
+  })
+  return each.reduce((sum, one) => sum + one, 0)
+}

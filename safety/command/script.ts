@@ -1,0 +1,171 @@
+import { type CommandAnalysis, type ExecutionContext, isAffordable, isInert, type Termination } from './analysis.ts'
+import { forbiddenRedirection } from './blocklist.ts'
+import { classifyOutput } from './find.ts'
+import { parse, type Redirection, type Simple, type Word } from './parse.ts'
+import { firstOfPipe, setRootReadApart } from './root-read.ts'
+import { quote } from './shells.ts'
+import { judgeWords } from './simple.ts'
+import type { Finding } from './verdict.ts'
+
+/** One text for a shell, at the top or inside a wrapper. */
+export function judgeScript(text: string, analysis: CommandAnalysis, context: ExecutionContext): Termination {
+  if (!isAffordable(analysis, text.length + 1)) return { ends: true }
+  const tree = parse(text, analysis.constants)
+  if (!tree) {
+    analysis.findings.push({ code: 'UNREADABLE', reason: 'nobody can say what bash would make of it', token: null })
+    return { ends: true }
+  }
+  const add = (finding: Finding) => {
+    if (context.runs || finding.code === 'FORBIDDEN') analysis.findings.push(finding)
+  }
+  for (const { shape, text } of tree.shapes) {
+    if (shape === 'fork bomb') add({ code: 'FORBIDDEN', reason: `${text} starts itself twice`, token: text })
+    else add({ code: 'SHAPE', reason: `${shape}: ${text}`, token: text })
+  }
+  if (tree.error) add({ code: 'SYNTAX', reason: `bash cannot read it: ${tree.error}`, token: null })
+  if (tree.pipelines.length === 0 && tree.nested.length === 0)
+    add({ code: 'EMPTY', reason: 'there is no command', token: null })
+
+  const mayLookAsRoot = analysis.rootReads.size > 0
+  const first = context.asRoot && mayLookAsRoot ? firstOfPipe(text, tree) : null
+  const changes: Change[] = []
+  let ends = true
+  let hopeless = false
+  for (const pipeline of tree.pipelines) {
+    for (const [index, simple] of pipeline.entries()) {
+      const previous = pipeline[index - 1]
+      const here = mayLookAsRoot ? { ...context, asRoot: first?.simple === simple } : context
+      const termination = judgeSimple(simple, previous, analysis, here)
+      if (first?.simple === simple && analysis.rootRead) {
+        analysis.rootRead = { ...analysis.rootRead, rest: first.rest }
+        setRootReadApart(analysis)
+      }
+      if (termination.ends) continue
+      ends = false
+      const change = simple.start < 0 ? null : changeFor(simple, previous, termination.text)
+      if (change) changes.push(change)
+      else hopeless = true
+    }
+  }
+  for (const pipeline of tree.nested) {
+    for (const [index, simple] of pipeline.entries())
+      judgeSimple(simple, pipeline[index - 1], analysis, { ...context, runs: false })
+  }
+  if (ends) return { ends: true }
+  return { ends: false, text: hopeless ? null : replaced(text, changes) }
+}
+
+type Change = { start: number; end: number; text: string }
+
+function changeFor(simple: Simple, previous: Simple | undefined, text: string | null): Change | null {
+  if (text === null) return null
+  if (text !== '') return { start: simple.start, end: simple.end, text: written(simple, text) }
+  // A pager at the end of a pipe is left out, with its bar.
+  return previous ? { start: previous.end, end: simple.end, text: '' } : null
+}
+
+function written({ assignments, redirections }: Simple, text: string): string {
+  return [
+    ...assignments.map(({ name, value }) => `${name}=${quote(value.text)}`),
+    text,
+    ...redirections.map(({ source }) => source),
+  ].join(' ')
+}
+
+function replaced(text: string, changes: readonly Change[]): string {
+  let result = text
+  for (const change of [...changes].reverse())
+    result = result.slice(0, change.start) + change.text + result.slice(change.end)
+  return result.trim()
+}
+
+function judgeSimple(
+  simple: Simple,
+  previous: Simple | undefined,
+  analysis: CommandAnalysis,
+  context: ExecutionContext,
+): Termination {
+  for (const { name, value, plain } of simple.assignments) {
+    if (context.runs && !(plain && value.literal && isInert(name, value.text))) {
+      analysis.findings.push({ code: 'ASSIGNMENT', reason: `${name} is set`, token: name })
+    }
+  }
+  // Shells and pagers run what some variables hold, so any value is held against the hard list.
+  for (const { value } of simple.assignments)
+    if (simple.words.length > 0 && value.text !== '')
+      judgeScript(value.text, analysis, { ...context, runs: false, input: null })
+  for (const redirection of simple.redirections) {
+    const { guess } = redirection
+    const never =
+      forbiddenRedirection(redirection, analysis.directories) ??
+      (guess && forbiddenRedirection({ ...redirection, target: guess }, analysis.directories))
+    if (never) analysis.findings.push({ code: 'FORBIDDEN', ...never })
+    else if (context.runs && !isHarmless(redirection)) {
+      const token = `${redirection.operator} ${redirection.target.text}`
+      analysis.findings.push({ code: 'REDIRECTION', reason: `${token} is more than /dev/null`, token })
+    }
+  }
+  const input = simple.input ?? (previous ? printed(previous) : null)
+  const piped = previous !== undefined || simple.redirections.some(({ operator }) => operator === '<') || context.piped
+  const fed = previous !== undefined || simple.input !== null || simple.isFed || context.fed
+  const here: ExecutionContext = {
+    ...context,
+    input: previous ? input : (input ?? context.input),
+    piped,
+    fed,
+    feeds: previous ? classifyOutput(previous.words) : null,
+  }
+  for (const guess of simple.guesses) {
+    if (analysis.guessesLeft <= 0) {
+      analysis.findings.push({ code: 'SHAPE', reason: 'more readings of one text than anybody tries', token: null })
+      break
+    }
+    analysis.guessesLeft -= 1
+    judgeWords(guess, analysis, { ...here, runs: false, asRoot: false })
+  }
+  judgeDefined(simple.guesses[0] ?? simple.words, analysis, here)
+  return judgeWords(simple.words, analysis, here)
+}
+
+/** A function or an alias of the text itself, with the words that it is called with. For the hard list. */
+function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
+  const { constants, looked } = analysis
+  const name = words[0]?.text
+  if (name === undefined || (constants.functions.size === 0 && constants.aliases.size === 0) || looked.includes(name))
+    return
+  const body = constants.functions.get(name)
+  const alias = constants.aliases.get(name)
+  if (body === undefined && alias === undefined) return
+  const rest = words.slice(1).map(({ text }) => text)
+  const before = constants.positional
+  looked.push(name)
+  if (body !== undefined) {
+    constants.positional = rest
+    context.script(body, analysis, { ...context, runs: false, depth: context.depth + 1 })
+    constants.positional = before
+  } else
+    context.script(`${alias} ${rest.map(quote).join(' ')}`, analysis, {
+      ...context,
+      runs: false,
+      depth: context.depth + 1,
+    })
+  looked.pop()
+}
+
+/** To and from /dev/null, and one stream into another. */
+function isHarmless({ operator, target }: Redirection): boolean {
+  if (!target.literal) return false
+  if (operator === '>&' || operator === '<&') return /^(?:[0-9]|-)$/.test(target.text)
+  return target.text === '/dev/null' && operator !== '<>'
+}
+
+/** What `echo` or `printf` will write, where that is plain. */
+function printed({ words }: Simple): string | null {
+  const [first, ...rest] = words
+  if (first?.text !== 'echo' && first?.text !== 'printf') return null
+  return rest
+    .map(({ text }) => text)
+    .filter((text, index) => index > 0 || !/^-[neE]+$/.test(text))
+    .join(' ')
+    .replace(/\\n/g, '\n')
+}

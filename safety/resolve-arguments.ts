@@ -1,0 +1,134 @@
+import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
+import type { CommandField, NamedFields, ToolFacts } from '../domain/tool.ts'
+import type { CommandContext, CommandVerdict } from './command/judge.ts'
+import { judgeField } from './command/judge.ts'
+import type { State } from './fold.ts'
+import { guestsReferencedOn, knownHosts, resolveName } from './resolved.ts'
+import { type Correction, quote, type Rule, refuse } from './ruling.ts'
+
+/** A call as it will be judged, and run if it may: names mean ids, and what code can put right is put right, once. */
+export type ResolvedCall = {
+  arguments: Record<string, unknown>
+  targets: ResourceRef[]
+  command: CommandVerdict | null
+  corrected: Correction[]
+  problem: Rule | null
+}
+
+/**
+ * Reads what a call means against what was looked up. Pure. A name or alias becomes the id it stands for, an ambiguous one is
+ * a problem; a host is not addressed where a guest on it was meant; an endless command gets its bounded form. `rootReads`: what may look as
+ * root where it would run.
+ */
+export function resolveArguments(
+  facts: ToolFacts,
+  args: Record<string, unknown>,
+  state: State,
+  nowMs: number,
+  rootReads?: CommandContext['rootReads'],
+): ResolvedCall {
+  const named = resolveNames(facts.names, args, state, nowMs)
+  const routed = facts.inside ? routeToGuest(facts.names, named.arguments, state, nowMs) : unchanged(named.arguments)
+  const bounded = facts.command
+    ? boundCommand(facts.command, routed.arguments, { hosts: knownHosts(state.resolved, nowMs), rootReads })
+    : { ...unchanged(routed.arguments), command: null }
+  return {
+    arguments: bounded.arguments,
+    targets: namedTargets(facts.names, bounded.arguments, state, nowMs),
+    command: bounded.command,
+    corrected: [...routed.corrected, ...bounded.corrected],
+    problem: named.problem ?? routed.problem,
+  }
+}
+
+/** The resources a call's arguments name. What was not looked up may be of each kind that the field allows. */
+function namedTargets(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): ResourceRef[] {
+  return Object.entries(names).flatMap(([field, kinds]) =>
+    valuesOf(args[field]).flatMap((id) => {
+      const meant = resolveName(state.resolved, listOf(kinds), id, nowMs)
+      return meant.kind === 'known' ? [meant.entry.ref] : listOf(kinds).map((kind) => ({ kind, id }))
+    }),
+  )
+}
+
+type Step = { arguments: Record<string, unknown>; corrected: Correction[]; problem: Rule | null }
+
+const unchanged = (args: Record<string, unknown>): Step => ({ arguments: args, corrected: [], problem: null })
+
+function resolveNames(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
+  let problem: Rule | null = null
+  const settled = { ...args }
+  for (const [field, kinds] of Object.entries(names)) {
+    settled[field] = mapValues(args[field], (name) => {
+      const meant = resolveName(state.resolved, listOf(kinds), name, nowMs)
+      if (meant.kind === 'ambiguous') {
+        const candidates = meant.candidates.map((entry) => entry.canonical)
+        problem ??= refuse(
+          'AMBIGUOUS_NAME',
+          `${quote(name)} means ${candidates.length} things: ${candidates.join(', ')}`,
+          'Name one of them by its id.',
+          { name, candidates },
+        )
+      }
+      return meant.kind === 'known' ? meant.entry.ref.id : name
+    })
+    if (settled[field] === undefined) delete settled[field]
+  }
+  return { arguments: settled, corrected: [], problem }
+}
+
+/** The same path on the host and in the guest are two files; the one meant is the guest's. */
+function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
+  for (const [field, kinds] of Object.entries(names)) {
+    const name = args[field]
+    if (typeof name !== 'string' || !listOf(kinds).some((kind) => kind === 'host' || kind === 'node')) continue
+    const guests = guestsReferencedOn(state.resolved, name, nowMs)
+    const [guest] = guests
+    if (!guest) continue
+    if (guests.length === 1 && listOf(kinds).includes(guest.ref.kind)) {
+      const corrected: Correction = { code: 'ROUTING_MISMATCH', field, from: name, to: guest.ref.id }
+      return { arguments: { ...args, [field]: guest.ref.id }, corrected: [corrected], problem: null }
+    }
+    const ids = guests.map((entry) => entry.canonical)
+    const problem = refuse(
+      'ROUTING_MISMATCH',
+      `${field} ${quote(name)} is a host, but lately you meant ${ids.join(', ')} on it`,
+      `Address what you mean: ${ids.join(' or ')}.`,
+      { field, host: name, more_specific: ids, target: guest.canonical },
+    )
+    return { arguments: args, corrected: [], problem }
+  }
+  return unchanged(args)
+}
+
+function boundCommand(
+  command: CommandField,
+  args: Record<string, unknown>,
+  { hosts, rootReads }: { hosts: ReadonlySet<string>; rootReads?: CommandContext['rootReads'] },
+): Step & { command: CommandVerdict | null } {
+  const { field, form } = command
+  const judged = judgeField(command, args, hosts, rootReads)
+  if (judged.code !== 'UNBOUNDED' || judged.rewrite === null) return { ...unchanged(args), command: judged }
+  const to = form === 'argv' ? ['bash', '-c', judged.rewrite] : judged.rewrite
+  const rewritten = { ...args, [field]: to }
+  const again = judgeField(command, rewritten, hosts, rootReads)
+  // Tried once: a bounded form that may not run either leaves the call as it was.
+  if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
+  const corrected: Correction = { code: 'UNBOUNDED_COMMAND', field, from: args[field], to }
+  return { arguments: rewritten, corrected: [corrected], problem: null, command: again }
+}
+
+function listOf(kinds: ResourceKind | readonly ResourceKind[]): readonly ResourceKind[] {
+  return typeof kinds === 'string' ? [kinds] : kinds
+}
+
+function valuesOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : []
+}
+
+function mapValues(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value)
+  if (Array.isArray(value)) return value.map((each) => (typeof each === 'string' ? change(each) : each))
+  return value
+}

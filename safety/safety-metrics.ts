@@ -1,0 +1,207 @@
+import type { IncidentEvent } from '../domain/event.ts'
+import { allowances, refusalOf, refusals } from '../domain/refusal.ts'
+import { resourceKind } from '../domain/resource.ts'
+
+/** Names as they stand on `/metrics`, without the product's prefix. */
+export const safetyCounters = {
+  fsm_tool_block: 'Calls stopped because a write was not verified or nothing was looked at yet.',
+  fsm_final_block: 'Resolutions stopped by an open verification or for want of evidence.',
+  strict_resolution_block: 'Calls that named what was not looked up, or what means several things.',
+  routing_mismatch_block: 'Calls addressed to a host where a guest on it was meant.',
+  phantom_detected: 'Claims of what no row shows.',
+  auto_recovery_attempt: 'Refusals and corrections that an investigation can get past by itself.',
+  auto_recovery_success: 'Those it did get past.',
+  agentic_iterations: 'Turns of the model.',
+  judgements: 'Calls judged, by verdict and code.',
+  security_events: 'Forgeries and fenced runs.',
+  approval_decisions: 'Decisions that were recorded, by the door they came through.',
+} as const
+export type SafetyCounter = keyof typeof safetyCounters
+
+/**
+ * The labels of each counter. Values come from closed sets, words of this code. Two come from outside and are cut to a short
+ * form here and to fifty values where they are stored: `model`, as the server calls it, and `provider`, whom the settings name.
+ */
+export const safetyLabels: Record<SafetyCounter, readonly string[]> = {
+  fsm_tool_block: ['phase', 'tool'],
+  fsm_final_block: ['phase', 'code'],
+  strict_resolution_block: ['tool', 'code'],
+  routing_mismatch_block: ['tool', 'target_kind', 'child_kind'],
+  phantom_detected: ['provider', 'model', 'where'],
+  auto_recovery_attempt: ['code', 'tool'],
+  auto_recovery_success: ['code', 'tool'],
+  agentic_iterations: ['provider', 'model', 'protocol'],
+  judgements: ['verdict', 'code'],
+  security_events: ['code'],
+  approval_decisions: ['decision', 'via'],
+}
+
+type Increment = { counter: SafetyCounter; labels: Record<string, string> }
+
+/** What folding remembers of incidents that are still open. It goes on where it stopped. */
+export type MetricsMemory = {
+  /** What is pending recovery: by incident, attempt and tool. */
+  recovering: Map<string, string>
+  /** The model that answered last, by incident. */
+  models: Map<string, string>
+}
+
+export const emptyMemory = (): MetricsMemory => ({ recovering: new Map(), models: new Map() })
+
+/** Far more than there are open incidents: a run that never ends keeps no place for ever. */
+const remembered = 2_000
+
+/** The words that rows are read with: the names of tools that there are, and who serves the model. */
+export type Words = { tools: ReadonlySet<string>; provider: string }
+
+const phases = new Set(['RESOLVING', 'READING', 'VERIFYING'])
+const kinds: ReadonlySet<string> = new Set(resourceKind.options)
+const decisions = new Set(['approve', 'deny'])
+/** Doors that decisions come through. */
+const doors = new Set(['api', 'cli', 'page', 'slack', 'signal', 'update', 'temporal', 'edit'])
+const verdicts = new Set(['run', 'ask', 'refuse'])
+const securityCodes = new Set([
+  'FORGED_RUN',
+  'UNKNOWN_TOKEN',
+  'SPENT_TOKEN',
+  'FOREIGN_TOKEN',
+  'LATE_TOKEN',
+  'OTHER_VERDICT',
+  'TOKEN_EXPOSED',
+  'FORGED_CANCEL',
+  'ROLE_LOST',
+  'OWN_RUN',
+  'STALE_RUN',
+  'UNJUDGED',
+  'FORGED_REQUEST',
+  'STALE_REQUEST',
+  'REPLAYED_REQUEST',
+])
+
+/** What one row adds to the counters. A name that is no tool is `unknown`. */
+export function countSafetyEvents(event: IncidentEvent, memory: MetricsMemory, words: Words): Increment[] {
+  switch (event.kind) {
+    case 'model_answered': {
+      const protocol = event.metadata.finishReason.startsWith('json:') ? 'json' : 'native'
+      const model = toMetricLabel(event.metadata.model)
+      remember(memory.models, event.incidentId, model)
+      return [{ counter: 'agentic_iterations', labels: { provider: words.provider, model, protocol } }]
+    }
+    case 'correction_sent':
+      if (event.metadata.code !== 'phantom_claim') return []
+      return [phantom(event, memory, words, 'prose')]
+    case 'approval_decided': {
+      const { decision, via } = event.metadata
+      const labels = { decision: oneOf(decisions, decision), via: oneOf(doors, via) }
+      return [{ counter: 'approval_decisions', labels }]
+    }
+    case 'security_event':
+      return [{ counter: 'security_events', labels: { code: oneOf(securityCodes, event.metadata.code) } }]
+    case 'call_judged':
+      return judged(event, memory, words)
+    case 'tool_finished':
+      return finished(event, memory.recovering, words.tools)
+    case 'resolved':
+    case 'escalated':
+    case 'cancelled':
+      forget(memory, event.incidentId)
+      return []
+    default:
+      return []
+  }
+}
+
+function judged(event: IncidentEvent<'call_judged'>, memory: MetricsMemory, words: Words): Increment[] {
+  const { recovering } = memory
+  const { verdict, code, phase, effect, corrected = [] } = event.metadata
+  const tool = oneOf(words.tools, event.metadata.tool)
+  const word = verdict === 'refuse' ? codeOf(code) : allowOf(code)
+  const added: Increment[] = [{ counter: 'judgements', labels: { verdict: oneOf(verdicts, verdict), code: word } }]
+  for (const each of corrected) {
+    const labels = { code: codeOf(each.code), tool }
+    if (each.code === 'ROUTING_MISMATCH') added.push(misrouted(event, tool, each))
+    added.push({ counter: 'auto_recovery_attempt', labels })
+    remember(recovering, keyOf(event, each.code), each.code)
+  }
+  if (verdict !== 'refuse') return added
+  const at = oneOf(phases, phase ?? '')
+  const { class: errorClass, recoverable } = refusalOf(code)
+  if (errorClass === 'FSM_BLOCKED' && effect !== 'terminal')
+    added.push({ counter: 'fsm_tool_block', labels: { phase: at, tool } })
+  if (effect === 'terminal') added.push({ counter: 'fsm_final_block', labels: { phase: at, code: word } })
+  if (errorClass === 'STRICT_RESOLUTION')
+    added.push({ counter: 'strict_resolution_block', labels: { tool, code: word } })
+  if (code === 'ROUTING_MISMATCH') added.push(misrouted(event, tool, event.metadata.details ?? {}))
+  if (code === 'PHANTOM_CLAIM' || code === 'CLAIM_NOT_SHOWN') added.push(phantom(event, memory, words, 'claim'))
+  if (recoverable) {
+    added.push({ counter: 'auto_recovery_attempt', labels: { code: word, tool } })
+    remember(recovering, keyOf(event, code), code)
+  }
+  return added
+}
+
+function phantom(
+  event: IncidentEvent,
+  { models }: MetricsMemory,
+  { provider }: Words,
+  where: 'claim' | 'prose',
+): Increment {
+  return { counter: 'phantom_detected', labels: { provider, model: models.get(event.incidentId) ?? 'unknown', where } }
+}
+
+/**
+ * What was addressed and what was meant on it, by their kinds. A refused call still names its host among its targets; one that code
+ * put right names what was meant, and what it had named was a host of some kind.
+ */
+function misrouted(event: IncidentEvent<'call_judged'>, tool: string, more: Record<string, unknown>): Increment {
+  const kindOf = (id: unknown) => event.metadata.targets?.find((target) => target.id === id)?.kind
+  const meant = typeof more.target === 'string' ? more.target.split(':')[0] : kindOf(more.to)
+  const labels = { tool, target_kind: kindOf(more.host) ?? 'host', child_kind: oneOf(kinds, meant ?? '') }
+  return { counter: 'routing_mismatch_block', labels }
+}
+
+function remember(map: Map<string, string>, key: string, value: string): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > remembered && oldest !== undefined) map.delete(oldest)
+}
+
+/** What others wrote, as a label: short, and nothing but plain characters. */
+export function toMetricLabel(text: string): string {
+  return text.replace(/[^A-Za-z0-9_.:/@-]+/g, '_').slice(0, 64) || 'unknown'
+}
+
+function finished(
+  event: IncidentEvent<'tool_finished'>,
+  recovering: MetricsMemory['recovering'],
+  tools: ReadonlySet<string>,
+): Increment[] {
+  if (!event.metadata.result.ok) return []
+  const prefix = keyOf(event, '')
+  const added: Increment[] = []
+  for (const [key, code] of recovering) {
+    if (!key.startsWith(prefix)) continue
+    recovering.delete(key)
+    const labels = { code: codeOf(code), tool: oneOf(tools, event.metadata.tool) }
+    added.push({ counter: 'auto_recovery_success', labels })
+  }
+  return added
+}
+
+function keyOf(event: IncidentEvent<'call_judged'> | IncidentEvent<'tool_finished'>, code: string): string {
+  return `${event.incidentId} ${event.attempt} ${event.metadata.tool} ${code}`
+}
+
+function forget({ recovering, models }: MetricsMemory, incidentId: string): void {
+  models.delete(incidentId)
+  for (const key of recovering.keys()) if (key.startsWith(`${incidentId} `)) recovering.delete(key)
+}
+
+const allowCodes: ReadonlySet<string> = new Set(allowances)
+const allowOf = (code: string) => oneOf(allowCodes, code)
+const codeOf = (code: string) => (Object.hasOwn(refusals, code) ? code : 'other')
+
+function oneOf(closed: ReadonlySet<string>, word: string): string {
+  return closed.has(word) ? word : 'unknown'
+}
