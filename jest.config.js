@@ -1,13 +1,9 @@
 export default {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
-  extensionsToTreatAsEsm: ['.ts'],
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      { jsc: { parser: { syntax: 'typescript' }, target: 'es2024' }, module: { type: 'es6' } },
-    ],
-  },
+  // Node strips the types, as it does for the product: see the runner.
+  transform: {},
+  testRunner: '<rootDir>/test/support/in-node.js',
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testSequencer: '<rootDir>/test/support/longest-first.js',
@@ -29,6 +25,4 @@ export default {
   testTimeout: 120_000,
   // One more than there are cores in CI: most of our tests wait for servers.
   maxWorkers: 3,
-  // A handle that a failed test leaves behind must not hold the whole run: the servers are stopped by the teardown.
-  forceExit: true,
 }

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import type { Server } from 'node:http'
+import { flushCompileCache } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 
@@ -12,6 +13,8 @@ export function settle<Spec extends object>(
   onMessage: (message: Partial<Spec>) => void = () => {},
 ): Spec & { id: string } {
   const spec = JSON.parse(process.argv[2]!) as Spec & { id: string; account: { uid: number; gid: number } | null }
+  // A node is killed, which keeps nothing, and below it may no longer write where compiled programs are kept.
+  flushCompileCache()
   if (spec.account) {
     process.setgroups!([spec.account.gid])
     process.setgid!(spec.account.gid)

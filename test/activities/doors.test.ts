@@ -17,10 +17,11 @@ import { readPrompts } from '../../prompts/render.ts'
 import { cancelInvestigation } from '../../workflows/messages.ts'
 import { asked } from '../api/announced.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { scheduled, spoken } from '../support/history.ts'
 import { calls, hourMs, scriptedRun } from '../support/scripted-run.ts'
 import { temporalAddress } from '../support/servers.ts'
-import { eventually, newTaskQueue, useTemporal } from '../support/temporal.ts'
+import { newTaskQueue, useTemporal } from '../support/temporal.ts'
 
 // Real runs, real decisions and real rows; only the model and what is asked for are scripted.
 const database = useDatabase()

@@ -57,7 +57,7 @@ test('a core API that is away for five tries is waited for, and its answer is wh
   expect([tries, result.error?.code]).toEqual([6, 'NOT_FOUND'])
   expect(beats).toContainEqual(expect.objectContaining({ waitsFor: 'core_api' }))
   expect((await waitOf(database.db, incidentId))?.for ?? null).toBeNull()
-}, 30_000)
+}, 120_000)
 
 test('only when patience is over does the silence become an answer', async () => {
   const { tries, result } = await read(Number.POSITIVE_INFINITY, 1_000)

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { append } from '../../db/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { claimedIncident } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { useApi } from './api.ts'
 
 const api = useApi()
@@ -47,10 +48,7 @@ test('a refusal that was stored is counted at the next scrape, once', async () =
     }),
   )
   const line = 'nightshift_strict_resolution_block_total{tool="converge_shard",code="STRICT_RESOLUTION"} 1'
-  for (let tries = 0; tries < 50 && !(await scrape()).includes(line); tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  expect(await scrape()).toContain(line)
+  await eventually('it to be counted', async () => (await scrape()).includes(line))
   expect(await scrape()).toContain(
     'nightshift_auto_recovery_attempt_total{code="STRICT_RESOLUTION",tool="converge_shard"} 1',
   )

@@ -4,7 +4,7 @@ import { append } from '../../db/append.ts'
 import { noteProvider } from '../../db/metric-counters.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
 import { healthApp } from '../../worker/workers.ts'
-import { claimedIncident, openedIncident } from '../support/database.ts'
+import { allAtOnce, claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { asked } from './announced.ts'
 import { useApi } from './api.ts'
@@ -38,7 +38,7 @@ async function answered(incidentId: string, model: string): Promise<void> {
 
 test('three hundred alert types make fifty series and one for all others, and none is lost', async () => {
   const types = Array.from({ length: 300 }, (_, type) => `type_${type}`)
-  await Promise.all(types.map((name) => openedIncident(api.db, { labels: { incident_type: name }, name })))
+  await allAtOnce(types, (name) => openedIncident(api.db, { labels: { incident_type: name }, name }))
   const lines = (await scrape()).filter((line) => line.startsWith('nightshift_incidents_open'))
   expect(lines).toHaveLength(51)
   expect(sumOf(lines)).toBe(300)

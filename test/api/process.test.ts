@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { createToken } from '../../db/tokens.ts'
-import { freePort } from '../../start/port.ts'
 import { useDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/port.ts'
 
 const database = useDatabase()
 
@@ -31,11 +31,7 @@ test('the API starts and takes alerts in while Temporal is down, and leaves with
     log += bytes
   })
   try {
-    for (let tries = 0; tries < 100; tries++) {
-      const ready = await fetch(`${url}/readyz`).catch(() => null)
-      if (ready?.status === 200) break
-      await sleep(100)
-    }
+    await eventually('it to be ready', async () => (await fetch(`${url}/readyz`).catch(() => null))?.status === 200)
     const ready = await fetch(`${url}/readyz`)
     expect(await ready.json()).toMatchObject({
       status: 'ok',

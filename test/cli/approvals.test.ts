@@ -4,7 +4,8 @@ import { actionDigest } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident } from '../support/database.ts'
-import { runAtTerminal, runCli, startCli, until } from './run-cli.ts'
+import { eventually } from '../support/eventually.ts'
+import { runAtTerminal, runCli, startCli } from './run-cli.ts'
 import { useServedApi } from './served-api.ts'
 
 const api = useServedApi()
@@ -122,13 +123,13 @@ test('a watched approval ends the watch when it is decided, and a watch of all t
   const before = await pending()
   const one = startCli(['approvals', 'watch', before], api.as('viewer'))
   const all = startCli(['approvals', 'watch'], api.as('viewer'))
-  await until('what is pending', () => all.said.stdout.includes(before) && api.listeners() === 1)
-  await until('it asks', () => api.requests.some((each) => each.asked === `GET /api/v1/approvals/${before}`))
+  await eventually('what is pending', () => all.said.stdout.includes(before) && api.listeners() === 1)
+  await eventually('it asks', () => api.requests.some((each) => each.asked === `GET /api/v1/approvals/${before}`))
   const later = await pending()
-  await until('what is asked later', () => all.said.stdout.includes(later))
+  await eventually('what is asked later', () => all.said.stdout.includes(later))
   await run(`approvals approve ${before}`)
   expect(await one.ended).toMatchObject({ code: 0, stdout: `${before} is approved.\n` })
-  await until('the decision', () => all.said.stdout.includes(`${before} is approved`))
+  await eventually('the decision', () => all.said.stdout.includes(`${before} is approved`))
   all.child.kill('SIGINT')
   expect((await all.ended).stdout.match(new RegExp(`approval +${later}`, 'g'))).toHaveLength(1)
 })

@@ -2,7 +2,8 @@ import { expect, test } from '@jest/globals'
 import { closeIncident } from '../../db/incidents.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident } from '../support/database.ts'
-import { runCli, startCli, until } from './run-cli.ts'
+import { eventually } from '../support/eventually.ts'
+import { runCli, startCli } from './run-cli.ts'
 import { useServedApi } from './served-api.ts'
 
 const api = useServedApi()
@@ -70,8 +71,8 @@ test('Ctrl-C ends a watch with 130, whatever it waits for', async () => {
     ['approvals', 'watch', approval],
   ]
   const started = watches.map((args) => startCli(args, api.as('admin')))
-  await until('they listen', () => api.listeners() === 2)
-  await until('it asks', () => api.requests.some((each) => each.asked === `GET /api/v1/approvals/${approval}`))
+  await eventually('they listen', () => api.listeners() === 2)
+  await eventually('it asks', () => api.requests.some((each) => each.asked === `GET /api/v1/approvals/${approval}`))
   for (const { child } of started) child.kill('SIGINT')
   for (const { ended } of started) expect((await ended).code).toBe(130)
 })

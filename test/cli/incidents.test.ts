@@ -7,8 +7,9 @@ import { closeIncident } from '../../db/incidents.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { harmfulIn, hostile } from './harmful.ts'
-import { emptyDir, runAtTerminal, runCli, startCli, tokenFile, until } from './run-cli.ts'
+import { emptyDir, runAtTerminal, runCli, startCli, tokenFile } from './run-cli.ts'
 import { useServedApi } from './served-api.ts'
 
 const api = useServedApi()
@@ -120,12 +121,12 @@ test('a watch over a broken stream loses no row and shows none twice', async () 
       .split('\n')
       .filter(Boolean)
       .map((line) => JSON.parse(line).seq)
-  await until('the backlog', () => seqs().length === 1 && api.listeners() === 1)
+  await eventually('the backlog', () => seqs().length === 1 && api.listeners() === 1)
   await record(id, looked)
-  await until('a live row', () => seqs().length === 2)
+  await eventually('a live row', () => seqs().length === 2)
   api.dropConnections()
   await record(id, looked)
-  await until('what nobody listened to', () => seqs().length === 3)
+  await eventually('what nobody listened to', () => seqs().length === 3)
   const closing: Closing = { status: 'resolved', resolution: 'done', outcome: 'repaired', confidence: null, claims: [] }
   await api.db.transaction().execute((trx) => closeIncident(trx, id, 1, closing, { actor: agentActor, stepKey: null }))
   expect((await ended).code).toBe(0)

@@ -57,12 +57,3 @@ export async function runAtTerminal(args: string[], env: Record<string, string> 
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
   return { code, shown: shown.replaceAll('\r\n', '\n') }
 }
-
-/** Waits for something that a process or the API does. */
-export async function until(what: string, holds: () => boolean, withinMs = 15_000): Promise<void> {
-  const end = Date.now() + withinMs
-  while (!holds()) {
-    if (Date.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}

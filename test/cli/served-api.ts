@@ -5,7 +5,8 @@ import { serve } from '@hono/node-server'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import type { Role } from '../../domain/operator.ts'
 import { type TestApi, useApi } from '../api/api.ts'
-import { tokenFile, until } from './run-cli.ts'
+import { eventually } from '../support/eventually.ts'
+import { tokenFile } from './run-cli.ts'
 
 type ServedApi = TestApi & {
   /** Where the API listens; `url` is its database. */
@@ -52,7 +53,7 @@ export function useServedApi(): ServedApi {
   afterEach(async () => {
     // A stream that is left open would still ask the database after it is gone.
     api.dropConnections()
-    await until('the streams to end', () => open === 0)
+    await eventually('the streams to end', () => open === 0)
   })
   afterAll(() => void server.close())
   return api

@@ -16,7 +16,7 @@ import { ingestAlert } from '../../db/take-body.ts'
 import { ensureOperator } from '../../db/tokens.ts'
 import type { Alert } from '../../domain/alert.ts'
 import { agentActor, type EventMetadata } from '../../domain/event.ts'
-import { anAlert, moveClock, useDatabase } from '../support/database.ts'
+import { allAtOnce, anAlert, moveClock, useDatabase } from '../support/database.ts'
 import { verified, wrote } from '../support/events.ts'
 
 const database = useDatabase()
@@ -523,15 +523,9 @@ describe('a storm of ends', () => {
       insert into alert (id, source, fingerprint, status, name, labels, annotations, links, starts_at, incident_id, raw)
       select 'alr_' || name, 'storm', name, 'firing', 'storm', '{}', '{}', '{}', ${starts}::timestamptz,
         'inc_storm_' || name, '{}' from unnest(${names}::text[]) name`.execute(database.db)
-    for (let first = 0; first < names.length; first += 50) {
-      await Promise.all(
-        names
-          .slice(first, first + 50)
-          .map((name) =>
-            send({ source: 'storm', fingerprint: name, status: 'resolved', startsAt: starts, endsAt: null }),
-          ),
-      )
-    }
+    await allAtOnce(names, (name) =>
+      send({ source: 'storm', fingerprint: name, status: 'resolved', startsAt: starts, endsAt: null }),
+    )
     const { rows } = await sql<{ status: string; count: number }>`
       select status, count(*)::int as count from alert where source = 'storm' group by 1`.execute(database.db)
     expect(rows).toEqual([{ status: 'unknown', count: 1_000 }])

@@ -5,9 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from '@jest/globals'
-import { freePort } from '../../start/port.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/port.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 const nightshift = join(rootDir, 'bin/nightshift.js')
@@ -43,15 +44,13 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   const ended = new Promise<number | null>((resolve) => start.once('exit', resolve))
   cleanUp = async () => {
     if (start.exitCode === null) interrupt()
-    await Promise.race([ended, sleep(15_000)])
+    await Promise.race([ended, sleep(15_000, undefined, { ref: false })])
     state.remove()
   }
-  const shown = async (text: string, withinMs = 60_000) => {
-    const deadline = Date.now() + withinMs
-    while (!output.includes(text)) {
-      if (Date.now() > deadline || start.exitCode !== null) throw new Error(`"${text}" was not shown:\n${output}`)
-      await sleep(100)
-    }
+  const shown = async (text: string) => {
+    const isShown = () => output.includes(text)
+    await eventually(text, () => isShown() || start.exitCode !== null, 300_000).catch(() => undefined)
+    if (!isShown()) throw new Error(`"${text}" was not shown:\n${output}`)
   }
 
   await shown('Nightshift is ready')
@@ -85,4 +84,4 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   interrupt()
   expect(await ended).not.toBeNull()
   expect(await processesIn(state.path)).toEqual([])
-}, 240_000)
+}, 600_000)

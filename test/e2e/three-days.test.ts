@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { serve } from '@hono/node-server'
@@ -18,7 +19,8 @@ import { readPrompts } from '../../prompts/render.ts'
 import { useApi } from '../api/api.ts'
 import { scriptedPlatform } from '../api/scripted-platform.ts'
 import { moveClock, openedIncident } from '../support/database.ts'
-import { eventually, useTemporal } from '../support/temporal.ts'
+import { eventually } from '../support/eventually.ts'
+import { useTemporal } from '../support/temporal.ts'
 
 const threeDaysMs = 3 * 86_400_000
 const platform = scriptedPlatform()
@@ -33,7 +35,7 @@ beforeAll(async () => {
   model = runbookServer(0)
   await new Promise<void>((resolve) => model.listen(0, '127.0.0.1', resolve))
   const url = (of: { address(): unknown }) => `http://127.0.0.1:${(of.address() as AddressInfo).port}`
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  if (!server.listening) await once(server, 'listening')
   const deps = {
     db: core.db,
     environment: {},

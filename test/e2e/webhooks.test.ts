@@ -9,6 +9,7 @@ import { withdrawPending } from '../../db/approvals/settle.ts'
 import { closeIncident } from '../../db/incidents.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 
 const database = useDatabase()
 const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`
@@ -48,15 +49,6 @@ async function configured(settings: Record<string, string>) {
   status = 200
 }
 
-async function until<T>(condition: () => Promise<T | false | undefined>): Promise<T> {
-  for (let tries = 0; tries < 200; tries += 1) {
-    const answer = await condition()
-    if (answer) return answer
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  throw new Error('waited 10 s')
-}
-
 const attempts = (incidentId: string) =>
   database.db
     .selectFrom('delivery')
@@ -82,12 +74,12 @@ test('a critical incident is told to the generic receiver, signed so that it can
   await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.critical.secret': secret })
   const id = await openedIncident(database.db, { severity: 'critical' })
   await openedIncident(database.db, { severity: 'warning' })
-  const message = await until(async () => received[0])
+  const message = await eventually('the delivery', async () => received[0])
   expect(new Webhook(secret).verify(message.body, message.headers)).toMatchObject({
     type: 'incident.critical',
     data: { incident: { id } },
   })
-  await until(async () => (await attempts(id))[0]?.status === 'sent')
+  await eventually('the delivery', async () => (await attempts(id))[0]?.status === 'sent')
   expect(received).toHaveLength(1)
 })
 
@@ -95,7 +87,7 @@ test('an escalation is told to Slack with its reason, for every escalation', asy
   await configured({ 'webhook.escalated.url': `${url}/slack`, 'webhook.escalated.template': 'slack' })
   const id = await claimedIncident(database.db, { title: '<!channel> & <script>' })
   await escalate(id)
-  const message = await until(async () => received[0])
+  const message = await eventually('the delivery', async () => received[0])
   const body = JSON.parse(message.body)
   expect(body.text).toContain('Escalated')
   expect(message.body).toContain('the disk is full of tenant data')
@@ -108,7 +100,7 @@ test('a dead receiver costs three attempts, each a row, and nothing else', async
   const id = await claimedIncident(database.db)
   await escalate(id)
   for (let attempt = 1; attempt <= 3; attempt += 1) {
-    await until(async () => (await attempts(id))[attempt - 1]?.status === 'failed')
+    await eventually('the delivery', async () => (await attempts(id))[attempt - 1]?.status === 'failed')
     await sql`update delivery set next_at = nightshift_now() where incident_id = ${id} and status = 'pending'`.execute(
       database.owner,
     )
@@ -125,7 +117,7 @@ test('a receiver that says the message can never be taken is not asked again', a
   status = 404
   const id = await claimedIncident(database.db)
   await escalate(id)
-  await until(async () => (await attempts(id))[0]?.status === 'dropped')
+  await eventually('the delivery', async () => (await attempts(id))[0]?.status === 'dropped')
   expect(await attempts(id)).toHaveLength(1)
 })
 
@@ -151,7 +143,7 @@ async function asks(incidentId: string): Promise<string> {
 test('a question goes out with a link to its card, is repeated at half and at nine tenths of its life, and never again', async () => {
   await configured({ 'webhook.approval.url': `${url}/asked`, 'webhook.approval.template': 'slack' })
   const id = await asks(await claimedIncident(database.db))
-  await until(async () => received[0])
+  await eventually('the delivery', async () => received[0])
   for (const [part, heading] of [
     [0.5, 'Still wanted'],
     [0.9, 'Expires soon'],
@@ -159,7 +151,7 @@ test('a question goes out with a link to its card, is repeated at half and at ni
     const seconds = 600 * part + 1
     await sql`update approval set requested_at = nightshift_now() - make_interval(secs => ${seconds}),
       expires_at = nightshift_now() + make_interval(secs => ${600 - seconds}) where id = ${id}`.execute(database.owner)
-    const message = await until(async () => received.find(({ body }) => body.includes(heading)))
+    const message = await eventually('the delivery', async () => received.find(({ body }) => body.includes(heading)))
     expect(message.body).toContain('Tool: execute_migration')
     expect(message.body).toContain(`https://nightshift.example/approvals/${id}`)
     expect(message.body).not.toContain('<!channel>')
@@ -172,7 +164,7 @@ test('nobody is reminded of what was withdrawn', async () => {
   await configured({ 'webhook.approval.url': `${url}/asked` })
   const incidentId = await claimedIncident(database.db)
   const id = await asks(incidentId)
-  await until(async () => received[0])
+  await eventually('the delivery', async () => received[0])
   expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({ type: 'approval.requested', data: { approval: { id } } })
   await database.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the alert ended'))
   await sql`update approval set requested_at = nightshift_now() - interval '9 minutes' where id = ${id}`.execute(

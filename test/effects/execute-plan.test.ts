@@ -50,10 +50,12 @@ const hostOf = (vm: string) => platform.inventoryState.vms.find(({ id }) => id =
 test('steps whose needs are met run at once, the others when these are done, and each is a row', async () => {
   const incident = await claimedIncident(api.db)
   const running = { now: 0, most: 0 }
+  const two = Promise.withResolvers<void>()
   platform.migrateVm = async (...args) => {
     running.now += 1
     running.most = Math.max(running.most, running.now)
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    if (running.now === 2) two.resolve()
+    await two.promise
     running.now -= 1
     return await migrateVm(...args)
   }

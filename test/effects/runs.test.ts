@@ -3,6 +3,7 @@ import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client'
 import pino from 'pino'
 import { queueScheduleId } from '../../domain/workflow-id.ts'
 import { type Runs, temporalRuns } from '../../effects/runs.ts'
+import { eventually } from '../support/eventually.ts'
 import { temporalAddress } from '../support/servers.ts'
 
 const log = pino({ level: 'silent' })
@@ -35,11 +36,7 @@ test('the queue ticks when it is triggered', async () => {
     action: { type: 'startWorkflow', workflowType: 'ProcessIncidentQueue', taskQueue: 'nobody-works-here' },
   })
   for (let n = 0; n < 20; n++) runs.triggerQueue()
-  let ticks = 0
-  for (let tries = 0; tries < 50 && ticks === 0; tries++) {
-    ticks = (await schedule.describe()).info.recentActions.length
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
+  const ticks = await eventually('a tick', async () => (await schedule.describe()).info.recentActions.length)
   await schedule.delete()
   expect(ticks).toBe(1)
 })

@@ -71,7 +71,7 @@ test.each([
     expect(await writes()).toBe(0)
     await mood(null)
   },
-  60_000,
+  300_000,
 )
 
 test.each(['hang', 'cut_body', 'status_500', 'status_429', 'malformed_json', 'both_blocks'])(
@@ -91,7 +91,7 @@ test.each(['hang', 'cut_body', 'status_500', 'status_429', 'malformed_json', 'bo
     const ended = events.find((event) => event.kind === 'tool_finished' && event.metadata.effect === 'terminal')
     expect(ended).toMatchObject({ metadata: { outcome: 'done' } })
   },
-  60_000,
+  300_000,
 )
 
 test('a model that obeys an order planted in an alert converges nothing but its own resource', async () => {

@@ -6,7 +6,8 @@ import { parseLabName } from '../../cli/ui/options.ts'
 import { nodeAccount } from '../../lab/account.ts'
 import { missingPrograms, packagePrograms } from '../../lab/packages.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
-import { eventually, labDirectory, type RunningLab, runLab } from './running-lab.ts'
+import { eventually } from '../support/eventually.ts'
+import { labDirectory, type RunningLab, runLab } from './running-lab.ts'
 
 // What only a node's own agent can repair, repaired here by hand as it would do it, and in ways that are wrong.
 const directory = labDirectory()

@@ -1,7 +1,8 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
-import { controlToken, eventually, labDirectory, platformToken, type RunningLab, runLab } from './running-lab.ts'
+import { eventually } from '../support/eventually.ts'
+import { controlToken, labDirectory, platformToken, type RunningLab, runLab } from './running-lab.ts'
 
 const directory = labDirectory()
 let lab: RunningLab

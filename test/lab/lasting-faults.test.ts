@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import type { FaultName } from '../../lab/state.ts'
-import { eventually, labDirectory, type RunningLab, runLab } from './running-lab.ts'
+import { eventually } from '../support/eventually.ts'
+import { labDirectory, type RunningLab, runLab } from './running-lab.ts'
 
 // What does not end with one repair: it comes back, its alert goes on, or there is nothing to repair.
 const directory = labDirectory()

@@ -4,7 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { processState } from '../../lab/process.ts'
-import { eventually, labDirectory, type RunningLab, runLab } from './running-lab.ts'
+import { eventually } from '../support/eventually.ts'
+import { labDirectory, type RunningLab, runLab } from './running-lab.ts'
 
 let directory: ReturnType<typeof labDirectory>
 const labs: RunningLab[] = []
@@ -48,7 +49,7 @@ test('a lab that is asked to stop takes every process with it', async () => {
   const all = pids(lab.dir)
   lab.process.kill('SIGTERM')
   await once(lab.process, 'exit')
-  await eventually('every process to be gone', () => all.every((pid) => processState(pid) === 'gone'), 3000)
+  await eventually('every process to be gone', () => all.every((pid) => processState(pid) === 'gone'))
 })
 
 test('a second start finds VMs where they were, the counters, hosts to be emptied, and the answers to writes', async () => {

@@ -4,7 +4,6 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { effectAnswer, type Inventory, inventory } from '../../domain/platform.ts'
 import type { WebhookBody } from '../../lab/alertmanager.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
@@ -51,6 +50,7 @@ export async function runLab(
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../lab/main.ts')], {
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: join(import.meta.dirname, '../../.cache/compile'),
       LAB_DIR: dir,
       LAB_PLATFORM_TOKEN: platformToken,
       LAB_CONTROL_TOKEN: controlToken,
@@ -102,21 +102,6 @@ export async function runLab(
 
 /** A directory for a lab, removed after the lab is gone. */
 export const labDirectory = temporaryDirectory
-
-/** Asks until the answer is not null, undefined or false. */
-export async function eventually<T>(
-  what: string,
-  ask: () => Promise<T> | T,
-  withinMs = 10_000,
-): Promise<NonNullable<T>> {
-  const deadline = Date.now() + withinMs
-  for (;;) {
-    const answer = await ask()
-    if (answer) return answer
-    if (Date.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await sleep(50)
-  }
-}
 
 async function readyPort(child: ChildProcess): Promise<number> {
   let trouble = ''

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort } from '../../start/port.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { freePort } from '../support/port.ts'
 
 export type RealAlertmanager = {
   /** Raises an alert, or says that it ended, the way Prometheus does: by its labels. */

@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { freePort } from '../../start/port.ts'
 import { type Exit, type RunningProcess, startProcess, waitUntilReady } from '../../start/process.ts'
 import { groupMembers, identityOf, openLedger, stopLeftovers } from '../../start/process-table.ts'
 import { takeLock } from '../../start/run-file.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/port.ts'
 
 let directory: ReturnType<typeof temporaryDirectory>
 const running: RunningProcess[] = []
@@ -53,7 +54,8 @@ test('a process that does not become ready is told with what it answered', async
 test('a process that ignores the request to stop is killed after its grace', async () => {
   const port = await freePort()
   const child = await start('stubborn', { PORT: String(port) })
-  await waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, { timeoutMs: 600 }).catch(() => undefined)
+  // Before it listens it would go when asked to.
+  await eventually('it to listen', () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))
   await child.stop(300)
   expect((await child.exited).code).toBe(128 + 9)
 })

@@ -8,6 +8,17 @@ import { freshDatabase } from './servers.ts'
 
 export type TestDatabase = { db: Db; owner: Db; url: string }
 
+const poolSize = 20
+
+/** Does this with each, as many at once as there are connections: who waited for one longer would be refused on a busy machine. */
+export async function allAtOnce<T>(items: readonly T[], act: (item: T) => Promise<unknown>): Promise<void> {
+  const left = items.values()
+  const lane = async () => {
+    for (const item of left) await act(item)
+  }
+  await Promise.all(Array.from({ length: poolSize }, lane))
+}
+
 /** A database of its own for one test file, as the services see it (`db`) and as its owner does (`owner`). */
 export function useDatabase(): TestDatabase {
   const database = {} as TestDatabase
@@ -17,7 +28,7 @@ export function useDatabase(): TestDatabase {
     drop = fresh.drop
     Object.assign(database, {
       url: fresh.url,
-      db: connect(fresh.url, { max: 20 }),
+      db: connect(fresh.url, { max: poolSize }),
       owner: connect(fresh.url, { owner: true, max: 2 }),
     })
   })

@@ -1,8 +1,11 @@
-/** Waits for a fact, and answers it: for what another process or a loop does in its own time. */
+/**
+ * Waits for a fact, and answers it: for what another process or a loop does in its own time. Almost as patient as the tests
+ * themselves: a busy machine takes longer, and that is not wrong.
+ */
 export async function eventually<T>(
   what: string,
   condition: () => Promise<T | null | undefined | false> | T | null | undefined | false,
-  timeoutMs = 30_000,
+  timeoutMs = 100_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs
   for (;;) {

@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url'
-import { giveBack } from '../../start/port.ts'
+import { giveBack, isFree } from '../../start/port.ts'
 import { searchAttributes, startTemporal, type Temporal } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
+import { eventually } from './eventually.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 const portOf = (address: string) => Number(address.slice(address.lastIndexOf(':') + 1))
@@ -25,7 +26,11 @@ export async function ownTemporal(dir: string): Promise<OwnTemporal> {
     current: await start(),
     async again() {
       const ports = { frontend: portOf(own.current.address), ui: portOf(own.current.uiUrl) }
-      for (const port of Object.values(ports)) giveBack(port)
+      for (const port of Object.values(ports)) {
+        giveBack(port)
+        // The kernel closes a killed server's ports a moment later.
+        await eventually(`port ${port} to be free`, () => isFree(port))
+      }
       own.current = await start(ports)
     },
     stop: async () => void (await own.current.stop()),

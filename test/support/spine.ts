@@ -13,14 +13,16 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { queueScheduleId } from '../../domain/workflow-id.ts'
 import { labClient } from '../../lab/client.ts'
-import { freePort } from '../../start/port.ts'
 import { temporaryDirectory } from './directory.ts'
+import { freePort } from './port.ts'
 import { freshDatabase, temporalAddress } from './servers.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 
 /** A connection of its own: a test that was busy for long would use one again that the server is just closing. */
 const once = { connection: 'close' }
+
+type LabEffect = Awaited<ReturnType<ReturnType<typeof labClient>['effects']>>[number]
 
 export type PartName = 'lab' | 'runbook' | 'api' | 'api2' | 'worker' | 'worker2'
 
@@ -66,6 +68,10 @@ export type Spine = {
   /** Waits for an incident of the type, in one of the statuses (`a|b`); a closed one has every call of its run finished. */
   incident(type: string, status?: string, timeoutMs?: number): Promise<Incident>
   pendingApproval(timeoutMs?: number): Promise<Approval>
+  /** Puts an end to what a test began: the lab is healed, and `incident` and `effects` answer only what comes after. */
+  turnThePage(): Promise<void>
+  /** What the lab was asked to change since the page was turned. */
+  effects(): Promise<LabEffect[]>
   /** Everything the parts have printed. */
   printed(): string
   stop(): Promise<void>
@@ -144,6 +150,9 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       .map((part) => `--- ${part}\n${readFileSync(join(directory.path, `${part}.log`), 'utf8').slice(-1500)}`)
       .join('\n')
 
+  /** Incidents and effects of tests that have ended. */
+  const past = { incidents: new Set<string>(), effects: 0 }
+
   /** Has every call of the newest attempt that was started been finished? */
   async function isSettled(incidentId: string): Promise<boolean> {
     const events = await eventsOf(db, incidentId)
@@ -186,7 +195,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
           const answer = await fetch(`http://127.0.0.1:${ports[part]}/readyz`).catch(() => null)
           return answer?.status === 200
         },
-        30_000,
+        120_000,
       )
     },
     async kill(part, signal = 'SIGKILL') {
@@ -218,7 +227,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     },
     incidents: async (query = '') => (await spine.get<{ items: Incident[] }>(`/incidents${query}`)).items,
     events: (incidentId) => eventsOf(db, incidentId),
-    async until(what, condition, timeoutMs = 60_000) {
+    async until(what, condition, timeoutMs = 180_000) {
       const deadline = Date.now() + timeoutMs
       let last: unknown = null
       for (;;) {
@@ -237,7 +246,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
         `an incident ${type} ${status ?? ''}`,
         async () => {
           const found = (await spine.incidents(`?type=${type}`)).find(
-            (incident) => !status || status.split('|').includes(incident.status),
+            ({ id, status: now }) => !past.incidents.has(id) && (!status || status.split('|').includes(now)),
           )
           // The core API closes an incident a moment before the worker writes the last row of the call that closed it.
           if (found && ['resolved', 'escalated'].includes(found.status) && !(await isSettled(found.id))) return null
@@ -251,6 +260,16 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
         async () => (await spine.get<{ items: Approval[] }>('/approvals?status=pending')).items[0],
         timeoutMs,
       ),
+    async turnThePage() {
+      await spine.until('every incident to end', async () => {
+        const all = await spine.incidents()
+        return all.every(({ status }) => ['resolved', 'escalated'].includes(status)) && all
+      })
+      await spine.lab.heal()
+      for (const { id } of await spine.incidents()) past.incidents.add(id)
+      past.effects = (await spine.lab.effects()).length
+    },
+    effects: async () => (await spine.lab.effects()).slice(past.effects),
     printed: () =>
       [...programsStarted].map((part) => readFileSync(join(directory.path, `${part}.log`), 'utf8')).join('\n'),
     async stop() {

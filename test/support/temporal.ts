@@ -40,18 +40,6 @@ type TestTemporalOptions = {
   cached?: number
 }
 
-/** Waits until the condition answers something, and answers that. */
-export async function eventually<T>(what: string, condition: () => Promise<T | null | undefined | false>): Promise<T> {
-  // As patient as the tests themselves: a busy machine takes longer, and that is not wrong.
-  const deadline = Date.now() + 180_000
-  for (;;) {
-    const answer = await condition()
-    if (answer) return answer
-    if (Date.now() > deadline) throw new Error(`waited for ${what} in vain`)
-    await sleep(20)
-  }
-}
-
 /** Temporal for one test file: a namespace on the development server, or a server whose clock can be moved. */
 export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}): TestTemporal {
   let connection: NativeConnection
@@ -63,7 +51,14 @@ export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}
       throw new Error('only the time-skipping server moves its clock')
     },
     async working(activities, work, taskQueue = newTaskQueue(), cachedRuns = cached) {
-      const common = { connection, namespace, activities, maxHeartbeatThrottleInterval: '100ms' as const }
+      const common = {
+        connection,
+        namespace,
+        activities,
+        maxHeartbeatThrottleInterval: '100ms' as const,
+        // Workflows run in this thread: to start one for each worker takes longer than most of these tests.
+        debugMode: true,
+      }
       const main = await Worker.create({
         ...common,
         taskQueue,
@@ -103,11 +98,11 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-let installed = false
-/** Once per test file, before any worker. What a worker warns of when a test ends early says nothing to a reader. */
+/** Once per process, before any worker. What a worker warns of when a test ends early says nothing to a reader. */
 export function installRuntime(): void {
-  if (installed) return
-  installed = true
+  const process = globalThis as { isRuntimeInstalled?: boolean }
+  if (process.isRuntimeInstalled) return
+  process.isRuntimeInstalled = true
   Runtime.install({
     logger: new DefaultLogger('ERROR'),
     telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) } },

@@ -9,8 +9,9 @@ import { temporalRuns } from '../../effects/runs.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { ensureSchedule, ensureSearchAttributes, keepSchedule } from '../../worker/schedule.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { scriptedRun } from '../support/scripted-run.ts'
-import { eventually, useTemporal } from '../support/temporal.ts'
+import { useTemporal } from '../support/temporal.ts'
 
 // Somebody who may write at Temporal, and the queue's Schedule there.
 const database = useDatabase()

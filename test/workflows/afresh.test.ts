@@ -4,8 +4,9 @@ import type { WorkflowHandle } from '@temporalio/client'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { approve, cancelInvestigation } from '../../workflows/messages.ts'
 import type { Thought } from '../../workflows/outcome.ts'
+import { eventually } from '../support/eventually.ts'
 import { calls, hourMs, investigation, type RunScript, scriptedRun } from '../support/scripted-run.ts'
-import { eventually, useTemporal } from '../support/temporal.ts'
+import { useTemporal } from '../support/temporal.ts'
 
 // Temporal asks for a fresh run after this few events, which a real one reaches after hundreds of turns.
 const temporal = useTemporal({ continueAsNewAfterEvents: 30, cached: 10 })
@@ -65,21 +66,22 @@ test('a fresh run forgets no time that was worked', async () => {
 
 test('a stop that comes while a decision is being judged is not lost with the old run', async () => {
   const judging = Promise.withResolvers<void>()
+  let judged = false
   const { did } = await played(
     {
       think: async () => calls('get_node'),
       decide: async () => {
+        judged = true
         await judging.promise
         return { outcome: 'refused', status: null, message: null }
       },
     },
-    async (run, did) => {
+    async (run) => {
       await run.signal(approve, { token: 'tok_1' })
-      // The run wants to go on afresh, and waits for its handler.
+      // The run wants to go on afresh, and waits for its handler: it has nothing else under way.
       await eventually('the run to pause', async () => {
-        const before = did.length
-        await sleep(700)
-        return did.length > 3 && did.length === before
+        const { pendingActivities, pendingWorkflowTask } = (await run.describe()).raw
+        return !pendingWorkflowTask && pendingActivities?.length === 1 && judged
       })
       await run.signal(cancelInvestigation)
       judging.resolve()

@@ -15,6 +15,7 @@ import {
   pendingApproval,
 } from '../../workflows/messages.ts'
 import type { DecisionStatus } from '../../workflows/outcome.ts'
+import { eventually } from '../support/eventually.ts'
 import { scheduled, spoken } from '../support/history.ts'
 import {
   ask,
@@ -25,7 +26,7 @@ import {
   type RunScript,
   scriptedRun,
 } from '../support/scripted-run.ts'
-import { eventually, newTaskQueue, useTemporal } from '../support/temporal.ts'
+import { newTaskQueue, useTemporal } from '../support/temporal.ts'
 
 // Nothing is cached: every step of these runs replays its whole history, as after a restart of the worker.
 const temporal = useTemporal({ cached: 0 })

@@ -1,9 +1,10 @@
 import { expect, test } from '@jest/globals'
 import { stampQueue } from '../../db/queue.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { close, scriptedGroup } from '../support/scripted-group.ts'
 import { hourMs } from '../support/scripted-run.ts'
-import { eventually, useTemporal } from '../support/temporal.ts'
+import { useTemporal } from '../support/temporal.ts'
 
 const database = useDatabase()
 const temporal = useTemporal({ timeSkipping: true, cached: 10 })

@@ -3,8 +3,9 @@ import type { WorkflowHandle } from '@temporalio/client'
 import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/failure.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { decided } from '../../workflows/messages.ts'
+import { eventually } from '../support/eventually.ts'
 import { ask, calls, hourMs, investigation, type RunScript, scriptedRun } from '../support/scripted-run.ts'
-import { eventually, useTemporal } from '../support/temporal.ts'
+import { useTemporal } from '../support/temporal.ts'
 
 const temporal = useTemporal({ timeSkipping: true, cached: 10 })
 

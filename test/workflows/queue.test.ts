@@ -5,8 +5,9 @@ import { queueActivities } from '../../activities/queue.ts'
 import { requestApproval } from '../../db/approvals/ask.ts'
 import type { ProcessIncidentQueue } from '../../workflows/queue.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { type Course, type Investigated, scriptedGroup } from '../support/scripted-group.ts'
-import { eventually, newTaskQueue, useTemporal } from '../support/temporal.ts'
+import { newTaskQueue, useTemporal } from '../support/temporal.ts'
 
 const database = useDatabase()
 const temporal = useTemporal({ cached: 0 })

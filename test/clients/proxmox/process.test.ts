@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createToken, ensureOperator } from '../../../db/tokens.ts'
-import { freePort } from '../../../start/port.ts'
 import { useDatabase } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
+import { freePort } from '../../support/port.ts'
 import { type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
 
 const database = useDatabase()

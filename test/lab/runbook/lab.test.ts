@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { Call } from '../../../lab/runbook/decision.ts'
 import type { FaultName } from '../../../lab/state.ts'
-import { eventually, labDirectory, type RunningLab, runLab } from '../running-lab.ts'
+import { eventually } from '../../support/eventually.ts'
+import { labDirectory, type RunningLab, runLab } from '../running-lab.ts'
 import { type Alert, type Answer, play } from './investigation.ts'
 
 const directory = labDirectory()
@@ -64,6 +65,6 @@ test.each<[FaultName, string, string, string]>([
   await lab.control.break(fault, target)
   const { turns } = await play('native', await firingAlert(name), tool)
   expect(turns.at(-1)).toBe(end)
-  await eventually('the oracle to agree', async () => (await lab.control.oracle(fault)).healthy, 3000)
+  await eventually('the oracle to agree', async () => (await lab.control.oracle(fault)).healthy)
   await lab.control.heal()
 })

@@ -99,9 +99,13 @@ test('a long operation is answered at once, tells its lines as they come, and th
 })
 
 test('a late listener hears how many lines are gone, and the newest of them', async () => {
-  const { answer } = await agent.granted('shell.eval', { text: 'seq 1 3000; sleep 3' }, { stream: true })
-  await new Promise((resolve) => setTimeout(resolve, 1_000))
-  const heard = await listen(answer.request_id)
+  const end = join(place.path, 'end-of-the-lines')
+  const text = `seq 1 3000; while [ ! -e ${end} ]; do sleep 0.1; done`
+  const { answer } = await agent.granted('shell.eval', { text }, { stream: true })
+  const hasAll = (heard: Heard[]) => heard.some(({ id }) => id === '3000')
+  await listen(answer.request_id, undefined, hasAll)
+  const heard = await listen(answer.request_id, undefined, hasAll)
+  writeFileSync(end, '')
   const lines = heard.filter(({ event }) => event === 'line')
   expect(lines.at(-1)).toEqual({ id: '3000', event: 'line', data: '3000' })
   expect(lines.length).toBe(1_000)

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { writePublicKey } from '../../../mesh/sign.ts'
-import { freePort } from '../../../start/port.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { eventually } from '../../support/eventually.ts'
+import { freePort } from '../../support/port.ts'
 import { aManifest, aRequest, keys } from './running.ts'
 
 /** What an operator installs: the unit and the container, started as they say, with this machine's places for theirs. */
@@ -22,7 +22,7 @@ beforeAll(async () => {
   mkdirSync(state)
   writeFileSync(join(state, 'manifest.json'), JSON.stringify(aManifest(own)))
   writeFileSync(join(state, 'root-key'), writePublicKey(own.rootPublic))
-  address = `127.0.0.1:${await freePort(27_474)}`
+  address = `127.0.0.1:${await freePort()}`
 })
 afterEach(async () => {
   for (const child of children.splice(0)) {
@@ -61,7 +61,7 @@ test('the unit starts the agent, as the one process that systemd knows', async (
   await ready()
   expect(argumentsOf(child.pid ?? 0)).toContain(join(checkout, 'mesh/agent/main.ts'))
   expect(child.exitCode).toBe(null)
-}, 90_000)
+}, 120_000)
 
 const dockerfile = readFileSync(join(checkout, 'Dockerfile'), 'utf8').replaceAll(/\\\n/g, ' ')
 const stage = /^FROM \S+ AS agent\n([\s\S]*?)(?=^FROM )/m.exec(dockerfile)?.[1] ?? ''
@@ -113,4 +113,4 @@ test('a state directory may be written relative to where the agent was started',
   const asked = aRequest(own, 'git.commit', { path: repository, message: 'second' }, { rehearse: true })
   const answer = await fetch(`http://${address}/capability`, { method: 'POST', body: JSON.stringify(asked) })
   expect(await answer.json()).toMatchObject({ error: null, result: { diff: expect.stringContaining('+port = 81') } })
-}, 90_000)
+}, 120_000)

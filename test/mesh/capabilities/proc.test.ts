@@ -4,6 +4,7 @@ import { afterEach, expect, test } from '@jest/globals'
 import { procKill, procList } from '../../../mesh/agent/capabilities/proc.ts'
 import { enclosureOf, type ProcessScope, unitOf, whyOutside } from '../../../mesh/agent/process-facts.ts'
 import { readStat } from '../../../mesh/agent/programs.ts'
+import { eventually } from '../../support/eventually.ts'
 import { ask, deviceOf, done, fault } from './device.ts'
 
 const device = deviceOf('/nowhere', {})
@@ -48,11 +49,7 @@ test('a process is found by its name, with all that names it', async () => {
 
 test('a runaway process stands at the top', async () => {
   const child = await start('echo on; while :; do :; done', 'runaway-one')
-  for (;;) {
-    const [first] = await list({ name: 'runaway-one' })
-    if (first!.cpu_seconds > 0.2) break
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
+  await eventually('it to have worked', async () => (await list({ name: 'runaway-one' }))[0]!.cpu_seconds > 0.2)
   const calm = await start('echo on; sleep 60; :', 'runaway-calm')
   const found = (await list({ name: 'runaway-' })).map(({ pid }) => pid)
   expect(found.indexOf(child.pid)).toBeLessThan(found.indexOf(calm.pid))

@@ -57,4 +57,4 @@ test('a long look of a run is followed line by line, and ends with its run', asy
   )
   await api.post(`/incidents/${id}/cancel`, { body: { reason: 'enough' } })
   expect((await asking).body.code).toBe('cancelled')
-}, 60_000)
+}, 120_000)

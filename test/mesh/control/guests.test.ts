@@ -36,7 +36,7 @@ test('a command for a container of Proxmox goes to pct on its host, word by word
   const { stdout } = (answer as { data: { stdout: string } }).data
   // printf itself was run with the same words.
   expect(stdout).toBe(`${said}\n${words.slice(2).join('|')}|`)
-}, 60_000)
+}, 120_000)
 
 test('a text for bash is read by the bash of the guest, once', async () => {
   const command = 'for n in 1 2; do echo "$n $0"; done | tac'
@@ -45,7 +45,7 @@ test('a text for bash is read by the bash of the guest, once', async () => {
   expect((answer as { data: { stdout: string } }).data.stdout).toBe(
     `${said.map((word) => `<${word}>`).join('')}\n2 /bin/bash\n1 /bin/bash\n`,
   )
-}, 60_000)
+}, 120_000)
 
 test('even a look in a guest is asked about, since the host sees only that pct runs something', async () => {
   const args = { on: 'vm-101', argv: ['uptime'] }

@@ -3,9 +3,9 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll } from '@jest/globals'
-import { freePort } from '../../../start/port.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { eventually } from '../../support/eventually.ts'
+import { freePort } from '../../support/port.ts'
 import { type DeviceSettings, enrol, type MeshApi } from './mesh-api.ts'
 
 const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))

@@ -216,4 +216,4 @@ test('a person who stops the investigation stops what it runs on the device', as
   expect([answer.status, answer.body.code]).toEqual([424, 'cancelled'])
   expect(device.cancelled).toHaveLength(1)
   device.lines = []
-}, 60_000)
+}, 120_000)
