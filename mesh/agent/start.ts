@@ -6,7 +6,7 @@ import { bootId, lock, members, startTicksOf, terminate } from './agent-processe
 import type { MachineOverrides } from './capabilities.ts'
 import { findConfinement } from './confine.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
-import { type Address, whyTls } from './ready.ts'
+import { type Address, whyTls } from './address.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
 import type { HiddenPaths } from './sandboxes.ts'
 import { serve } from './server.ts'

@@ -5,7 +5,7 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from '@jest/globals'
-import { readAddress, whyTls } from '../../../mesh/agent/ready.ts'
+import { readAddress, whyTls } from '../../../mesh/agent/address.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { keys, startAgent } from './running.ts'
 
