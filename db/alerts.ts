@@ -9,10 +9,10 @@ import type { Db, Trx } from './connect.ts'
 import { hasDestination } from './deliveries.ts'
 import { announceCritical, insertIncidents } from './incidents.ts'
 import { resourcesOfLabels } from './inventory.ts'
+import { type LifecycleEffect, noEffect } from './lifecycle/carry-out.ts'
 import { keptEvent } from './queue.ts'
 import { readSettings } from './settings.ts'
 import type { AlertRow } from './tables.ts'
-import { done, type Ingested } from './take-alert.ts'
 import { databaseTime, now, onceNow } from './time.ts'
 
 export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertRow[]> {
@@ -270,4 +270,25 @@ export function alertEvent(alert: Alert, outcome: IngestOutcome, count: number):
       outcome,
     },
   }
+}
+
+export type Ingested = {
+  fingerprint: string
+  incidentId: string | null
+  outcome: IngestOutcome | 'refused'
+  /** Why it was refused. */
+  reason?: string
+  /** The queue has something new. */
+  wakesQueue: boolean
+  /** All alerts of this incident are over while a run works on it: that run is to be told. */
+  tellRun: { incidentId: string; attempt: number } | null
+}
+
+export function done(
+  alert: Alert,
+  incidentId: string | null,
+  outcome: IngestOutcome,
+  effect: LifecycleEffect = noEffect,
+): Ingested {
+  return { fingerprint: alert.fingerprint, incidentId, outcome, ...effect }
 }

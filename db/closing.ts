@@ -1,17 +1,28 @@
-import { type EscalationReport, escalationReport } from '../domain/escalation.ts'
+import { sql } from 'kysely'
+import { type EscalationReport, escalationReport, reportText } from '../domain/escalation.ts'
 import { agentActor, type NewEvent, systemActor } from '../domain/event.ts'
-import type { ClosedBy, EscalationCategory, Incident, ResolveOutcome, Severity } from '../domain/incident.ts'
+import {
+  type ClosedBy,
+  type EscalationCategory,
+  type Incident,
+  type IncidentStatus,
+  incidentActions,
+  type ResolveOutcome,
+  type Severity,
+} from '../domain/incident.ts'
 import { cancelledSeconds } from '../domain/lifecycle.ts'
 import { type StoredClaim, type Unshown, withMarks } from '../domain/stored-claim.ts'
 import { append } from './append.ts'
-import type { Trx } from './connect.ts'
+import { withdrawPending } from './approvals/settle.ts'
+import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { eventsOf } from './events.ts'
-import { lockIncident } from './incidents.ts'
+import { lockIncident, NotAllowedError, toIncident } from './incidents.ts'
+import { releaseLeases } from './leases.ts'
 import { alertCounts } from './lifecycle/view.ts'
-import type { Person } from './owners.ts'
 import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
+import { now } from './time.ts'
 
 export type Closing =
   | {
@@ -142,4 +153,145 @@ export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcom
   if (outcome === 'self_resolved' && total === 0) return 'it has no alert that could have ended'
   const counted = outcome === 'no_fault' ? firing - endless : firing
   return counted === 0 ? null : counted === 1 ? 'its alert fires' : `${counted} of its alerts fire`
+}
+
+/**
+ * Closes an incident, once: the row, the status, what was pending for it (approvals withdrawn, leases released), what its
+ * alerts are given from now on, and the notification, all or nothing. `attempt` fences as in `append()`; people and the
+ * watchdog pass null. Answers false when it was closed already.
+ */
+export async function closeIncident(
+  trx: Trx,
+  id: string,
+  attempt: number | null,
+  asked: Closing,
+  by: ClosedAs,
+): Promise<boolean> {
+  const row = await lockIncident(trx, id)
+  if (!row) return false
+  const taker = asked.status === 'escalated' && !asked.ownerId ? await takerOf(trx, id, row.attempt) : null
+  const closing = taker ? { ...asked, ownerId: taker.operatorId } : asked
+  const action = ({ resolved: 'resolve', escalated: 'escalate', cancelled: 'cancel' } as const)[closing.status]
+  if (!(incidentActions[action] as IncidentStatus[]).includes(row.status)) {
+    if (row.status === closing.status) return false
+    throw new NotAllowedError(id, action, row.status)
+  }
+  if (by.nextAttempt) {
+    await trx
+      .updateTable('incident')
+      .set({ attempt: row.attempt + 1 })
+      .where('id', '=', id)
+      .execute()
+  }
+  await withdrawPending(trx, id, `the incident was ${closing.status}`)
+  const report = closing.status === 'escalated' ? await reportOf(trx, toIncident(row), closing) : null
+  const { event } = await append(trx, id, attempt, closingEvent(closing, row.severity, by, report))
+  await releaseLeases(trx, id)
+  const closed = await trx
+    .updateTable('incident')
+    .set({
+      status: closing.status,
+      assignedTo: null,
+      // As the row has it: cleansed.
+      resolution: event.detail,
+      closedAt: event.at,
+      updatedAt: event.at,
+      closedBy: closedByActor(by.actor),
+      outcome: closing.status === 'resolved' ? closing.outcome : null,
+      category: closing.status === 'escalated' ? (closing.category ?? null) : null,
+      lookWanted: null,
+      lookWantedAt: null,
+      keptReason: null,
+      // What its alerts mean now is for the watchdog to say.
+      checkAt: event.at,
+      ...(await afterwards(trx, row, closing, event.at)),
+    })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await announceClosing(trx, closed, closing, report ? reportText(report) : event.detail)
+  if (taker) await noteTaken(trx, id, taker)
+  return true
+}
+
+/** What only a closed incident has. */
+const stillOpen = {
+  outcome: null,
+  category: null,
+  closedBy: null,
+  watchUntil: null,
+  repairConfirmedAt: null,
+  cancelledUntil: null,
+  remindedAt: null,
+  ownerId: null,
+  ownedAt: null,
+  keptReason: null,
+  expectationId: null,
+  lookWanted: null,
+  lookWantedAt: null,
+  checkAt: null,
+}
+
+/** Opens a closed incident again for its next attempt; the queue takes it up like a new one. */
+export async function reopenIncident(trx: Trx, id: string): Promise<void> {
+  const row = await lockIncident(trx, id)
+  if (!row) return
+  if (!(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
+    throw new NotAllowedError(id, 'investigate', row.status)
+  }
+  await trx
+    .updateTable('incident')
+    .set({
+      status: 'open',
+      assignedTo: null,
+      role: null,
+      groupId: null,
+      queuedAt: null,
+      resolution: null,
+      closedAt: null,
+      reopened: row.reopened + 1,
+      ...stillOpen,
+      updatedAt: now,
+    })
+    .where('id', '=', id)
+    .execute()
+}
+
+export type Person = { operatorId: string; actor: string; name: string }
+
+/** The person whose wish to take it ended this attempt; null when nobody asked. */
+export async function takerOf(trx: Trx, id: string, attempt: number): Promise<Person | null> {
+  const request = await trx
+    .selectFrom('incidentEvent')
+    .select('actor')
+    .where('incidentId', '=', id)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'commented')
+    .where(sql<boolean>`metadata->>'action' = 'take_requested'`)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (!request) return null
+  const name = request.actor.replace(/^user:/, '')
+  const operator = await trx.selectFrom('operator').select('id').where('name', '=', name).executeTakeFirst()
+  return operator ? { operatorId: operator.id, actor: request.actor, name } : null
+}
+
+/** What a person asked of this attempt: to stop it, or to have the incident. Null when nobody did. */
+export async function stopWish(
+  db: Db | Trx,
+  id: string,
+  attempt: number,
+): Promise<'cancel_requested' | 'take_requested' | null> {
+  const wish = await db
+    .selectFrom('incidentEvent')
+    .select(sql<'cancel_requested' | 'take_requested'>`metadata->>'action'`.as('action'))
+    .where('incidentId', '=', id)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'commented')
+    .where(sql<boolean>`metadata->>'action' in ('cancel_requested', 'take_requested')`)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return wish?.action ?? null
 }

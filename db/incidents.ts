@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { reportText } from '../domain/escalation.ts'
 import { newId } from '../domain/id.ts'
 import {
   type Incident,
@@ -12,22 +11,8 @@ import {
 import { idIn } from '../domain/pasted-id.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import { append } from './append.ts'
-import { withdrawPending } from './approvals/settle.ts'
-import {
-  afterwards,
-  announceClosing,
-  type ClosedAs,
-  type Closing,
-  closedByActor,
-  closingEvent,
-  noteTaken,
-  reportOf,
-} from './closing.ts'
 import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
-import { releaseLeases } from './leases.ts'
-import { takerOf } from './owners.ts'
 import type { IncidentRow } from './tables.ts'
 import { now } from './time.ts'
 
@@ -272,108 +257,6 @@ export async function setWaiting(trx: Trx, id: string, waiting: boolean): Promis
     .set({ status: waiting ? 'awaiting_approval' : 'investigating', updatedAt: now })
     .where('id', '=', id)
     .where('status', 'in', ['investigating', 'awaiting_approval'])
-    .execute()
-}
-
-/**
- * Closes an incident, once: the row, the status, what was pending for it (approvals withdrawn, leases released), what its
- * alerts are given from now on, and the notification, all or nothing. `attempt` fences as in `append()`; people and the
- * watchdog pass null. Answers false when it was closed already.
- */
-export async function closeIncident(
-  trx: Trx,
-  id: string,
-  attempt: number | null,
-  asked: Closing,
-  by: ClosedAs,
-): Promise<boolean> {
-  const row = await lockIncident(trx, id)
-  if (!row) return false
-  const taker = asked.status === 'escalated' && !asked.ownerId ? await takerOf(trx, id, row.attempt) : null
-  const closing = taker ? { ...asked, ownerId: taker.operatorId } : asked
-  const action = ({ resolved: 'resolve', escalated: 'escalate', cancelled: 'cancel' } as const)[closing.status]
-  if (!(incidentActions[action] as IncidentStatus[]).includes(row.status)) {
-    if (row.status === closing.status) return false
-    throw new NotAllowedError(id, action, row.status)
-  }
-  if (by.nextAttempt) {
-    await trx
-      .updateTable('incident')
-      .set({ attempt: row.attempt + 1 })
-      .where('id', '=', id)
-      .execute()
-  }
-  await withdrawPending(trx, id, `the incident was ${closing.status}`)
-  const report = closing.status === 'escalated' ? await reportOf(trx, toIncident(row), closing) : null
-  const { event } = await append(trx, id, attempt, closingEvent(closing, row.severity, by, report))
-  await releaseLeases(trx, id)
-  const closed = await trx
-    .updateTable('incident')
-    .set({
-      status: closing.status,
-      assignedTo: null,
-      // As the row has it: cleansed.
-      resolution: event.detail,
-      closedAt: event.at,
-      updatedAt: event.at,
-      closedBy: closedByActor(by.actor),
-      outcome: closing.status === 'resolved' ? closing.outcome : null,
-      category: closing.status === 'escalated' ? (closing.category ?? null) : null,
-      lookWanted: null,
-      lookWantedAt: null,
-      keptReason: null,
-      // What its alerts mean now is for the watchdog to say.
-      checkAt: event.at,
-      ...(await afterwards(trx, row, closing, event.at)),
-    })
-    .where('id', '=', id)
-    .returningAll()
-    .executeTakeFirstOrThrow()
-  await announceClosing(trx, closed, closing, report ? reportText(report) : event.detail)
-  if (taker) await noteTaken(trx, id, taker)
-  return true
-}
-
-/** What only a closed incident has. */
-const stillOpen = {
-  outcome: null,
-  category: null,
-  closedBy: null,
-  watchUntil: null,
-  repairConfirmedAt: null,
-  cancelledUntil: null,
-  remindedAt: null,
-  ownerId: null,
-  ownedAt: null,
-  keptReason: null,
-  expectationId: null,
-  lookWanted: null,
-  lookWantedAt: null,
-  checkAt: null,
-}
-
-/** Opens a closed incident again for its next attempt; the queue takes it up like a new one. */
-export async function reopenIncident(trx: Trx, id: string): Promise<void> {
-  const row = await lockIncident(trx, id)
-  if (!row) return
-  if (!(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
-    throw new NotAllowedError(id, 'investigate', row.status)
-  }
-  await trx
-    .updateTable('incident')
-    .set({
-      status: 'open',
-      assignedTo: null,
-      role: null,
-      groupId: null,
-      queuedAt: null,
-      resolution: null,
-      closedAt: null,
-      reopened: row.reopened + 1,
-      ...stillOpen,
-      updatedAt: now,
-    })
-    .where('id', '=', id)
     .execute()
 }
 

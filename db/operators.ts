@@ -5,7 +5,6 @@ import { newId } from '../domain/id.ts'
 import { type Decider, mayDecide, type PersonRole } from '../domain/operator.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../domain/sign-in.ts'
 import type { Risk } from '../domain/tool.ts'
-import { typeOfIncident } from './approvals/find.ts'
 import type { Db, Trx } from './connect.ts'
 import { now } from './time.ts'
 
@@ -199,4 +198,19 @@ export async function signOutEverywhere(db: Db, { issuer, subject }: Identity): 
     .where('revokedAt', 'is', null)
     .execute()
   return known.name
+}
+
+export async function typeOfIncident(db: Db, id: string): Promise<string | null> {
+  const row = await db.selectFrom('incident').select('type').where('id', '=', id).executeTakeFirst()
+  return row?.type ?? null
+}
+
+export async function typeOfApproval(db: Db, id: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('approval')
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .select('incident.type')
+    .where('approval.id', '=', id)
+    .executeTakeFirst()
+  return row?.type ?? null
 }

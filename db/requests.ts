@@ -1,15 +1,9 @@
 import type { EventMetadata } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { append } from './append.ts'
+import { reopenIncident } from './closing.ts'
 import type { Db, Trx } from './connect.ts'
-import {
-  announceCritical,
-  incidentById,
-  lockIncident,
-  type NewIncident,
-  openIncident,
-  reopenIncident,
-} from './incidents.ts'
+import { announceCritical, incidentById, lockIncident, type NewIncident, openIncident } from './incidents.ts'
 import { now } from './time.ts'
 
 /** Who asks: the name for the timeline, and the person who then may not approve the run's critical actions. */

@@ -1,4 +1,4 @@
-import type { Alert, IngestOutcome } from '../domain/alert.ts'
+import type { Alert } from '../domain/alert.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import {
   attemptsPerDay,
@@ -12,7 +12,9 @@ import {
   appendAlert,
   countSight,
   currentOccurrence,
+  done,
   endUnseen,
+  type Ingested,
   lastEndedOccurrence,
   storeAlert,
   touch,
@@ -26,8 +28,6 @@ import { resourceOfLabels } from './inventory.ts'
 import {
   carryOut,
   escalateByTable,
-  type LifecycleEffect,
-  noEffect,
   reopenBecause,
   scheduleCheck,
   storeCheck,
@@ -40,30 +40,9 @@ import { readSettings } from './settings.ts'
 import type { AlertRow, IncidentRow } from './tables.ts'
 import { databaseTime, now } from './time.ts'
 
-export type Ingested = {
-  fingerprint: string
-  incidentId: string | null
-  outcome: IngestOutcome | 'refused'
-  /** Why it was refused. */
-  reason?: string
-  /** The queue has something new. */
-  wakesQueue: boolean
-  /** All alerts of this incident are over while a run works on it: that run is to be told. */
-  tellRun: { incidentId: string; attempt: number } | null
-}
-
 /** Takes one alert in. The caller holds the lock of its fingerprint (`take-body.ts`) and has cleansed it. */
 export async function takeAlert(trx: Trx, alert: Alert): Promise<Ingested> {
   return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
-}
-
-export function done(
-  alert: Alert,
-  incidentId: string | null,
-  outcome: IngestOutcome,
-  effect: LifecycleEffect = noEffect,
-): Ingested {
-  return { fingerprint: alert.fingerprint, incidentId, outcome, ...effect }
 }
 
 async function fire(trx: Trx, alert: Alert): Promise<Ingested> {

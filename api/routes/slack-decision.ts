@@ -3,20 +3,20 @@ import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
+import { suspectSlackRequest } from '../../db/slack-channel.ts'
 import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import { formatMinute } from '../../domain/format.ts'
 import { listDecisions } from '../../domain/format-approval.ts'
 import type { Principal } from '../../domain/operator.ts'
 import type { SlackClient } from '../../slack/client.ts'
-import type { Denial, denialMetadata, Press } from '../../slack/interaction.ts'
+import type { Denial, denialMetadata, Press, SlackSpot } from '../../slack/interaction.ts'
 import { approvalOfButton, isButtonOf } from '../../slack/signature.ts'
-import { plainText } from '../../slack/text.ts'
+import { fallbackText, isLink, plainText, slackLimits } from '../../slack/text.ts'
 import type { ApiDeps } from '../deps.ts'
-import { limitDecisions } from '../http/authenticate.ts'
-import type { Context } from '../http/context.ts'
+import { failedAuthentications, limitDecisions, networkOf } from '../http/authenticate.ts'
+import { type Context, getCallerAddress } from '../http/context.ts'
 import { Problem } from '../http/problem.ts'
 import { wake } from './approvals.ts'
-import { answerPrivately, recordSuspicion } from './slack.ts'
 
 /**
  * What comes of a pressed button or of the words of a denial. The member is looked up and judged as the person they are
@@ -174,4 +174,50 @@ export function denialModal(approval: Approval, carried: z.infer<typeof denialMe
       },
     ],
   }
+}
+
+/** Answers one member alone, with a link to the page. A failure is only logged: the card stays right without it. */
+export async function answerPrivately(
+  { log }: ApiDeps,
+  slack: SlackClient,
+  to: { user: string; spot: SlackSpot },
+  text: string,
+  link: { url: string | null; word: string },
+): Promise<void> {
+  const answer = await slack.call('chat.postEphemeral', {
+    channel: to.spot.channel,
+    user: to.user,
+    ...(to.spot.thread !== null && { thread_ts: to.spot.thread }),
+    text: fallbackText(text, 1_000),
+    blocks: [
+      { type: 'section', text: plainText(text, slackLimits.section) },
+      ...(link.url !== null && isLink(link.url)
+        ? [
+            {
+              type: 'actions',
+              elements: [
+                {
+                  type: 'button',
+                  action_id: 'open',
+                  url: link.url,
+                  text: plainText(link.word, slackLimits.buttonText),
+                },
+              ],
+            },
+          ]
+        : []),
+    ],
+  })
+  if (!answer.ok) log.warn({ error: answer.error }, 'a member of Slack could not be told')
+}
+
+/** Writes down what came to Slack's door and looks like an attack. */
+export async function recordSuspicion(
+  { db }: ApiDeps,
+  c: Context,
+  approvalId: string | null,
+  event: { code: string; subject: string; detail: string },
+): Promise<void> {
+  const address = getCallerAddress(c)
+  await suspectSlackRequest(db, approvalId, { ...event, address, network: networkOf(address) }, failedAuthentications)
 }

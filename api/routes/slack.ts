@@ -1,23 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hono } from 'hono'
+import type { Person } from '../../db/closing.ts'
 import { incidentById, NotAllowedError } from '../../db/incidents.ts'
 import { operatorBySlackUser } from '../../db/operators.ts'
-import type { Person } from '../../db/owners.ts'
 import { giveBack } from '../../db/owners.ts'
-import { suspectSlackRequest, takeSlackRequest } from '../../db/slack-channel.ts'
+import { takeSlackRequest } from '../../db/slack-channel.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { permissions } from '../../domain/operator.ts'
 import type { SlackClient } from '../../slack/client.ts'
-import { type Interaction, type OwnerPress, readInteraction, type SlackSpot } from '../../slack/interaction.ts'
+import { type Interaction, type OwnerPress, readInteraction } from '../../slack/interaction.ts'
 import { approvalOfButton, incidentOfButton, isIncidentButton, judgeSignature } from '../../slack/signature.ts'
-import { fallbackText, isLink, plainText, slackLimits } from '../../slack/text.ts'
 import type { ApiDeps } from '../deps.ts'
-import { failedAuthentications, networkOf } from '../http/authenticate.ts'
-import { type Context, type Env, getCallerAddress } from '../http/context.ts'
+import type { Context, Env } from '../http/context.ts'
 import { limitBody } from '../http/middleware.ts'
 import { Problem } from '../http/problem.ts'
 import { takeForPerson } from './incident-endings.ts'
-import { actOn } from './slack-decision.ts'
+import { actOn, answerPrivately, recordSuspicion } from './slack-decision.ts'
 
 const path = '/slack/interactions'
 /** Slack waits three seconds and then shows its member a failure; what takes longer goes on behind the answer. */
@@ -75,52 +73,6 @@ async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Inte
 /** The same answer for every reason, so that guessing reveals nothing. */
 function refused(): Problem {
   return new Problem(401, 'NOT_FROM_SLACK', 'This was not sent by Slack, or not just now.')
-}
-
-/** Answers one member alone, with a link to the page. A failure is only logged: the card stays right without it. */
-export async function answerPrivately(
-  { log }: ApiDeps,
-  slack: SlackClient,
-  to: { user: string; spot: SlackSpot },
-  text: string,
-  link: { url: string | null; word: string },
-): Promise<void> {
-  const answer = await slack.call('chat.postEphemeral', {
-    channel: to.spot.channel,
-    user: to.user,
-    ...(to.spot.thread !== null && { thread_ts: to.spot.thread }),
-    text: fallbackText(text, 1_000),
-    blocks: [
-      { type: 'section', text: plainText(text, slackLimits.section) },
-      ...(link.url !== null && isLink(link.url)
-        ? [
-            {
-              type: 'actions',
-              elements: [
-                {
-                  type: 'button',
-                  action_id: 'open',
-                  url: link.url,
-                  text: plainText(link.word, slackLimits.buttonText),
-                },
-              ],
-            },
-          ]
-        : []),
-    ],
-  })
-  if (!answer.ok) log.warn({ error: answer.error }, 'a member of Slack could not be told')
-}
-
-/** Writes down what came to Slack's door and looks like an attack. */
-export async function recordSuspicion(
-  { db }: ApiDeps,
-  c: Context,
-  approvalId: string | null,
-  event: { code: string; subject: string; detail: string },
-): Promise<void> {
-  const address = getCallerAddress(c)
-  await suspectSlackRequest(db, approvalId, { ...event, address, network: networkOf(address) }, failedAuthentications)
 }
 
 /**

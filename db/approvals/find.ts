@@ -188,18 +188,3 @@ export async function editOf(
     .executeTakeFirst()
   return row?.edited && row.editedBy ? { arguments: row.edited, operatorId: row.editedBy, name: row.name } : null
 }
-
-export async function typeOfIncident(db: Db, id: string): Promise<string | null> {
-  const row = await db.selectFrom('incident').select('type').where('id', '=', id).executeTakeFirst()
-  return row?.type ?? null
-}
-
-export async function typeOfApproval(db: Db, id: string): Promise<string | null> {
-  const row = await db
-    .selectFrom('approval')
-    .innerJoin('incident', 'incident.id', 'approval.incidentId')
-    .select('incident.type')
-    .where('approval.id', '=', id)
-    .executeTakeFirst()
-  return row?.type ?? null
-}

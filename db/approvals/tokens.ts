@@ -5,9 +5,8 @@ import { sha256 } from '../../domain/digest.ts'
 import { type Principal, permissionsOf, typesOf } from '../../domain/operator.ts'
 import { recordSecurityEvent } from '../audit.ts'
 import type { Db, Trx } from '../connect.ts'
-import { refusalToDecide } from '../operators.ts'
+import { refusalToDecide, typeOfApproval } from '../operators.ts'
 import { now } from '../time.ts'
-import { typeOfApproval } from './find.ts'
 
 type MintOutcome =
   | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; decision: Decision; expiresAt: string }

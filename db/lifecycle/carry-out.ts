@@ -1,12 +1,18 @@
 import { sql, type UpdateObject } from 'kysely'
 import { type NotedCode, systemActor } from '../../domain/event.ts'
-import type { LifecycleDecision, ReopenReason } from '../../domain/lifecycle.ts'
-import { attemptsPerDay, decideLifecycle, nextCheckMs } from '../../domain/lifecycle.ts'
+import {
+  attemptsPerDay,
+  decideLifecycle,
+  type LifecycleDecision,
+  nextCheckMs,
+  type ReopenReason,
+} from '../../domain/lifecycle.ts'
 import { append } from '../append.ts'
+import { closeIncident, reopenIncident } from '../closing.ts'
 import type { Db, Trx } from '../connect.ts'
 import { enqueueNotification } from '../deliveries.ts'
 import { settleExpected } from '../expectations.ts'
-import { closeIncident, lockIncident, reopenIncident } from '../incidents.ts'
+import { lockIncident } from '../incidents.ts'
 import { settleUnknown } from '../mass-end.ts'
 import { lapseOwner } from '../owners.ts'
 import { keepIfNotInvestigated } from '../queue.ts'

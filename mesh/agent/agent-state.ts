@@ -2,11 +2,11 @@ import type { KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
 import { refusalOf } from './act.ts'
-import { type RecentRefusals, type RunningOperation, recentRefusals } from './calls.ts'
 import { type Available, availableOf, capabilitiesOn, type MachineOverrides } from './capabilities.ts'
 import type { Confinement } from './confine.ts'
 import type { Journal } from './journal.ts'
 import { type TrustedManifest, trustManifest } from './manifest.ts'
+import { type RecentRefusals, type RunningOperation, recentRefusals } from './operation.ts'
 import type { Nonces, Rejection, VerificationContext } from './verify-request.ts'
 
 export type World = {

@@ -13,9 +13,9 @@ import {
   verificationContext,
   type World,
 } from './agent-state.ts'
-import type { Operation } from './calls.ts'
 import { call, interrupted, storedAnswer } from './calls.ts'
 import { entriesAfter } from './chain.ts'
+import type { Operation } from './operation.ts'
 import { noRequestId, requestIdIn, verifyCancel, verifyRead } from './verify-request.ts'
 
 /** The agent behind its HTTP server: bytes in, answers out. One per process. */

@@ -14,6 +14,7 @@ import { type Ruling, rule } from './guard.ts'
 import type { Journal } from './journal.ts'
 import type { KeyRecord } from './journal-index.ts'
 import type { TrustedManifest } from './manifest.ts'
+import { type Operation, operation } from './operation.ts'
 import { loadParsers } from './verdict.ts'
 import { requestIdIn, verifyCall } from './verify-request.ts'
 
@@ -176,84 +177,4 @@ export const interrupted = 'The agent ended while it was being done: nobody can 
  */
 function digestOf({ device, capability, args, rehearse }: CapabilityRequest): string {
   return argsDigest({ device, capability, args, rehearse })
-}
-
-const mostLines = 1_000
-const mostBytes = 1_000_000
-
-export type Line = { id: number; text: string }
-export type Listener = { onLine(line: Line): void; onAnswer(answer: CapabilityAnswer): void }
-
-/** Something that runs, with the newest of its lines for listeners that come late. */
-export type Operation = {
-  requestId: string
-  key: string
-  digest: string
-  /** The answer while it runs. */
-  meanwhile: CapabilityAnswer
-  answer: Promise<CapabilityAnswer>
-  emit(text: string): void
-  /** Stops it with this reason. */
-  cancel(): void
-  /**
-   * Lines after an id; `missed` counts those that are gone from the ring. Then everything that
-   * follows, until the answer.
-   */
-  listen(afterId: number, listener: Listener): { missed: number; stop(): void }
-}
-
-/** `finish` gives everybody who waits or listens the answer. */
-export type RunningOperation = Operation & { finish(answer: CapabilityAnswer): void }
-
-export function operation(
-  about: Pick<Operation, 'requestId' | 'key' | 'digest' | 'meanwhile' | 'cancel'>,
-): RunningOperation {
-  const lines: Line[] = []
-  const listeners = new Set<Listener>()
-  const { promise, resolve } = Promise.withResolvers<CapabilityAnswer>()
-  let bytes = 0
-  let lastId = 0
-  return {
-    ...about,
-    answer: promise,
-    emit(text) {
-      lastId += 1
-      const line = { id: lastId, text }
-      lines.push(line)
-      bytes += text.length
-      while (lines.length > mostLines || bytes > mostBytes) bytes -= lines.shift()?.text.length ?? 0
-      for (const listener of listeners) listener.onLine(line)
-    },
-    listen(afterId, listener) {
-      const oldest = lines[0]?.id ?? lastId + 1
-      for (const line of lines) if (line.id > afterId) listener.onLine(line)
-      listeners.add(listener)
-      return { missed: Math.max(0, oldest - 1 - afterId), stop: () => listeners.delete(listener) }
-    },
-    finish(answer) {
-      resolve(answer)
-      for (const listener of listeners) listener.onAnswer(answer)
-      listeners.clear()
-    },
-  }
-}
-
-/** A minute is enough for a client that was answered "it runs" to ask how it ended. */
-const keptMs = 60_000
-
-export type RecentRefusals = ReturnType<typeof recentRefusals>
-
-/**
- * Answers to requests that were refused before the journal had accepted them: no other place has
- * them.
- */
-export function recentRefusals() {
-  const answers = new Map<string, CapabilityAnswer>()
-  return {
-    of: (requestId: string): CapabilityAnswer | null => answers.get(requestId) ?? null,
-    keep(answer: CapabilityAnswer): void {
-      answers.set(answer.request_id, answer)
-      setTimeout(() => answers.delete(answer.request_id), keptMs).unref()
-    },
-  }
 }

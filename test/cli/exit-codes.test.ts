@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { closeIncident } from '../../db/incidents.ts'
+import { closeIncident } from '../../db/closing.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'

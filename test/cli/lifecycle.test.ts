@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { closeIncident } from '../../db/incidents.ts'
+import { closeIncident } from '../../db/closing.ts'
 import { agentActor } from '../../domain/event.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { hostile } from './harmful.ts'

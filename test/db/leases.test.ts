@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
+import { closeIncident } from '../../db/closing.ts'
 import { acceptEffect, finishEffect } from '../../db/effects.ts'
-import { closeIncident } from '../../db/incidents.ts'
 import { leasesOfOthers, takeLeases } from '../../db/leases.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { append } from '../../db/append.ts'
-import { closeIncident, incidentById } from '../../db/incidents.ts'
+import { closeIncident } from '../../db/closing.ts'
+import { incidentById } from '../../db/incidents.ts'
 import { precedentsOf } from '../../db/precedents.ts'
 import { agentActor } from '../../domain/event.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
