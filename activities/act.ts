@@ -3,7 +3,7 @@ import { HttpError } from '../clients/http.ts'
 import { StaleRunError } from '../db/append.ts'
 import { proposedCall } from '../db/calls.ts'
 import { type Db, isTransient } from '../db/connect.ts'
-import { eventAt, eventsOf } from '../db/events.ts'
+import { eventOfCall, eventsOf } from '../db/events.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import { databaseTime } from '../db/time.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
@@ -54,7 +54,7 @@ export function actActivities(deps: ActDeps) {
         try {
           await assertOwnRun(deps.db, place)
           await verifyWrite(deps, place, signal)
-          const finished = await eventAt(deps.db, place, 'tool_finished')
+          const finished = await eventOfCall(deps.db, place, 'tool_finished')
           return { kind: finished?.metadata.outcome === 'indeterminate' ? 'indeterminate' : 'next' }
         } catch (error) {
           if (error instanceof StaleRunError) return { kind: 'fenced' }
@@ -86,9 +86,9 @@ async function actOnce(
   signal: AbortSignal,
 ): Promise<Act> {
   const { db } = deps
-  const finished = await eventAt(db, place, 'tool_finished')
+  const finished = await eventOfCall(db, place, 'tool_finished')
   if (finished) return outcomeOf(finished)
-  const started = await eventAt(db, place, 'tool_started')
+  const started = await eventOfCall(db, place, 'tool_started')
   if (started) return outcomeOf(await send(deps, place, started, { again: true, signal }))
 
   const call = await effectiveCall(db, place)

@@ -1,7 +1,7 @@
 import { append } from '../db/append.ts'
 import { closeIncident } from '../db/closing.ts'
 import type { Db, Trx } from '../db/connect.ts'
-import { eventAt, eventsOf } from '../db/events.ts'
+import { eventByStepKey, eventsOf } from '../db/events.ts'
 import { incidentById } from '../db/incidents.ts'
 import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
@@ -75,7 +75,7 @@ async function concludeProse(
     await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)
     return { kind: 'closed' }
   }
-  const corrected = await eventAt(trx, turn, 'correction_sent')
+  const corrected = await eventByStepKey(trx, stepKey(turn, turn.turn, 'correction_sent', 0), 'correction_sent')
   if (!inserted && corrected) return { kind: 'correction' }
   if (proseCodes.some((code) => state.corrected.has(code))) return { kind: 'unproven' }
   await correct(trx, turn, wrong ?? proseCorrection(state))

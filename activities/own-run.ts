@@ -2,7 +2,7 @@ import { activityInfo, getClient } from '@temporalio/activity'
 import { append, StaleRunError } from '../db/append.ts'
 import { recordSecurityEvent } from '../db/audit.ts'
 import type { Db, Trx } from '../db/connect.ts'
-import { eventAt } from '../db/events.ts'
+import { eventByStepKey } from '../db/events.ts'
 import { claimIncident, incidentState, lockIncident, toIncident } from '../db/incidents.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
 import { agentActor, type ConfigInForce, type IncidentEvent } from '../domain/event.ts'
@@ -58,7 +58,7 @@ const holdersKept = 10_000
 async function holdsClaim(db: Db, run: Run): Promise<boolean> {
   const execution = `${ownWorkflowId()} ${ownRunId()}`
   if (holders.has(execution)) return true
-  const claimed = await eventAt(db, run, 'claimed')
+  const claimed = await eventByStepKey(db, stepKey(run, 0, 'claimed', 0), 'claimed')
   if (!claimed || !(await isClaimer(claimed))) return false
   if (holders.size >= holdersKept) holders.clear()
   holders.add(execution)
@@ -78,7 +78,7 @@ async function firstRunId(): Promise<string> {
 
 /** Is this the run that made the claim of its attempt, or is there none yet? Asked in the transaction that claims. */
 export async function mayClaim(trx: Trx, run: Run): Promise<boolean> {
-  const claimed = await eventAt(trx, run, 'claimed')
+  const claimed = await eventByStepKey(trx, stepKey(run, 0, 'claimed', 0), 'claimed')
   return !claimed || (await isClaimer(claimed))
 }
 

@@ -1,7 +1,7 @@
 import { activityInfo, cancellationSignal } from '@temporalio/activity'
 import { append, StaleRunError } from '../db/append.ts'
 import type { Db } from '../db/connect.ts'
-import { eventAt, eventsOf, inlineLimitBytes, storeBody } from '../db/events.ts'
+import { eventByStepKey, eventsOf, inlineLimitBytes, storeBody } from '../db/events.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
@@ -38,7 +38,7 @@ export function thinkActivities(deps: ThinkDeps) {
       return await withHeartbeat(async () => {
         try {
           if ((await assertOwnRun(db, turn)) === 'closed') return { kind: 'closed' }
-          const stored = await eventAt(db, turn, 'model_answered')
+          const stored = await eventByStepKey(db, stepKey(turn, turn.turn, 'model_answered', 0), 'model_answered')
           if (stored) return await conclude(db, turn, stored)
           const events = await eventsOf(db, turn.incidentId)
           const state = fold(events, turn.attempt)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append } from '../db/append.ts'
 import { type Db, isTransient } from '../db/connect.ts'
-import { countEvents, eventAt, eventsOf } from '../db/events.ts'
+import { countEvents, eventOfCall, eventsOf } from '../db/events.ts'
 import { releaseLeases } from '../db/leases.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
@@ -24,7 +24,7 @@ const pollEveryMs = 500
  * failed, and one that promised nothing, is not waited for.
  */
 export async function verifyWrite(deps: VerifyDeps, place: CallPlace, signal: AbortSignal): Promise<void> {
-  const started = await eventAt(deps.db, place, 'tool_started')
+  const started = await eventOfCall(deps.db, place, 'tool_started')
   if (!started) return
   const { postcondition } = tools.get(started.metadata.tool) ?? {}
   if (!postcondition || (await isVerified(deps.db, place, started))) return

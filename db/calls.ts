@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
-import { type CallPlace, siblingKey } from '../domain/step-key.ts'
+import { type CallPlace, siblingKey, stepKey } from '../domain/step-key.ts'
 import { editOf } from './approvals/find.ts'
 import type { Db, Trx } from './connect.ts'
 import { wasJudged } from './effects.ts'
-import { eventAt, eventByStepKey } from './events.ts'
+import { eventByStepKey } from './events.ts'
 
 type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
 
@@ -14,7 +14,7 @@ export async function proposedCall(
   place: CallPlace,
 ): Promise<{ call: ProposedCall; edit: CallEdit | null } | null> {
   const { incidentId, attempt, turn } = place
-  const answered = await eventAt(db, { incidentId, attempt, turn }, 'model_answered')
+  const answered = await eventByStepKey(db, stepKey(place, turn, 'model_answered', 0), 'model_answered')
   const call = answered?.metadata.calls[place.call]
   return call ? { call, edit: await editOf(db, { incidentId, attempt, callId: call.id }) } : null
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import type { BodyRef, EventKind, IncidentEvent } from '../domain/event.ts'
-import { type Run, stepKey } from '../domain/step-key.ts'
+import { type CallPlace, stepKey } from '../domain/step-key.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { fromRow, hashEvent } from './append.ts'
 import type { Db, Trx } from './connect.ts'
@@ -52,13 +52,13 @@ export async function eventByStepKey<K extends EventKind>(
   return row ? (fromRow(row) as IncidentEvent<K>) : null
 }
 
-/** The row of one kind of a turn, or of a call in it. A run's own rows, as its claim, are those of turn 0. */
-export async function eventAt<K extends EventKind>(
+/** The row of one kind of a call. Rows of a whole turn, or of a run, are read by their key: a call's place holds more than they do. */
+export async function eventOfCall<K extends EventKind>(
   db: Db | Trx,
-  place: Run & { turn?: number; call?: number },
+  place: CallPlace,
   kind: K,
 ): Promise<IncidentEvent<K> | null> {
-  return await eventByStepKey(db, stepKey(place, place.turn ?? 0, kind, place.call ?? 0), kind)
+  return await eventByStepKey(db, stepKey(place, place.turn, kind, place.call), kind)
 }
 
 /** How many rows of one kind this attempt has. */
