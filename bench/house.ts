@@ -11,7 +11,8 @@ import { findWords, folksyWords, foreignReferences } from './house-words.ts'
 export async function house(): Promise<void> {
   const files = sourceFiles()
   const code = files.filter(({ path }) => !path.startsWith('test/'))
-  const functions = code.flatMap((file) => functionsIn(file))
+  // A released migration never changes, and one is a list of statements.
+  const functions = code.filter(({ path }) => !path.startsWith('migrations/')).flatMap((file) => functionsIn(file))
   const long = functions.filter(({ lines }) => lines > 70)
   const wide = functions.filter(({ parameters }) => parameters > 5)
   const importers = countImporters(files)

@@ -44,7 +44,7 @@ export async function wholePath(calls: number): Promise<number[]> {
       const stepKey = await announced(db, incidentId, tool.name, identity, null, 'read')
       const context: ToolContext = { core, incidentId, stepKey, ifMatch: null }
       const startedAt = performance.now()
-      const answer = await tool.run(identity as never, context)
+      const answer = await tool.run(identity, context)
       if (n >= warmUp) took.push(performance.now() - startedAt)
       if (!answer.ok) throw new Error(`fs_read: ${answer.problem.code} ${answer.problem.detail}`)
     }

@@ -61,10 +61,7 @@ export async function stage(options: {
     temporal: temporal.address,
     maxTurns,
   })
-  const bundle = await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)),
-    logger: new DefaultLogger('ERROR'),
-  })
+  const bundle = await bundleWorkflows()
   const workers = await startWorkers(config, db, pino({ level: 'fatal' }), {
     bundle,
     schedule: false,
@@ -98,6 +95,11 @@ export async function stage(options: {
       rmSync(dir, { recursive: true, force: true })
     },
   }
+}
+
+async function bundleWorkflows() {
+  const workflowsPath = fileURLToPath(new URL('./workflows.ts', import.meta.url))
+  return await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('ERROR') })
 }
 
 type Addresses = { model: string; core: string; postgres: string; temporal: string; maxTurns: string }

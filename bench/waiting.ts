@@ -49,9 +49,7 @@ export async function waitingBench(): Promise<void> {
   const temporal = await startTemporal({ cli: cli.path, dir: null, searchAttributes, logFile, env: process.env })
   await migrateToLatest(postgres.url)
   const db = connect(postgres.url)
-  const settings = { 'approval.risk.converge_shard': 'high', 'approval.expiry.converge_shard': '86400' }
-  for (const [key, value] of Object.entries(settings))
-    await db.insertInto('platformConfig').values({ key, value }).execute()
+  await askForApprovals(db)
   const model = await scriptedModel((_turn, request) => script(request))
   const core = await scriptedCore((path) =>
     path.includes('/nodes') ? { items: [node] } : { id: path.split('/').at(-1), status: 'nominal' },
@@ -112,6 +110,13 @@ export async function waitingBench(): Promise<void> {
   await db.destroy()
   await Promise.all([model.stop(), core.stop(), temporal.stop(), postgres.stop()])
   rmSync(dir, { recursive: true, force: true })
+}
+
+/** Each call waits for a person, for longer than the measurement takes. */
+async function askForApprovals(db: Db): Promise<void> {
+  const settings = { 'approval.risk.converge_shard': 'high', 'approval.expiry.converge_shard': '86400' }
+  for (const [key, value] of Object.entries(settings))
+    await db.insertInto('platformConfig').values({ key, value }).execute()
 }
 
 const node = { id: 'n', hostname: 'n', ip: '10.0.0.1', shard: 's', status: 'nominal' }

@@ -44,7 +44,7 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
       not(
         exists(
           selectFrom('incidentEvent as joined')
-            .innerJoin('approval', 'approval.id', sql<string>`joined.metadata->>'approvalId'` as never)
+            .innerJoin('approval', (join) => join.on('approval.id', '=', sql<string>`joined.metadata->>'approvalId'`))
             .select('approval.id')
             .whereRef('joined.incidentId', '=', 'incident.id')
             .whereRef('joined.attempt', '=', 'incident.attempt')
