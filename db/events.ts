@@ -36,7 +36,7 @@ export async function lastEventsOf(db: Db, incidentIds: string[]): Promise<Map<s
   return new Map(rows.map((row) => [row.incidentId, fromRow(row)]))
 }
 
-/** The row with this step key; null where there is none, or one of another kind. */
+/** Reads the row with this step key. Answers null if no row has it, or if its kind differs. */
 export async function eventByStepKey<K extends EventKind>(
   db: Db | Trx,
   stepKey: string | null,

@@ -1,6 +1,6 @@
 import type { Approval } from '../domain/approval.ts'
 import { type EscalationReport, reportText } from '../domain/escalation.ts'
-import { formatMinute } from '../domain/format.ts'
+import { capitalize, formatMinute } from '../domain/format.ts'
 import { listDecisions } from '../domain/format-approval.ts'
 import { type Incident, type IncidentStatus, incidentActions } from '../domain/incident.ts'
 import { statusWords } from '../domain/status-words.ts'
@@ -33,7 +33,7 @@ type Root = {
 
 /** The first message of an incident's thread: where it stands now, what was found, who has it, and who decided what. */
 export function renderRoot({ incident, report, approvals, url, buttons }: Root): SlackMessage {
-  const heading = `${capital(incident.severity)}: ${incident.title}`
+  const heading = `${capitalize(incident.severity)}: ${incident.title}`
   const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
   const said = report ? withoutName(report) : (incident.resolution ?? '')
   return slackMessage(`${heading.slice(0, 1_000)} (${statusWords(incident)})`, [
@@ -75,8 +75,4 @@ function ownerButtons({ status, owner }: Incident, values: Record<IncidentPress,
   })
   if (owner) return [button('give_back', 'Give back')]
   return (incidentActions.take as IncidentStatus[]).includes(status) ? [button('take', 'Take')] : []
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1)
 }

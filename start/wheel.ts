@@ -152,7 +152,7 @@ function megabytes(bytes: number): string {
   return `${Math.round(bytes / 1e6)} MB`
 }
 
-/** Writes the one entry of a zip file whose name ends in `suffix` to `target`, as a program. Throws where there is none. */
+/** Writes the one entry of a zip file whose name ends in `suffix` to `target`, as a program. Throws if no entry matches. */
 export async function extractFromZip(zipFile: string, suffix: string, target: string): Promise<void> {
   const zip = await openZip(zipFile).catch((error: Error) => {
     throw new Error(`${zipFile} is not a zip file: ${error.message}`)

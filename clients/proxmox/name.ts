@@ -36,7 +36,7 @@ export function sidOf(kind: Kind, number: number): string {
   return `${kind === 'qemu' ? 'vm' : 'ct'}:${number}`
 }
 
-/** What a guest hangs on: storages by name, and whatever is of its node alone, as `hostpci0` or `mp1 /srv/data`. */
+/** What limits where a guest can run: its storages by name, and what exists on its node alone, as `hostpci0` or `mp1 /srv/data`. */
 export type Constraints = { storages: string[]; local: string[] }
 
 const qemuVolume = /^(ide|sata|scsi|virtio|efidisk|tpmstate|unused)\d+$|^vmstate$/

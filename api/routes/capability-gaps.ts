@@ -1,0 +1,75 @@
+import { z } from '@hono/zod-openapi'
+import { append } from '../../db/append.ts'
+import { capabilityGaps } from '../../db/usage.ts'
+import { type CapabilityGap, capabilityGap } from '../../domain/status.ts'
+import type { ApiDeps } from '../deps.ts'
+import { numberCursor, page, pageOf, pageQuery } from '../http/body.ts'
+import { toRowKey } from '../http/context.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { incidentId } from './examples.ts'
+
+const example: CapabilityGap = {
+  id: '4712',
+  incidentId,
+  category: 'remediation',
+  description: 'No tool restarts one service on one node.',
+  actor: 'agent:incident-investigator',
+  at: '2026-11-21T01:47:10.000000Z',
+}
+const { category } = capabilityGap.shape
+const tag = 'capability gaps'
+
+export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/capability-gaps',
+    permission: 'read',
+    tag,
+    summary: 'What investigations lacked, newest first',
+    query: z.object({
+      category: category.optional(),
+      incident: z.string().optional(),
+      limit: pageQuery.limit,
+      cursor: numberCursor,
+    }),
+    answer: pageOf(capabilityGap),
+    example: { items: [example], nextCursor: null },
+    async run({ query: { limit, cursor, category, incident } }) {
+      const filter = { category, incidentId: incident }
+      const rows = await capabilityGaps(deps.db, filter, { before: cursor ?? null, limit: limit + 1 })
+      return page(rows, limit, (last) => last.id)
+    },
+  })
+
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/capability-gaps',
+    permission: 'record',
+    tag,
+    summary: 'Reports something that an incident would have needed',
+    body: z.strictObject({ incident_id: z.string(), category, description: z.string().min(3).max(1000) }),
+    bodyExample: { incident_id: incidentId, category: 'remediation', description: example.description },
+    answer: capabilityGap,
+    example,
+    status: 201,
+    problems: [404, 409],
+    agent: {
+      tool: 'report_capability_gap',
+      identity: (_params, { incident_id, category, description }) => ({ incident_id, category, description }),
+    },
+    async run({ body: { incident_id, category, description }, actor, judged }) {
+      const { event } = await deps.db.transaction().execute((trx) =>
+        append(trx, incident_id, judged?.attempt ?? null, {
+          kind: 'capability_gap',
+          actor,
+          turn: judged?.turn ?? null,
+          stepKey: toRowKey(judged, 'capability_gap'),
+          detail: description,
+          metadata: { category, description },
+        }),
+      )
+      const { id, at, incidentId } = event
+      return { id, incidentId, category, description, actor, at }
+    },
+  })
+}
