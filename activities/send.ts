@@ -4,14 +4,16 @@ import { z } from 'zod'
 import { HttpError } from '../clients/http.ts'
 import { append } from '../db/append.ts'
 import { approvalState } from '../db/approvals/find.ts'
-import type { Db } from '../db/connect.ts'
+import type { Db, Trx } from '../db/connect.ts'
 import { inlineLimitBytes, storeBody } from '../db/events.ts'
+import { otherNames } from '../db/registry.ts'
 import { databaseTime } from '../db/time.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
 import { blockedEnvelope, failedEnvelope, toEnvelope } from '../domain/envelope.ts'
 import { actionOf, agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
+import { resourceKey } from '../domain/resource.ts'
 import { type CallPlace, stepKey } from '../domain/step-key.ts'
-import type { CoreAnswer, CorePort, Envelope, Tool } from '../domain/tool.ts'
+import type { CoreAnswer, CorePort, Discovered, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
 import { NonRetryable, RetryLater } from './failure.ts'
 import { patienceMs, retryWhileAway, whoIsAway } from './patience.ts'
@@ -168,11 +170,12 @@ async function finish(
   started: Started,
   { tool, sent, durationMs }: { tool: Tool; sent: Sent; durationMs: number },
 ): Promise<IncidentEvent<'tool_finished'>> {
-  const { envelope, discovered } = checked(tool, started, sent)
+  const { envelope, discovered: told } = checked(tool, started, sent)
   const text = envelope.data === undefined ? '' : JSON.stringify(envelope.data)
   return await db.transaction().execute(async (trx) => {
     let body: BodyRef | null = null
     if (Buffer.byteLength(text) > inlineLimitBytes) body = await storeBody(trx, text)
+    const discovered = await withOtherNames(trx, told)
     const { data, ...bare } = envelope
     const result: Envelope = body === null ? (data === undefined ? bare : { ...bare, data }) : bare
     const { event } = await append(trx, place.incidentId, place.attempt, {
@@ -197,6 +200,16 @@ async function finish(
     })
     return event
   })
+}
+
+/** A look at a thing is a look at it under each of its names. */
+async function withOtherNames(trx: Trx, told: readonly Discovered[]): Promise<Discovered[]> {
+  const others = await otherNames(trx, told)
+  const more = told.flatMap((thing) =>
+    (others.get(resourceKey(thing)) ?? []).map(({ kind, id }) => ({ ...thing, kind, id, name: id, aliases: [] })),
+  )
+  const known = new Set(told.map(resourceKey))
+  return [...told, ...more.filter((thing) => !known.has(resourceKey(thing)))]
 }
 
 /** An answer that does not fit the tool's own schema is a failure, whatever its status said: nothing is discovered by it. */

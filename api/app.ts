@@ -22,7 +22,7 @@ import {
   securityHeaders,
 } from './http/middleware.ts'
 import { answerProblem, invalidRequest, toProblem } from './http/problem.ts'
-import { alertRoutes, ingestRoutes } from './routes/alerts.ts'
+import { alertRoutes, explainRoutes, ingestRoutes } from './routes/alerts.ts'
 import { plainApprovalRoutes } from './routes/approval-plain.ts'
 import { approvalRoutes } from './routes/approvals.ts'
 import { auditRoutes, verifyRoutes } from './routes/audit.ts'
@@ -46,6 +46,7 @@ import { oidcRoutes } from './routes/oidc.ts'
 import { operatorRoutes } from './routes/operators.ts'
 import { docsPage, pageOfNowhere, readWeb, signpostRoutes, webRoutes } from './routes/pages.ts'
 import { proposalRoutes } from './routes/proposals.ts'
+import { registryRoutes } from './routes/registry.ts'
 import { resourceRoutes, resourceStateRoutes } from './routes/resources.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { configRoutes } from './routes/settings.ts'
@@ -85,12 +86,14 @@ const routers = [
   incidentExportRoutes,
   incidentSurroundingsRoutes,
   alertRoutes,
+  explainRoutes,
   usageRoutes,
   statusRoutes,
   streamRoutes,
   approvalRoutes,
   shardRoutes,
   inventoryRoutes,
+  registryRoutes,
   nodeRoutes,
   tenantRoutes,
   hostRoutes,

@@ -92,7 +92,7 @@ flushCompileCache()
 void deps.metrics.register.metrics().catch(() => {})
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopMesh = watchMesh(deps)
-const stopSync = platform ? deps.state.startSync(2_000) : () => {}
+const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
 /** What takes longer than this to end is left to the effect's key and the row's lock: both survive this process. */
 const stopWithinMs = 4_000

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { type Alert, ingestOutcome } from '../domain/alert.ts'
+import { explainedAlert } from '../domain/explained-alert.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { CommandFailed } from './errors.ts'
@@ -11,8 +12,9 @@ import { formatTable } from './ui/table.ts'
 import { print, printJson, printNote } from './ui/terminal.ts'
 import { inert } from './ui/text.ts'
 
-type Options = ConnectionOptions & { dialect: string; dryRun?: boolean }
+type Options = ConnectionOptions & { dialect: string; dryRun?: boolean; explain?: boolean }
 
+const explained = z.looseObject({ alerts: z.array(explainedAlert) })
 const accepted = z.looseObject({
   alerts: z.array(
     z.looseObject({ fingerprint: z.string(), incidentId: z.string().nullable(), outcome: ingestOutcome }),
@@ -35,15 +37,17 @@ export function addIngestCommand(program: Command): void {
         parseOneOf(Object.keys(dialects)),
         'alertmanager',
       )
+      .option('--explain', 'ask what would become of it, and post nothing: type, severity, resource and why')
       .option('-n, --dry-run', 'parse it here and post nothing; needs nothing running'),
   )
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift ingest test alert.json --dry-run\n  nightshift ingest test alert.json',
+      '\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json',
     )
     .action(async (file: string, options: Options) => {
       const bytes = readBody(file)
       if (options.dryRun) return printDryRun(bytes, options)
+      if (options.explain) return await explainBody(bytes, options)
       await postAlerts(bytes, options)
     })
 }
@@ -73,6 +77,35 @@ function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   for (const each of new Set(notes)) printNote(inert(each))
   printNote(`${formatAlertCount(parsed.alerts)}. Nothing was posted.`)
 }
+
+async function explainBody(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
+  const { api } = connect(options)
+  const body = { dialect: options.dialect, body: new TextDecoder().decode(bytes) }
+  const { alerts } = explained.parse(await api.post('/api/v1/alerts/explain', body))
+  if (options.json) return printJson(alerts)
+  for (const alert of alerts) {
+    print(`${alert.status}  ${paintState(alert.severity)}  ${inert(alert.title)}`)
+    const lines = {
+      type: alert.type,
+      resource: alert.resource ?? '(none)',
+      why: alert.why,
+      becomes: `${becomes[alert.becomes]}${alert.incidentId ? ` ${alert.incidentId}` : ''}`,
+      group: alert.groupKey ?? '',
+      note: alert.notes.join('; '),
+    }
+    for (const [word, text] of Object.entries(lines)) if (text !== '') print(`  ${word.padEnd(9)} ${inert(text)}`)
+    for (const { label, name, result } of alert.tried) print(`    ${label}=${inert(name)}: ${result}`)
+  }
+  printNote(`${formatAlertCount(alerts)}. Nothing was posted.`)
+}
+
+const becomes = {
+  opens: 'opens an incident',
+  repeats: 'repeats an alert of',
+  ends: 'ends an alert of',
+  heartbeat: 'a heartbeat: its silence opens an incident',
+  nothing: 'nothing: it ends what never began',
+} as const
 
 function formatAlerts(alerts: Alert[]): string {
   const rows = alerts.map((alert) => [

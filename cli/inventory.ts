@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
-import { type Site, site, siteChange } from '../domain/site.ts'
+import { type SiteFile, siteChange, siteFile } from '../domain/site.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { CommandFailed } from './errors.ts'
 import { print, printJson, printNote } from './ui/terminal.ts'
@@ -11,7 +11,7 @@ import { inert } from './ui/text.ts'
 export function addInventoryCommand(program: Command): void {
   const parent = program
     .command('inventory')
-    .description('hosts, nodes and groups of a site without a platform')
+    .description('hosts, nodes, services and whatever else alerts may be about')
     .addHelpText('after', '\nExample:\n  nightshift inventory import site.yaml --dry-run')
   addExportCommand(parent)
   addImportCommand(parent)
@@ -22,7 +22,7 @@ function addExportCommand(parent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift inventory export > site.json')
     .action(async (options: ConnectionOptions) => {
       const { api } = connect(options)
-      printJson(site.loose().parse(await api.get('/api/v1/inventory')))
+      printJson(siteFile.loose().parse(await api.get('/api/v1/inventory')))
     })
 }
 
@@ -30,14 +30,14 @@ function addImportCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('import')
-      .description('add and change hosts, nodes and groups from a file')
+      .description('add and change resources and their relations from a file')
       .argument('<file>', 'YAML or JSON, as from "inventory export"; - for stdin')
       .option('--dry-run', 'print what would change, and store nothing')
       .option('--prune', 'remove what is not in the file, unless it has a device'),
   )
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift inventory import site.yaml --dry-run\n\nA file:\n  nodes:\n    - { id: web-1, group: web, hostname: web-1.example.com, ip: 192.0.2.11 }',
+      '\nExample:\n  nightshift inventory import site.yaml --dry-run\n\nA file:\n  nodes:\n    - { id: web-1, group: web, hostname: web-1.example.com, ip: 192.0.2.11 }\n  resources:\n    - { kind: service_unit, id: "web-1:nginx.service", name: nginx.service }\n  relations:\n    - { from: "service_unit:web-1:nginx.service", kind: runs_on, to: "node:web-1" }',
     )
     .action(async (file: string, options: ConnectionOptions & { dryRun?: boolean; prune?: boolean }) => {
       const { api } = connect(options)
@@ -60,7 +60,7 @@ function addImportCommand(parent: Command): void {
  * Reads and checks the file. Throws CommandFailed with every problem and its place, before anything
  * is sent.
  */
-function readSiteFile(file: string): Site {
+function readSiteFile(file: string): SiteFile {
   let text: string
   try {
     text = readFileSync(file === '-' ? 0 : file, 'utf8')
@@ -70,7 +70,7 @@ function readSiteFile(file: string): Site {
   const document = parseDocument(text)
   const [broken] = document.errors
   if (broken) throw new CommandFailed('usage', `${inert(file)} is not YAML or JSON: ${inert(broken.message)}`)
-  const parsed = site.safeParse(document.toJS() ?? {})
+  const parsed = siteFile.safeParse(document.toJS() ?? {})
   if (parsed.success) return parsed.data
   const problems = parsed.error.issues.map(({ path, message }) => `  ${path.join('.') || 'file'}: ${message}`)
   throw new CommandFailed(

@@ -19,6 +19,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   ask: async () => (await import('./incidents/follow.ts')).addAskCommand,
   config: async () => (await import('./config/config.ts')).addConfigCommand,
   inventory: async () => (await import('./inventory.ts')).addInventoryCommand,
+  resources: async () => (await import('./resources.ts')).addResourcesCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,
   audit: async () => (await import('./audit.ts')).addAuditCommand,
   verify: async () => (await import('./verify.ts')).addVerifyCommand,

@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import type { Alert, IngestOutcome } from '../domain/alert.ts'
+import type { AlertResource } from '../domain/alert-resource.ts'
+import type { ResourceRule } from '../domain/alert-resource-rules.ts'
 import type { NewEvent } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
@@ -8,7 +10,7 @@ import { append, firstRows, insertRows } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { hasDestination } from './deliveries.ts'
 import { announceCritical, insertIncidents } from './incidents.ts'
-import { resourcesOfLabels } from './inventory.ts'
+import { findAlertResources } from './inventory.ts'
 import { type LifecycleEffect, noEffect } from './lifecycle/carry-out.ts'
 import { keptEvent } from './queue.ts'
 import { readSettings } from './settings.ts'
@@ -79,9 +81,10 @@ export async function activeAlerts(db: Db, resourceId: string): Promise<AlertRow
  */
 export async function openAll(trx: Trx, alerts: readonly Alert[]): Promise<Ingested[]> {
   const settings = await readSettings(trx)
-  const resources = await resourcesOfLabels(
+  const found = await findAlertResources(
     trx,
     alerts.map(({ labels }) => labels),
+    settings.value<ResourceRule[]>('alert.resource_labels'),
   )
   const at = await databaseTime(trx)
   const opened = alerts.map((alert, index) => {
@@ -89,10 +92,11 @@ export async function openAll(trx: Trx, alerts: readonly Alert[]): Promise<Inges
     const type = incidentTypeOf(alert.labels, alert.name)
     const filter = settings.value<InvestigateFilter>('agent.investigate', type)
     const keptReason = keptReasonOf(filter, alert)
-    const events: NewEvent[] = [alertEvent(alert, 'opened', 1)]
+    const about = found[index] ?? null
+    const events: NewEvent[] = [alertEvent(alert, 'opened', 1, about)]
     if (keptReason !== null) events.push(keptEvent(keptReason))
     const { severity, severitySource, title } = alert
-    const incident = { type, severity, severitySource, title, requestedBy: null, resource: resources[index] ?? null }
+    const incident = { type, severity, severitySource, title, requestedBy: null, resource: about?.resource ?? null }
     return { id, alert, keptReason, incident, rows: firstRows(id, at, events) }
   })
   await insertIncidents(
@@ -232,17 +236,28 @@ export async function storeAlerts(
 }
 
 /** The row of an alert in the log of its incident: what it was, and what it did there. */
-export async function appendAlert(trx: Trx, incidentId: string, alert: Alert, outcome: IngestOutcome): Promise<void> {
+export async function appendAlert(
+  trx: Trx,
+  incidentId: string,
+  alert: Alert,
+  outcome: IngestOutcome,
+  about: AlertResource | null = null,
+): Promise<void> {
   const { count } = await trx
     .selectFrom('alert')
     .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('count'))
     .where('incidentId', '=', incidentId)
     .executeTakeFirstOrThrow()
-  await append(trx, incidentId, null, alertEvent(alert, outcome, Number(count)))
+  await append(trx, incidentId, null, alertEvent(alert, outcome, Number(count), about))
 }
 
-/** `count`: bodies that this incident's alerts came in, this one included. */
-export function alertEvent(alert: Alert, outcome: IngestOutcome, count: number): NewEvent<'alert_received'> {
+/** `count`: bodies that this incident's alerts came in, this one included. `about`: how its resource was looked for, where it opened one. */
+export function alertEvent(
+  alert: Alert,
+  outcome: IngestOutcome,
+  count: number,
+  about: AlertResource | null = null,
+): NewEvent<'alert_received'> {
   const notes: string[] = []
   if (alert.severitySource === 'default') {
     notes.push(
@@ -252,6 +267,7 @@ export function alertEvent(alert: Alert, outcome: IngestOutcome, count: number):
   if (alert.truncatedAlerts > 0) notes.push(`the sender cut ${alert.truncatedAlerts} more alerts of this group`)
   if (alert.cappedFields.length > 0) notes.push(`shortened: ${alert.cappedFields.join(', ')}`)
   notes.push(...(alert.timeNotes ?? []))
+  if (about && about.candidates.length > 0) notes.push(`its resource is ambiguous: ${about.candidates.join(' or ')}`)
   const what = alert.status === 'firing' ? 'Alert received' : 'Alert ended'
   return {
     kind: 'alert_received',
@@ -268,6 +284,7 @@ export function alertEvent(alert: Alert, outcome: IngestOutcome, count: number):
       truncatedAlerts: alert.truncatedAlerts,
       cappedFields: alert.cappedFields,
       outcome,
+      ...(about && { about: { by: about.by, tried: about.tried, candidates: about.candidates } }),
     },
   }
 }

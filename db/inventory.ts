@@ -1,181 +1,99 @@
 import { sql } from 'kysely'
+import { type AlertResource, chooseResource, namesToLookUp } from '../domain/alert-resource.ts'
+import type { ResourceRule } from '../domain/alert-resource-rules.ts'
+import { type KindDescriptor, kinds, type Step } from '../domain/kinds.ts'
 import type { Inventory } from '../domain/platform.ts'
-import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
+import { platformSource, toDeclared } from '../domain/registry.ts'
+import { type InventoryKind, type ResourceKind, type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { Discovered } from '../domain/tool.ts'
 import type { Db, Trx } from './connect.ts'
+import { declareResources, findByNames, otherNames } from './registry.ts'
 
-/** The labels that may name a resource, the most precise first. */
-const labelKinds = ['vm', 'node', 'host', 'shard', 'tenant'] as const
-
-/** Labels that exporters and alerts name a machine by, with or without a port: `instance="web-1.example.com:9100"`. */
-const machineLabels = ['instance', 'node', 'nodename', 'host', 'hostname'] as const
-
-/** The resource an alert's labels name, if the inventory knows it: a label alone makes nothing a target. */
-export async function resourceOfLabels(db: Db | Trx, labels: Record<string, string>): Promise<ResourceRef | null> {
-  return (await resourcesOfLabels(db, [labels]))[0] ?? null
-}
-
-/** The same for many alerts at once: a statement for each kind that any of them names. */
-export async function resourcesOfLabels(
+/** What each alert is about, as far as the registry knows it: a label alone makes nothing a target. One look-up for all. */
+export async function findAlertResources(
   db: Db | Trx,
   alerts: readonly Record<string, string>[],
-): Promise<(ResourceRef | null)[]> {
-  const known = new Map<string, ReadonlySet<string>>()
-  for (const kind of labelKinds) {
-    const ids = [...new Set(alerts.flatMap((labels) => labels[kind] || []))]
-    if (ids.length === 0) continue
-    const rows = await db.selectFrom(kind).select('id').where('id', 'in', ids).execute()
-    known.set(kind, new Set(rows.map(({ id }) => id)))
-  }
-  const named = alerts.map((labels): ResourceRef | null => {
-    const kind = labelKinds.find((each) => known.get(each)?.has(labels[each] ?? ''))
-    return kind ? { kind, id: labels[kind] as string } : null
-  })
-  const machines = await machinesByName(
-    db,
-    alerts.flatMap((labels, at) => (named[at] ? [] : machineNames(labels))),
-  )
-  return named.map((ref, at) => ref ?? machineOf(machines, alerts[at] ?? {}))
+  rules: readonly ResourceRule[],
+): Promise<AlertResource[]> {
+  const known = await findByNames(db, [...new Set(alerts.flatMap((labels) => namesToLookUp(labels, rules)))])
+  return alerts.map((labels) => chooseResource(labels, rules, known))
 }
 
-/** The name of a machine without its port, and its first part. */
-function machineNames(labels: Record<string, string>): string[] {
-  return machineLabels.flatMap((label) => {
-    const text = labels[label]
-    if (!text) return []
-    const address = text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '').replace(/\/.*$/, '')
-    const bare = address
-      .replace(/^\[([^\]]+)\](?::\d+)?$/, '$1')
-      .replace(/^([^:]+):\d+$/, '$1')
-      .toLowerCase()
-    const first = /^[\d.]+$/.test(bare) || bare.includes(':') ? bare : (bare.split('.')[0] ?? bare)
-    return first === bare ? [bare] : [bare, first]
-  })
-}
-
-/** The machine that a label names; null where the name means none, or two. */
-function machineOf(
-  machines: ReadonlyMap<string, ResourceRef | null>,
-  labels: Record<string, string>,
-): ResourceRef | null {
-  for (const name of machineNames(labels)) {
-    const found = machines.get(name)
-    if (found) return found
-  }
-  return null
-}
-
-async function machinesByName(db: Db | Trx, names: readonly string[]): Promise<Map<string, ResourceRef | null>> {
-  if (names.length === 0) return new Map()
-  const { rows } = await sql<{ kind: 'node' | 'host'; id: string; name: string }>`
-    select kind, id, name from (
-      select 'node' as kind, id, unnest(array[lower(id), lower(hostname), ip]) as name from node
-      union select 'host', id, lower(id) from host
-    ) machine where name = any(${[...new Set(names)]})`.execute(db)
-  const byName = new Map<string, ResourceRef | null>()
-  for (const { kind, id, name } of rows) {
-    const before = byName.get(name)
-    const isOther = before !== undefined && !(before?.kind === kind && before.id === id)
-    byName.set(name, isOther ? null : { kind, id })
-  }
-  return byName
-}
+const typed = ['region', 'shard', 'node', 'tenant', 'host', 'vm'] as const
+/** The platform's own tables hold its state; of other kinds the registry is all there is. */
+const isTyped = (kind: string): kind is (typeof typed)[number] => (typed as readonly string[]).includes(kind)
 
 export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Record<string, unknown> | null> {
   if (ref.kind === 'incident' || ref.kind === 'proposal') return null
-  const row = await db.selectFrom(ref.kind).selectAll().where('id', '=', ref.id).executeTakeFirst()
+  if (isTyped(ref.kind)) {
+    const row = await db.selectFrom(ref.kind).selectAll().where('id', '=', ref.id).executeTakeFirst()
+    return row ?? null
+  }
+  const row = await db
+    .selectFrom('resource')
+    .select(['kind', 'id', 'name', 'names'])
+    .where('kind', '=', ref.kind)
+    .where('id', '=', ref.id)
+    .executeTakeFirst()
   return row ?? null
 }
 
-/** The direct neighbours of a resource: what belongs to it and what it belongs to, one step away. */
+/**
+ * What belongs together with a resource, by its kind's descriptor, and its other names. Only relations that the platform or an
+ * administrator told count: what is near may be written to unasked.
+ */
 export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<ResourceRef[]> {
-  const refs = (kind: ResourceKind, ids: (string | null)[]): ResourceRef[] =>
-    ids.filter((id): id is string => id !== null).map((id) => ({ kind, id }))
-  if (ref.kind === 'shard') {
-    const nodes = await db.selectFrom('node').select('id').where('shard', '=', ref.id).orderBy('id').execute()
-    const tenants = await db.selectFrom('tenant').select('id').where('shard', '=', ref.id).orderBy('id').execute()
-    return [
-      ...refs(
-        'node',
-        nodes.map((row) => row.id),
-      ),
-      ...refs(
-        'tenant',
-        tenants.map((row) => row.id),
-      ),
-    ]
+  if (ref.kind === 'incident' || ref.kind === 'proposal') return []
+  const same = (await otherNames(db, [ref])).get(resourceKey(ref)) ?? []
+  const near: ResourceRef[] = [...same]
+  for (const start of [ref, ...same]) {
+    if (start.kind === 'incident' || start.kind === 'proposal') continue
+    for (const path of kinds[start.kind].near) near.push(...(await walk(db, start, path)))
   }
-  if (ref.kind === 'node') {
-    const node = await db.selectFrom('node').select('shard').where('id', '=', ref.id).executeTakeFirst()
-    if (!node) return []
-    const siblings = await db
-      .selectFrom('node')
-      .select('id')
-      .where('shard', '=', node.shard)
-      .where('id', '!=', ref.id)
-      .orderBy('id')
-      .execute()
-    return [
-      ...refs('shard', [node.shard]),
-      ...refs(
-        'node',
-        siblings.map((row) => row.id),
-      ),
-    ]
-  }
-  if (ref.kind === 'tenant') {
-    const tenant = await db.selectFrom('tenant').select('shard').where('id', '=', ref.id).executeTakeFirst()
-    return refs('shard', [tenant?.shard ?? null])
-  }
-  if (ref.kind === 'host') {
-    const vms = await db.selectFrom('vm').select('id').where('host', '=', ref.id).orderBy('id').execute()
-    const links = await db
-      .selectFrom('link')
-      .select(['a', 'b'])
-      .where((where) => where.or([where('a', '=', ref.id), where('b', '=', ref.id)]))
-      .execute()
-    return [
-      ...refs(
-        'vm',
-        vms.map((row) => row.id),
-      ),
-      ...refs(
-        'host',
-        links.map((row) => (row.a === ref.id ? row.b : row.a)),
-      ),
-    ]
-  }
-  if (ref.kind === 'vm') {
-    const vm = await db.selectFrom('vm').select('host').where('id', '=', ref.id).executeTakeFirst()
-    return refs('host', [vm?.host ?? null])
-  }
-  return []
+  const byKey = new Map(near.map((each) => [resourceKey(each), each]))
+  byKey.delete(resourceKey(ref))
+  return [...byKey.values()]
 }
 
-const searchable = ['region', 'shard', 'node', 'tenant', 'host', 'vm'] as const
+async function walk(db: Db | Trx, start: ResourceRef, path: KindDescriptor['near'][number]): Promise<ResourceRef[]> {
+  let at: ResourceRef[] = [start]
+  for (const step of path) {
+    if (at.length === 0) return []
+    at = await stepFrom(db, at, step)
+  }
+  return at
+}
 
-/** Resources whose id or name holds the text, exact matches first. */
+async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Step): Promise<ResourceRef[]> {
+  const [near, far] = step.go === 'out' ? (['from', 'to'] as const) : (['to', 'from'] as const)
+  const ids = from.map(({ id }) => id)
+  const { rows } = await sql<ResourceRef>`
+    select distinct ${sql.ref(`relation.${far}_kind`)} as kind, ${sql.ref(`relation.${far}_id`)} as id
+    from relation join registry_source using (source)
+    where has_authority and relation.kind = ${step.along} and ${sql.ref(`relation.${near}_kind`)} = ${from[0]?.kind}
+      and ${sql.ref(`relation.${near}_id`)} = any(${ids}) and ${sql.ref(`relation.${far}_kind`)} = ${step.to}
+    order by 2`.execute(db)
+  return rows
+}
+
+/** Resources whose id, name or alias holds the text, exact matches first. */
 export async function findResources(
   db: Db,
   search: { kind: ResourceKind | null; text: string; limit: number },
 ): Promise<Discovered[]> {
-  const pattern = `%${search.text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
-  const found: Discovered[] = []
-  for (const kind of searchable) {
-    if (search.kind !== null && search.kind !== kind) continue
-    const name = kind === 'tenant' ? sql<string>`name` : kind === 'node' ? sql<string>`hostname` : sql<string>`id`
-    const rows = await db
-      .selectFrom(kind)
-      .select(['id'])
-      .select(name.as('name'))
-      .where((where) => where.or([where('id', 'ilike', pattern), where(name, 'ilike', pattern)]))
-      .orderBy('id')
-      .limit(search.limit)
-      .execute()
-    for (const row of rows) found.push({ kind, id: row.id, name: row.name, aliases: [] })
-  }
-  const exact = (candidate: Discovered) => Number(candidate.id !== search.text && candidate.name !== search.text)
-  return found.sort((a, b) => exact(a) - exact(b)).slice(0, search.limit)
+  const text = search.text.toLowerCase()
+  const pattern = `%${text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+  const rows = await db
+    .selectFrom('resource')
+    .select(['kind', 'id', 'name'])
+    .where(sql<boolean>`(id ilike ${pattern} or name ilike ${pattern} or ${text} = any(names))`)
+    .$if(search.kind !== null, (query) => query.where('kind', '=', search.kind as InventoryKind))
+    .orderBy(sql`(id = ${search.text} or name = ${search.text})`, 'desc')
+    .orderBy('kind')
+    .orderBy('id')
+    .limit(search.limit)
+    .execute()
+  return rows.map((row) => ({ ...row, aliases: [] }))
 }
 
 /**
@@ -217,6 +135,7 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
     await trx.deleteFrom('node').where('id', 'not in', ids(state.nodes)).execute()
     await trx.deleteFrom('shard').where('id', 'not in', ids(state.shards)).execute()
     await trx.deleteFrom('region').where('id', 'not in', ids(state.regions)).execute()
+    await declareResources(trx, platformSource, toDeclared(state))
     await sql`
       insert into inventory_sync (at) values (nightshift_now())
       on conflict (only_row) do update set at = excluded.at`.execute(trx)

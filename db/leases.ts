@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import type { ResourceRef } from '../domain/resource.ts'
 import type { Db, Trx } from './connect.ts'
+import { leaseKeys } from './registry.ts'
 
 /** Of these targets, those that another incident is writing to now. */
 export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: ResourceRef[]) {
@@ -8,21 +9,21 @@ export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: 
   return await db
     .selectFrom('targetLease')
     .select(['target', 'incidentId'])
-    .where('target', 'in', targets.map(resourceKey))
+    .where('target', 'in', await leaseKeys(db, targets))
     .where('incidentId', '!=', incidentId)
     .execute()
 }
 
 /**
  * Takes every target for one call, or none: false when another incident holds one. Taken again by the same incident it is
- * simply held. Sorted, so that two callers cannot wait for each other.
+ * simply held. A thing under two names is one target. Sorted, so that two callers cannot wait for each other.
  */
 export async function takeLeases(
   trx: Trx,
   holder: { incidentId: string; attempt: number; callId: string },
   targets: ResourceRef[],
 ): Promise<boolean> {
-  const keys = [...new Set(targets.map(resourceKey))].sort()
+  const keys = await leaseKeys(trx, targets)
   for (const target of keys) {
     await trx
       .insertInto('targetLease')

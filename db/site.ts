@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 import type { LinkState, NodeState, ShardState, TenantState, VmState } from '../domain/platform.ts'
+import { siteSource, siteToDeclared } from '../domain/registry.ts'
 import type { Site, SiteChange } from '../domain/site.ts'
 import type { Db, Trx } from './connect.ts'
+import { declareResources } from './registry.ts'
 
 /** The inventory as people and devices keep it, where no platform says what there is. */
 
@@ -61,7 +63,14 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
       .onConflict((on) => on.column('id').doUpdateSet(host))
       .execute()
   const removed = prune ? await removeOthers(trx, { ...wanted, groups }) : []
+  await declareSite(trx)
   return changeOf(before, { ...wanted, groups }, removed)
+}
+
+/** Makes the registry hold the groups, nodes and hosts that are stored: after each change, and when an API starts on an older database. */
+export async function declareSite(trx: Trx): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
+  await declareResources(trx, siteSource, siteToDeclared(await readSite(trx)))
 }
 
 /** A node names its group, which need not be written out. */

@@ -1,4 +1,5 @@
 import type { Alert } from '../domain/alert.ts'
+import type { ResourceRule } from '../domain/alert-resource-rules.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import {
   attemptsPerDay,
@@ -24,7 +25,7 @@ import type { Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { awaitExpectedLook } from './expectations.ts'
 import { announceCritical, lockIncident, openIncident } from './incidents.ts'
-import { resourceOfLabels } from './inventory.ts'
+import { findAlertResources } from './inventory.ts'
 import {
   carryOut,
   escalateByTable,
@@ -179,17 +180,19 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
 
 /** Opens an incident for an alert; one that follows an earlier incident names it, and shares its attempts of the day. */
 async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<Ingested> {
+  const rules = (await readSettings(trx)).value<ResourceRule[]>('alert.resource_labels')
+  const [about = null] = await findAlertResources(trx, [alert.labels], rules)
   const incident = await openIncident(trx, {
     type: incidentTypeOf(alert.labels, alert.name),
     severity: alert.severity,
     severitySource: alert.severitySource,
     title: alert.title,
-    resource: await resourceOfLabels(trx, alert.labels),
+    resource: about?.resource ?? null,
     requestedBy: null,
     previousId,
   })
   await storeAlert(trx, alert, incident.id)
-  await appendAlert(trx, incident.id, alert, 'opened')
+  await appendAlert(trx, incident.id, alert, 'opened', about)
   if ((await attemptsToday(trx, incident.id)) >= attemptsPerDay) {
     const row = await lockIncident(trx, incident.id)
     if (row) await escalateByTable(trx, row, 'DOES_NOT_LAST')

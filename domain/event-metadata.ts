@@ -1,3 +1,4 @@
+import type { AlertResource } from './alert-resource.ts'
 import type { TokenUsage } from './chat.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
@@ -67,6 +68,8 @@ export type EventMetadata = {
     truncatedAlerts: number
     cappedFields: string[]
     outcome: string
+    /** How its resource was looked for, where it opened an incident. Absent in what was stored before. */
+    about?: Omit<AlertResource, 'resource'>
   }
   /** Code looked at the world without a run: after a repair, at what is expected, after a crowd of ends. */
   looked: {

@@ -1,6 +1,25 @@
 import { z } from 'zod'
 
-export const resourceKind = z.enum(['region', 'shard', 'node', 'tenant', 'host', 'vm', 'incident', 'proposal'])
+/** What the inventory knows, each with a descriptor in `domain/kinds.ts`. */
+export const inventoryKind = z.enum([
+  'region',
+  'shard',
+  'node',
+  'tenant',
+  'host',
+  'vm',
+  'cluster',
+  'namespace',
+  'workload',
+  'container',
+  'service_unit',
+  'database',
+  'device',
+  'target',
+])
+export type InventoryKind = z.infer<typeof inventoryKind>
+
+export const resourceKind = z.enum([...inventoryKind.options, 'incident', 'proposal'])
 export type ResourceKind = z.infer<typeof resourceKind>
 
 export const resourceRef = z.object({ kind: resourceKind, id: z.string() })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseResourceRules } from './alert-resource-rules.ts'
 import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
 import { parseInvestigateFilter } from './investigate-filter.ts'
 import { webhookTemplates } from './notification.ts'
@@ -13,6 +14,12 @@ const yesNo = z.enum(['yes', 'no']).transform((text) => text === 'yes')
 const investigateFilter = z.string().transform((text, context) => {
   const parsed = parseInvestigateFilter(text)
   if (parsed.ok) return parsed.filter
+  context.addIssue({ code: 'custom', message: parsed.reason })
+  return z.NEVER
+})
+const resourceRules = z.string().transform((text, context) => {
+  const parsed = parseResourceRules(text)
+  if (parsed.ok) return parsed.rules
   context.addIssue({ code: 'custom', message: parsed.reason })
   return z.NEVER
 })
@@ -112,6 +119,12 @@ export const settings: Setting[] = [
     'Seconds after a repair at which an alert that still fires is escalated.',
   ),
   setting('alert.settle_max.*', whole(1, 2_592_000), '14400', 'The same for one incident type.'),
+  setting(
+    'alert.resource_labels',
+    resourceRules,
+    '',
+    'Which resource a label of this site names: `label=pattern -> kind:id`, several separated by a semicolon.',
+  ),
   setting(
     'alert.heartbeats',
     names,

@@ -7,6 +7,7 @@ import { type Config, proxmoxSettings } from '../config.ts'
 import type { Db } from '../db/connect.ts'
 import { beginPlatformEffect, endPlatformEffect, notePlatformTask, platformEffectByKey } from '../db/effects.ts'
 import { syncInventory } from '../db/inventory.ts'
+import { declareSite } from '../db/site.ts'
 import type { EffectAnswer } from '../domain/platform.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 
@@ -156,8 +157,13 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
     startSync(everyMs) {
       let timer: NodeJS.Timeout
       let stopped = false
+      const update = async () => {
+        if (platform) await refresh()
+        // Nobody is asked: what is stored reaches the registry, whichever version stored it.
+        else await db.transaction().execute(declareSite)
+      }
       const tick = async () => {
-        await refresh().catch((error) => log.warn({ err: error }, 'the inventory was not synchronised'))
+        await update().catch((error) => log.warn({ err: error }, 'the inventory was not synchronised'))
         if (!stopped) timer = setTimeout(tick, everyMs)
       }
       timer = setTimeout(tick, 0)

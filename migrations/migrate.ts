@@ -24,6 +24,7 @@ import * as decisionTokens from './0020-decision-tokens.ts'
 import * as modelServers from './0021-model-servers.ts'
 import * as heartbeats from './0022-heartbeats.ts'
 import * as patience from './0023-patience.ts'
+import * as registry from './0024-registry.ts'
 import { NewerSchemaError, newerThan, noteBuild } from './schema-build.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
@@ -51,6 +52,7 @@ const migrations: Record<string, Migration> = {
   '0021-model-servers': modelServers,
   '0022-heartbeats': heartbeats,
   '0023-patience': patience,
+  '0024-registry': registry,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

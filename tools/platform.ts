@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { digestOf } from '../domain/digest.ts'
-import { resourceKind } from '../domain/resource.ts'
+import { idPattern } from '../domain/kinds.ts'
+import { inventoryKind, resourceKind } from '../domain/resource.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
 import { defineTool, discovered, reason, ref, resourceId, seen, state, worstHealth } from './define.ts'
 
@@ -74,9 +75,35 @@ export const getTenant = defineTool({
   run: ({ id }, { core, signal }) => core.get(`/api/v1/tenants/${id}`, { signal }),
 })
 
+const found = z.looseObject({
+  kind: inventoryKind,
+  id: z.string(),
+  name: z.string(),
+  aliases: z.array(z.string()),
+  state: z.looseObject({ health: z.string() }),
+})
+
+export const getResource = defineTool({
+  name: 'get_resource',
+  description:
+    'Get anything of the inventory by kind and id, such as a service, container, database or workload: its state, who says what of it, what it runs on and holds, what fires on it.',
+  input: z.strictObject({
+    kind: inventoryKind,
+    id: z.string().min(1).max(128).regex(idPattern, 'is not an identifier of the inventory'),
+  }),
+  output: found,
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  names: {},
+  discovers: (output) => [seen(discovered(output.kind, output.id, output.name, output.aliases), output.state.health)],
+  run: ({ kind, id }, { core, signal }) =>
+    core.get(`/api/v1/inventory/resources/${kind}/${encodeURIComponent(id)}?brief=true`, { signal }),
+})
+
 export const findResource = defineTool({
   name: 'find_resource',
-  description: 'Find resources of the inventory whose id or name holds a text.',
+  description: 'Find resources of the inventory whose id, name or alias holds a text.',
   input: z.strictObject({ kind: resourceKind.optional(), text: z.string().min(1).max(100) }),
   output: z.looseObject({ items: z.array(z.looseObject({ kind: resourceKind, id: z.string(), name: z.string() })) }),
   effect: 'resolve',

@@ -12,7 +12,7 @@ import {
   resolveIncident,
 } from './incident.ts'
 import { executeMigration, scheduleHaProposal } from './placement.ts'
-import { convergeShard, findResource, getNode, getShard, getTenant, listNodesByShard } from './platform.ts'
+import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
 import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
 
 const all: Tool[] = [
@@ -28,6 +28,7 @@ const all: Tool[] = [
   escalateIncident,
   reportCapabilityGap,
   findResource,
+  getResource,
   nodeHealth,
   liveLink,
   canReach,

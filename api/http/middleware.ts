@@ -150,10 +150,18 @@ function refuseMethod(c: Context, own: ReadonlySet<string>): Problem {
   return new Problem(405, 'METHOD_NOT_ALLOWED', detail, { headers: { allow } })
 }
 
+const maxInventoryBytes = 48 * 1024 * 1024
 export const maxBodyBytes = 1024 * 1024
 
 /** No body of more than 1 MiB is read, whatever its length header says. */
-export const limitBody: Middleware = bodyLimit({
-  maxSize: maxBodyBytes,
-  onError: (c) => answerProblem(c, new Problem(413, 'TOO_LARGE', `The body is larger than ${maxBodyBytes} bytes.`)),
-})
+const limitOf = (maxSize: number): Middleware =>
+  bodyLimit({
+    maxSize,
+    onError: (c) => answerProblem(c, new Problem(413, 'TOO_LARGE', `The body is larger than ${maxSize} bytes.`)),
+  })
+const limitMost = limitOf(maxBodyBytes)
+const limitInventory = limitOf(maxInventoryBytes)
+
+/** An inventory of 100,000 resources is a file of some 20 MB; nothing else comes near. */
+export const limitBody: Middleware = (c, next) =>
+  c.req.method === 'PUT' && c.req.path === '/api/v1/inventory' ? limitInventory(c, next) : limitMost(c, next)

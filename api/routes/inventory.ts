@@ -1,17 +1,20 @@
 import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../../db/audit.ts'
-import { HasDeviceError, readSite, writeSite } from '../../db/site.ts'
-import { type Site, type SiteChange, site, siteChange } from '../../domain/site.ts'
+import { ImportFaultsError, importSiteFile, readSiteFile } from '../../db/import.ts'
+import { HasDeviceError } from '../../db/site.ts'
+import { type SiteChange, type SiteFile, siteChange, siteFile } from '../../domain/site.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 
 const tag = 'platform'
 
-const example: Site = {
+const example: SiteFile = {
   groups: [{ id: 'hosts', region: 'site', role: 'web' }],
   nodes: [{ id: 'web-1', group: 'hosts', hostname: 'web-1.example.com', ip: '192.0.2.11' }],
   hosts: [],
+  resources: [{ kind: 'service_unit', id: 'web-1:nginx.service', name: 'nginx.service' }],
+  relations: [{ from: 'service_unit:web-1:nginx.service', kind: 'runs_on', to: 'node:web-1' }],
 }
 
 /** Thrown to take an import back that was only to be shown. */
@@ -31,12 +34,12 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
     path: '/inventory',
     permission: 'read',
     tag,
-    summary: 'Hosts, and nodes in their groups, as a file that can be imported',
-    answer: site,
+    summary: 'What was imported, as a file that can be imported again',
+    answer: siteFile,
     example,
     async run() {
       await deps.state.refresh()
-      return await readSite(db)
+      return await readSiteFile(db, { hasPlatform: deps.platform !== null })
     },
   })
 
@@ -45,23 +48,24 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
     path: '/inventory',
     permission: 'manage_devices',
     tag,
-    summary: 'Imports hosts, nodes and groups',
+    summary: 'Imports hosts, nodes, groups, and other resources with their relations',
     description:
-      'Adds and changes what the body holds; with `?prune=true`, removes what it does not. With `?dry_run=true` nothing is stored, and the answer says what would be. 409 `PLATFORM_KEEPS` where a platform is configured, and 409 `HAS_DEVICE` for what has a device and would be removed.',
+      'Adds and changes what the body holds; with `?prune=true`, removes what it does not. With `?dry_run=true` nothing is stored, and the answer says what would be. 409 `PLATFORM_KEEPS` for hosts, nodes and groups where a platform is configured, 422 with every fault of resources and relations, and 409 `HAS_DEVICE` for what has a device and would be removed.',
     query: z.object({ dry_run: z.enum(['true', 'false']).optional(), prune: z.enum(['true', 'false']).optional() }),
-    body: site,
+    body: siteFile,
     bodyExample: example,
     answer: siteChange.extend({ applied: z.boolean() }),
     example: { added: ['web-1'], changed: [], removed: [], kept: [], applied: true },
     problems: [409],
     async run({ body, query: { dry_run: isDry, prune }, principal }) {
-      if (deps.platform) {
-        const detail = 'The platform says what there is: nothing can be imported beside it.'
+      if (deps.platform && body.groups.length + body.nodes.length + body.hosts.length > 0) {
+        const detail =
+          'The platform says which hosts, nodes and groups there are: only resources and relations are imported beside it.'
         throw new Problem(409, 'PLATFORM_KEEPS', detail)
       }
       try {
         const change = await db.transaction().execute(async (trx) => {
-          const made = await writeSite(trx, body, { prune: prune === 'true' })
+          const made = await importSiteFile(trx, body, { prune: prune === 'true', hasPlatform: deps.platform !== null })
           if (isDry === 'true') throw new OnlyShown(made)
           const detail = `${made.added.length} added, ${made.changed.length} changed, ${made.removed.length} removed`
           await recordAudit(trx, { who: principal.name, what: 'inventory.imported', subject: 'inventory', detail })
@@ -70,9 +74,21 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
         return { ...change, applied: true }
       } catch (error) {
         if (error instanceof OnlyShown) return { ...error.change, applied: false }
+        if (error instanceof ImportFaultsError) throw toProblem(error)
         if (error instanceof HasDeviceError) throw new Problem(409, 'HAS_DEVICE', error.message)
         throw error
       }
     },
+  })
+}
+
+const mostFaults = 200
+
+/** All faults at once, so that a file is put right in one go. */
+function toProblem({ faults }: ImportFaultsError): Problem {
+  const errors = faults.slice(0, mostFaults).map((message) => ({ in: 'body', field: null, message }))
+  const more = faults.length > mostFaults ? `, the first ${mostFaults} of them named` : ''
+  return new Problem(422, 'INVALID', `The file has ${faults.length} faults${more}: ${faults.slice(0, 3).join('; ')}`, {
+    fields: { errors },
   })
 }

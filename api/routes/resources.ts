@@ -125,7 +125,10 @@ const readers: Partial<Record<ResourceKind, Read>> = {
 /** How a resource is now; `unknown` where the platform cannot be reached. */
 export async function readResourceState(deps: ApiDeps, { kind, id }: ResourceRef): Promise<ResourceState> {
   const { stale } = await deps.state.refresh()
-  const state = await readers[kind]?.(deps, id)
+  const read = readers[kind]
+  if (!read && kind !== 'incident' && kind !== 'proposal')
+    return { health: 'unknown', observed: `no state of a ${kind} is read by code`, fields: {} }
+  const state = await read?.(deps, id)
   if (!state) return { health: 'unknown', observed: `${kind} ${id} is not known`, fields: {} }
   if (stale) return { health: 'unknown', observed: 'the platform cannot be reached', fields: {} }
   return state

@@ -1,7 +1,10 @@
 import type { ColumnType, Generated } from 'kysely'
 import type { DeviceTerms, Guests } from '../../domain/device.ts'
+import type { RelationKind } from '../../domain/kinds.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../../domain/mesh.ts'
 import type { Obstacle, Plan, Proof, Standing } from '../../domain/placement.ts'
+import type { Attributes } from '../../domain/registry.ts'
+import type { InventoryKind } from '../../domain/resource.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
 /** What is run, and where, as of the last look at the platform. */
@@ -39,6 +42,41 @@ export type InventoryTables = {
   }
   link: { a: string; b: string; cost: number; up: boolean }
   inventorySync: { onlyRow: Generated<boolean>; at: Time }
+}
+
+/** What every source says there is. `resource` is folded from `resource_source`. */
+export type RegistryTables = {
+  registrySource: { source: string; hasAuthority: boolean; digest: string; seenAt: Time }
+  resourceSource: {
+    kind: InventoryKind
+    id: string
+    source: string
+    name: string
+    aliases: Generated<string[]>
+    /** As alerts are matched with them. */
+    names: string[]
+    attributes: JsonOrDefault<Attributes>
+    seenAt: Time
+  }
+  resource: {
+    kind: InventoryKind
+    id: string
+    name: string
+    /** As alerts are matched with them: lower case. */
+    names: string[]
+    canonical: string
+    leaseKey: string
+    team: string | null
+    firstSeenAt: Time
+  }
+  relation: {
+    fromKind: InventoryKind
+    fromId: string
+    kind: RelationKind
+    toKind: InventoryKind
+    toId: string
+    source: string
+  }
 }
 
 /** Plans of who runs where. */

@@ -1,0 +1,105 @@
+import type { Command } from 'commander'
+import { listedResource, type ShownResource, shownResource } from '../domain/registry.ts'
+import { inventoryKind } from '../domain/resource.ts'
+import { listAll } from './api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { CommandFailed } from './errors.ts'
+import { formatMoment } from './ui/format.ts'
+import { parseOneOf, parseWholeNumber } from './ui/options.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
+
+export function addResourcesCommand(program: Command): void {
+  const parent = program
+    .command('resources')
+    .description('what there is, who says so, and how it hangs together')
+    .addHelpText('after', '\nExample:\n  nightshift resources show node:web-1')
+  addListCommand(parent)
+  addShowCommand(parent, 'show', 'one resource: who says what of it, what fires on it, its incidents', printResource)
+  addShowCommand(parent, 'relations', 'what a resource belongs to, runs on and holds', printRelations)
+}
+
+type ListOptions = ConnectionOptions & { kind?: string; q?: string; stale?: boolean; limit: number }
+
+function addListCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('resources by kind and id')
+      .option('--kind <kind>', inventoryKind.options.join(', '), parseOneOf(inventoryKind.options))
+      .option('--q <text>', 'whose id, name or alias holds this text')
+      .option('--stale', 'only what no source has listed for a day')
+      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift resources list --kind service_unit --q nginx')
+    .action(async ({ kind, q, stale, limit, ...options }: ListOptions) => {
+      const { api } = connect(options)
+      const query = new URLSearchParams({
+        ...(kind && { kind }),
+        ...(q && { q }),
+        ...(stale && { stale: 'true' }),
+        limit: String(Math.min(limit, 200)),
+      })
+      const items = await listAll(api, `/api/v1/inventory/resources?${query}`, listedResource.loose(), limit)
+      if (options.json) return printJson(items)
+      if (items.length === 0) return printNote('Nothing. Import what there is: nightshift inventory import FILE.')
+      const rows = items.map((each) => [
+        inert(`${each.kind}:${each.id}`),
+        inert(each.sources.join(', ')),
+        `${formatMoment(each.seenAt)}${each.isStale ? ' (stale)' : ''}`,
+        inert([each.name === each.id ? '' : each.name, ...each.aliases].filter(Boolean).join(', ')),
+      ])
+      print(formatTable(['RESOURCE', 'SOURCE', 'LAST SEEN', 'ALSO KNOWN AS'], rows, 3))
+    })
+}
+
+function addShowCommand(
+  parent: Command,
+  name: string,
+  description: string,
+  printFound: (found: ShownResource) => void,
+): void {
+  withConnectionOptions(parent.command(name).description(description).argument('<resource>', 'kind:id, as node:web-1'))
+    .addHelpText('after', `\nExample:\n  nightshift resources ${name} node:web-1`)
+    .action(async (resource: string, options: ConnectionOptions) => {
+      const at = resource.indexOf(':')
+      const kind = inventoryKind.safeParse(resource.slice(0, at))
+      if (at < 1 || !kind.success) {
+        const known = inventoryKind.options.join(', ')
+        throw new CommandFailed(
+          'usage',
+          `${inert(resource)} names no resource. Write kind:id, with a kind of ${known}.`,
+        )
+      }
+      const { api } = connect(options)
+      const path = `/api/v1/inventory/resources/${kind.data}/${encodeURIComponent(resource.slice(at + 1))}`
+      const found = shownResource.loose().parse(await api.get(path))
+      if (options.json) return printJson(name === 'relations' ? found.relations : found)
+      printFound(found)
+    })
+}
+
+function printResource(found: ShownResource): void {
+  print(`${inert(`${found.kind}:${found.id}`)}${found.isStale ? '  STALE: no source has listed it for a day' : ''}`)
+  const names = [found.name, ...found.aliases, ...found.sameAs].filter((each) => each !== found.id)
+  if (names.length > 0) print(`  also known as  ${inert(names.join(', '))}`)
+  for (const { source, seenAt, attributes } of found.said) {
+    const facts = Object.entries(attributes).map(([name, value]) => `${name} ${value}`)
+    print(`  ${inert(source).padEnd(13)}  ${inert(facts.join(', ') || 'lists it')} (${formatMoment(seenAt)})`)
+  }
+  printRelations(found)
+  for (const { name, status, incidentId } of found.alerts)
+    print(`  ${inert(status).padEnd(13)}  ${inert(name)} ${inert(incidentId ?? '')}`)
+  for (const { id, status, title } of found.incidents)
+    print(`  ${inert(status).padEnd(13)}  ${inert(id)} ${inert(title)}`)
+}
+
+function printRelations({ relations, kind, id }: ShownResource): void {
+  const own = `${kind}:${id}`
+  for (const relation of relations) {
+    const word = relation.kind.replaceAll('_', ' ')
+    const text = relation.from === own ? `${word} ${relation.to}` : `${relation.from} ${word} it`
+    print(`  ${inert(text)}${relation.hasAuthority ? '' : ` (says ${inert(relation.source)}: widens nothing)`}`)
+  }
+}

@@ -1,0 +1,97 @@
+import { sql } from 'kysely'
+import type { ListedRelation, ListedResource, ShownResource } from '../domain/registry.ts'
+import type { InventoryKind, ResourceRef } from '../domain/resource.ts'
+import type { Db } from './connect.ts'
+
+/** What the registry shows people: resources with who says so, and what they hang together with. */
+
+const staleAfter = sql`interval '1 day'`
+
+type Filter = { kind: InventoryKind | null; q: string | null; isStale: boolean | null }
+
+/** By kind and id, from the place after `after` on. */
+export async function listResources(
+  db: Db,
+  filter: Filter,
+  page: { after: string | null; limit: number },
+): Promise<ListedResource[]> {
+  const text = filter.q?.toLowerCase() ?? null
+  const pattern = text === null ? null : `%${text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+  const { rows } = await sql<ListedResource>`
+    select * from (
+      select resource.kind, resource.id, resource.name, resource.canonical,
+        array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
+          as aliases,
+        array_agg(said.source order by said.source) as sources, max(said.seen_at) as "seenAt",
+        max(said.seen_at) < (select nightshift_now()) - ${staleAfter} as "isStale"
+      from resource join resource_source said on said.kind = resource.kind and said.id = resource.id
+      where (${filter.kind}::text is null or resource.kind = ${filter.kind})
+        and (${pattern}::text is null or resource.id ilike ${pattern} or resource.name ilike ${pattern}
+          or ${text} = any(resource.names))
+        and (${page.after}::text is null or resource.kind || ':' || resource.id > ${page.after} collate "C")
+      group by resource.kind, resource.id
+    ) listed
+    where ${filter.isStale}::boolean is null or "isStale" = ${filter.isStale}
+    order by (kind || ':' || id) collate "C" limit ${page.limit}`.execute(db)
+  return rows
+}
+
+/** One resource: who says what of it, its relations, what fires on it, its incidents. Null: no source lists it. */
+export async function showResource(db: Db, { kind, id }: ResourceRef): Promise<Omit<ShownResource, 'state'> | null> {
+  const { rows } = await sql<Omit<ShownResource, 'relations' | 'alerts' | 'incidents' | 'sameAs' | 'state'>>`
+    select resource.kind, resource.id, resource.name, resource.canonical, resource.first_seen_at as "firstSeenAt",
+      array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
+        as aliases,
+      array_agg(said.source order by said.source) as sources, max(said.seen_at) as "seenAt",
+      max(said.seen_at) < nightshift_now() - ${staleAfter} as "isStale",
+      jsonb_agg(jsonb_build_object('source', said.source, 'name', said.name, 'attributes', said.attributes,
+        'seenAt', to_char(said.seen_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) order by said.source) as said
+    from resource join resource_source said on said.kind = resource.kind and said.id = resource.id
+    where resource.kind = ${kind} and resource.id = ${id}
+    group by resource.kind, resource.id`.execute(db)
+  const [found] = rows
+  if (!found) return null
+  const { rows: same } = await sql<{ key: string }>`
+    select kind || ':' || id as key from resource
+    where canonical = ${found.canonical} and (kind, id) <> (${kind}, ${id}) order by 1`.execute(db)
+  return {
+    ...found,
+    sameAs: same.map(({ key }) => key),
+    relations: await relationsOf(db, { kind, id }),
+    ...(await whatHappened(db, { kind, id })),
+  }
+}
+
+const mostRelations = 200
+
+/** Relations of a resource in both directions, with who told them. */
+export async function relationsOf(db: Db, { kind, id }: ResourceRef): Promise<ListedRelation[]> {
+  const { rows } = await sql<ListedRelation>`
+    select from_kind || ':' || from_id as from, relation.kind, to_kind || ':' || to_id as to, source, has_authority as "hasAuthority"
+    from relation join registry_source using (source)
+    where (from_kind, from_id) = (${kind}, ${id}) or (to_kind, to_id) = (${kind}, ${id})
+    order by relation.kind, 1, 3, source limit ${mostRelations}`.execute(db)
+  return rows
+}
+
+async function whatHappened(db: Db, { kind, id }: ResourceRef): Promise<Pick<ShownResource, 'alerts' | 'incidents'>> {
+  const incidents = await db
+    .selectFrom('incident')
+    .select(['id', 'title', 'status', 'createdAt'])
+    .where('resourceKind', '=', kind)
+    .where('resourceId', '=', id)
+    .orderBy('createdAt', 'desc')
+    .limit(20)
+    .execute()
+  const alerts = await db
+    .selectFrom('alert')
+    .innerJoin('incident', 'incident.id', 'alert.incidentId')
+    .select(['alert.name', 'alert.status', 'alert.startsAt', 'alert.incidentId'])
+    .where('incident.resourceKind', '=', kind)
+    .where('incident.resourceId', '=', id)
+    .where('alert.status', 'in', ['firing', 'unknown'])
+    .orderBy('alert.startsAt', 'desc')
+    .limit(20)
+    .execute()
+  return { incidents, alerts }
+}

@@ -1,0 +1,143 @@
+import type { InventoryKind } from './resource.ts'
+
+/**
+ * How one resource relates to another, read from left to right: a VM `runs_on` a host, a node `belongs_to` a shard. `same_as`: two
+ * names of one thing. `linked_to` has no direction.
+ */
+export const relationKinds = ['belongs_to', 'runs_on', 'depends_on', 'linked_to', 'watches', 'same_as'] as const
+export type RelationKind = (typeof relationKinds)[number]
+
+/** One step along a relation: `out` from its left end to its right one, `in` the other way. */
+export type Step = { go: 'out' | 'in'; along: RelationKind; to: InventoryKind }
+
+/** What shared code knows of a kind. A new kind is one entry here. */
+export type KindDescriptor = {
+  plural: string
+  /** What it may belong to or run on. It distinguishes several things with one name. */
+  parents: readonly InventoryKind[]
+  /** Labels with which alerts name it, the most precise first. `docs/reference/alerts.md` has the order. */
+  labels: readonly string[]
+  /** An answer about its state is good for this long. */
+  freshSeconds: number
+  /** Its vicinity: a reversible write there runs unasked, so only what belongs together is near. */
+  near: readonly (readonly Step[])[]
+}
+
+const minuteSeconds = 60
+
+export const kinds: Readonly<Record<InventoryKind, KindDescriptor>> = {
+  region: { plural: 'regions', parents: [], labels: ['region'], freshSeconds: 60 * minuteSeconds, near: [] },
+  shard: {
+    plural: 'shards',
+    parents: ['region'],
+    labels: ['shard'],
+    freshSeconds: minuteSeconds,
+    near: [[{ go: 'in', along: 'belongs_to', to: 'node' }], [{ go: 'in', along: 'belongs_to', to: 'tenant' }]],
+  },
+  node: {
+    plural: 'nodes',
+    parents: ['shard', 'cluster', 'host', 'vm'],
+    labels: ['node'],
+    freshSeconds: minuteSeconds,
+    near: [
+      [{ go: 'out', along: 'belongs_to', to: 'shard' }],
+      [
+        { go: 'out', along: 'belongs_to', to: 'shard' },
+        { go: 'in', along: 'belongs_to', to: 'node' },
+      ],
+    ],
+  },
+  tenant: {
+    plural: 'tenants',
+    parents: ['shard'],
+    labels: ['tenant'],
+    freshSeconds: minuteSeconds,
+    near: [[{ go: 'out', along: 'belongs_to', to: 'shard' }]],
+  },
+  host: {
+    plural: 'hosts',
+    parents: ['region'],
+    labels: ['host'],
+    freshSeconds: minuteSeconds,
+    near: [
+      [{ go: 'in', along: 'runs_on', to: 'vm' }],
+      [{ go: 'out', along: 'linked_to', to: 'host' }],
+      [{ go: 'in', along: 'linked_to', to: 'host' }],
+    ],
+  },
+  vm: {
+    plural: 'VMs',
+    parents: ['host'],
+    labels: ['vm', 'vm_name'],
+    freshSeconds: minuteSeconds,
+    near: [[{ go: 'out', along: 'runs_on', to: 'host' }]],
+  },
+  cluster: { plural: 'clusters', parents: [], labels: ['cluster'], freshSeconds: 60 * minuteSeconds, near: [] },
+  namespace: {
+    plural: 'namespaces',
+    parents: ['cluster'],
+    labels: ['exported_namespace', 'namespace'],
+    freshSeconds: 60 * minuteSeconds,
+    near: [],
+  },
+  workload: {
+    plural: 'workloads',
+    parents: ['namespace', 'cluster'],
+    labels: ['deployment', 'statefulset', 'daemonset', 'workload', 'replicaset', 'cronjob', 'job_name'],
+    freshSeconds: minuteSeconds,
+    near: [],
+  },
+  container: {
+    plural: 'containers',
+    parents: ['node', 'host', 'vm', 'workload'],
+    labels: ['container_name'],
+    freshSeconds: minuteSeconds,
+    near: [],
+  },
+  service_unit: {
+    plural: 'services',
+    parents: ['node', 'host', 'vm'],
+    labels: ['systemd_unit', 'unit', 'service_name'],
+    freshSeconds: minuteSeconds,
+    near: [],
+  },
+  database: {
+    plural: 'databases',
+    parents: ['service_unit', 'container', 'node', 'host', 'vm'],
+    labels: ['datname', 'database', 'schema'],
+    freshSeconds: minuteSeconds,
+    near: [],
+  },
+  device: { plural: 'devices', parents: ['node', 'host', 'vm'], labels: [], freshSeconds: minuteSeconds, near: [] },
+  target: {
+    plural: 'targets',
+    parents: ['node', 'host', 'vm', 'service_unit', 'container'],
+    labels: [],
+    freshSeconds: 5 * minuteSeconds,
+    near: [],
+  },
+}
+
+/** What an inventory may be asked to hold as an id: no "/", since an id is a part of a path. */
+export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
+
+/** Things with an address: an alert names them by label, host name, FQDN or address. */
+export const machineKinds = ['vm', 'node', 'host'] as const satisfies readonly InventoryKind[]
+
+/** Of two names of one thing, the kind that stands first gives the key by which leases and looks know it. */
+export const canonicalOrder: readonly InventoryKind[] = [
+  'vm',
+  'host',
+  'node',
+  'workload',
+  'container',
+  'service_unit',
+  'database',
+  'shard',
+  'tenant',
+  'namespace',
+  'cluster',
+  'region',
+  'device',
+  'target',
+]
