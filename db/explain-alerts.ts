@@ -2,6 +2,7 @@ import type { Alert } from '../domain/alert.ts'
 import type { AlertResource } from '../domain/alert-resource.ts'
 import type { ResourceRule } from '../domain/alert-resource-rules.ts'
 import type { ExplainedAlert } from '../domain/explained-alert.ts'
+import { formatResourceSearch } from '../domain/format.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import { resourceKey } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
@@ -32,7 +33,7 @@ export async function explainAlerts(trx: Trx, received: readonly Alert[]): Promi
       severity: alert.severity,
       severityWord: alert.severityWord,
       resource: about.resource ? resourceKey(about.resource) : null,
-      why: explainResource(about),
+      why: formatResourceSearch(about),
       tried: about.tried,
       candidates: about.candidates,
       becomes: whatBecomes(alert, heartbeats.has(alert.name), incidentId),
@@ -68,17 +69,6 @@ function whatBecomes(alert: Alert, isHeartbeat: boolean, incidentId: string | nu
   if (isHeartbeat) return 'heartbeat'
   if (alert.status === 'resolved') return incidentId ? 'ends' : 'nothing'
   return incidentId ? 'repeats' : 'opens'
-}
-
-/** One sentence on how the resource was found, or why none was. */
-export function explainResource({ resource, by, tried, candidates }: AlertResource): string {
-  if (resource && by) return `label ${by} names ${resourceKey(resource)}`
-  if (candidates.length > 0) return `ambiguous: ${tried.at(-1)?.name} may be ${candidates.join(' or ')}`
-  if (tried.length === 0) return 'no label names a resource'
-  const names = tried.map(
-    ({ label, name, result }) => `${label}=${name} ${result === 'elsewhere' ? 'is somewhere else' : 'is not known'}`,
-  )
-  return [...new Set(names)].slice(0, 4).join('; ')
 }
 
 function notesOf(alert: Alert): string[] {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
+import type { InventoryKind } from '../domain/kinds.ts'
 import type { ListedRelation, ListedResource, ShownResource } from '../domain/registry.ts'
-import type { InventoryKind, ResourceRef } from '../domain/resource.ts'
+import type { ResourceRef } from '../domain/resource.ts'
 import type { Db } from './connect.ts'
 
 /** What the registry shows people: resources with who says so, and what they hang together with. */

@@ -1,5 +1,6 @@
+import type { InventoryKind } from './kinds.ts'
 import { idPattern } from './kinds.ts'
-import { type InventoryKind, inventoryKind } from './resource.ts'
+import { inventoryKind } from './resource.ts'
 
 /**
  * `label=before*after -> kind:id`, where `*` in the id stands for what the star of the pattern matched. `after` null: the value is

@@ -1,6 +1,7 @@
 import type { ResourceRule } from './alert-resource-rules.ts'
+import type { InventoryKind } from './kinds.ts'
 import { kinds, machineKinds } from './kinds.ts'
-import { type InventoryKind, type ResourceRef, resourceKey } from './resource.ts'
+import { type ResourceRef, resourceKey } from './resource.ts'
 
 /**
  * Which resource an alert is about. Labels are a sender's words: they choose among what the registry knows and make nothing known. The

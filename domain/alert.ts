@@ -1,6 +1,20 @@
 import { z } from 'zod'
 import { severity } from './incident.ts'
 
+const link = z.string().nullable()
+
+/** Where a person reads on. The last four are Grafana's. */
+export const alertLinks = z.object({
+  generator: link,
+  external: link,
+  runbook: link,
+  dashboard: link.optional(),
+  panel: link.optional(),
+  silence: link.optional(),
+  image: link.optional(),
+})
+export type AlertLinks = z.infer<typeof alertLinks>
+
 /**
  * One alert, from any sender. `ingest/<dialect>/` makes these from bytes; nothing further in knows a vendor's format.
  * Strings are already capped and hold no U+0000.
@@ -26,11 +40,9 @@ export const alert = z.object({
   /** What could not be believed about its times, and what was taken instead. */
   timeNotes: z.array(z.string()).optional(),
   endsAt: z.string().nullable(),
-  links: z.object({
-    generator: z.string().nullable(),
-    external: z.string().nullable(),
-    runbook: z.string().nullable(),
-  }),
+  links: alertLinks,
+  /** What the rule computed, by the letter of the expression, where the sender says so. */
+  values: z.record(z.string(), z.number()).optional(),
   /** The source's notification group, kept for correlation. */
   groupKey: z.string().nullable(),
   /** Alerts of this group that the sender cut off; a note on the incident says so. */
@@ -141,6 +153,9 @@ export const receivedAlert = z.object({
   lastSeenAt: z.string(),
   /** Null: it ended before it had begun, and opened nothing. */
   incidentId: z.string().nullable(),
+  links: alertLinks,
+  /** The sender's notification group. */
+  groupKey: z.string().nullable(),
   /** Everything that was read from what the source sent. */
   raw: z.unknown(),
 })

@@ -1,3 +1,4 @@
+import type { AlertResource } from './alert-resource.ts'
 /** Times, spans, numbers and texts as people read them, the same on the page and on the terminal. */
 
 /** In which zone times are shown; the zone is always said. */
@@ -106,4 +107,17 @@ export function truncate(text: string, length: number): string {
         .slice(0, length - 1)
         .toWellFormed()
         .trimEnd()}…`
+}
+
+type ResourceSearch = Pick<AlertResource, 'by' | 'tried' | 'candidates'> & { resource?: AlertResource['resource'] }
+
+/** One sentence on how an alert's resource was found, or why none was. */
+export function formatResourceSearch({ resource, by, tried, candidates }: ResourceSearch): string {
+  if (resource && by) return `label ${by} names ${resource.kind}:${resource.id}`
+  if (candidates.length > 0) return `ambiguous: ${tried.at(-1)?.name} may be ${candidates.join(' or ')}`
+  if (tried.length === 0) return 'no label names a resource'
+  const names = tried.map(
+    ({ label, name, result }) => `${label}=${name} ${result === 'elsewhere' ? 'is somewhere else' : 'is not known'}`,
+  )
+  return [...new Set(names)].slice(0, 4).join('; ')
 }

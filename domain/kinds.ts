@@ -1,4 +1,21 @@
-import type { InventoryKind } from './resource.ts'
+/** What the inventory knows. This file holds plain words: the page imports it without a parser. */
+export const inventoryKinds = [
+  'region',
+  'shard',
+  'node',
+  'tenant',
+  'host',
+  'vm',
+  'cluster',
+  'namespace',
+  'workload',
+  'container',
+  'service_unit',
+  'database',
+  'device',
+  'target',
+] as const
+export type InventoryKind = (typeof inventoryKinds)[number]
 
 /**
  * How one resource relates to another, read from left to right: a VM `runs_on` a host, a node `belongs_to` a shard. `same_as`: two

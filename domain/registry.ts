@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import type { InventoryKind } from './kinds.ts'
 import { idPattern, relationKinds } from './kinds.ts'
 import type { Inventory } from './platform.ts'
-import { type InventoryKind, inventoryKind, type ResourceRef, resourceKey, resourceState } from './resource.ts'
+import { inventoryKind, type ResourceRef, resourceKey, resourceState } from './resource.ts'
 import type { Site, SiteFile } from './site.ts'
 
 /**

@@ -1,23 +1,8 @@
 import { z } from 'zod'
+import { inventoryKinds } from './kinds.ts'
 
 /** What the inventory knows, each with a descriptor in `domain/kinds.ts`. */
-export const inventoryKind = z.enum([
-  'region',
-  'shard',
-  'node',
-  'tenant',
-  'host',
-  'vm',
-  'cluster',
-  'namespace',
-  'workload',
-  'container',
-  'service_unit',
-  'database',
-  'device',
-  'target',
-])
-export type InventoryKind = z.infer<typeof inventoryKind>
+export const inventoryKind = z.enum(inventoryKinds)
 
 export const resourceKind = z.enum([...inventoryKind.options, 'incident', 'proposal'])
 export type ResourceKind = z.infer<typeof resourceKind>

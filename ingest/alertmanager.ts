@@ -13,6 +13,7 @@ import {
   maxLabelBytes,
   maxNameChars,
   maxTitleChars,
+  nameObject,
   nameOfShape,
   readBody,
   severityOf,
@@ -21,10 +22,15 @@ import {
 } from './fields.ts'
 
 /**
- * Alertmanager's webhook (version "4", and Grafana's, which has its shape) as alerts: as many out as came in, or a reason.
+ * Alertmanager's webhook (version "4") as alerts: as many out as came in, or a reason.
  * Never throws. Lenient in everything but the list itself, since the sender retries no refusal.
  */
 export function parseAlertmanager(bytes: Uint8Array, nowIso: string): Parsed {
+  return parseGroup(bytes, (item, group) => readAlert(item, group, nowIso))
+}
+
+/** The list of a webhook of Alertmanager's shape, each alert read by `read`. */
+export function parseGroup(bytes: Uint8Array, read: (item: Fields, group: Fields) => Alert): Parsed {
   const body = readBody(bytes)
   if (!body.ok) return body
   const group = body.value
@@ -36,7 +42,7 @@ export function parseAlertmanager(bytes: Uint8Array, nowIso: string): Parsed {
   const alerts: Alert[] = []
   for (const [index, item] of group.alerts.entries()) {
     if (!isFields(item)) return refuse(`alerts[${index}] is ${nameOfShape(item)}, not an object`)
-    alerts.push(readAlert(item, group, nowIso))
+    alerts.push(read(item, group))
   }
   return { ok: true, alerts }
 }
@@ -45,7 +51,8 @@ function refuse(reason: string): Parsed {
   return { ok: false, reason: `not an Alertmanager webhook: ${reason}` }
 }
 
-function readAlert(item: Fields, group: Fields, nowIso: string): Alert {
+/** One alert of the list. Lenient: what is missing or unreadable is absent. */
+export function readAlert(item: Fields, group: Fields, nowIso: string): Alert {
   const rawLabels = isFields(item.labels) ? item.labels : {}
   const rawAnnotations = isFields(item.annotations) ? item.annotations : {}
   const labels = capFields('labels', rawLabels, maxLabelBytes)
@@ -58,8 +65,8 @@ function readAlert(item: Fields, group: Fields, nowIso: string): Alert {
 
   const instance = fieldText(rawLabels, 'instance')
   const rawTitle = fieldText(rawAnnotations, 'summary') ?? (instance ? `${name} on ${instance}` : name)
-  const title = capChars(rawTitle, maxTitleChars)
-  if (title !== rawTitle) capped.push('title')
+  const title = nameObject(capChars(rawTitle, maxTitleChars), rawLabels)
+  if (rawTitle.length > maxTitleChars) capped.push('title')
 
   // Its own status, never the group's, which says "firing" while any alert does. A word we do not know fires.
   const status = fieldText(item, 'status')?.toLowerCase() === 'resolved' ? 'resolved' : 'firing'

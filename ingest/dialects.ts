@@ -1,6 +1,7 @@
 import type { Parsed } from '../domain/alert.ts'
 import { parseAlertmanager } from './alertmanager.ts'
 import { parseGeneric } from './generic.ts'
+import { parseGrafana } from './grafana.ts'
 
 export type Dialect = {
   /** Content types it takes, without parameters. Anything else is a 415. */
@@ -12,6 +13,7 @@ export type Dialect = {
 /** The last part of `POST /ingest/{dialect}`. A new sender is one file and one line here. */
 export const dialects: Record<string, Dialect> = {
   alertmanager: { contentTypes: ['application/json'], parse: parseAlertmanager },
+  grafana: { contentTypes: ['application/json'], parse: parseGrafana },
   generic: { contentTypes: ['application/json'], parse: parseGeneric },
 }
 

@@ -199,6 +199,29 @@ export function timesOf(
   return { startsAt: startsAt ?? nowIso, startGiven: startsAt !== null, endsAt, timeNotes }
 }
 
+/** Labels that name the object of an alert, the most precise first. */
+const objectLabels = [
+  ...['vm', 'pod', 'deployment', 'statefulset', 'daemonset', 'job_name', 'cronjob', 'persistentvolumeclaim'],
+  ...['node', 'nodename', 'host', 'hostname', 'instance', 'shard', 'tenant', 'namespace', 'cluster'],
+]
+const ofNamespace = /^(pod|deployment|statefulset|daemonset|job_name|cronjob|persistentvolumeclaim)$/
+
+/** A title that names what it is about: where it names nothing that a label does, the most precise label is added. */
+export function nameObject(title: string, labels: Fields): string {
+  const named = objectLabels.flatMap((label) => {
+    const value = fieldText(labels, label)
+    const isExporter = label === 'pod' && /exporter|kube-state-metrics/.test(value ?? '')
+    return value === null || isExporter ? [] : [{ label, value }]
+  })
+  const text = title.toLowerCase()
+  const isNamed = named.some(({ value }) => text.includes(value.replace(/:\d+$/, '').toLowerCase()))
+  const [object] = named
+  if (!object || isNamed) return title
+  const space = ofNamespace.test(object.label) ? fieldText(labels, 'namespace') : null
+  const name = space === null ? object.value : `${space}/${object.value}`
+  return `${capChars(title, maxTitleChars - 110)} (${capChars(name, 100)})`
+}
+
 type SeverityTable = ReadonlyMap<string, Severity>
 
 /** A table from `{ critical: 'error fatal …' }`. */

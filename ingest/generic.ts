@@ -13,6 +13,7 @@ import {
   maxLabelBytes,
   maxNameChars,
   maxTitleChars,
+  nameObject,
   nameOfShape,
   readBody,
   severityOf,
@@ -75,8 +76,8 @@ function readAlert(item: Fields, nowIso: string): Alert {
 
   const instance = fieldText(rawLabels, 'instance')
   const rawTitle = heading ?? (instance ? `${name} on ${instance}` : name)
-  const title = capChars(rawTitle, maxTitleChars)
-  if (title !== rawTitle) capped.push('title')
+  const title = nameObject(capChars(rawTitle, maxTitleChars), rawLabels)
+  if (rawTitle.length > maxTitleChars) capped.push('title')
 
   const word = (fieldText(item, 'action') ?? fieldText(item, 'state') ?? fieldText(item, 'status'))
     ?.trim()

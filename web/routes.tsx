@@ -11,6 +11,7 @@ import { DevicesPage } from './pages/devices.tsx'
 import { GapsPage } from './pages/gaps.tsx'
 import { HealthPage } from './pages/health.tsx'
 import { PeoplePage } from './pages/people.tsx'
+import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
 import { UsagePage } from './pages/usage.tsx'
 
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   { path: '/incidents', title: 'Incidents', permission: null, Page: IncidentsPage, DetailPage: IncidentPage },
   { path: '/approvals', title: 'Approvals', permission: null, Page: ApprovalsPage, DetailPage: ApprovalPage },
   { path: '/alerts', title: 'Alerts', permission: null, Page: AlertsPage },
+  { path: '/resources', title: 'Resources', permission: null, Page: ResourcesPage, DetailPage: ResourcePage },
   { path: '/gaps', title: 'Capability gaps', permission: null, Page: GapsPage },
   { path: '/devices', title: 'Devices', permission: null, Page: DevicesPage },
   { path: '/usage', title: 'Usage', permission: null, Page: UsagePage },

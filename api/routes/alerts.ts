@@ -191,6 +191,12 @@ export function alertRoutes(router: Router, deps: ApiDeps): void {
           firstSeenAt: '2026-11-21T01:45:40.120000Z',
           lastSeenAt: '2026-11-21T01:46:40.120000Z',
           incidentId,
+          links: {
+            generator: 'https://prometheus.example.com/graph?g0.expr=up',
+            external: 'https://alertmanager.example.com',
+            runbook: null,
+          },
+          groupKey: '{}:{alertname="ReplicationLag"}',
           raw: { source: 'alertmanager', severity: 'critical', severitySource: 'alert' },
         },
       ],
@@ -198,8 +204,7 @@ export function alertRoutes(router: Router, deps: ApiDeps): void {
     },
     async run({ query: { limit, cursor, ...filter } }) {
       const rows = await listAlerts(deps.db, filter, { before: cursor ?? null, limit: limit + 1 })
-      const items = rows.map(({ links: _, groupKey: __, ...row }) => row)
-      return page(items, limit, (last) => last.id)
+      return page(rows, limit, (last) => last.id)
     },
   })
 }

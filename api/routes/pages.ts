@@ -27,6 +27,8 @@ const pages = [
   '/approvals',
   '/approvals/:id',
   '/alerts',
+  '/resources',
+  '/resources/:id',
   '/config',
   '/health',
   '/usage',

@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, Selectable } from 'kysely'
+import type { AlertLinks } from '../../domain/alert.ts'
 import type { ClosedBy, EscalationCategory, ResolveOutcome } from '../../domain/incident.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
@@ -11,7 +12,7 @@ type AlertTable = {
   name: string
   labels: Json<Record<string, string>>
   annotations: Json<Record<string, string>>
-  links: Json<{ generator: string | null; external: string | null; runbook: string | null }>
+  links: Json<AlertLinks>
   groupKey: string | null
   startsAt: ColumnType<string, string, string>
   endsAt: NullableTime

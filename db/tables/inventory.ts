@@ -1,10 +1,9 @@
 import type { ColumnType, Generated } from 'kysely'
 import type { DeviceTerms, Guests } from '../../domain/device.ts'
-import type { RelationKind } from '../../domain/kinds.ts'
+import type { InventoryKind, RelationKind } from '../../domain/kinds.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../../domain/mesh.ts'
 import type { Obstacle, Plan, Proof, Standing } from '../../domain/placement.ts'
 import type { Attributes } from '../../domain/registry.ts'
-import type { InventoryKind } from '../../domain/resource.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
 /** What is run, and where, as of the last look at the platform. */

@@ -87,3 +87,97 @@ test('a file that is wrong is refused as a whole, with each place; beside a plat
   const unknown = await given.put('/devices/nowhere', { body: device('10.0.0.50') })
   expect([unknown.status, unknown.body.code]).toEqual([409, 'NO_RESOURCE'])
 })
+
+test('services and other resources are imported with what they run on; every fault of a file is named at once', async () => {
+  const file = {
+    nodes: [{ id: 'app-1', ip: '10.9.0.1' }],
+    resources: [
+      { kind: 'service_unit', id: 'app-1:nginx.service', name: 'nginx.service' },
+      { kind: 'cluster', id: 'eu1' },
+    ],
+    relations: [{ from: 'service_unit:app-1:nginx.service', kind: 'runs_on', to: 'node:app-1' }],
+  }
+  const made = await bare.put('/inventory', { body: file })
+  expect(made.body).toMatchObject({
+    added: expect.arrayContaining(['service_unit:app-1:nginx.service', 'cluster:eu1']),
+  })
+  expect((await bare.put('/inventory', { body: file })).body).toMatchObject({ added: [], changed: [] })
+  expect((await bare.get('/inventory')).body).toMatchObject({
+    resources: file.resources.toReversed(),
+    relations: file.relations,
+  })
+
+  const shown = await bare.get('/inventory/resources/node/app-1')
+  expect(shown.body).toMatchObject({
+    sources: ['site'],
+    relations: [
+      { to: 'shard:hosts' },
+      { from: 'service_unit:app-1:nginx.service', kind: 'runs_on', hasAuthority: true },
+    ],
+  })
+  expect((await bare.get('/inventory/resources/node/nobody')).status).toBe(404)
+  const listed = await bare.get('/inventory/resources?kind=cluster')
+  expect(listed.body.items).toMatchObject([{ id: 'eu1', sources: ['import'], isStale: false }])
+
+  const wrong = {
+    resources: [{ kind: 'vm', id: 'a' }],
+    relations: [
+      { from: 'vm:a', kind: 'runs_on', to: 'host:gone' },
+      { from: 'vm:a', kind: 'depends_on', to: 'vm:a' },
+    ],
+  }
+  const refused = await bare.put('/inventory', { body: wrong })
+  expect(refused.status).toBe(422)
+  expect(refused.body.detail).toContain('2 faults')
+  expect(JSON.stringify(refused.body)).toMatch(/host:gone is not known.*depends_on itself/)
+  expect((await bare.get('/inventory/resources/vm/a')).status).toBe(404)
+  const kinds = { resources: [{ kind: 'spaceship', id: 'x' }], relations: [{ from: 'x', kind: 'runs_on', to: 'vm:a' }] }
+  expect(JSON.stringify((await bare.put('/inventory', { body: kinds })).body)).toMatch(
+    /resources.*0.*kind.*relations.*0.*from/,
+  )
+})
+
+test('beside a platform, services are imported and its hosts are not', async () => {
+  const service = { kind: 'service_unit', id: 'shop', name: 'shop.service' }
+  expect((await given.put('/inventory', { body: { resources: [service] } })).body).toMatchObject({
+    added: ['service_unit:shop'],
+  })
+})
+
+test('a body is explained: type, severity, resource, which labels were tried, and nothing is stored', async () => {
+  const before = ((await bare.get('/alerts')).body.items as unknown as unknown[]).length
+  const alert = (labels: Record<string, string>) => ({ status: 'firing', labels, annotations: {} })
+  const body = JSON.stringify({
+    groupKey: '{}:{alertname="X"}',
+    alerts: [
+      alert({
+        alertname: 'NodeSystemdServiceFailed',
+        instance: '10.9.0.1:9100',
+        name: 'nginx.service',
+        severity: 'critical',
+      }),
+      alert({ alertname: 'X', instance: 'web-99:9100' }),
+      alert({ alertname: 'Watchdog' }),
+    ],
+  })
+  const { body: answer } = await bare.post('/alerts/explain', { body: { dialect: 'alertmanager', body } })
+  expect(answer.alerts).toMatchObject([
+    {
+      type: 'node_systemd_service_failed',
+      severity: 'critical',
+      resource: 'service_unit:app-1:nginx.service',
+      why: 'label name names service_unit:app-1:nginx.service',
+      becomes: 'opens',
+      groupKey: '{}:{alertname="X"}',
+    },
+    {
+      resource: null,
+      why: expect.stringContaining('instance=web-99 is not known'),
+      notes: [expect.stringContaining('warning')],
+    },
+    { becomes: 'heartbeat' },
+  ])
+  expect((await bare.get('/alerts')).body.items).toHaveLength(before)
+  const broken = await bare.post('/alerts/explain', { body: { dialect: 'alertmanager', body: '{' } })
+  expect([broken.status, broken.body.code]).toEqual([400, 'UNPARSABLE'])
+})

@@ -37,7 +37,17 @@ beforeAll(async () => {
     devices: async () => (await spine.lab.devices()).slice(0, 2),
   })
   paths = [
-    ...['/incidents', '/approvals', '/alerts', '/gaps', '/devices', '/usage', '/health', '/config#agent.max_turns'],
+    ...[
+      '/incidents',
+      '/approvals',
+      '/alerts',
+      '/resources',
+      '/gaps',
+      '/devices',
+      '/usage',
+      '/health',
+      '/config#agent.max_turns',
+    ],
     ...['/audit', '/people', '/tokens'],
     ...['', '?view=compact', '?view=json', '#e-3'].map((view) => `/incidents/${approval.incidentId}${view}`),
     `/approvals/${approval.id}`,

@@ -88,7 +88,7 @@ const table: [string, Partial<Alert>[], string[]][] = [
         severity: 'warning',
         severitySource: 'default',
         severityWord: 'bogus-severity',
-        title: '日本語 ünïcode ‮ rtl', // the right-to-left mark is data; the pages show it inert
+        title: '日本語 ünïcode ‮ rtl (node-<script>alert(1)</script>)', // the right-to-left mark is data; the pages show it inert
       },
     ],
     [],

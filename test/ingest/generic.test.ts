@@ -43,7 +43,7 @@ test('the dedup key is the identity, and labels route the alert', () => {
   expect(found).toMatchObject({
     fingerprint: 'lag/db-osl-1',
     name: 'replication_lag',
-    title: 'lag 40 s',
+    title: 'lag 40 s (db-osl-1)',
     severitySource: 'default',
     labels: { shard: 'db-osl-1', lag: '40' },
   })

@@ -7,7 +7,7 @@ const earlier = '2026-11-22T02:00:00.000Z'
 /** One alert of each dialect with these times; what each makes of them. */
 function parsed(dialect: string, times: Record<string, unknown>, status = 'firing') {
   const body =
-    dialect === 'alertmanager'
+    dialect !== 'generic'
       ? { alerts: [{ status, labels: { alertname: 'x' }, annotations: {}, ...times }] }
       : { summary: 'x', action: status === 'resolved' ? 'close' : 'trigger', ...times }
   const answer = dialects[dialect]?.parse(new TextEncoder().encode(JSON.stringify(body)), now)

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { chooseResource, type KnownResource, namesToLookUp } from '../../domain/alert-resource.ts'
 import { parseResourceRules } from '../../domain/alert-resource-rules.ts'
+import type { InventoryKind } from '../../domain/kinds.ts'
 import { toMatchedNames } from '../../domain/registry.ts'
-import { type InventoryKind, resourceKey } from '../../domain/resource.ts'
+import { resourceKey } from '../../domain/resource.ts'
 
 type Above = KnownResource['above']
 

@@ -5,8 +5,9 @@ import { findAlertResources, neighboursOf } from '../../db/inventory.ts'
 import { takeLeases } from '../../db/leases.ts'
 import { declareResources, findByNames } from '../../db/registry.ts'
 import { listResources, showResource } from '../../db/registry-view.ts'
+import type { InventoryKind } from '../../domain/kinds.ts'
 import { type Declared, findDeclarationFaults, importSource, platformSource } from '../../domain/registry.ts'
-import type { InventoryKind, ResourceRef } from '../../domain/resource.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 
 const database = useDatabase()

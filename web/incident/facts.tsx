@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { formatNumber, formatSpan } from '../../domain/format.ts'
+import { formatNumber, formatResourceSearch, formatSpan } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
@@ -25,7 +25,7 @@ export function Facts({ incident, surroundings, events }: Props) {
         <Remarks incident={incident} />
       </Fact>
       <Fact name="Resource">
-        <Resource resource={incident.resource} />
+        <FoundResource incident={incident} events={events} />
       </Fact>
       <Fact name="Type">
         <Link className="mono" href={`/incidents?type=${incident.type}`}>
@@ -39,6 +39,28 @@ export function Facts({ incident, surroundings, events }: Props) {
       {surroundings && surroundings.alerts.length > 0 && <Alerts alerts={surroundings.alerts} />}
       {surroundings && <Group incident={incident} group={surroundings.group} />}
     </dl>
+  )
+}
+
+/** The resource with a way to it; without one, which labels were tried. */
+function FoundResource({ incident: { resource }, events }: Pick<Props, 'incident' | 'events'>) {
+  if (resource && resource.kind !== 'incident' && resource.kind !== 'proposal')
+    return (
+      <Link href={`/resources/${encodeURIComponent(`${resource.kind}:${resource.id}`)}`}>
+        <Resource resource={resource} />
+      </Link>
+    )
+  const opened = events.find((event): event is IncidentEvent<'alert_received'> => event.kind === 'alert_received')
+  return (
+    <>
+      <Resource resource={resource} />
+      {!resource && opened?.metadata.about && (
+        <span className="soft small wraps">
+          {' '}
+          <Inert text={formatResourceSearch(opened.metadata.about)} />
+        </span>
+      )}
+    </>
   )
 }
 

@@ -15,6 +15,7 @@ import { Link, pickSearch, usePlace } from '../router.tsx'
 import { Nothing } from '../states.tsx'
 import { formatMoment, useNow } from '../time.ts'
 import { Expectations } from './expectations.tsx'
+import { TryAlert } from './try-alert.tsx'
 
 /** What the sources sent, and what was read from it: for the question why an incident opened, or did not. */
 export function AlertsPage({ title }: { title: string }) {
@@ -38,6 +39,7 @@ export function AlertsPage({ title }: { title: string }) {
         <Heading title={title} />
       </header>
       <Expectations />
+      <TryAlert />
       <search className="filters">
         <SearchField place={place} field={field} label="Search names, titles, fingerprints" />
         <AddressFacet place={place} name="status" legend="Status" options={statusOptions} />
@@ -93,6 +95,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
           <span className="soft small">orphan: ended before it began</span>
         )}
       </div>
+      <AlertLinks links={alert.links} />
       <p className="labels">
         {Object.entries(labels).map(([name, value]) => (
           <code key={name}>
@@ -114,6 +117,29 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         </div>
       </details>
     </li>
+  )
+}
+
+const linkWords = [
+  ['generator', 'Rule'],
+  ['dashboard', 'Dashboard'],
+  ['panel', 'Panel'],
+  ['silence', 'Silence'],
+  ['runbook', 'Runbook'],
+  ['external', 'Sender'],
+] as const
+
+function AlertLinks({ links }: { links: ReceivedAlert['links'] }) {
+  const given = linkWords.flatMap(([name, word]) => (links[name] ? [{ word, href: links[name] }] : []))
+  if (given.length === 0) return null
+  return (
+    <p className="row small">
+      {given.map(({ word, href }) => (
+        <a key={word} href={href} rel="noreferrer" target="_blank">
+          {word}
+        </a>
+      ))}
+    </p>
   )
 }
 

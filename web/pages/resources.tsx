@@ -1,0 +1,244 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useRef } from 'react'
+import { type InventoryKind, inventoryKinds } from '../../domain/kinds.ts'
+import type { ListedRelation, ListedResource, ShownResource } from '../../domain/registry.ts'
+import { ask, type Page } from '../api.ts'
+import { type Column, DataTable } from '../data-table.tsx'
+import { SearchField, SelectField } from '../fields.tsx'
+import { Heading } from '../heading.tsx'
+import { Inert, inertText } from '../inert.tsx'
+import { useKeys } from '../keys.tsx'
+import { go, Link, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { Failed, Loading, Nothing } from '../states.tsx'
+import { formatMoment } from '../time.ts'
+
+const kindOptions = [
+  ['', 'all kinds'] as const,
+  ...inventoryKinds.map((kind) => [kind, kind.replaceAll('_', ' ')] as const),
+]
+
+const columns: Column<ListedResource>[] = [
+  {
+    head: 'Resource',
+    className: 'wraps',
+    cell: (each) => (
+      <>
+        <ResourceLink name={`${each.kind}:${each.id}`} />
+        <div className="soft small">
+          <Inert text={[each.name === each.id ? '' : each.name, ...each.aliases].filter(Boolean).join(', ')} />
+        </div>
+      </>
+    ),
+  },
+  { head: 'Listed by', className: 'wide', cell: ({ sources }) => <Inert text={sources.join(', ')} /> },
+  {
+    head: 'Last seen',
+    className: 'nowrap',
+    cell: ({ seenAt, isStale }) => (
+      <>
+        {formatMoment(seenAt)}
+        {isStale && <strong> stale</strong>}
+      </>
+    ),
+  },
+]
+
+/** What there is, who says so, and how it hangs together: what an alert may be about. */
+export function ResourcesPage({ title }: { title: string }) {
+  const place = usePlace()
+  const field = useRef<HTMLInputElement>(null)
+  const search = pickSearch(place, ['kind', 'q', 'cursor'], { limit: '50' })
+  const resources = useQuery({
+    queryKey: ['resources', search],
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => ask<Page<ListedResource>>(`/inventory/resources?${search}`, { signal }),
+  })
+  useKeys({ '/': () => field.current?.focus() })
+  const kind = (place.search.get('kind') ?? '') as InventoryKind | ''
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+      </header>
+      <search className="filters">
+        <SearchField place={place} field={field} label="Search ids, names, addresses" />
+        <SelectField
+          label="Kind"
+          value={kind}
+          options={kindOptions}
+          onChange={(word) => go(withSearch(place, { kind: word || null, cursor: null }))}
+        />
+      </search>
+      <DataTable
+        query={resources}
+        what="resources"
+        place={place}
+        caption="Resources by kind and id"
+        columns={columns}
+        toKey={({ kind, id }) => `${kind}:${id}`}
+        empty={
+          <Nothing title={place.search.size > 0 ? 'Nothing fits these filters.' : 'Nothing is known yet.'}>
+            A platform lists what it runs. Everything else comes from <code>nightshift inventory import FILE</code>.
+          </Nothing>
+        }
+      />
+    </>
+  )
+}
+
+export function ResourcePage({ id }: { id: string }) {
+  const name = decodeURIComponent(id)
+  const at = name.indexOf(':')
+  const path = `/inventory/resources/${encodeURIComponent(name.slice(0, at))}/${encodeURIComponent(name.slice(at + 1))}`
+  const resource = useQuery({
+    queryKey: ['resource', name],
+    queryFn: ({ signal }) => ask<ShownResource>(path, { signal }),
+  })
+  if (resource.isPending) return <Loading what="the resource" />
+  return (
+    <>
+      <p className="small">
+        <Link href="/resources">← Resources</Link>
+      </p>
+      <Heading title={inertText(name)} />
+      {resource.error && (
+        <Failed error={resource.error} isKept={resource.data !== undefined} again={() => void resource.refetch()} />
+      )}
+      {resource.data && <Resource resource={resource.data} />}
+    </>
+  )
+}
+
+function Resource({ resource }: { resource: ShownResource }) {
+  const names = [resource.name, ...resource.aliases].filter((name) => name !== resource.id)
+  return (
+    <article className="card">
+      <p className="wraps">
+        <Inert text={resource.state.observed} />
+        {resource.isStale && <strong> Stale: no source has listed it for a day.</strong>}
+      </p>
+      {names.length > 0 && (
+        <p className="soft wraps">
+          Also known as <Inert text={names.join(', ')} />
+        </p>
+      )}
+      {resource.sameAs.length > 0 && (
+        <p className="wraps">
+          The same thing as <ResourceLinks names={resource.sameAs} />
+        </p>
+      )}
+      <Fires resource={resource} />
+      <Relations resource={resource} />
+      <section className="stack tight">
+        <h2>Who says so</h2>
+        <ul className="things">
+          {resource.said.map(({ source, seenAt, attributes }) => (
+            <li key={source}>
+              <strong>
+                <Inert text={source} />
+              </strong>{' '}
+              <span className="soft small">{formatMoment(seenAt)}</span>
+              <p className="labels">
+                {Object.entries(attributes).map(([name, value]) => (
+                  <code key={name}>
+                    <Inert text={`${name}=${value}`} />
+                  </code>
+                ))}
+              </p>
+            </li>
+          ))}
+        </ul>
+      </section>
+    </article>
+  )
+}
+
+function Fires({ resource: { alerts, incidents } }: { resource: ShownResource }) {
+  return (
+    <section className="stack tight">
+      <h2>Alerts and incidents</h2>
+      {alerts.length + incidents.length === 0 && (
+        <p className="soft">Nothing fires on it, and no incident was about it.</p>
+      )}
+      <ul className="things">
+        {alerts.map(({ name, status, startsAt, incidentId }) => (
+          <li key={`${name} ${startsAt}`}>
+            <strong>{status}</strong> <Inert text={name} /> since {formatMoment(startsAt)}{' '}
+            {incidentId && <Link href={`/incidents/${incidentId}`}>Incident</Link>}
+          </li>
+        ))}
+        {incidents.map(({ id, title, status, createdAt }) => (
+          <li key={id} className="wraps">
+            <Link href={`/incidents/${id}`}>
+              <Inert text={title} />
+            </Link>{' '}
+            <span className="soft small">
+              {status.replaceAll('_', ' ')}, {formatMoment(createdAt)}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Relations({ resource: { relations, kind, id } }: { resource: ShownResource }) {
+  if (relations.length === 0) return null
+  const own = `${kind}:${id}`
+  return (
+    <section className="stack tight">
+      <h2>How it hangs together</h2>
+      <ul className="things">
+        {relations.map((relation) => (
+          <li key={`${relation.from} ${relation.kind} ${relation.to} ${relation.source}`} className="wraps">
+            <Relation relation={relation} own={own} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Relation({
+  relation: { from, kind, to, source, hasAuthority },
+  own,
+}: {
+  relation: ListedRelation
+  own: string
+}) {
+  const word = kind.replaceAll('_', ' ')
+  return (
+    <>
+      {from === own ? (
+        <>
+          {word} <ResourceLink name={to} />
+        </>
+      ) : (
+        <>
+          <ResourceLink name={from} /> {word} it
+        </>
+      )}{' '}
+      <span className="soft small">
+        says <Inert text={source} />
+        {hasAuthority ? '' : ', which widens nothing'}
+      </span>
+    </>
+  )
+}
+
+function ResourceLinks({ names }: { names: string[] }) {
+  return names.map((name, at) => (
+    <span key={name}>
+      {at > 0 && ', '}
+      <ResourceLink name={name} />
+    </span>
+  ))
+}
+
+export function ResourceLink({ name }: { name: string }) {
+  return (
+    <Link href={`/resources/${encodeURIComponent(name)}`}>
+      <Inert text={name} />
+    </Link>
+  )
+}

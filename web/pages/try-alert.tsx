@@ -1,0 +1,122 @@
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { ExplainedAlert } from '../../domain/explained-alert.ts'
+import { ask } from '../api.ts'
+import { useDraft } from '../draft.ts'
+import { SelectField, TextArea } from '../fields.tsx'
+import { Inert } from '../inert.tsx'
+import { Link } from '../router.tsx'
+import { Failed } from '../states.tsx'
+import { ResourceLink } from './resources.tsx'
+
+const dialects = ['alertmanager', 'grafana', 'generic'] as const
+
+const becomes = {
+  opens: 'opens an incident',
+  repeats: 'repeats an alert of an incident',
+  ends: 'ends an alert',
+  heartbeat: 'is a heartbeat: its silence opens an incident',
+  nothing: 'does nothing: it ends what never began',
+} as const
+
+/** Paste what a source would send, and see what would become of it. Nothing is stored. */
+export function TryAlert() {
+  const [body, setBody] = useDraft('try-alert')
+  const [dialect, setDialect] = useState<(typeof dialects)[number]>('alertmanager')
+  const { mutate, data, error, isPending } = useMutation({
+    mutationFn: () => ask<{ alerts: ExplainedAlert[] }>('/alerts/explain', { method: 'POST', body: { dialect, body } }),
+  })
+  return (
+    <details>
+      <summary>Try a body: what would become of it</summary>
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault()
+          mutate()
+        }}
+      >
+        <SelectField
+          label="Sender"
+          value={dialect}
+          options={dialects.map((each) => [each, each] as const)}
+          onChange={setDialect}
+        />
+        <TextArea
+          id="try-alert"
+          label="Body, as the source sends it"
+          rows={8}
+          required
+          value={body}
+          onChange={setBody}
+        />
+        <div className="row">
+          <button type="submit" className="button" disabled={isPending}>
+            Explain
+          </button>
+          <span className="soft small">Nothing is stored, and nobody is notified.</span>
+        </div>
+        {error && <Failed error={error} isKept={false} again={() => mutate()} />}
+        {data && <Explained alerts={data.alerts} />}
+      </form>
+    </details>
+  )
+}
+
+function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
+  return (
+    <ul className="things" aria-live="polite">
+      {alerts.map((alert, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a body may hold one alert twice
+        <li key={at} className="stack tight">
+          <strong className="wraps">
+            <Inert text={alert.title} />
+          </strong>
+          <dl className="facts">
+            <dt>It</dt>
+            <dd>
+              {becomes[alert.becomes]}
+              {alert.incidentId && (
+                <>
+                  {' '}
+                  <Link href={`/incidents/${alert.incidentId}`}>Open</Link>
+                </>
+              )}
+            </dd>
+            <dt>Type</dt>
+            <dd>
+              <code>{alert.type}</code>, {alert.severity}
+            </dd>
+            <dt>Resource</dt>
+            <dd className="wraps">
+              {alert.resource ? <ResourceLink name={alert.resource} /> : 'none'} · <Inert text={alert.why} />
+            </dd>
+            {alert.groupKey && (
+              <>
+                <dt>Group</dt>
+                <dd className="wraps">
+                  <Inert text={alert.groupKey} />
+                </dd>
+              </>
+            )}
+            {alert.notes.length > 0 && (
+              <>
+                <dt>Note</dt>
+                <dd className="wraps">
+                  <Inert text={alert.notes.join('; ')} />
+                </dd>
+              </>
+            )}
+          </dl>
+          <p className="labels">
+            {alert.tried.map(({ label, name, result }) => (
+              <code key={`${label} ${name}`}>
+                <Inert text={`${label}=${name}: ${result}`} />
+              </code>
+            ))}
+          </p>
+        </li>
+      ))}
+    </ul>
+  )
+}
