@@ -12,6 +12,7 @@ import { precedentsOf } from '../db/precedents.ts'
 import { hintLeader } from '../db/queue.ts'
 import { peopleSaid, whyReopened } from '../db/requests.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
+import { listSources } from '../db/sources.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { stepKey } from '../domain/step-key.ts'
@@ -91,7 +92,11 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
 
   const { context, parts, hintFrom } = await gather(db, incident)
   const offered = settings.value<string[] | null>('agent.tools', incident.type)
-  const described = describedTools(offered, await usableDevices(db))
+  const described = describedTools(
+    offered,
+    await usableDevices(db),
+    (await listSources(db)).map(({ kind }) => kind),
+  )
   const system = renderSystemPrompt(prompts, {
     override: settings.value<string | null>('agent.system_prompt', incident.type),
     protocol,

@@ -52,6 +52,7 @@ import { sessionRoutes } from './routes/session.ts'
 import { configRoutes } from './routes/settings.ts'
 import { shardRoutes, tenantRoutes } from './routes/shards.ts'
 import { slackRoutes } from './routes/slack.ts'
+import { sourceRoutes } from './routes/sources.ts'
 import { statusRoutes, usageRoutes } from './routes/status.ts'
 import { streamRoutes } from './routes/stream.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -94,6 +95,7 @@ const routers = [
   shardRoutes,
   inventoryRoutes,
   registryRoutes,
+  sourceRoutes,
   nodeRoutes,
   tenantRoutes,
   hostRoutes,
@@ -132,6 +134,7 @@ export function createApi(options: ApiOptions): Api {
     oidc: options.oidc ?? null,
     slack: options.slack ?? null,
     temporalPage: options.temporalPage ?? null,
+    sources: new Map(),
     closing: options.closing ?? new AbortController().signal,
   }
   const app = new OpenAPIHono<Env>()

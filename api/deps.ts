@@ -3,6 +3,7 @@ import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { EffectDeps } from '../effects/effect.ts'
 import type { Runs } from '../effects/runs.ts'
 import type { SlackClient } from '../slack/client.ts'
+import type { SourceStates } from '../sources/ask.ts'
 import type { Metrics } from './http/metrics.ts'
 
 /** What the routes are built over: what a write needs, and what HTTP, people and Temporal need besides. */
@@ -19,6 +20,8 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   oidc: Oidc | null
   /** The Slack workspace whose buttons decide; null: none is configured. */
   slack: SlackClient | null
+  /** How each source did, as this process saw it. */
+  sources: SourceStates
   /** Aborted when the process has to stop: it is not ready any more, and streams end. */
   closing: AbortSignal
 }

@@ -9,7 +9,7 @@ import type { Db, Trx } from './connect.ts'
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
   who: string
-  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory'}.${string}`
+  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source'}.${string}`
   subject: string
   detail: string
   address?: string | null

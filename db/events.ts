@@ -205,5 +205,16 @@ export async function bodyOfIncident(db: Db, incidentId: string, digest: string)
     )
     .limit(1)
     .executeTakeFirst()
-  return row ? ((await bodiesByDigest(db, [digest])).get(digest) ?? null) : null
+  const isRead = row ?? (await readingOf(db, incidentId, digest))
+  return isRead ? ((await bodiesByDigest(db, [digest])).get(digest) ?? null) : null
+}
+
+/** A whole answer of a source that this incident asked. */
+async function readingOf(db: Db, incidentId: string, digest: string) {
+  return await db
+    .selectFrom('sourceReading')
+    .select('digest')
+    .where('incidentId', '=', incidentId)
+    .where('digest', '=', digest)
+    .executeTakeFirst()
 }

@@ -2,7 +2,13 @@ import type { ColumnType } from 'kysely'
 import type { AccessTables, ConfigTables, MetricTables, ModelTables } from './tables/access.ts'
 import type { ApprovalTables, EffectTables } from './tables/approval.ts'
 import type { DeliveryTables, IncidentTables, SlackTables } from './tables/incident.ts'
-import type { DeviceTables, InventoryTables, PlacementTables, RegistryTables } from './tables/inventory.ts'
+import type {
+  DeviceTables,
+  InventoryTables,
+  PlacementTables,
+  RegistryTables,
+  SourceTables,
+} from './tables/inventory.ts'
 
 export type { ApprovalRow } from './tables/approval.ts'
 export type { AlertRow, ExpectationRow, IncidentEventRow, IncidentRow } from './tables/incident.ts'
@@ -16,6 +22,7 @@ export type Database = IncidentTables &
   PlacementTables &
   InventoryTables &
   RegistryTables &
+  SourceTables &
   ConfigTables &
   DeliveryTables &
   SlackTables &

@@ -58,6 +58,7 @@ export const refusals = {
   NOT_PREPARED: { class: 'EXECUTION_FAILED', recoverable: false },
   FORBIDDEN_COMMAND: { class: 'POLICY_BLOCKED', recoverable: false },
   UNBOUNDED_COMMAND: { class: 'POLICY_BLOCKED', recoverable: true },
+  UNBOUNDED_QUERY: { class: 'POLICY_BLOCKED', recoverable: true },
   /** A person said no. Not a refusal of the judge, but the model reads it in the same form. */
   DENIED: { class: 'POLICY_BLOCKED', recoverable: false },
   /** An answer before this call ended the turn: the approval was never given, or the run stopped. */

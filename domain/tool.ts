@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { ResourceKind, ResourceRef } from './resource.ts'
+import type { QueryVerdict } from './source.ts'
 import type { Proof } from './verification.ts'
 
 /**
@@ -130,6 +131,10 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   inside?: boolean
   /** Tools that carry a command: what it is decides effect and verdict, not the tool's name. */
   command?: CommandField
+  /** Reads of sources: whether the query is bounded, by its arguments alone. The core API judges it again before it is sent. */
+  judgeQuery?(input: Input): QueryVerdict
+  /** Offered only where a source of a kind that serves it exists. */
+  fromSource?: true
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
@@ -158,4 +163,5 @@ export type ToolFacts = {
   names: NamedFields
   inside?: boolean
   command?: CommandField
+  judgeQuery?(input: Record<string, unknown>): QueryVerdict
 }

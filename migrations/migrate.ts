@@ -25,6 +25,7 @@ import * as modelServers from './0021-model-servers.ts'
 import * as heartbeats from './0022-heartbeats.ts'
 import * as patience from './0023-patience.ts'
 import * as registry from './0024-registry.ts'
+import * as sources from './0025-sources.ts'
 import { NewerSchemaError, newerThan, noteBuild } from './schema-build.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
@@ -53,6 +54,7 @@ const migrations: Record<string, Migration> = {
   '0022-heartbeats': heartbeats,
   '0023-patience': patience,
   '0024-registry': registry,
+  '0025-sources': sources,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

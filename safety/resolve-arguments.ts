@@ -32,12 +32,13 @@ export function resolveArguments(
   const bounded = facts.command
     ? boundCommand(facts.command, routed.arguments, { hosts: knownHosts(state.resolved, nowMs), rootReads })
     : { ...unchanged(routed.arguments), command: null }
+  const asked = facts.judgeQuery ? boundQuery(facts.judgeQuery, bounded.arguments) : unchanged(bounded.arguments)
   return {
-    arguments: bounded.arguments,
-    targets: namedTargets(facts.names, bounded.arguments, state, nowMs),
+    arguments: asked.arguments,
+    targets: namedTargets(facts.names, asked.arguments, state, nowMs),
     command: bounded.command,
-    corrected: [...routed.corrected, ...bounded.corrected],
-    problem: named.problem ?? routed.problem,
+    corrected: [...routed.corrected, ...bounded.corrected, ...asked.corrected],
+    problem: named.problem ?? routed.problem ?? asked.problem,
   }
 }
 
@@ -116,6 +117,23 @@ function boundCommand(
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
   const corrected: Correction = { code: 'UNBOUNDED_COMMAND', field, from: args[field], to }
   return { arguments: rewritten, corrected: [corrected], problem: null, command: again }
+}
+
+/** A query that asks for too much gets its bounded form, once; one that is not bounded then either is refused as it was. */
+function boundQuery(judgeQuery: NonNullable<ToolFacts['judgeQuery']>, args: Record<string, unknown>): Step {
+  const verdict = judgeQuery(args)
+  if (verdict.ok) return unchanged(args)
+  const rewritten = { ...args, ...verdict.bounded }
+  if (verdict.bounded && judgeQuery(rewritten).ok) {
+    const corrected = Object.entries(verdict.bounded).map(
+      ([field, to]): Correction => ({ code: 'UNBOUNDED_QUERY', field, from: args[field] ?? null, to }),
+    )
+    return { arguments: rewritten, corrected, problem: null }
+  }
+  const hint = verdict.bounded
+    ? `Ask within bounds, as ${JSON.stringify(verdict.bounded)}.`
+    : 'Name a metric or a resource, and a window that fits.'
+  return { ...unchanged(args), problem: refuse('UNBOUNDED_QUERY', verdict.reason, hint, { bounded: verdict.bounded }) }
 }
 
 function listOf(kinds: ResourceKind | readonly ResourceKind[]): readonly ResourceKind[] {

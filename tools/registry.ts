@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Tool, ToolFacts } from '../domain/tool.ts'
 import type { Offering } from '../mesh/registry.ts'
 import { isDeviceTool } from '../mesh/registry.ts'
+import { toolsOfKinds } from '../sources/kinds.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
 import {
   addIncidentEvent,
@@ -14,6 +15,7 @@ import {
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
 import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
+import { readResult, sourceTools } from './sources.ts'
 
 const all: Tool[] = [
   getIncident,
@@ -36,6 +38,8 @@ const all: Tool[] = [
   currentVmHost,
   scheduleHaProposal,
   executeMigration,
+  ...sourceTools,
+  readResult,
   ...deviceTools,
 ]
 
@@ -47,12 +51,18 @@ export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
 
 /**
  * Name, description and JSON schema of the offered tools, in a stable order: as the model reads
- * them. A device tool is among them when one of the devices has it.
+ * them. A device tool is among them when one of the devices has it, a tool of sources when a source of these kinds serves it.
  */
-export function describedTools(offered: readonly string[] | null, devices: readonly Offering[] = []) {
+export function describedTools(
+  offered: readonly string[] | null,
+  devices: readonly Offering[] = [],
+  kindsOfSources: readonly string[] = [],
+) {
   const onDevices = deviceToolsOf(devices)
+  const served = toolsOfKinds(kindsOfSources)
   return all
     .filter((tool) => !isDeviceTool(tool.name) || onDevices.has(tool.name))
+    .filter((tool) => !tool.fromSource || served.has(tool.name) || (tool.name === readResult.name && served.size > 0))
     .filter((tool) => offered === null || offered.includes(tool.name) || tool.effect === 'terminal')
     .map((tool) => ({
       name: tool.name,

@@ -102,6 +102,13 @@ export function createMetrics(db: Db) {
       buckets: [0.005, 0.015, 0.05, 0.1, 0.3, 1, 3, 10, 30, 100],
       registers,
     }),
+    sources: new Histogram({
+      name: 'nightshift_source_read_duration_seconds',
+      help: 'How long reads of sources took, by source.',
+      labelNames: ['source'],
+      buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
+      registers,
+    }),
     watchdog: counter('watchdog_escalations_total', 'Incidents that no run carried any more.', ['why']),
     requests: counter('http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
     requestSeconds: new Histogram({

@@ -78,6 +78,23 @@ export type RegistryTables = {
   }
 }
 
+/** Where metrics, alerts, logs and pages are read. */
+export type SourceTables = {
+  source: {
+    name: string
+    kind: string
+    url: string
+    credential: string | null
+    caFile: string | null
+    options: Json<Record<string, unknown>>
+    timeoutSeconds: number
+    createdBy: string
+    createdAt: Time
+  }
+  /** A whole answer belongs to the incident that asked. */
+  sourceReading: { incidentId: string; digest: string; source: string; tool: string; at: Time }
+}
+
 /** Plans of who runs where. */
 export type PlacementTables = {
   proposal: {

@@ -1,0 +1,179 @@
+import { readFileSync } from 'node:fs'
+import { HttpError, request } from '../clients/http.ts'
+import type { Source, SourceHealth } from '../domain/source.ts'
+import { type Ask, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
+
+/** Most bytes of one answer. A query that gives more is to be narrowed, not cut: half a series is no evidence. */
+const maxAnswerBytes = 4_000_000
+/** Failures in a row after which a source is left alone, and for how long. */
+const failuresToRest = 5
+const restMs = 30_000
+/** Requests to one source at once: a storm of incidents is no load test. */
+const mostAtOnce = 8
+
+type State = {
+  failures: number
+  restsUntilMs: number
+  atOnce: number
+  lastOkMs: number | null
+  lastError: string | null
+}
+
+/** How the sources did, as this process saw them. */
+export type SourceStates = Map<string, State>
+
+const newState = (): State => ({ failures: 0, restsUntilMs: 0, atOnce: 0, lastOkMs: null, lastError: null })
+
+export function healthOf(states: SourceStates, name: string, nowMs: number): SourceHealth {
+  const state = states.get(name)
+  if (!state) return { state: 'unknown', lastOkAt: null, lastError: null, restsUntil: null }
+  const isResting = state.restsUntilMs > nowMs
+  return {
+    state: isResting ? 'resting' : state.failures > 0 ? 'failing' : state.lastOkMs === null ? 'unknown' : 'ok',
+    lastOkAt: state.lastOkMs === null ? null : new Date(state.lastOkMs).toISOString(),
+    lastError: state.failures > 0 ? state.lastError : null,
+    restsUntil: isResting ? new Date(state.restsUntilMs).toISOString() : null,
+  }
+}
+
+/**
+ * Asks one source: with its credential, which is read now and stays in this process, within its time and the bounds of one answer.
+ * Follows no redirect. After five failures in a row nothing is sent for 30 s, then one request finds out.
+ */
+export function askerOf(source: Source, states: SourceStates, signal?: AbortSignal): Ask {
+  const state = states.get(source.name) ?? newState()
+  states.set(source.name, state)
+  return async (asked) => {
+    const nowMs = Date.now()
+    if (state.restsUntilMs > nowMs) {
+      const seconds = Math.ceil((state.restsUntilMs - nowMs) / 1000)
+      throw new SourceError(
+        'RESTING',
+        `${source.name} failed ${failuresToRest} times (${state.lastError}); asked again in ${seconds} s`,
+      )
+    }
+    if (state.atOnce >= mostAtOnce)
+      throw new SourceError('BUSY', `${source.name} is asked ${mostAtOnce} things already: ask again`)
+    state.atOnce += 1
+    try {
+      const answer = await send(source, asked, signal)
+      Object.assign(state, { failures: 0, restsUntilMs: 0, lastOkMs: Date.now(), lastError: null })
+      return answer
+    } catch (error) {
+      note(state, error)
+      throw error
+    } finally {
+      state.atOnce -= 1
+    }
+  }
+}
+
+/** What the server refused was the query's fault: the server is well. */
+function note(state: State, error: unknown): void {
+  if (!(error instanceof SourceError) || error.code === 'BUSY') return
+  if (error.code === 'REJECTED') {
+    state.lastOkMs = Date.now()
+    state.failures = 0
+    return
+  }
+  state.failures += 1
+  state.lastError = error.message.slice(0, 200)
+  if (state.failures >= failuresToRest) state.restsUntilMs = Date.now() + restMs
+}
+
+async function send(source: Source, asked: SourceRequest, signal: AbortSignal | undefined): Promise<unknown> {
+  const { path, form, method = 'GET', accept = 'json' } = asked
+  let answer: Awaited<ReturnType<typeof request>>
+  try {
+    answer = await request({
+      method,
+      url: `${source.url.replace(/\/+$/, '')}${path}`,
+      headers: {
+        accept: accept === 'json' ? 'application/json' : '*/*',
+        ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
+        ...authorization(source),
+      },
+      ...(form && { body: new URLSearchParams(form).toString() }),
+      timeoutMs: source.timeoutSeconds * 1000,
+      maxBytes: maxAnswerBytes,
+      allow: 'private',
+      ...(source.caFile !== null && { ca: readRef(source.name, `file:${source.caFile}`) }),
+      ...(signal && { signal }),
+    })
+  } catch (error) {
+    throw error instanceof HttpError ? toSourceError(source, error) : error
+  }
+  return readAnswer(source, answer, accept)
+}
+
+const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
+
+function toSourceError({ name, timeoutSeconds }: Source, error: HttpError): SourceError {
+  const say = (code: SourceErrorCode, text: string) => new SourceError(code, `${name} ${text}`)
+  if (error.code === 'timeout') return say('TIMEOUT', `gave no answer within ${timeoutSeconds} s`)
+  if (error.code === 'too_large')
+    return say('TOO_LARGE', `answered more than ${maxAnswerBytes / 1e6} MB: aggregate, or name fewer series`)
+  if (certificate.test(error.message))
+    return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
+  if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')
+  if (error.code === 'protocol') return say('BAD_ANSWER', 'answered something that is not HTTP, or broke off')
+  return say('UNREACHABLE', 'cannot be reached')
+}
+
+function readAnswer(
+  { name }: Source,
+  { status, headers, body }: Awaited<ReturnType<typeof request>>,
+  accept: SourceRequest['accept'],
+): unknown {
+  const text = Buffer.from(body).toString('utf8')
+  if (status >= 300 && status < 400)
+    throw new SourceError('REDIRECT', `${name} redirects: set its address to where it really is`)
+  if (status === 401 || status === 403) {
+    throw new SourceError(
+      'UNAUTHORIZED',
+      `${name} refused the credential (${status}): renew what its credential refers to`,
+    )
+  }
+  if (status === 400 || status === 422) throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text)}`)
+  if (status < 200 || status >= 300) throw new SourceError('BAD_ANSWER', `${name} answered ${status}`)
+  if (accept !== 'json') return text
+  if (!/json/.test(headers['content-type'] ?? '')) {
+    const type = (headers['content-type'] ?? 'no content type').slice(0, 60)
+    throw new SourceError('BAD_ANSWER', `${name} answered ${type} instead of JSON: is that the address of its API?`)
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new SourceError('BAD_ANSWER', `${name} answered JSON that does not parse`)
+  }
+}
+
+/** The reason that a server of this family gives, as plain text of one line. */
+function errorIn(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: unknown }
+    if (typeof error === 'string') return error.replace(/\s+/g, ' ').slice(0, 300)
+  } catch {
+    // It is text then.
+  }
+  return text.replace(/\s+/g, ' ').slice(0, 200) || 'without a reason'
+}
+
+function authorization({ name, credential }: Source): Record<string, string> {
+  if (credential === null) return {}
+  const secret = readRef(name, credential)
+  const isPair = /^[^\s:]+:\S+$/.test(secret) && !secret.startsWith('eyJ')
+  return { authorization: isPair ? `Basic ${Buffer.from(secret).toString('base64')}` : `Bearer ${secret}` }
+}
+
+function readRef(name: string, ref: string): string {
+  const [kind = '', place = ''] = ref.split(/:(.*)/s)
+  try {
+    const text = kind === 'file' ? readFileSync(place, 'utf8') : (process.env[place] ?? '')
+    if (text.trim() !== '') return kind === 'file' && text.includes('-----BEGIN') ? text : text.trim()
+  } catch {
+    // Said below, without what the file system said about it.
+  }
+  const what = kind === 'file' ? `the file ${place}` : `the variable ${place}`
+  throw new SourceError('NO_CREDENTIAL', `${name}: ${what} is empty or cannot be read by the API process`)
+}

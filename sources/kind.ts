@@ -1,0 +1,95 @@
+import type { z } from 'zod'
+import type { QueryVerdict } from '../domain/source.ts'
+
+/** One request to a source, bounded by the caller: the parsed JSON of the answer, or a SourceError. */
+export type Ask = (request: SourceRequest) => Promise<unknown>
+
+export type SourceRequest = {
+  method?: 'GET' | 'POST'
+  /** Below the source's address, with its query. */
+  path: string
+  /** Of a POST: fields of a form. */
+  form?: Record<string, string>
+  /** `json` unless said: the answer has to be that, or it is refused. */
+  accept?: 'json' | 'lines' | 'text'
+}
+
+/** Why a source gave no answer, in a closed word and a sentence that names the remedy. */
+export type SourceErrorCode =
+  | 'UNREACHABLE'
+  | 'TIMEOUT'
+  | 'TOO_LARGE'
+  | 'REDIRECT'
+  | 'UNAUTHORIZED'
+  | 'UNTRUSTED_CERTIFICATE'
+  | 'BAD_ANSWER'
+  | 'REJECTED'
+  | 'NO_CREDENTIAL'
+  | 'RESTING'
+  | 'BUSY'
+
+export class SourceError extends Error {
+  override name = 'SourceError' as const
+  readonly code: SourceErrorCode
+  constructor(code: SourceErrorCode, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** What a tool read: a summary for the model (2 kB at most), the whole as text, and whether anything was there. */
+export type ToolReading = { summary: Record<string, unknown>; whole: string; isEmpty: boolean }
+
+export type ReadContext = {
+  nowMs: number
+  options: Record<string, unknown>
+  /** When the incident began; null outside one. */
+  incidentBeganMs: number | null
+}
+
+/** A tool that a kind of source serves. Judged by its arguments alone, in the kernel and again before it is sent. */
+export type SourceTool = {
+  name: string
+  description: string
+  input: z.ZodObject
+  judge(args: Record<string, unknown>): QueryVerdict
+  /** Labels that the query fixes to one value: what it is about. */
+  labels(args: Record<string, unknown>): Record<string, string>
+  read(ask: Ask, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
+}
+
+export type SourceKind = {
+  kind: string
+  /** For people: `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
+  title: string
+  options: z.ZodType<Record<string, unknown>>
+  /** A small question that shows that the source answers, in a sentence. */
+  probe(ask: Ask): Promise<string>
+  tools: readonly SourceTool[]
+}
+
+/** A tool with its types checked against each other. */
+export function defineSourceTool<Input extends z.ZodObject>(tool: {
+  name: string
+  description: string
+  input: Input
+  judge(args: z.output<Input>): QueryVerdict
+  labels(args: z.output<Input>): Record<string, string>
+  read(ask: Ask, args: z.output<Input>, context: ReadContext): Promise<ToolReading>
+}): SourceTool {
+  return tool as unknown as SourceTool
+}
+
+/** Most bytes of a summary: what a model reads of one answer. */
+export const mostSummaryBytes = 2_000
+
+/** Drops items from the end until the summary fits; `omitted` says how many. */
+export function fitSummary<T>(
+  items: readonly T[],
+  build: (kept: readonly T[], omitted: number) => Record<string, unknown>,
+) {
+  for (let kept = items.length; ; kept -= 1) {
+    const summary = build(items.slice(0, kept), items.length - kept)
+    if (kept === 0 || Buffer.byteLength(JSON.stringify(summary)) <= mostSummaryBytes) return summary
+  }
+}

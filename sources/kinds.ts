@@ -1,0 +1,21 @@
+import type { SourceKind, SourceTool } from './kind.ts'
+import { prometheus } from './prometheus/source.ts'
+
+/** Every kind of source. A new one is a folder and a line here. */
+const all: readonly SourceKind[] = [prometheus]
+
+export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
+
+/** The tools of all kinds by their names; several kinds may serve one tool. */
+export const sourceTools: ReadonlyMap<string, SourceTool> = new Map(
+  all.flatMap(({ tools }) => tools.map((tool) => [tool.name, tool] as const)),
+)
+
+/** The kinds that serve a tool. */
+export const kindsOfTool = (name: string): string[] =>
+  all.filter(({ tools }) => tools.some((tool) => tool.name === name)).map(({ kind }) => kind)
+
+/** The tools that sources of these kinds serve: what a model is offered. */
+export function toolsOfKinds(kinds: readonly string[]): ReadonlySet<string> {
+  return new Set(all.filter(({ kind }) => kinds.includes(kind)).flatMap(({ tools }) => tools.map(({ name }) => name)))
+}

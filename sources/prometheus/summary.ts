@@ -1,0 +1,160 @@
+import { fitSummary } from '../kind.ts'
+
+/** Seconds since the epoch, and a value; what is no number (`NaN`, `+Inf`) is left out. */
+export type Point = [seconds: number, value: number]
+export type Series = { labels: Record<string, string>; points: Point[] }
+
+/** What a series did, in the words of somebody who looks at a chart. */
+type SeriesSummary = {
+  labels: Record<string, string>
+  last: number
+  min: number
+  max: number
+  mean: number
+  /** Change for each hour, by the straight line through all points. */
+  perHour: number
+  /** When its level changed most, if it did. */
+  changedAt?: string
+  before?: number
+  after?: number
+  /** The mean of the same window, a day and a week before. */
+  dayBefore?: number
+  weekBefore?: number
+}
+
+type Compared = { day: Map<string, number> | null; week: Map<string, number> | null }
+
+/** The key of a series among others. */
+export const seriesKey = ({ labels }: Pick<Series, 'labels'>): string => JSON.stringify(Object.entries(labels).sort())
+
+export const meanOf = (points: readonly Point[]): number =>
+  points.reduce((sum, [, value]) => sum + value, 0) / Math.max(1, points.length)
+
+/**
+ * The five series that moved most, with what all series share said once. Nothing of it needs a model; 2 kB at most.
+ */
+export function summarizeSeries(
+  series: readonly Series[],
+  asked: { promql: string; window: string; stepSeconds: number; untilMs: number },
+  compared: Compared,
+): Record<string, unknown> {
+  const shared = findShared(series)
+  const known = series.filter(({ points }) => points.length > 0)
+  const moved = known.map((each) => ({ each, by: movement(each.points) })).sort((a, b) => b.by - a.by)
+  const shown = moved.slice(0, 5).map(({ each }) => summarizeOne(each, shared, compared))
+  const head = {
+    promql: asked.promql,
+    window: asked.window,
+    until: toTime(asked.untilMs / 1000),
+    stepSeconds: asked.stepSeconds,
+    seriesFound: series.length,
+    ...(Object.keys(shared).length > 0 && { sharedLabels: shared }),
+    ...missing(compared),
+  }
+  return fitSummary(shown, (kept) => ({
+    ...head,
+    // What moved most comes first.
+    series: kept,
+    ...(series.length > kept.length && { notShown: series.length - kept.length }),
+  }))
+}
+
+/** An instant query: values by size. */
+export function summarizeValues(series: readonly Series[], promql: string, untilMs: number): Record<string, unknown> {
+  const shared = findShared(series)
+  const values = series
+    .flatMap(({ labels, points }) =>
+      points[0] ? [{ labels: without(labels, shared), value: round(points[0][1]) }] : [],
+    )
+    .sort((a, b) => b.value - a.value)
+  return fitSummary(values.slice(0, 30), (kept) => ({
+    promql,
+    at: toTime(untilMs / 1000),
+    seriesFound: series.length,
+    ...(Object.keys(shared).length > 0 && { sharedLabels: shared }),
+    values: kept,
+    ...(series.length > kept.length && { notShown: series.length - kept.length }),
+  }))
+}
+
+function missing({ day, week }: Compared): Record<string, string> {
+  const none = [...(day ? [] : ['a day before']), ...(week ? [] : ['a week before'])]
+  return none.length > 0 ? { notCompared: none.join(', ') } : {}
+}
+
+function summarizeOne(series: Series, shared: Record<string, string>, { day, week }: Compared): SeriesSummary {
+  const values = series.points.map(([, value]) => value)
+  const key = seriesKey(series)
+  const [dayBefore, weekBefore] = [day?.get(key), week?.get(key)]
+  return {
+    labels: without(series.labels, shared),
+    last: round(values.at(-1) as number),
+    min: round(Math.min(...values)),
+    max: round(Math.max(...values)),
+    mean: round(meanOf(series.points)),
+    perHour: round(slope(series.points) * 3_600),
+    ...findChange(series.points),
+    ...(dayBefore !== undefined && { dayBefore: round(dayBefore) }),
+    ...(weekBefore !== undefined && { weekBefore: round(weekBefore) }),
+  }
+}
+
+/** How far it went within the window, relative to its size. */
+function movement(points: readonly Point[]): number {
+  const values = points.map(([, value]) => value)
+  const [low, high] = [Math.min(...values), Math.max(...values)]
+  return (high - low) / (Math.max(Math.abs(high), Math.abs(low)) || 1)
+}
+
+function slope(points: readonly Point[]): number {
+  if (points.length < 2) return 0
+  const middle = points.reduce((sum, [at]) => sum + at, 0) / points.length
+  const mean = meanOf(points)
+  let [above, below] = [0, 0]
+  for (const [at, value] of points) {
+    above += (at - middle) * (value - mean)
+    below += (at - middle) ** 2
+  }
+  return below === 0 ? 0 : above / below
+}
+
+/** The split that explains most of the spread; nothing where no split explains half of it. */
+export function findChange(points: readonly Point[]): { changedAt?: string; before?: number; after?: number } {
+  if (points.length < 6) return {}
+  const total = spread(points)
+  if (total === 0) return {}
+  let best = { at: 0, left: Number.POSITIVE_INFINITY }
+  for (let at = 2; at <= points.length - 2; at += 1) {
+    const left = spread(points.slice(0, at)) + spread(points.slice(at))
+    if (left < best.left) best = { at, left }
+  }
+  // A straight line halves its spread three quarters by one cut: a change has to explain more than that.
+  if (best.left > total * 0.2) return {}
+  const first = points[best.at] as Point
+  return {
+    changedAt: toTime(first[0]),
+    before: round(meanOf(points.slice(0, best.at))),
+    after: round(meanOf(points.slice(best.at))),
+  }
+}
+
+function spread(points: readonly Point[]): number {
+  const mean = meanOf(points)
+  return points.reduce((sum, [, value]) => sum + (value - mean) ** 2, 0)
+}
+
+function findShared(series: readonly Series[]): Record<string, string> {
+  const [first] = series
+  if (!first) return {}
+  return Object.fromEntries(
+    Object.entries(first.labels).filter(([name, value]) => series.every(({ labels }) => labels[name] === value)),
+  )
+}
+
+const without = (labels: Record<string, string>, shared: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(labels).filter(([name]) => !(name in shared)))
+
+/** Four significant figures. */
+const round = (value: number): number => Number(value.toPrecision(4))
+
+const toTime = (seconds: number): string => new Date(seconds * 1000).toISOString().replace(/\.\d+Z$/, 'Z')

@@ -1,0 +1,56 @@
+import type { Source } from '../domain/source.ts'
+import { askerOf, type SourceStates } from './ask.ts'
+import { type ReadContext, SourceError, type SourceTool, type ToolReading } from './kind.ts'
+import { kindsOfTool, sourceKinds, sourceTools } from './kinds.ts'
+
+/** What a read would be: its source, its tool and its arguments, judged; or why there is none. */
+export type PlannedRead =
+  | { ok: true; source: Source; tool: SourceTool; args: Record<string, unknown> }
+  | { ok: false; code: 'UNKNOWN_TOOL' | 'INVALID' | 'NO_SOURCE' | 'UNBOUNDED_QUERY'; reason: string }
+
+/** Chooses the source and judges the query again: what the kernel did not judge, or judged by older rules, is refused here as well. */
+export function planRead(sources: readonly Source[], toolName: string, given: Record<string, unknown>): PlannedRead {
+  const serving = sources.filter(({ kind }) => kindsOfTool(toolName).includes(kind))
+  const tool = sourceTools.get(toolName)
+  if (!tool) return { ok: false, code: 'UNKNOWN_TOOL', reason: `no source serves ${toolName}` }
+  const parsed = tool.input.safeParse(given)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    return { ok: false, code: 'INVALID', reason: `${issue?.path.join('.') || 'arguments'}: ${issue?.message}` }
+  }
+  const args = parsed.data
+  const name = typeof args.source === 'string' ? args.source : null
+  const named = name === null ? serving : serving.filter((each) => each.name === name)
+  const names = serving.map((each) => each.name).join(', ')
+  const [source, other] = named
+  if (!source)
+    return {
+      ok: false,
+      code: 'NO_SOURCE',
+      reason: name === null ? `no source serves ${toolName}` : `there is no source ${name}: ${names || 'none'}`,
+    }
+  if (other)
+    return { ok: false, code: 'NO_SOURCE', reason: `several sources serve this: name one with source (${names})` }
+  const verdict = tool.judge(args)
+  if (!verdict.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: verdict.reason }
+  // Several kinds may serve a tool: the source's own kind reads it.
+  const own = sourceKinds.get(source.kind)?.tools.find((each) => each.name === toolName) ?? tool
+  return { ok: true, source, tool: own, args }
+}
+
+/** Reads what was planned. Throws SourceError. */
+export async function readSource(
+  { source, tool, args }: Extract<PlannedRead, { ok: true }>,
+  states: SourceStates,
+  context: Omit<ReadContext, 'options'>,
+): Promise<ToolReading> {
+  return await tool.read(askerOf(source, states), args, { ...context, options: source.options })
+}
+
+/** Asks a source something small: how it answered in a sentence, or throws SourceError. */
+export async function probeSource(source: Source, states: SourceStates): Promise<string> {
+  const kind = sourceKinds.get(source.kind)
+  if (!kind)
+    throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
+  return await kind.probe(askerOf(source, states))
+}

@@ -1,0 +1,61 @@
+import { expect, test } from '@jest/globals'
+import { bounds, chooseStep, judgePromql } from '../../sources/prometheus/judge.ts'
+
+const judge = (promql: string, windowSeconds = 3_600, stepSeconds = 60) =>
+  judgePromql({ promql, windowSeconds, stepSeconds })
+
+test.each([
+  'up',
+  'up{instance="web-1:9100"}',
+  '{instance="web-1:9100"}',
+  '{"http.requests", job="api"}',
+  '{__name__="up"}',
+  'sum by (code) (rate(http_requests_total{job="api",code=~"5.."}[5m]))',
+  'histogram_quantile(0.99, sum by (le) (rate(http_request_duration_seconds_bucket[5m])))',
+  'node_filesystem_avail_bytes / node_filesystem_size_bytes offset 1w < 0.1',
+  'max_over_time(node_load1[1h:5m])',
+  'absent(up{job="api"})',
+  'topk(5, rate(process_cpu_seconds_total[5m]))',
+])('%s is read', (promql) => {
+  expect(judge(promql)).toEqual({ ok: true })
+})
+
+test.each([
+  ['', 'does not parse|reads no metric'],
+  ['sum(', 'does not parse'],
+  ['up; drop', 'does not parse'],
+  ['1 + 1', 'reads no metric'],
+  ['{job="api"}', 'names no metric'],
+  ['{__name__=~".+"}', 'names no metric'],
+  ['{instance=""}', 'names no metric'],
+  ['{instance=~"web.*"}', 'names no metric'],
+  ['{instance!="web"}', 'names no metric'],
+  ['count({job=~".*"}) + up', 'names no metric'],
+  [`up{instance=~"${'a|'.repeat(120)}b"}`, 'regular expression'],
+  ['max_over_time(rate(up[5m])[1d:5m])', 'longer than 6h'],
+  ['max_over_time(up[1h:1s])', 'a step of a minute'],
+  ['max_over_time(up[1h:])', 'a step of a minute'],
+  ['max_over_time(max_over_time(up[1h:5m])[1h:5m])', 'inside a subquery'],
+  [Array(9).fill('up').join(' + '), 'more than 8 selectors'],
+  [`up{x="${'a'.repeat(2000)}"}`, 'longer than 2000'],
+  ['rate(up[5m', 'does not parse'],
+])('%s is refused: %s', (promql, reason) => {
+  const verdict = judge(promql)
+  expect(verdict).toMatchObject({ ok: false })
+  if (!verdict.ok) expect(verdict.reason).toMatch(new RegExp(reason))
+})
+
+test.each([
+  ['rate(up[90d])', 3_600, 300, { promql: 'rate(up[1d])' }],
+  ['up', 90 * 86_400, 3_600, { window: '31d' }],
+  ['up', 86_400, 15, { step: '362s' }],
+])('%s over %s s by %s s is too much, and the bounded form is read', (promql, windowSeconds, stepSeconds, bounded) => {
+  const verdict = judge(promql, windowSeconds, stepSeconds)
+  expect(verdict).toMatchObject({ ok: false, bounded })
+})
+
+test('the step that code chooses is always within the bound', () => {
+  for (const promql of ['up', 'rate(up[5m])', 'rate(up[1d])', 'max_over_time(up[6h:5m])'])
+    for (const windowSeconds of [60, 3_600, 86_400, 7 * 86_400, bounds.windowSeconds])
+      expect(judge(promql, windowSeconds, chooseStep(promql, windowSeconds))).toEqual({ ok: true })
+})

@@ -1,0 +1,243 @@
+import { writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { useApi } from '../api/api.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+const api = useApi()
+
+let answer: (request: IncomingMessage, response: ServerResponse, body: string) => void = () => {}
+let asked: { path: string; body: URLSearchParams; authorization: string | undefined }[] = []
+const server = createServer((request, response) => {
+  let body = ''
+  request.on('data', (chunk) => {
+    body += chunk
+  })
+  request.on('end', () => {
+    asked.push({
+      path: request.url ?? '',
+      body: new URLSearchParams(body),
+      authorization: request.headers.authorization,
+    })
+    answer(request, response, body)
+  })
+})
+let url = ''
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+afterAll(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+const json = (value: unknown) => (_: IncomingMessage, response: ServerResponse) => {
+  response.setHeader('content-type', 'application/json')
+  response.end(JSON.stringify(value))
+}
+const matrix = (result: unknown[]) => json({ status: 'success', data: { resultType: 'matrix', result } })
+
+async function add(name: string, more: Record<string, unknown> = {}) {
+  const made = await api.put(`/sources/${name}`, { body: { kind: 'prometheus', url, ...more } })
+  expect([made.status, made.body.code]).toEqual([200, undefined])
+  asked = []
+}
+const read = (args: Record<string, unknown>, tool = 'query_metrics') =>
+  api.post('/sources/read', { body: { tool, arguments: args } })
+
+test('a query gives what its series did, and the same window a day and a week before; the model reads 2 kB at most', async () => {
+  await add('main')
+  const now = Date.now() / 1000
+  const series = (instance: string, height: number) => ({
+    metric: { __name__: 'up', job: 'api', instance },
+    values: Array.from({ length: 60 }, (_, at) => [now - 3_600 + at * 60, String(at < 40 ? 1 : height)]),
+  })
+  answer = matrix([
+    series('web-1:9100', 1),
+    series('web-2:9100', 50),
+    ...Array.from({ length: 80 }, (_, at) => series(`w-${at}`, 2)),
+  ])
+  const { status, body } = await read({ source: 'main', promql: 'up{job="api"}' })
+  expect(status).toBe(200)
+  expect(asked).toHaveLength(3)
+  const summary = body.summary as unknown as { series: Record<string, unknown>[]; [name: string]: unknown }
+  expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(2_000)
+  expect(summary).toMatchObject({ seriesFound: 82, sharedLabels: { __name__: 'up', job: 'api' } })
+  expect(summary.series[0]).toMatchObject({
+    labels: { instance: 'web-2:9100' },
+    last: 50,
+    min: 1,
+    before: 1,
+    after: 50,
+    changedAt: expect.stringMatching(/Z$/),
+    dayBefore: expect.any(Number),
+  })
+})
+
+test('a query that names a resource says which, and an empty answer is no look at it', async () => {
+  await api.put('/inventory', { body: { nodes: [{ id: 'web-1', ip: '10.0.0.1' }] } })
+  answer = matrix([{ metric: { instance: 'web-1:9100' }, values: [[1_763_000_000, '1']] }])
+  const found = await read({ source: 'main', promql: 'up{instance="web-1:9100"}' })
+  expect(found.body).toMatchObject({ isEmpty: false, about: [{ kind: 'node', id: 'web-1' }] })
+  answer = matrix([])
+  expect((await read({ source: 'main', promql: 'up{instance="web-1:9100"}' })).body).toMatchObject({ isEmpty: true })
+})
+
+test('what was not bounded never reaches the server, whoever asks', async () => {
+  asked = []
+  for (const args of [
+    { promql: '{job="x"}' },
+    { promql: 'rate(up[90d])' },
+    { promql: 'up', window: '90d' },
+    { promql: 'up', window: '1d', step: '1s' },
+    { promql: 'up', window: 'soon' },
+    { promql: 'sum(' },
+  ]) {
+    const refused = await read({ source: 'main', ...args })
+    expect([refused.status, refused.body.code]).toEqual([422, 'UNBOUNDED_QUERY'])
+  }
+  expect((await read({ source: 'main', promql: 'up', extra: 1 })).status).toBe(422)
+  expect((await read({}, 'converge_shard')).body.code).toBe('UNKNOWN_TOOL')
+  expect(asked).toEqual([])
+})
+
+test('an agent reads only what its run announced', async () => {
+  const refused = await api.post('/sources/read', {
+    body: { tool: 'query_metrics', arguments: { source: 'main', promql: 'up' } },
+    as: api.tokens.agent,
+    headers: { 'idempotency-key': 'made-up' },
+  })
+  expect([refused.status, refused.body.code]).toEqual([403, 'UNJUDGED'])
+})
+
+test('several sources of one kind have to be named', async () => {
+  await add('second')
+  const refused = await read({ promql: 'up' })
+  expect(refused.body).toMatchObject({ code: 'NO_SOURCE', detail: expect.stringContaining('main, second') })
+  expect((await read({ source: 'third', promql: 'up' })).body.detail).toContain(
+    'there is no source third: main, second',
+  )
+  expect((await api.post('/sources/second/remove')).body).toEqual({ removed: 'second' })
+})
+
+const bad: [string, (request: IncomingMessage, response: ServerResponse) => void, string, RegExp][] = [
+  [
+    'ten megabytes',
+    (_, response) => response.setHeader('content-type', 'application/json').end(`"${'x'.repeat(10_000_000)}"`),
+    'TOO_LARGE',
+    /aggregate/,
+  ],
+  [
+    'garbage',
+    (_, response) => response.setHeader('content-type', 'application/json').end('{"status":'),
+    'BAD_ANSWER',
+    /does not parse/,
+  ],
+  [
+    'another content type',
+    (_, response) => response.setHeader('content-type', 'text/html').end('<html>'),
+    'BAD_ANSWER',
+    /text\/html instead of JSON/,
+  ],
+  [
+    'a redirect',
+    (_, response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end(),
+    'REDIRECT',
+    /redirects/,
+  ],
+  ['an expired token', (_, response) => response.writeHead(401).end(), 'UNAUTHORIZED', /renew/],
+  ['another API', json({ hello: 'world' }), 'BAD_ANSWER', /not of the Prometheus API/],
+  [
+    'series of another shape',
+    json({ status: 'success', data: { resultType: 'matrix', result: [{ metric: 7 }] } }),
+    'BAD_ANSWER',
+    /shape/,
+  ],
+  ['a fault', (_, response) => response.writeHead(500).end(), 'BAD_ANSWER', /answered 500/],
+  [
+    'half an answer',
+    (_, response) => {
+      response.writeHead(200, { 'content-length': '100', 'content-type': 'application/json' })
+      response.write('{')
+      response.destroy()
+    },
+    'BAD_ANSWER',
+    /broke off/,
+  ],
+  ['silence', () => {}, 'TIMEOUT', /within 1 s/],
+]
+test.each(bad)('a source that answers %s gives a reason and nothing else', async (_, given, code, reason) => {
+  await add('bad', { timeoutSeconds: 1 })
+  answer = given
+  const refused = await read({ source: 'bad', promql: 'up', window: 'now' })
+  expect([refused.status, refused.body.code]).toEqual([424, code])
+  expect(refused.body.detail).toMatch(reason)
+})
+
+test('a source that nobody answers at is left alone after five failures, and says so', async () => {
+  const made = await api.put('/sources/gone', { body: { kind: 'prometheus', url: 'http://127.0.0.1:1' } })
+  expect(made.body.health).toMatchObject({ state: 'unknown' })
+  for (let at = 0; at < 5; at += 1)
+    expect((await read({ source: 'gone', promql: 'up', window: 'now' })).body.code).toBe('UNREACHABLE')
+  expect((await read({ source: 'gone', promql: 'up', window: 'now' })).body.code).toBe('RESTING')
+  const { items } = (await api.get('/sources')).body as unknown as {
+    items: { name: string; health: { state: string } }[]
+  }
+  expect(items.find(({ name }) => name === 'gone')?.health).toMatchObject({
+    state: 'resting',
+    lastError: expect.any(String),
+  })
+})
+
+test("a refused query is the query's fault, with the server's reason", async () => {
+  await add('main')
+  answer = (_, response) =>
+    void response
+      .writeHead(400, { 'content-type': 'application/json' })
+      .end('{"status":"error","error":"many-to-many matching"}')
+  for (let at = 0; at < 7; at += 1)
+    expect((await read({ source: 'main', promql: 'up', window: 'now' })).body).toMatchObject({
+      code: 'REJECTED',
+      detail: 'main refused the query: many-to-many matching',
+    })
+})
+
+test('a credential is read where it lies, sent, and shown nowhere', async () => {
+  const file = join(temporaryDirectory().path, 'token')
+  writeFileSync(file, 'sesame-open-the-door\n')
+  await add('main', { credential: `file:${file}` })
+  answer = matrix([])
+  await read({ source: 'main', promql: 'up', window: 'now' })
+  expect(asked[0]?.authorization).toBe('Bearer sesame-open-the-door')
+  expect(JSON.stringify((await api.get('/sources')).body)).not.toContain('sesame')
+  await add('main', { credential: 'file:/nowhere/token' })
+  expect((await read({ source: 'main', promql: 'up', window: 'now' })).body).toMatchObject({
+    code: 'NO_CREDENTIAL',
+    detail: expect.stringContaining('/nowhere/token'),
+  })
+  expect(asked).toEqual([])
+})
+
+test.each([
+  [{ kind: 'nothing', url: 'http://x' }, /no kind of source/],
+  [{ kind: 'prometheus', url: 'ftp://x' }, /url/i],
+  [{ kind: 'prometheus', url: 'http://a:b@x' }, /holds a password/],
+  [{ kind: 'prometheus', url: 'http://x', credential: 'sesame' }, /file:\/path/],
+  [{ kind: 'prometheus', url: 'http://x', credential: 'env:DATABASE_URL' }, /NIGHTSHIFT_SOURCE_/],
+  [{ kind: 'prometheus', url: 'http://x', options: { x: 1 } }, /options/],
+])('a source that cannot be is refused with what is wrong: %j', async (body, reason) => {
+  const refused = await api.put('/sources/wrong', { body })
+  expect(refused.status).toBe(422)
+  expect(JSON.stringify(refused.body)).toMatch(reason)
+})
+
+test('only who may change the configuration adds a source, and it is in the audit', async () => {
+  expect((await api.put('/sources/x', { body: { kind: 'prometheus', url }, as: api.tokens.approver })).status).toBe(403)
+  const { items } = (await api.get('/audit?what=source')).body as unknown as {
+    items: { what: string; subject: string }[]
+  }
+  expect(items.map(({ what, subject }) => `${what} ${subject}`)).toContain('source.removed second')
+})
