@@ -96,6 +96,7 @@ function readQuery(promql: string): Found | string {
     enter({ type, node, from, to }) {
       if (problem !== null) return false
       if (type.isError) problem = `it does not parse at character ${from + 1}`
+      else if (type.name === 'LineComment') problem = 'it holds a comment: leave it out'
       else if (type.name === 'VectorSelector') readSelector(node, promql, found)
       else if (type.name === 'UnquotedLabelMatcher' || type.name === 'QuotedLabelMatcher')
         problem = readMatcher(promql.slice(from, to))

@@ -1,0 +1,97 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { parseDuration } from '../../domain/source.ts'
+import { bounds, judgePromql } from '../../sources/prometheus/judge.ts'
+import { planRead } from '../../sources/read.ts'
+
+const source = {
+  ...{ name: 'main', kind: 'prometheus', url: 'http://127.0.0.1:1', credential: null, caFile: null, options: {} },
+  ...{ timeoutSeconds: 1, createdBy: 'x', createdAt: '2026-11-21T01:46:02.000000Z' },
+}
+
+const name = fc.constantFrom('up', 'node_load1', 'http_requests_total', '__name__', 'job', 'instance', 'pod', 'x')
+const value = fc.constantFrom('"web-1"', '""', '".*"', '".+"', '"a|b"', `"${'a|'.repeat(150)}"`, "'web-1'", '`x`')
+const op = fc.constantFrom('=', '!=', '=~', '!~')
+const matcher = fc.tuple(name, op, value).map((parts) => parts.join(''))
+const time = fc.constantFrom('5m', '1h', '1d', '90d', '1y', '30s', '1ms', '5m+1h', 'step()', '')
+const selector = fc
+  .tuple(fc.oneof(name, fc.constant('')), fc.array(matcher, { maxLength: 3 }))
+  .map(([metric, matchers]) => `${metric}{${matchers.join(',')}}`)
+const ranged = fc
+  .tuple(
+    selector,
+    time,
+    fc.oneof(
+      fc.constant(''),
+      time.map((step) => `:${step}`),
+    ),
+  )
+  .map(([of, range, step]) => `${of}[${range}${step}]`)
+const { query } = fc.letrec<{ query: string }>((tie) => ({
+  query: fc.oneof(
+    { maxDepth: 4 },
+    selector,
+    ranged.map((each) => `rate(${each})`),
+    fc
+      .tuple(fc.constantFrom('sum', 'count', 'max_over_time', 'absent', 'topk(3,', 'by'), tie('query'))
+      .map(([f, q]) => (f.endsWith(',') ? `${f}${q})` : `${f}(${q})`)),
+    fc
+      .tuple(tie('query'), fc.constantFrom('+', '/', 'or', 'and on(x)', '> bool'), tie('query'))
+      .map((parts) => parts.join(' ')),
+    fc.tuple(tie('query'), fc.constantFrom('offset', '@'), time).map((parts) => parts.join(' ')),
+    fc.tuple(tie('query'), fc.integer({ min: 0, max: 60 })).map(([q, at]) => q.slice(0, at)),
+    fc.string({ maxLength: 40 }),
+  ),
+}))
+
+/** Read apart from the judge: what no text that is sent may hold. */
+function breaks(promql: string): string | null {
+  const ranges = [...promql.matchAll(/\[([^\]:]*)(?::([^\]]*))?\]/g)]
+  for (const [text, range = '', step] of ranges) {
+    const seconds = parseDuration(range)
+    if (seconds === null || seconds > bounds.rangeSeconds) return `range ${text}`
+    if (step !== undefined && (parseDuration(step) ?? 0) < 60) return `step ${text}`
+  }
+  const bare = promql.replace(/"[^"]*"|'[^']*'|`[^`]*`/g, (text) => text[0] + 'v'.repeat(text.length - 2) + text[0])
+  for (const [text, metric = ''] of bare.matchAll(/([A-Za-z_:][\w:]*)?\{[^}]*\}/g))
+    if (metric === '' && !/(__name__|instance|pod)=["'`]v/.test(text)) return `selector ${text}`
+  return promql.length > bounds.characters ? 'length' : null
+}
+
+test('of 10,000 queries that nobody would write none over its bound would be sent', () => {
+  let sent = 0
+  fc.assert(
+    fc.property(
+      query,
+      fc.constantFrom('now', '1h', '1d', '31d', '90d', '1y'),
+      fc.option(time, { nil: undefined }),
+      (promql, window, step) => {
+        const planned = planRead([source], 'query_metrics', { promql, window, ...(step !== undefined && { step }) })
+        if (!planned.ok) return
+        sent += 1
+        expect(breaks(promql)).toBeNull()
+        const windowSeconds = window === 'now' ? 0 : (parseDuration(window) as number)
+        expect(windowSeconds).toBeLessThanOrEqual(bounds.windowSeconds)
+        if (step !== undefined && windowSeconds > 0)
+          expect(windowSeconds / (parseDuration(step) as number)).toBeLessThanOrEqual(bounds.points)
+      },
+    ),
+    { numRuns: 10_000, seed: 20_261_123 },
+  )
+  // It is no test where nothing gets through.
+  expect(sent).toBeGreaterThan(500)
+})
+
+test('a judge that meets any text answers, and never throws', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary', maxLength: 200 }),
+      fc.double(),
+      fc.double(),
+      (promql, windowSeconds, stepSeconds) => {
+        expect(judgePromql({ promql, windowSeconds, stepSeconds })).toHaveProperty('ok')
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+})
