@@ -1,0 +1,133 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { declareSite } from '../../db/site.ts'
+import { putSource } from '../../db/sources.ts'
+import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
+import { type Spine, startSpine } from '../support/spine.ts'
+
+let model: ScriptedModel
+let spine: Spine
+let lines: ((request: ChatRequest) => Line)[] = []
+const asked: URLSearchParams[] = []
+
+/** Speaks Prometheus' API: a level that rose an hour ago. */
+const prometheus = createServer((request, response) => {
+  let body = ''
+  request.on('data', (chunk) => {
+    body += chunk
+  })
+  request.on('end', () => {
+    const form = new URLSearchParams(body)
+    asked.push(form)
+    const end = Number(form.get('end'))
+    const values = Array.from({ length: 60 }, (_, at) => [end - 3_600 + at * 60, String(at < 30 ? 10 : 95)])
+    const result = [{ metric: { __name__: 'disk_used_percent', instance: 'web-1:9100' }, values }]
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ status: 'success', data: { resultType: 'matrix', result } }))
+  })
+})
+
+beforeAll(async () => {
+  model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
+  await new Promise<void>((resolve) => prometheus.listen(0, '127.0.0.1', resolve))
+  spine = await startSpine({
+    parts: ['api', 'worker'],
+    environment: { LLM_BASE_URL: model.url, LLM_MODEL: 'scripted' },
+  })
+  await sql`insert into region (id) values ('site')`.execute(spine.db)
+  await sql`insert into shard (id, region, role, status, config) values ('web', 'site', 'web', 'unknown', '{}')`.execute(
+    spine.db,
+  )
+  await sql`insert into node (id, shard, region, role, hostname, ip, status, disk_by_directory)
+    values ('web-1', 'web', 'site', 'web', 'web-1', '10.0.0.1', 'unknown', '{}')`.execute(spine.db)
+  await spine.db.transaction().execute(declareSite)
+}, 300_000)
+afterAll(async () => {
+  await spine?.stop()
+  await model?.stop()
+  prometheus.closeAllConnections()
+  prometheus.close()
+})
+
+const lastText = (request: ChatRequest): string => request.messages.at(-1)?.content ?? ''
+const toolNames = (request: ChatRequest): string[] =>
+  (request.tools ?? []).map((tool) => (tool as { function: { name: string } }).function.name)
+
+const raise = (name: string) =>
+  spine.post(
+    '/ingest/alertmanager',
+    {
+      version: '4',
+      alerts: [
+        { status: 'firing', labels: { alertname: name, instance: 'web-1:9100' }, annotations: { summary: 'Disk' } },
+      ],
+    },
+    { token: spine.tokens.ingest },
+  )
+const handOver = (request: ChatRequest) => [
+  {
+    tool: 'escalate_incident',
+    arguments: {
+      id: /inc_[0-9a-z]{26}/.exec(JSON.stringify(request.messages))?.[0] ?? '',
+      ...{ reason: 'No tool can do more here.', category: 'no_tool', next_step: 'Free the disk.' },
+    },
+  },
+]
+
+test('a model asks a metric of the resource in trouble: too much is bounded by code, it reads 2 kB, and lines of the whole', async () => {
+  let offeredBefore: string[] = []
+  lines = [
+    (request) => {
+      offeredBefore = toolNames(request)
+      return handOver(request)
+    },
+  ]
+  await raise('before_any_source')
+  await spine.incident('before_any_source', 'escalated')
+  expect(offeredBefore).not.toContain('query_metrics')
+
+  const { port } = prometheus.address() as AddressInfo
+  const source = { kind: 'prometheus', url: `http://127.0.0.1:${port}`, credential: null, caFile: null }
+  await putSource(spine.db, 'main', { ...source, options: {}, timeoutSeconds: 5 }, 'anna')
+  let [offered, summary, read]: [string[], string, string] = [[], '', '']
+  lines = [
+    (request) => {
+      offered = toolNames(request)
+      const promql = 'max_over_time(disk_used_percent{instance="web-1:9100"}[90d])'
+      return [{ tool: 'query_metrics', arguments: { promql, window: '1h' } }]
+    },
+    (request) => {
+      summary = lastText(request)
+      const digest = /"digest":"([0-9a-f]{64})"/.exec(summary)?.[1]
+      const incident_id = /inc_[0-9a-z]{26}/.exec(JSON.stringify(request.messages))?.[0]
+      return [{ tool: 'read_result', arguments: { incident_id, digest, limit: 1 } }]
+    },
+    (request) => {
+      read = lastText(request)
+      return handOver(request)
+    },
+  ]
+  await raise('disk_full')
+  const incident = await spine.incident('disk_full', 'escalated')
+  expect(incident.resource).toEqual({ kind: 'node', id: 'web-1' })
+  expect(offered).toEqual(expect.arrayContaining(['query_metrics', 'describe_metrics', 'read_result']))
+  // Three requests: now, a day and a week before, each with the bounded range.
+  expect(asked.map((form) => form.get('query'))).toEqual(
+    Array(3).fill('max_over_time(disk_used_percent{instance="web-1:9100"}[1d])'),
+  )
+  const events = await spine.events(incident.id)
+  const judged = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata] : []))
+  expect(judged.map(({ tool, code }) => [tool, code])).toEqual([
+    ['query_metrics', 'READ'],
+    ['read_result', 'READ'],
+    ['escalate_incident', 'TERMINAL'],
+  ])
+  expect(judged[0]?.corrected).toMatchObject([{ code: 'UNBOUNDED_QUERY', field: 'promql' }])
+  expect(summary).toMatch(/"changedAt":/)
+  expect(summary.length).toBeLessThan(3_000)
+  expect(read).toContain('disk_used_percent')
+  const [first] = events.flatMap((event) => (event.kind === 'tool_finished' ? [event.metadata] : []))
+  expect(first?.discovered).toMatchObject([{ kind: 'node', id: 'web-1', seen: true }])
+}, 120_000)
