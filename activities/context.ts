@@ -16,6 +16,7 @@ import { listSources } from '../db/sources.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { stepKey } from '../domain/step-key.ts'
+import type { CorePort } from '../domain/tool.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
 import { renderLeaderHint } from '../model/transcript.ts'
 import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
@@ -32,6 +33,8 @@ type ContextDeps = {
   protocol: 'native' | 'json'
   model: string
   environment: EnvironmentDefaults
+  /** Without it nothing is asked of sources. */
+  core?: CorePort
   /** `AGENT_ENABLED`. */
   isEnabled?: boolean
 }
@@ -90,7 +93,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const stored = await eventByStepKey(db, key, 'context_assembled')
   if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
 
-  const { context, parts, hintFrom } = await gather(db, incident)
+  const { context, parts, hintFrom } = await gather(deps, incident)
   const offered = settings.value<string[] | null>('agent.tools', incident.type)
   const described = describedTools(
     offered,
@@ -162,7 +165,7 @@ const precedentLimit = 5
 const brokenTries = 3
 
 /** The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
-async function gather(db: Db, incident: Incident) {
+async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: Incident) {
   const parts: Record<string, 'ok' | 'empty' | 'failed'> = {}
   const part = async <T>(name: string, empty: T, read: () => Promise<T>): Promise<T> => {
     try {
@@ -206,6 +209,7 @@ async function gather(db: Db, incident: Incident) {
   )
   const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
+  const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
@@ -220,6 +224,8 @@ async function gather(db: Db, incident: Incident) {
         status: incident.status,
       },
       alerts,
+      // What the alert computes, where a source evaluates it.
+      rule,
       resource: own,
       neighbours,
       activeAlerts: active,
@@ -231,6 +237,15 @@ async function gather(db: Db, incident: Incident) {
       hint: hint?.text ?? null,
     },
   }
+}
+
+const ruleWithinMs = 5_000
+
+async function firingRule(db: Db, core: CorePort | undefined, incidentId: string): Promise<unknown> {
+  if (!core || (await listSources(db)).length === 0) return null
+  const answer = await core.get(`/api/v1/incidents/${incidentId}/rule`, { signal: AbortSignal.timeout(ruleWithinMs) })
+  if (!answer.ok) throw new Error(answer.problem.title)
+  return (answer.data as { rule: unknown }).rule
 }
 
 async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {

@@ -65,6 +65,8 @@ export type SourceKind = {
   options: z.ZodType<Record<string, unknown>>
   /** A small question that shows that the source answers, in a sentence. */
   probe(ask: Ask): Promise<string>
+  /** What an alert computes, where the source evaluates rules: for the context of an investigation. Null: it has no such rule. */
+  findRule?(ask: Ask, alert: { name: string; labels: Record<string, string> }): Promise<Record<string, unknown> | null>
   tools: readonly SourceTool[]
 }
 

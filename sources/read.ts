@@ -54,3 +54,18 @@ export async function probeSource(source: Source, states: SourceStates): Promise
     throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
   return await kind.probe(askerOf(source, states))
 }
+
+/** The rule behind an alert, of the first source that has it. What no source answers is null. */
+export async function findRule(
+  sources: readonly Source[],
+  alert: { name: string; labels: Record<string, string> },
+  states: SourceStates,
+): Promise<Record<string, unknown> | null> {
+  for (const source of sources) {
+    const kind = sourceKinds.get(source.kind)
+    // A source that does not answer is one source less: its health says so.
+    const rule = await kind?.findRule?.(askerOf(source, states), alert).catch(() => null)
+    if (rule) return { source: source.name, ...rule }
+  }
+  return null
+}

@@ -101,6 +101,7 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
   const queue = queueActivities({ db, client, taskQueue, environment, isEnabled })
   const context = contextActivities({
     db,
+    core,
     prompts: readPrompts(),
     protocol: config.LLM_PROTOCOL,
     model: config.LLM_MODEL,

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { parseDuration } from '../../domain/source.ts'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
+import { readData } from './answer.ts'
 import { chooseStep, judgePromql, listFixedLabels } from './judge.ts'
+import { findRule } from './rule.ts'
 import { meanOf, type Point, type Series, seriesKey, summarizeSeries, summarizeValues } from './summary.ts'
 
 /**
@@ -127,16 +129,6 @@ async function readHelp(ask: Ask): Promise<(name: string) => { type?: string; he
   }
 }
 
-const envelope = z.looseObject({ status: z.string(), data: z.unknown(), error: z.string().optional() })
-
-function readData(answer: unknown): unknown {
-  const parsed = envelope.safeParse(answer)
-  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered something that is not of the Prometheus API')
-  if (parsed.data.status !== 'success')
-    throw new SourceError('REJECTED', (parsed.data.error ?? 'it refused the query').slice(0, 300))
-  return parsed.data.data
-}
-
 const sample = z.tuple([z.number(), z.string()])
 const result = z.looseObject({
   resultType: z.string(),
@@ -198,5 +190,6 @@ export const prometheus: SourceKind = {
     const [up] = await queryInstant(ask, 'count(up)', Date.now())
     return `it answers queries; ${up?.points[0]?.[1] ?? 0} targets`
   },
+  findRule,
   tools: [queryMetrics, describeMetrics],
 }

@@ -12,6 +12,23 @@ let spine: Spine
 let lines: ((request: ChatRequest) => Line)[] = []
 const asked: URLSearchParams[] = []
 
+const groups = [
+  {
+    rules: [
+      { type: 'recording', name: 'disk_full' },
+      {
+        ...{
+          type: 'alerting',
+          name: 'disk_full',
+          query: '(disk_used_percent > 90) and on (instance) up == 1',
+          duration: 60,
+        },
+        alerts: [{ labels: { alertname: 'disk_full', instance: 'web-1:9100' }, value: '9.72e+01' }],
+      },
+    ],
+  },
+]
+
 /** Speaks Prometheus' API: a level that rose an hour ago. */
 const prometheus = createServer((request, response) => {
   let body = ''
@@ -20,12 +37,14 @@ const prometheus = createServer((request, response) => {
   })
   request.on('end', () => {
     const form = new URLSearchParams(body)
+    response.setHeader('content-type', 'application/json')
+    if (request.url?.startsWith('/api/v1/rules'))
+      return response.end(JSON.stringify({ status: 'success', data: { groups } }))
     asked.push(form)
     const end = Number(form.get('end'))
     const values = Array.from({ length: 60 }, (_, at) => [end - 3_600 + at * 60, String(at < 30 ? 10 : 95)])
     const result = [{ metric: { __name__: 'disk_used_percent', instance: 'web-1:9100' }, values }]
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify({ status: 'success', data: { resultType: 'matrix', result } }))
+    return response.end(JSON.stringify({ status: 'success', data: { resultType: 'matrix', result } }))
   })
 })
 
@@ -91,10 +110,11 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   const { port } = prometheus.address() as AddressInfo
   const source = { kind: 'prometheus', url: `http://127.0.0.1:${port}`, credential: null, caFile: null }
   await putSource(spine.db, 'main', { ...source, options: {}, timeoutSeconds: 5 }, 'anna')
-  let [offered, summary, read]: [string[], string, string] = [[], '', '']
+  let [offered, summary, read, context]: [string[], string, string, string] = [[], '', '', '']
   lines = [
     (request) => {
       offered = toolNames(request)
+      context = JSON.stringify(request.messages)
       const promql = 'max_over_time(disk_used_percent{instance="web-1:9100"}[90d])'
       return [{ tool: 'query_metrics', arguments: { promql, window: '1h' } }]
     },
@@ -113,6 +133,8 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   const incident = await spine.incident('disk_full', 'escalated')
   expect(incident.resource).toEqual({ kind: 'node', id: 'web-1' })
   expect(offered).toEqual(expect.arrayContaining(['query_metrics', 'describe_metrics', 'read_result']))
+  // The model sees what the alert computes.
+  for (const part of ['disk_used_percent', '\\u003e 90', '97.2', 'forSeconds']) expect(context).toContain(part)
   // Three requests: now, a day and a week before, each with the bounded range.
   expect(asked.map((form) => form.get('query'))).toEqual(
     Array(3).fill('max_over_time(disk_used_percent{instance="web-1:9100"}[1d])'),

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { bounds, chooseStep, judgePromql } from '../../sources/prometheus/judge.ts'
+import { findThreshold } from '../../sources/prometheus/rule.ts'
 
 const judge = (promql: string, windowSeconds = 3_600, stepSeconds = 60) =>
   judgePromql({ promql, windowSeconds, stepSeconds })
@@ -58,4 +59,17 @@ test('the step that code chooses is always within the bound', () => {
   for (const promql of ['up', 'rate(up[5m])', 'rate(up[1d])', 'max_over_time(up[6h:5m])'])
     for (const windowSeconds of [60, 3_600, 86_400, 7 * 86_400, bounds.windowSeconds])
       expect(judge(promql, windowSeconds, chooseStep(promql, windowSeconds))).toEqual({ ok: true })
+})
+
+test.each([
+  ['disk_used > 90', '> 90'],
+  ['(disk_used / disk_size) * 100 >= 90.5', '>= 90.5'],
+  ['(disk_used > 90) and on (instance) up == 1', '> 90'],
+  ['up == 0', '== 0'],
+  ['rate(x[5m]) < 1e-3 unless y', '< 1e-3'],
+  ['predict_linear(x[1h], 4 * 3600) < -5', '< -5'],
+  ['absent(up)', null],
+  ['a > b', null],
+])('the threshold of %s is %s', (expression, threshold) => {
+  expect(findThreshold(expression)).toBe(threshold)
 })

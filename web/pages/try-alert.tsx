@@ -27,7 +27,7 @@ export function TryAlert() {
     mutationFn: () => ask<{ alerts: ExplainedAlert[] }>('/alerts/explain', { method: 'POST', body: { dialect, body } }),
   })
   return (
-    <details>
+    <details className="try">
       <summary>Try a body: what would become of it</summary>
       <form
         className="stack"

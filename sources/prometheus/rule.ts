@@ -1,0 +1,96 @@
+import type { SyntaxNode } from '@lezer/common'
+import { parser } from '@prometheus-io/lezer-promql'
+import { z } from 'zod'
+import type { Ask } from '../kind.ts'
+import { readData } from './answer.ts'
+
+/** What an alert computes: its rule, the number it is held against, and how it stands. */
+export type FiringRule = {
+  rule: string
+  expression: string
+  /** The comparison at the top of the expression, as `> 0.9`; null where there is none. */
+  threshold: string | null
+  forSeconds: number
+  /** The value of the alert as the server computed it last; null where it does not fire there. */
+  value: number | null
+  health: string
+  /** What the server said where it could not compute the rule. */
+  lastError: string | null
+}
+
+const labels = z.record(z.string(), z.string())
+const answer = z.looseObject({
+  groups: z.array(
+    z.looseObject({
+      rules: z.array(
+        z.looseObject({
+          type: z.string(),
+          name: z.string(),
+          query: z.string().default(''),
+          duration: z.number().default(0),
+          labels: labels.default({}),
+          health: z.string().default('unknown'),
+          lastError: z.string().default(''),
+          alerts: z.array(z.looseObject({ labels, value: z.string().default('') })).default([]),
+        }),
+      ),
+    }),
+  ),
+})
+
+/**
+ * The rule behind an alert, by its name and labels (`/api/v1/rules`). Where several rules have the name, the one that has the alert, else the one whose
+ * own labels the alert has. Null: this server has none of that name. Throws SourceError.
+ */
+export async function findRule(
+  ask: Ask,
+  alert: { name: string; labels: Record<string, string> },
+): Promise<FiringRule | null> {
+  const query = new URLSearchParams({ type: 'alert', 'rule_name[]': alert.name })
+  const parsed = answer.safeParse(readData(await ask({ path: `/api/v1/rules?${query}` })))
+  if (!parsed.success) return null
+  const named = parsed.data.groups
+    .flatMap(({ rules }) => rules)
+    .filter(({ type, name }) => type === 'alerting' && name === alert.name)
+  const isHeld = (own: Record<string, string>) =>
+    Object.entries(own).every(([name, value]) => alert.labels[name] === value)
+  const firing = named.find(({ alerts }) => alerts.some((each) => isHeld(each.labels)))
+  const rule = firing ?? named.find((each) => isHeld(each.labels)) ?? named[0]
+  if (!rule) return null
+  const value = Number(rule.alerts.find((each) => isHeld(each.labels))?.value)
+  return {
+    rule: rule.name,
+    expression: rule.query.slice(0, 1_000),
+    threshold: findThreshold(rule.query),
+    forSeconds: rule.duration,
+    value: rule.alerts.length > 0 && Number.isFinite(value) ? value : null,
+    health: rule.health.slice(0, 40),
+    lastError: rule.lastError === '' ? null : rule.lastError.slice(0, 200),
+  }
+}
+
+const comparisons: Record<string, string> = { Gtr: '>', Lss: '<', Gte: '>=', Lte: '<=', Eql: '==', Neq: '!=' }
+
+/** The comparison with a number that decides an expression: the outermost one, left of `and` and `or`. */
+export function findThreshold(expression: string): string | null {
+  let node: SyntaxNode | null = parser.parse(expression).topNode.firstChild
+  while (node && (node.name === 'ParenExpr' || node.name === 'BinaryExpr')) {
+    const first: SyntaxNode | null = node.firstChild
+    if (node.name === 'BinaryExpr') {
+      const operator = listChildren(node)
+        .map(({ name }) => comparisons[name])
+        .find(Boolean)
+      const [left, right] = [first, node.lastChild]
+      const number = [right, left].find((side) => side?.name === 'NumberDurationLiteral' || side?.name === 'UnaryExpr')
+      if (operator && number) return `${operator} ${expression.slice(number.from, number.to)}`
+    }
+    node = first
+  }
+  return null
+}
+
+function listChildren(node: SyntaxNode): SyntaxNode[] {
+  const children: SyntaxNode[] = []
+  for (let child = node.firstChild; child; child = child.nextSibling) children.push(child)
+  return children
+}
