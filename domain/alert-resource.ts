@@ -91,7 +91,9 @@ export function chooseResource(
   for (const sought of listSought(labels, rules)) {
     const outcome = look(sought, labels, byName)
     if (!outcome) continue
-    tried.push({ label: sought.label, name: sought.names[0] ?? '', result: outcome.result })
+    const isRepeated = outcome.result === 'unknown' && tried.at(-1)?.label === sought.label
+    // An address that is no machine is tried as a target as well, with its port: once is enough to read.
+    if (!isRepeated) tried.push({ label: sought.label, name: sought.names[0] ?? '', result: outcome.result })
     if (outcome.result === 'found') {
       const { kind, id } = narrowToService(outcome.resource, labels, byName)
       return { resource: { kind, id }, by: sought.label, tried, candidates: [] }

@@ -1,4 +1,4 @@
-import { Fragment } from 'react'
+import { Fragment, type ReactNode } from 'react'
 import type { ApprovalStatus } from '../domain/approval.ts'
 import type { EventKind } from '../domain/event.ts'
 import type { Incident, IncidentStatus, Severity } from '../domain/incident.ts'
@@ -146,5 +146,17 @@ export function Resource({ resource }: { resource: ResourceRef | null }) {
     <span className="mono wraps">
       {resource.kind} <Inert text={resource.id} />
     </span>
+  )
+}
+
+type FactProps = { name: string; className?: string; isWhole?: boolean; children: ReactNode }
+
+/** A pair of a description list (`<dl className="facts">`). `isWhole`: over the whole width. */
+export function Fact({ name, className, isWhole = false, children }: FactProps) {
+  return (
+    <div className={isWhole ? 'whole' : undefined}>
+      <dt>{name}</dt>
+      <dd className={className}>{children}</dd>
+    </div>
   )
 }

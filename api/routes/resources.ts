@@ -127,7 +127,7 @@ export async function readResourceState(deps: ApiDeps, { kind, id }: ResourceRef
   const { stale } = await deps.state.refresh()
   const read = readers[kind]
   if (!read && kind !== 'incident' && kind !== 'proposal')
-    return { health: 'unknown', observed: `no state of a ${kind} is read by code`, fields: {} }
+    return { health: 'unknown', observed: `no source says how a ${kind.replaceAll('_', ' ')} does`, fields: {} }
   const state = await read?.(deps, id)
   if (!state) return { health: 'unknown', observed: `${kind} ${id} is not known`, fields: {} }
   if (stale) return { health: 'unknown', observed: 'the platform cannot be reached', fields: {} }

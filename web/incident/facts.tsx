@@ -1,4 +1,3 @@
-import type { ReactNode } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber, formatResourceSearch, formatSpan } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
@@ -6,7 +5,7 @@ import type { Surroundings } from '../../domain/incident-detail.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { Inert } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
-import { Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
+import { Fact, Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 import { sumCost } from './rows.ts'
@@ -61,18 +60,6 @@ function FoundResource({ incident: { resource }, events }: Pick<Props, 'incident
         </span>
       )}
     </>
-  )
-}
-
-type FactProps = { name: string; className?: string; isWhole?: boolean; children: ReactNode }
-
-/** `isWhole`: over the whole width. */
-function Fact({ name, className, isWhole = false, children }: FactProps) {
-  return (
-    <div className={isWhole ? 'whole' : undefined}>
-      <dt>{name}</dt>
-      <dd className={className}>{children}</dd>
-    </div>
   )
 }
 

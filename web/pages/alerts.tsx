@@ -130,7 +130,9 @@ const linkWords = [
 ] as const
 
 function AlertLinks({ links }: { links: ReceivedAlert['links'] }) {
-  const given = linkWords.flatMap(([name, word]) => (links[name] ? [{ word, href: links[name] }] : []))
+  const given = linkWords.flatMap(([name, word]) =>
+    /^https?:\/\//i.test(links[name] ?? '') ? [{ word, href: links[name] as string }] : [],
+  )
   if (given.length === 0) return null
   return (
     <p className="row small">

@@ -100,7 +100,9 @@ export function ResourcePage({ id }: { id: string }) {
       <p className="small">
         <Link href="/resources">← Resources</Link>
       </p>
-      <Heading title={inertText(name)} />
+      <header>
+        <Heading title={inertText(name)} />
+      </header>
       {resource.error && (
         <Failed error={resource.error} isKept={resource.data !== undefined} again={() => void resource.refetch()} />
       )}

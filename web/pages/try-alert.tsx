@@ -5,6 +5,7 @@ import { ask } from '../api.ts'
 import { useDraft } from '../draft.ts'
 import { SelectField, TextArea } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
+import { Fact } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { Failed } from '../states.tsx'
 import { ResourceLink } from './resources.tsx'
@@ -73,8 +74,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
             <Inert text={alert.title} />
           </strong>
           <dl className="facts">
-            <dt>It</dt>
-            <dd>
+            <Fact name="It">
               {becomes[alert.becomes]}
               {alert.incidentId && (
                 <>
@@ -82,30 +82,22 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
                   <Link href={`/incidents/${alert.incidentId}`}>Open</Link>
                 </>
               )}
-            </dd>
-            <dt>Type</dt>
-            <dd>
+            </Fact>
+            <Fact name="Type">
               <code>{alert.type}</code>, {alert.severity}
-            </dd>
-            <dt>Resource</dt>
-            <dd className="wraps">
+            </Fact>
+            <Fact name="Resource" className="wraps" isWhole>
               {alert.resource ? <ResourceLink name={alert.resource} /> : 'none'} · <Inert text={alert.why} />
-            </dd>
+            </Fact>
             {alert.groupKey && (
-              <>
-                <dt>Group</dt>
-                <dd className="wraps">
-                  <Inert text={alert.groupKey} />
-                </dd>
-              </>
+              <Fact name="Group" className="wraps" isWhole>
+                <Inert text={alert.groupKey} />
+              </Fact>
             )}
             {alert.notes.length > 0 && (
-              <>
-                <dt>Note</dt>
-                <dd className="wraps">
-                  <Inert text={alert.notes.join('; ')} />
-                </dd>
-              </>
+              <Fact name="Note" className="wraps" isWhole>
+                <Inert text={alert.notes.join('; ')} />
+              </Fact>
             )}
           </dl>
           <p className="labels">
