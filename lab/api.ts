@@ -9,6 +9,7 @@ import type { EffectRecord, Journal, Outcome } from './effects.ts'
 import { breakIt } from './faults.ts'
 import { healAll, healOne } from './heal.ts'
 import { inventoryOf, lookAt } from './look.ts'
+import { describeMissing, missingServers, type Receiver, startMonitoring } from './monitoring.ts'
 import { judge, scenarioName } from './oracle.ts'
 import { faultName, type Lab, WrongTarget } from './state.ts'
 import { migrateVm, startVm } from './vm.ts'
@@ -23,7 +24,7 @@ const healQuery = z.object({ fault: faultName.optional(), target: z.string().min
 const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
 const idempotencyKey = z.string().min(1).max(512)
 
-export type LabApi = { lab: Lab; journal: Journal; platformToken: string; controlToken: string }
+export type LabApi = { lab: Lab; journal: Journal; platformToken: string; controlToken: string; receiver: Receiver }
 
 /** The lab over HTTP: the platform for Nightshift, and `/control` for those who break it and judge the end. */
 export function labApi(options: LabApi): Hono {
@@ -94,7 +95,7 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
 }
 
 /** For those who break the lab and judge the end. */
-function addControlRoutes(app: Hono, { lab, journal, controlToken }: LabApi): void {
+function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: LabApi): void {
   app.use('/control/*', bearer(controlToken))
   app.get('/control/effects', (c) => c.json({ items: journal.all() }))
   app.get('/control/faults', (c) => c.json({ items: lab.faults }))
@@ -113,6 +114,12 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken }: LabApi): vo
     if (!query.success) return problem(c, 400, z.prettifyError(query.error))
     const { fault, target } = query.data
     return c.json({ healed: fault ? await healOne(lab, fault, target ?? null) : await healAll(lab) })
+  })
+  app.post('/control/monitoring', async (c) => {
+    const missing = missingServers()
+    if (missing.length > 0) return problem(c, 422, describeMissing(missing))
+    lab.monitoring ??= await startMonitoring(lab, receiver)
+    return c.json(lab.monitoring, 201)
   })
   app.get('/control/devices', async (c) => c.json({ items: await devicesOf(lab) }))
   app.post('/control/devices/:id', async (c) => {

@@ -73,7 +73,7 @@ async function start(
   const compiled = process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
   const child = spawn(
     process.execPath,
-    [join(import.meta.dirname, 'node', program), JSON.stringify({ ...spec, id, account })],
+    [join(import.meta.dirname, 'node', program), JSON.stringify({ account, ...spec, id })],
     // Its own group, so that it can be killed with all it started; hardly any environment, so that it knows no token.
     { cwd: directory, stdio: ['pipe', 'pipe', log], detached: true, env: { PATH: '/usr/bin:/bin', ...compiled } },
   )

@@ -12,6 +12,7 @@ const effect = z.object({
   runs: z.number().int(),
 })
 
+const monitoring = z.object({ prometheusUrl: z.url(), alertmanagerUrl: z.url() })
 const device = z.object({ id: z.string(), url: z.string(), root: z.string(), state: z.string() })
 
 /** What one may do to a lab from outside: break it, heal it, and ask whether its state is right. */
@@ -21,6 +22,8 @@ export type LabClient = {
   heal(fault?: FaultName, target?: string): Promise<number>
   faults(): Promise<Fault[]>
   effects(): Promise<z.infer<typeof effect>[]>
+  /** Starts Prometheus and Alertmanager for the web nodes, where they do not run yet. */
+  monitor(): Promise<z.infer<typeof monitoring>>
   oracle(scenario: Scenario, target?: string): Promise<Verdict>
   devices(): Promise<z.infer<typeof device>[]>
   /** Has a node's agent enrol with a one-time token, and starts it. */
@@ -51,6 +54,7 @@ export function labClient(url: string, controlToken: string): LabClient {
     effects: async () => (await ask('GET', '/control/effects', z.object({ items: z.array(effect) }))).items,
     devices: async () => (await ask('GET', '/control/devices', z.object({ items: z.array(device) }))).items,
     enrol: (id, apiUrl, token) => ask('POST', `/control/devices/${id}`, device, { apiUrl, token }),
+    monitor: () => ask('POST', '/control/monitoring', monitoring),
     oracle: (scenario, target) =>
       ask('GET', `/control/oracle?${new URLSearchParams({ scenario, ...(target && { target }) })}`, verdict),
   }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startNode } from './lab.ts'
 import { fullFraction, lookAtNode, usedBytes } from './look.ts'
+import { overDeclared } from './metric-faults.ts'
 import { desiredConfig, type Lab, nodeDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 import { Refused } from './vm.ts'
@@ -46,6 +47,10 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
     await startNode(lab, plan.id)
     changed.push('did not answer, restarted')
   }
+  for (const { what, run } of await overDeclared(lab, plan)) {
+    await run()
+    changed.push(what)
+  }
   await untilItAnswers(lab, plan)
   return changed
 }
@@ -69,6 +74,7 @@ async function changesOf(lab: Lab, plan: NodePlan): Promise<string[]> {
     ...(found.drift.length > 0 ? [`restore its configuration (${found.drift.join(', ')})`] : []),
     ...(freed > 0 ? [`clear ${freed} bytes from tmp and rotated logs`] : []),
     ...started,
+    ...(await overDeclared(lab, plan)).map(({ what }) => what),
   ]
 }
 

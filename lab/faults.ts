@@ -6,6 +6,8 @@ import { startBackups } from './backup.ts'
 import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of } from './disk.ts'
 import { startNode } from './lab.ts'
 import { runawayOn, squatterOn, usedBytes } from './look.ts'
+import { isMetricFault, type MetricFault } from './metric-fault-names.ts'
+import { breakMetric } from './metric-faults.ts'
 import { missingPrograms, needPackage, needsFile, packagePrograms } from './packages.ts'
 import { brokenRoutes, deployBroken, hasSite } from './site.ts'
 import {
@@ -38,7 +40,14 @@ export function breakIt(lab: Lab, name: FaultName, target: string): Promise<Faul
 
 async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Fault> {
   const placement = { ...lab.placement }
-  const { on, files = [], hosts = [], readOnly = [], kept = {}, pids = {} } = await breakers[name](lab, target)
+  const {
+    on,
+    files = [],
+    hosts = [],
+    readOnly = [],
+    kept = {},
+    pids = {},
+  } = isMetricFault(name) ? await breakMetric(lab, name, target) : await breakers[name](lab, target)
   const counters = Object.fromEntries(vmsOn(lab, hosts).map(({ id }) => [id, counterOf(lab, id)]))
   const entry: Fault = {
     fault: name,
@@ -67,7 +76,7 @@ export function tenantData(lab: Lab): Record<string, string> {
 
 type Broken = { on: string } & Partial<Pick<Fault, 'files' | 'hosts' | 'readOnly' | 'kept' | 'pids'>>
 
-const breakers: Record<FaultName, (lab: Lab, target: string) => Promise<Broken> | Broken> = {
+const breakers: Record<Exclude<FaultName, MetricFault>, (lab: Lab, target: string) => Promise<Broken> | Broken> = {
   replication_lag(lab, target) {
     const { id } = nodeAt(lab, target, 'replica')
     process.kill(runningPid(lab, id), 'SIGSTOP')

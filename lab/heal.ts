@@ -3,6 +3,8 @@ import { join, relative } from 'node:path'
 import { endBackups } from './backup.ts'
 import { startHost, startNode } from './lab.ts'
 import { runawayOn, squatterOn } from './look.ts'
+import { isMetricFault } from './metric-fault-names.ts'
+import { takeBackMetric } from './metric-faults.ts'
 import { renewSystem } from './packages.ts'
 import { processState } from './process.ts'
 import { renewSite } from './site.ts'
@@ -59,7 +61,9 @@ function forgetFiles(lab: Lab, { on, files }: Fault): void {
   for (const { tenantData } of lab.faults) for (const file of gone) delete tenantData[file]
 }
 
-async function takeBack(lab: Lab, { fault, on, files, readOnly }: Fault): Promise<void> {
+async function takeBack(lab: Lab, whole: Fault): Promise<void> {
+  const { fault, on, files, readOnly } = whole
+  if (isMetricFault(fault)) return await takeBackMetric(lab, whole)
   if (fault === 'runaway_process') await lab.children.kill(runawayOn(on))
   if (fault === 'port_squatter') await lab.children.kill(squatterOn(on))
   if (fault === 'backup_notice') await endBackups(lab, on)

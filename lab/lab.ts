@@ -30,6 +30,8 @@ export async function startLab(
     underWay: {},
     ports: {},
     breaking: Promise.resolve(),
+    monitoring: null,
+    database: null,
     ...readState(dir, topology),
   }
   try {

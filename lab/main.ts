@@ -25,6 +25,7 @@ const app = labApi({
   journal,
   platformToken: settings.LAB_PLATFORM_TOKEN,
   controlToken: settings.LAB_CONTROL_TOKEN,
+  receiver: { url: settings.ALERT_URL, token: settings.ALERT_TOKEN },
 })
 const prober = startProber(
   join(lab.dir, 'alerts.json'),
@@ -64,7 +65,7 @@ async function stop(signal: string): Promise<void> {
   server.close()
   // A write under way is finished, so that the journal tells the truth; no write takes longer than its own bounds.
   await Promise.all([prober.stop(), journal.idle()])
-  await lab.children.stopAll()
+  await Promise.all([lab.children.stopAll(), lab.database?.stop()])
   process.exit(0)
 }
 process.on('SIGTERM', stop)

@@ -4,10 +4,12 @@ import { isBackedUp, notBackedUp } from './backup.ts'
 import { lostBelow } from './disk.ts'
 import { tenantData } from './faults.ts'
 import { fullFraction, type Look, lookAt, type NodeLook, squatterOn, usedBytes } from './look.ts'
+import { isMetricFault } from './metric-fault-names.ts'
+import { checkMetric } from './metric-faults.ts'
 import { systemProblems } from './packages.ts'
 import { processState } from './process.ts'
 import { siteProblems } from './site.ts'
-import { type Fault, faultName, type Lab } from './state.ts'
+import { type Fault, faultName, type Lab, nodeAt } from './state.ts'
 import { hostsRunning, linkId } from './vm.ts'
 import { allRecovered, emptied, mostRecovered, nothingMoved } from './vm-checks.ts'
 
@@ -42,6 +44,10 @@ async function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | unde
   if (scenario === 'nothing') return []
   if (!fault) return [{ name: 'the fault was broken in', ok: false, detail: `no ${scenario} since the last heal` }]
   const node = look.nodes.find(({ plan }) => plan.id === fault.on)
+  if (isMetricFault(fault.fault)) {
+    const target = look.nodes.find(({ plan }) => plan.id === nodeAt(lab, fault.target, 'web').id)
+    return [...(target ? [runs(target)] : []), ...(await checkMetric(lab, { ...fault, fault: fault.fault }))]
+  }
   if (node) return (await nodeChecks[scenario]?.(node, lab, fault)) ?? []
   switch (scenario) {
     case 'host_down':

@@ -6,6 +6,7 @@ import type { NodePlan } from './topology.ts'
 
 /** The git checkout on each web node that says which address leads where. */
 export const routesFile = 'site/routes.json'
+const featuresFile = 'site/features.json'
 
 /** The author of our commits; neither the machine's git settings nor a person's are read. */
 const environment = {
@@ -27,9 +28,10 @@ export function makeSite(lab: Lab, node: NodePlan): void {
   rmSync(directory, { recursive: true, force: true })
   ownDirectory(lab, directory)
   writeForNode(lab, routesOf(lab, node), desiredRoutes(lab, node))
+  writeForNode(lab, featuresOf(lab, node), desiredFeatures)
   const isMade =
     git(lab, node, 'init', '--quiet', '--template=', '--initial-branch=main') !== null &&
-    git(lab, node, 'add', 'routes.json') !== null &&
+    git(lab, node, 'add', 'routes.json', 'features.json') !== null &&
     git(lab, node, 'commit', '--quiet', '--message=First routes') !== null
   if (!isMade) rmSync(directory, { recursive: true, force: true })
 }
@@ -49,6 +51,15 @@ export function deployBroken(lab: Lab, node: NodePlan): boolean {
   const whole = desiredRoutes(lab, node)
   writeForNode(lab, routesOf(lab, node), `${whole.slice(0, whole.lastIndexOf('"'))}\n`)
   return git(lab, node, 'commit', '--quiet', '--all', '--message=Deploy 42') !== null
+}
+
+/** Commits a release that turns on a search whose index is not there: it answers with errors. False where git did not. */
+export function deployFeature(lab: Lab, node: NodePlan): boolean {
+  writeForNode(lab, featuresOf(lab, node), `${JSON.stringify({ searchV2: true }, null, 2)}\n`)
+  return (
+    git(lab, node, 'add', 'features.json') !== null &&
+    git(lab, node, 'commit', '--quiet', '--message=Deploy 43: search v2') !== null
+  )
 }
 
 /** The absolute path of the routes where they are no JSON; null where they are, and where there is no checkout. */
@@ -72,6 +83,7 @@ export function siteProblems(lab: Lab, node: NodePlan): string[] {
     // It is not as desired then.
   }
   if (routes !== desiredRoutes(lab, node)) problems.push(`${routesFile} is not as desired`)
+  if (readFeatures(lab, node) !== desiredFeatures) problems.push(`${featuresFile} is not as desired`)
   const changed = git(lab, node, 'status', '--porcelain')
   if (changed === null) problems.push('git cannot tell whether all is committed')
   else if (changed !== '') problems.push(`not committed: ${changed.trim().replaceAll('\n', ', ')}`)
@@ -82,6 +94,19 @@ function desiredRoutes(lab: Lab, node: NodePlan): string {
   const { tenants } = lab.topology.shards.find(({ id }) => id === node.shard)!
   const routes = Object.fromEntries(tenants.map((tenant) => [`/${tenant}`, `tenants/${tenant}/index.html`]))
   return `${JSON.stringify({ routes }, null, 2)}\n`
+}
+
+const desiredFeatures = `${JSON.stringify({ searchV2: false }, null, 2)}\n`
+
+const featuresOf = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), featuresFile)
+
+/** A checkout of an earlier version has no such file, and nothing turned on. */
+function readFeatures(lab: Lab, node: NodePlan): string {
+  try {
+    return readFileSync(featuresOf(lab, node), 'utf8')
+  } catch {
+    return desiredFeatures
+  }
 }
 
 function routesOf(lab: Lab, { id }: NodePlan): string {

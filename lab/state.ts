@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Account } from './account.ts'
 import type { Children } from './children.ts'
+import type { Database } from './database.ts'
+import { metricFaults } from './metric-fault-names.ts'
+import type { Monitoring } from './monitoring.ts'
 import type { HostPlan, NodePlan, Topology } from './topology.ts'
 import { writeWhole } from './write-whole.ts'
 
@@ -28,6 +31,7 @@ export const faultName = z.enum([
   'unended_alert',
   'backup_notice',
   'host_lost',
+  ...metricFaults,
 ])
 export type FaultName = z.infer<typeof faultName>
 
@@ -87,6 +91,9 @@ export type Lab = {
   lagSeconds: number
   /** After so many seconds a service whose lifetime is limited ends, and a backup begins again. */
   paceSeconds: number
+  /** What watches the web nodes, and the PostgreSQL they may use; null until somebody asks for it. Not kept over a restart. */
+  monitoring: Monitoring | null
+  database: Database | null
 }
 
 export function saveState({ dir, placement, linksDown, draining, faults }: Lab): void {

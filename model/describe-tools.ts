@@ -27,12 +27,17 @@ export function describeToolsAsText(tools: ToolDescription[]): string {
 /** What says nothing to a model. The kernel checks arguments by the real schema, whatever the model was shown. */
 const noise = new Set(['$schema', '$id', 'additionalProperties', 'title'])
 
+/** A text that is not empty, and an id without a form to it: a model copies ids, and code refuses the others. */
+const isPlain = (key: string, value: unknown): boolean =>
+  (key === 'minLength' && value === 1) || (key === 'pattern' && String(value).startsWith('^[A-Za-z0-9]['))
+
 /** A schema with what helps a model and nothing else. */
 function compactSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(compactSchema)
   if (schema === null || typeof schema !== 'object') return schema
   const compact: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(schema)) {
+    if (isPlain(key, value)) continue
     if (key === 'properties' && value !== null && typeof value === 'object') {
       // Names of parameters, which may well be `title`.
       compact.properties = Object.fromEntries(

@@ -120,7 +120,7 @@ export function endpoint<
     security: [{ bearer: [] }],
     'x-permission': spec.permission,
     ...(spec.agent && {
-      'x-agent-tool': typeof spec.agent.tool === 'string' ? spec.agent.tool : 'the device tool of its capability',
+      'x-agent-tool': typeof spec.agent.tool === 'string' ? spec.agent.tool : (spec.agent.tools ?? 'one of several'),
     }),
     middleware: every(...buildGuards(deps, spec)) as never,
     request: buildRequest(spec),

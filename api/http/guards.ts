@@ -64,6 +64,8 @@ async function getRequestedType(db: Db, c: Context): Promise<string | null> {
  * give. `params` and `body` are as sent, before a schema parsed them.
  */
 export type AgentAction = {
+  /** What the OpenAPI document says where one route serves several tools. */
+  tools?: string
   /** The tool; where one route serves several, the one that the body asks for, or null. */
   tool: string | ((body: Record<string, unknown>) => string | null)
   identity(

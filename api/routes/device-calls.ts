@@ -74,6 +74,7 @@ function declareCallDevice(router: Router, deps: ApiDeps): void {
     },
     problems: [404, 412, 424, 429, 502, 504],
     agent: {
+      tools: 'the device tool of its capability',
       tool: ({ capability: asked, rehearse }) => {
         const known = capability.safeParse(asked)
         // A rehearsal is part of a preparation, and reads its call from rows.

@@ -179,6 +179,7 @@ function declareRead(router: Router, deps: ApiDeps): void {
     status: 200,
     problems: [424],
     agent: {
+      tools: 'the source tool that its body names',
       tool: (body) => (typeof body.tool === 'string' && sourceTools.has(body.tool) ? body.tool : null),
       identity: (_, body) => (body.arguments ?? {}) as Record<string, unknown>,
     },

@@ -42,6 +42,42 @@ export const faultGuide: Record<FaultName, { target: string; example: string; do
   unended_alert: { target: 'web node or shard', example: 'web-osl-1', does: 'kills the service; its alert never ends' },
   backup_notice: { target: 'web node or shard', example: 'web-osl-1', does: 'runs backups that are announced' },
   host_lost: { target: 'host', example: 'host-osl-1', does: 'kills a host that cannot be started' },
+  slow_leak: {
+    target: 'web node or shard',
+    example: 'node-web-osl-1a',
+    does: 'makes the service take more and more memory',
+  },
+  error_rate: {
+    target: 'web node or shard',
+    example: 'node-web-osl-1a',
+    does: 'deploys a search that answers with errors',
+  },
+  noisy_neighbour: {
+    target: 'web node or shard',
+    example: 'node-web-osl-1a',
+    does: 'sends many requests of one tenant',
+  },
+  connection_pool: {
+    target: 'web node or shard',
+    example: 'node-web-osl-1a',
+    does: 'takes nearly every connection of a PostgreSQL',
+  },
+  clock_skew: { target: 'web node or shard', example: 'node-web-osl-1a', does: 'sets the clock of the node 95 s off' },
+  certificate_ending: {
+    target: 'web node or shard',
+    example: 'node-web-osl-1a',
+    does: 'gives the node a certificate that ends in 20 h',
+  },
+  red_herring: {
+    target: 'web node or shard',
+    example: 'node-web-osl-1a',
+    does: 'deploys errors beside a report that uses the CPU',
+  },
+  missing_data: {
+    target: 'web node or shard',
+    example: 'node-web-osl-1a',
+    does: 'stops the metrics of a service that is well',
+  },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 
@@ -68,6 +104,14 @@ export const alertTypes: Record<FaultName, string | null> = {
   step_fails: 'host_down',
   drain: 'host_draining',
   link_down: null,
+  slow_leak: 'service_memory_high',
+  error_rate: 'high_error_rate',
+  noisy_neighbour: 'high_request_rate',
+  connection_pool: 'too_many_connections',
+  clock_skew: 'node_clock_skew_detected',
+  certificate_ending: 'ssl_certificate_will_expire_soon',
+  red_herring: 'high_error_rate',
+  missing_data: 'target_down',
 }
 
 /** A single fault, or a sequence of several. */
@@ -112,6 +156,14 @@ const endings: Record<ScenarioName, Ending> = {
   step_fails: handedOver,
   drain: repaired,
   link_down: handedOver,
+  slow_leak: repaired,
+  error_rate: repaired,
+  noisy_neighbour: handedOver,
+  connection_pool: repaired,
+  clock_skew: repaired,
+  certificate_ending: repaired,
+  red_herring: repaired,
+  missing_data: handedOver,
   relapse: {
     status: 'escalated',
     words: ['does_not_last'],

@@ -1,4 +1,5 @@
 import type { LabClient } from '../../lab/client.ts'
+import { isMetricFault } from '../../lab/metric-fault-names.ts'
 import type { Verdict } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/enrol-lab.ts'
@@ -22,6 +23,8 @@ const deviceScenarios = new Set<ScenarioName>([
   'full_log',
   'missing_package',
   'port_squatter',
+  'error_rate',
+  'red_herring',
 ])
 
 type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: number; json?: boolean }
@@ -42,6 +45,7 @@ export async function playScenario(options: ScenarioOptions): Promise<void> {
     const enrolled = await enrolLab(run.url, run.tokens.admin, lab)
     printNote(enrolled === 0 ? 'All were enrolled before.' : `Enrolled ${enrolled} nodes.`)
   }
+  if (isMetricFault(scenario)) await watchLab(api, lab)
   const course = getScript(scenario)
   const target = await chooseTarget({ api, lab }, options, course)
   for (const fault of course.faults) {
@@ -64,6 +68,16 @@ export async function playScenario(options: ScenarioOptions): Promise<void> {
   if (options.json) printJson({ scenario, target, incident, verdict, wrongs })
   else print(formatResult(incident, verdict, wrongs))
   if (!verdict.healthy || wrongs.length > 0) throw new CommandFailed('unresolved', '')
+}
+
+/** The source under which the metrics of the lab are read. */
+const labSource = 'lab'
+
+/** Has Prometheus and Alertmanager watch the lab, and Nightshift read them. What they need to be there is said where it is not. */
+async function watchLab(api: ApiClient, lab: LabClient): Promise<void> {
+  printNote('Prometheus and Alertmanager watch the lab; the first time they take some seconds.')
+  const { prometheusUrl } = await lab.monitor()
+  await api.put(`/api/v1/sources/${labSource}`, { kind: 'prometheus', url: prometheusUrl })
 }
 
 async function playScript(world: World, course: Script, target: string, listener: Audience): Promise<ApiIncident> {

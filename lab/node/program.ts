@@ -37,6 +37,9 @@ export function announce(server: Server, port = 0): void {
 }
 
 export const logFile = 'data/log'
+/** How far a web node's clock is off, and its certificate. */
+export const clockFile = 'etc/clock.json'
+export const certificateFile = 'etc/certificate.pem'
 
 /** More than one record, so that the end of the file always holds a whole one. */
 const tailBytes = 256

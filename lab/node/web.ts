@@ -1,12 +1,13 @@
 import { appendFileSync, closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
+import { clockOffsetSeconds, countRequest, orders, registry } from './metrics.ts'
 import { announce, settle } from './program.ts'
 
 /**
  * A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an access log. `/healthz` tells whether
  * it has what its release needs.
  */
-const spec = settle<{ tenants: string[]; port: number }>()
+const spec = settle<{ tenants: string[]; port: number }>((told) => void Object.assign(orders, told))
 
 const accessLog = 'logs/access.log'
 const appLog = 'logs/app.log'
@@ -27,8 +28,11 @@ function rotate(): void {
   renameSync(accessLog, `${accessLog}.1`)
 }
 
+/** The time by the clock of this node. */
+const now = () => new Date(Date.now() + clockOffsetSeconds() * 1_000)
+
 function record(tenant: string, status: number, path: string): void {
-  appendFileSync(accessLog, `${new Date().toISOString()} ${tenant} ${status} ${JSON.stringify(path.slice(0, 200))}\n`)
+  appendFileSync(accessLog, `${now().toISOString()} ${tenant} ${status} ${JSON.stringify(path.slice(0, 200))}\n`)
   if (statSync(accessLog).size > rotateBytes) rotate()
 }
 
@@ -60,21 +64,47 @@ function missingPackage(): string | null {
   }
 }
 
-const server = createServer((request, response) => {
-  trace(`${new Date().toISOString()} trace ${JSON.stringify(request.headers)}\n`)
-  if (request.url === '/healthz') {
-    const missing = missingPackage()
-    response.writeHead(missing === null ? 200 : 503, { 'content-type': 'application/json' })
-    response.end(`${JSON.stringify({ missingPackage: missing })}\n`)
-    return
+/** Throws where the release turned on a search that does not work. */
+function search(): void {
+  let features: { searchV2?: boolean } = {}
+  try {
+    features = JSON.parse(readFileSync('site/features.json', 'utf8')) as typeof features
+  } catch {
+    // A checkout without it has none of them.
   }
+  if (features.searchV2) throw new Error('the index of search v2 is not there')
+}
+
+function serveHealth(response: ServerResponse): void {
+  const missing = missingPackage()
+  response.writeHead(missing === null ? 200 : 503, { 'content-type': 'application/json' })
+  response.end(`${JSON.stringify({ missingPackage: missing })}\n`)
+}
+
+async function serveMetrics(response: ServerResponse): Promise<void> {
+  if (orders.isMute) return void response.writeHead(503).end('no metrics\n')
+  response.writeHead(200, { 'content-type': registry.contentType })
+  response.end(await registry.metrics())
+}
+
+const server = createServer((request, response) => {
+  const startedAt = performance.now()
+  const url = request.url as string
+  trace(`${new Date().toISOString()} trace ${JSON.stringify(request.headers)}\n`)
+  if (url === '/healthz') return serveHealth(response)
+  if (url === '/metrics') return void serveMetrics(response)
   const tenant = (request.headers.host ?? '').replace(/:\d+$/, '')
+  const end = (code: number, text: string) => {
+    record(spec.tenants.includes(tenant) ? tenant : '-', code, text)
+    countRequest(spec.tenants.includes(tenant) ? tenant : '-', url, code, (performance.now() - startedAt) / 1_000)
+  }
   if (!spec.tenants.includes(tenant)) {
-    record('-', 404, request.url!)
+    end(404, url)
     response.writeHead(404).end('no such tenant\n')
     return
   }
   try {
+    if (url.startsWith('/search')) search()
     // Read at each request, so that a drifted file shows in what is served.
     const config = JSON.parse(readFileSync('etc/config.json', 'utf8')) as Record<string, unknown>
     const page = readFileSync(`tenants/${tenant}/index.html`)
@@ -82,12 +112,13 @@ const server = createServer((request, response) => {
       'content-type': 'text/html; charset=utf-8',
       'cache-control': `max-age=${Number(config.maxAgeSeconds)}`,
       'x-node': spec.id,
+      date: now().toUTCString(),
     })
     response.end(page)
-    record(tenant, 200, request.url!)
+    end(200, url)
   } catch (error) {
     response.writeHead(500).end()
-    record(tenant, 500, `${request.url} ${(error as Error).message}`)
+    end(500, `${url} ${(error as Error).message}`)
   }
 })
 server.on('error', (error) => {

@@ -4,6 +4,7 @@ import { done, object, subject, text } from './facts.ts'
 import { undoDeploy } from './playbooks/deploy.ts'
 import { endRunaway, freePort, installMissing, takenAddress } from './playbooks/device.ts'
 import { clearHost } from './playbooks/host.ts'
+import { freeConnections, nameBlindness, nameNeighbour, repairDeclared, undoRelease } from './playbooks/metrics.ts'
 import { answerQuestion, lookAndEscalate } from './playbooks/question.ts'
 import { diskPressure, repairShard } from './playbooks/shard.ts'
 
@@ -19,6 +20,13 @@ const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   missing_package: installMissing,
   // A notice: whatever it announces, what it is about is looked at like any other.
   backup_running: repairShard,
+  service_memory_high: repairDeclared,
+  node_clock_skew_detected: repairDeclared,
+  ssl_certificate_will_expire_soon: repairDeclared,
+  too_many_connections: freeConnections,
+  high_error_rate: undoRelease,
+  high_request_rate: nameNeighbour,
+  target_down: nameBlindness,
   question: answerQuestion,
 }
 

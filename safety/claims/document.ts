@@ -1,5 +1,12 @@
 /** A scalar of a result with where it stands in the folded text. A string has a line for each of its lines. */
-export type Leaf = { path: readonly string[]; value: unknown; item: Item; lines: { start: number; end: number }[] }
+export type Leaf = {
+  path: readonly string[]
+  value: unknown
+  item: Item
+  lines: { start: number; end: number }[]
+  /** What the field `unit` beside a number says. */
+  unit?: string
+}
 
 /** An element of a list, or the whole result. `hasId`: the element names what it is about by itself. `own`: kept once it was asked for. */
 export type Item = {
@@ -82,6 +89,8 @@ function writeObject(writer: Writer, value: Record<string, unknown>, path: reado
     add(writer, `${isFirst ? '' : ','}${foldText(key)}:`)
     isFirst = false
     writeAny(writer, inner, [...path, key], item)
+    const leaf = writer.doc.leaves.at(-1)
+    if (leaf && typeof inner === 'number' && typeof value.unit === 'string') leaf.unit = value.unit
   }
   add(writer, '}')
 }

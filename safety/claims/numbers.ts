@@ -135,7 +135,7 @@ export function valuesAt(place: Place): Value[] {
   const { leaf, line, from, to } = place
   if (typeof leaf.value === 'boolean' || leaf.value === null) return []
   const values: Value[] = []
-  const keyUnit = typeof leaf.value === 'number' ? unitOfKey(leaf.path) : null
+  const keyUnit = typeof leaf.value === 'number' ? (unitOfKey(leaf.path) ?? unitOf(leaf.unit ?? null)) : null
   // The digits of a time are no numbers.
   const plain = momentsIn(line).reduce(
     (text, { at, text: time }) => text.slice(0, at) + '¤'.repeat(time.length) + text.slice(at + time.length),

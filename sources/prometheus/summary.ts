@@ -1,4 +1,5 @@
 import { fitSummary } from '../kind.ts'
+import { findUnit } from './unit.ts'
 
 /** Seconds since the epoch, and a value; what is no number (`NaN`, `+Inf`) is left out. */
 export type Point = [seconds: number, value: number]
@@ -7,6 +8,8 @@ export type Series = { labels: Record<string, string>; points: Point[] }
 /** What a series did, in the words of somebody who looks at a chart. */
 type SeriesSummary = {
   labels: Record<string, string>
+  /** Of the numbers beside it, where the name of the metric says it. */
+  unit?: string
   last: number
   min: number
   max: number
@@ -41,7 +44,10 @@ export function summarizeSeries(
   const shared = findShared(series)
   const known = series.filter(({ points }) => points.length > 0)
   const moved = known.map((each) => ({ each, by: movement(each.points) })).sort((a, b) => b.by - a.by)
-  const shown = moved.slice(0, 5).map(({ each }) => summarizeOne(each, shared, compared))
+  const unit = findUnit(asked.promql)
+  const shown = moved
+    .slice(0, 5)
+    .map(({ each }): SeriesSummary => ({ ...summarizeOne(each, shared, compared), ...(unit && { unit }) }))
   const head = {
     promql: asked.promql,
     window: asked.window,
@@ -62,9 +68,10 @@ export function summarizeSeries(
 /** An instant query: values by size. */
 export function summarizeValues(series: readonly Series[], promql: string, untilMs: number): Record<string, unknown> {
   const shared = findShared(series)
+  const unit = findUnit(promql)
   const values = series
     .flatMap(({ labels, points }) =>
-      points[0] ? [{ labels: without(labels, shared), value: round(points[0][1]) }] : [],
+      points[0] ? [{ labels: without(labels, shared), value: round(points[0][1]), ...(unit && { unit }) }] : [],
     )
     .sort((a, b) => b.value - a.value)
   return fitSummary(values.slice(0, 30), (kept) => ({

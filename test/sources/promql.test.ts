@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { bounds, chooseStep, judgePromql } from '../../sources/prometheus/judge.ts'
 import { findThreshold } from '../../sources/prometheus/rule.ts'
+import { findUnit } from '../../sources/prometheus/unit.ts'
 
 const judge = (promql: string, windowSeconds = 3_600, stepSeconds = 60) =>
   judgePromql({ promql, windowSeconds, stepSeconds })
@@ -72,4 +73,19 @@ test.each([
   ['a > b', null],
 ])('the threshold of %s is %s', (expression, threshold) => {
   expect(findThreshold(expression)).toBe(threshold)
+})
+
+test.each([
+  ['process_resident_memory_bytes{instance="a"}', 'bytes'],
+  ['sum by (pod) (container_memory_working_set_bytes{pod="a"})', 'bytes'],
+  ['max_over_time(replication_lag_seconds[1h] offset 1d)', 'seconds'],
+  ['increase(node_network_receive_bytes_total[5m])', 'bytes'],
+  ['certificate_not_after_seconds - time()', 'seconds'],
+  ['rate(node_network_receive_bytes_total[5m])', null],
+  ['used_bytes / size_bytes', null],
+  ['avg_over_time(deriv(used_bytes[1m])[5m:])', null],
+  ['histogram_quantile(0.9, duration_seconds_bucket)', null],
+  ['up', null],
+])('the unit of %s is %s', (promql, unit) => {
+  expect(findUnit(promql)).toBe(unit)
 })

@@ -74,7 +74,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
             <Inert text={alert.title} />
           </strong>
           <dl className="facts">
-            <Fact name="It">
+            <Fact name="Outcome">
               {becomes[alert.becomes]}
               {alert.incidentId && (
                 <>

@@ -11,12 +11,32 @@ export function undoDeploy(conversation: Conversation): Decision {
   if (!node || !file) return escalate(conversation, 'The alert names no node, or no file on it.')
   if (done(steps, 'get_node', node).length === 0)
     return { say: `I look up ${node}.`, calls: [call('get_node', { id: node })] }
-  const deploy = { conversation, node, file, directory: posix.dirname(file), name: posix.basename(file) }
-  const written = done(steps, 'fs_write', node).at(-1)
-  return written ? commit(deploy, written) : writeBack(deploy)
+  return takeBack({ conversation, node, file, directory: posix.dirname(file), name: posix.basename(file), cause: null })
 }
 
-type Deploy = { conversation: Conversation; node: string; file: string; directory: string; name: string }
+/** Why a file that is sound in itself is to be what it was before. */
+type Cause = { node: string; file: string; why: string }
+
+/** The same for a commit whose content is sound and does harm. */
+export function undoCommit(conversation: Conversation, cause: Cause): Decision {
+  const { node, file } = cause
+  return takeBack({ conversation, node, file, directory: posix.dirname(file), name: posix.basename(file), cause })
+}
+
+type Deploy = {
+  conversation: Conversation
+  node: string
+  file: string
+  directory: string
+  name: string
+  cause: Cause | null
+}
+
+function takeBack(deploy: Deploy): Decision {
+  const { conversation, node } = deploy
+  const written = done(conversation.steps, 'fs_write', node).at(-1)
+  return written ? commit(deploy, written) : writeBack(deploy)
+}
 
 const git = ({ node, directory }: Deploy, ...words: string[]) =>
   call('exec', { on: node, argv: ['git', '-C', directory, ...words] })
@@ -24,7 +44,7 @@ const read = ({ node, file }: Deploy) => call('fs_read', { on: node, path: file 
 
 /** Reads the file as it is and as it was, and asks to write back what it was. */
 function writeBack(deploy: Deploy): Decision {
-  const { conversation, node, file, name } = deploy
+  const { conversation, node, file, name, cause } = deploy
   const looked = done(conversation.steps, 'fs_read', node)
   const shown = done(conversation.steps, 'exec', node)
   const missing = [
@@ -33,21 +53,22 @@ function writeBack(deploy: Deploy): Decision {
   ]
   if (missing.length > 0) return { say: `I read ${name} as it is, and as it was one commit before.`, calls: missing }
   const now = object(looked.at(-1)!.result.data)
-  if (isJson(text(now, 'content'))) return nothingWrong(conversation, `${file} is JSON`, contentOf(looked.at(-1)!))
+  if (!cause && isJson(text(now, 'content')))
+    return nothingWrong(conversation, `${file} is JSON`, contentOf(looked.at(-1)!))
   const before = object(shown.at(-1)!.result.data)
   const content = text(before, 'stdout')
   if (before.exit_code !== 0 || content === null || !isJson(content))
     return escalate(conversation, `${file} is no JSON, and one commit before it was none either.`)
   const sha256 = text(now, 'sha256')
   return {
-    say: `${name} is no JSON since the last commit; I ask to write back what it was before.`,
+    say: `${cause?.why ?? `${name} is no JSON since the last commit`}; I ask to write back what ${name} was before.`,
     calls: [
       call('fs_write', {
         on: node,
         path: file,
         content,
         ...(sha256 && { if_sha256: sha256 }),
-        reason: `The last commit broke ${name}; this is its version of one commit before.`,
+        reason: `${cause?.why ?? `The last commit broke ${name}`}; this is its version of one commit before.`,
       }),
     ],
   }
@@ -55,24 +76,24 @@ function writeBack(deploy: Deploy): Decision {
 
 /** Looks whether what was written is sound, and asks to commit it. */
 function commit(deploy: Deploy, written: Step): Decision {
-  const { conversation, node, file, name, directory } = deploy
+  const { conversation, node, file, name, directory, cause } = deploy
   const { steps } = conversation
   const sinceWrite = after(steps, 'fs_write')
   const [seen] = done(sinceWrite, 'fs_read', node).slice(-1)
-  if (!seen) return { say: `I look whether ${name} is JSON again.`, calls: [read(deploy)] }
+  if (!seen) return { say: `I look whether ${name} is ${cause ? 'as it was' : 'JSON again'}.`, calls: [read(deploy)] }
   if (!isJson(text(object(seen.result.data), 'content')) || lastVerification([written, ...sinceWrite]) === 'not_held')
     return escalate(conversation, `${file} was written, and is still no JSON.`)
 
   const committed = done(steps, 'git_commit', node).at(-1)
   if (!committed) {
     return {
-      say: `${name} is JSON again; I ask to commit it, so that the next deploy starts from it.`,
+      say: `${name} is ${cause ? 'as it was' : 'JSON again'}; I ask to commit it, so that the next deploy starts from it.`,
       calls: [
         call('git_commit', {
           on: node,
           path: directory,
           files: [name],
-          message: `Take back a ${name} that is no JSON`,
+          message: `Take back ${cause ? name : `a ${name} that is no JSON`}`,
           reason: `${name} holds the version of one commit before; the checkout should say so.`,
         }),
       ],
@@ -87,11 +108,11 @@ function commit(deploy: Deploy, written: Step): Decision {
   return resolve(
     conversation,
     'repaired',
-    `A commit broke ${name} on ${node}; its version before was written back and committed.`,
+    `${cause?.why ?? `A commit broke ${name} on ${node}`}; its version before was written back and committed.`,
     [
       {
         kind: 'was',
-        text: `${name} was no JSON on ${node}`,
+        text: cause ? `the last commit changed ${name} on ${node}` : `${name} was no JSON on ${node}`,
         quotes: done(steps, 'fs_read', node).slice(0, 1).flatMap(contentOf),
       },
       {
@@ -99,7 +120,7 @@ function commit(deploy: Deploy, written: Step): Decision {
         text: 'its version of one commit before was written with approval',
         quotes: quoted(written, 'detail'),
       },
-      { kind: 'was', text: `after that ${name} was JSON`, quotes: contentOf(seen) },
+      { kind: 'was', text: `after that ${name} was ${cause ? 'as before' : 'JSON'}`, quotes: contentOf(seen) },
       { kind: 'did', text: 'it was committed with approval', quotes: quoted(committed, 'detail') },
       absent('nothing in the checkout is left to commit', [status], ''),
     ],

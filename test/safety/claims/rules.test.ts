@@ -55,6 +55,27 @@ describe('an ending', () => {
     })
   })
 
+  test('gives a number in the unit that stands beside it in the answer', () => {
+    const series = [{ labels: { instance: 'web-1' }, unit: 'bytes', last: 203_500_000 }]
+    const read = row('tool_finished', {
+      callId: 'c1_0',
+      tool: 'query_metrics',
+      arguments: {},
+      effect: 'read',
+      targets: [shard],
+      outcome: 'done',
+      result: { ok: true, data: { summary: { series } }, meta: {} },
+      body: null,
+      discovered: [],
+    } as never)
+    const claim = (text: string) => ({ kind: 'was', text, quotes: [{ seq: 1, text: '"last":203500000' }] })
+    const code = (text: string) => ruled(resolve([claim(text)], 'self_resolved'), [read]).code
+    for (const text of ['it held 203500000 bytes', 'it held 194 MiB of memory'])
+      expect([text, code(text)]).toEqual([text, 'TERMINAL'])
+    for (const text of ['it took 203500000 seconds', 'it held 300 MB'])
+      expect([text, code(text)]).toEqual([text, 'CLAIM_NOT_SHOWN'])
+  })
+
   test('cites words of a row, and not any row by its number', () => {
     const quoted = { kind: 'was', text: 'it was nominal', quotes: [{ seq: 1, text: 'all is well' }] }
     const ruling = ruled(resolve([quoted], 'self_resolved'), [looked('c1_0', [shard])])

@@ -1,0 +1,76 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import pg from 'pg'
+import { startPostgres } from '../start/postgres.ts'
+import type { Lab } from './state.ts'
+
+/** A real PostgreSQL with few connections, which web nodes may use, and what an exporter tells of it. */
+export type Database = { url: string; exporterPort: number; stop(): Promise<void> }
+
+/** So many connections the server has, and so many a web node's pool may hold. */
+const maxConnections = 20
+export const largestPool = 4
+
+/** The node on whose address the server counts: the database of the first region. */
+export const databaseNode = ({ topology }: Lab): string =>
+  topology.nodes.find(({ role }) => role === 'primary')?.id ?? ''
+
+export async function startDatabase(lab: Lab): Promise<Database> {
+  const server = await startPostgres({ dir: join(lab.dir, 'postgres'), durable: false, maxConnections })
+  const client = new pg.Client({ connectionString: server.url, application_name: 'exporter' })
+  client.on('error', () => undefined)
+  await client.connect()
+  const exporter = createServer(async (_, response) => {
+    const text = await describe(client).catch(() => null)
+    response.writeHead(text === null ? 503 : 200, { 'content-type': 'text/plain; version=0.0.4' })
+    response.end(text ?? 'the server does not answer\n')
+  })
+  await new Promise<void>((resolve) => exporter.listen(0, '127.0.0.1', resolve))
+  return {
+    url: server.url,
+    exporterPort: (exporter.address() as AddressInfo).port,
+    async stop() {
+      exporter.closeAllConnections()
+      exporter.close()
+      await client.end().catch(() => undefined)
+      await server.stop(0)
+    },
+  }
+}
+
+/** Connections by program and state, under the names of postgres_exporter. */
+async function describe(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ application_name: string; state: string; count: string }>(
+    `select application_name, coalesce(state, 'unknown') as state, count(*) as count from pg_stat_activity
+     where backend_type = 'client backend' group by 1, 2`,
+  )
+  const counts = rows.map(
+    ({ application_name, state, count }) =>
+      `pg_stat_activity_count{application_name=${JSON.stringify(application_name)},state=${JSON.stringify(state)}} ${count}`,
+  )
+  return [
+    '# TYPE pg_stat_activity_count gauge',
+    ...counts,
+    '# TYPE pg_settings_max_connections gauge',
+    `pg_settings_max_connections ${maxConnections}`,
+    '',
+  ].join('\n')
+}
+
+/** How many connections a node holds, as the server counts them; 0 where there is no server. */
+export async function heldConnections({ database }: Lab, node: string): Promise<number> {
+  if (!database) return 0
+  const client = new pg.Client({ connectionString: database.url, application_name: 'controller' })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ count: string }>(
+      'select count(*) as count from pg_stat_activity where application_name = $1',
+      [node],
+    )
+    return Number(rows[0]?.count ?? 0)
+  } finally {
+    await client.end()
+  }
+}

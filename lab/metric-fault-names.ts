@@ -1,0 +1,14 @@
+/** Faults that only metrics tell: see `metric-faults.ts`. */
+export const metricFaults = [
+  'slow_leak',
+  'error_rate',
+  'noisy_neighbour',
+  'connection_pool',
+  'clock_skew',
+  'certificate_ending',
+  'red_herring',
+  'missing_data',
+] as const
+export type MetricFault = (typeof metricFaults)[number]
+
+export const isMetricFault = (name: string): name is MetricFault => metricFaults.some((each) => each === name)

@@ -1,0 +1,197 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { certificateEndMs, issueCertificate } from './certificate.ts'
+import { databaseNode, heldConnections, largestPool } from './database.ts'
+import { startNode } from './lab.ts'
+import type { MetricFault } from './metric-fault-names.ts'
+import { clockFile } from './node/program.ts'
+import { deployFeature, hasSite, renewSite, siteProblems } from './site.ts'
+import { type Fault, type Lab, nodeAt, nodeDirectory, runningPid, WrongTarget, writeForNode } from './state.ts'
+import type { NodePlan } from './topology.ts'
+
+/**
+ * Faults that the platform does not see: every node reads nominal, and only what Prometheus counts tells the cause. Each breaks something for
+ * real; what a converge may do about it is in `converge.ts`.
+ */
+
+const leakBytesPerSecond = 4_000_000
+/** How far a skewed clock is off. */
+const offsetSeconds = 95
+const endingHours = 20
+
+type Broken = { on: string } & Partial<Pick<Fault, 'files' | 'hosts' | 'readOnly' | 'kept' | 'pids'>>
+
+/** Breaks one in. Throws WrongTarget where nothing watches, or the target does not fit. */
+export async function breakMetric(lab: Lab, name: MetricFault, target: string): Promise<Broken> {
+  if (!lab.monitoring) {
+    throw new WrongTarget(
+      `only metrics show ${name}, and nothing collects them yet: POST /control/monitoring first, or play it with "npm run lab -- --scenario ${name}"`,
+    )
+  }
+  const node = nodeAt(lab, target, 'web')
+  runningPid(lab, node.id)
+  await breakers[name](lab, node)
+  // The alert is about the server that runs out of connections, not about who holds them.
+  const on = name === 'connection_pool' ? databaseNode(lab) : node.id
+  return { on, pids: lab.children.pids() }
+}
+
+const breakers: Record<MetricFault, (lab: Lab, node: NodePlan) => void | Promise<void>> = {
+  slow_leak: (lab, { id }) => lab.children.tell(id, { leakBytesPerSecond }),
+  error_rate: deploy,
+  // The traffic looks for this fault and sends the tenant's requests.
+  noisy_neighbour: () => undefined,
+  connection_pool: (lab, { id }) => startWorker(lab, id, hungryPool),
+  clock_skew(lab, { id }) {
+    writeForNode(lab, join(nodeDirectory(lab, id), clockFile), `${JSON.stringify({ offsetSeconds })}\n`)
+  },
+  certificate_ending: (lab, node) => issueCertificate(lab, node, endingHours),
+  red_herring(lab, node) {
+    deploy(lab, node)
+    lab.children.tell(node.id, { reportShare: 0.6 })
+  },
+  missing_data: (lab, { id }) => lab.children.tell(id, { isMute: true }),
+}
+
+function deploy(lab: Lab, node: NodePlan): void {
+  if (!hasSite(lab, node))
+    throw new WrongTarget(`${node.id} has no checkout: git is missing here, or cannot work there`)
+  if (!deployFeature(lab, node)) throw new WrongTarget(`git did not commit on ${node.id}`)
+}
+
+/** Takes one back, as it was before. */
+export async function takeBackMetric(lab: Lab, { fault, target }: Fault): Promise<void> {
+  const node = nodeAt(lab, target, 'web')
+  const on = node.id
+  lab.children.tell(on, { leakBytesPerSecond: 0, reportShare: 0, isMute: false })
+  if (fault === 'connection_pool') await lab.children.kill(workerOf(on))
+  if (fault === 'clock_skew') rmSync(join(nodeDirectory(lab, on), clockFile), { force: true })
+  if (fault === 'certificate_ending') await issueCertificate(lab, node)
+  if (fault === 'error_rate' || fault === 'red_herring') renewSite(lab, node)
+  // Memory that was taken comes back with the process alone.
+  if (fault === 'slow_leak') await lab.children.kill(on)
+}
+
+type Check = { name: string; ok: boolean; detail: string }
+
+/** Whether it ended well, whatever anybody says: the cause is gone, or what only a person may change is as it was. */
+export async function checkMetric(lab: Lab, fault: Fault & { fault: MetricFault }): Promise<Check[]> {
+  const node = nodeAt(lab, fault.target, 'web')
+  return await metricChecks[fault.fault](node, lab, fault)
+}
+
+type Checker = (node: NodePlan, lab: Lab, fault: Fault) => Check[] | Promise<Check[]>
+
+const metricChecks: Record<MetricFault, Checker> = {
+  slow_leak(node, lab) {
+    const bytes = residentBytes(lab, node)
+    return [
+      check(`${node.id} holds less memory than its limit`, bytes > 0 && bytes < memoryLimitBytes, `${bytes} bytes`),
+    ]
+  },
+  error_rate: (node, lab) => [isDeployUndone(node, lab)],
+  noisy_neighbour: (node, lab, fault) => [isSameProcess(node, lab, fault)],
+  async connection_pool(node, lab) {
+    const held = await heldConnections(lab, node.id)
+    return [
+      check(`${node.id} holds no more connections than its pool may`, held <= largestPool, `${held} of ${largestPool}`),
+    ]
+  },
+  clock_skew(node, lab) {
+    const seconds = clockOffset(lab, node)
+    return [check(`the clock of ${node.id} is right`, seconds === 0, `${seconds} s off`)]
+  },
+  certificate_ending(node, lab) {
+    const days = (certificateEndMs(lab, node) - Date.now()) / 86_400_000
+    return [check(`the certificate of ${node.id} lasts`, days > 30, `${days.toFixed(1)} days`)]
+  },
+  red_herring: (node, lab, fault) => [isDeployUndone(node, lab), isSameProcess(node, lab, fault)],
+  missing_data: (node, lab, fault) => [isSameProcess(node, lab, fault)],
+}
+
+/** What of a node is over what is declared for it, and what a converge does about it; nothing where nobody watches. */
+export async function overDeclared(lab: Lab, node: NodePlan): Promise<Remedy[]> {
+  if (!lab.monitoring || node.role !== 'web') return []
+  const bytes = residentBytes(lab, node)
+  const held = await heldConnections(lab, node.id)
+  const offset = clockOffset(lab, node)
+  const restart = async () => {
+    await lab.children.kill(node.id)
+    await startNode(lab, node.id)
+  }
+  const restartWorker = async () => {
+    await lab.children.kill(workerOf(node.id))
+    await startWorker(lab, node.id, usualPool)
+  }
+  return [
+    ...(bytes > memoryLimitBytes
+      ? [{ what: `restart its process, which holds ${bytes} of ${memoryLimitBytes} bytes`, run: restart }]
+      : []),
+    ...(held > largestPool
+      ? [{ what: `restart its report worker, which holds ${held} of ${largestPool} connections`, run: restartWorker }]
+      : []),
+    ...(offset !== 0
+      ? [
+          {
+            what: `step its clock, which is ${offset} s off`,
+            run: async () => rmSync(clockPath(lab, node), { force: true }),
+          },
+        ]
+      : []),
+    ...(certificateEndMs(lab, node) - Date.now() < renewBeforeMs
+      ? [{ what: 'renew its certificate', run: () => issueCertificate(lab, node) }]
+      : []),
+  ]
+}
+
+const workerOf = (node: string): string => `worker-${node}`
+/** Connections of a worker as it should be, and of one that never gives any back. */
+const usualPool = 2
+const hungryPool = 17
+
+async function startWorker(lab: Lab, id: string, size: number): Promise<void> {
+  if (!lab.database) throw new WrongTarget('the PostgreSQL of the lab does not run')
+  if (lab.children.get(workerOf(id))) throw new WrongTarget(`the report worker of ${id} runs already`)
+  await lab.children.start(workerOf(id), 'pool.ts', nodeDirectory(lab, id), { url: lab.database.url, size, name: id })
+}
+
+export type Remedy = { what: string; run(): Promise<void> }
+
+/** What a web service may hold of memory. */
+const memoryLimitBytes = 160_000_000
+const renewBeforeMs = 3 * 86_400_000
+
+const clockPath = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), clockFile)
+
+function clockOffset(lab: Lab, node: NodePlan): number {
+  try {
+    return Number((JSON.parse(readFileSync(clockPath(lab, node), 'utf8')) as { offsetSeconds: number }).offsetSeconds)
+  } catch {
+    return 0
+  }
+}
+
+/** As the kernel counts it; 0 where the process is gone. */
+function residentBytes(lab: Lab, { id }: NodePlan): number {
+  const pid = lab.children.get(id)?.pid
+  try {
+    const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    return Number(kib ?? 0) * 1_024
+  } catch {
+    return 0
+  }
+}
+
+const check = (name: string, ok: boolean, detail: string): Check => ({ name, ok, detail })
+
+function isDeployUndone(plan: NodePlan, lab: Lab): Check {
+  const problems = siteProblems(lab, plan)
+  const name = `the checkout of ${plan.id} is as desired and all is committed`
+  return check(name, problems.length === 0, problems.join(', ') || 'so it is')
+}
+
+/** It served all the time, and nobody had a reason to end it. */
+function isSameProcess({ id }: NodePlan, lab: Lab, { pids }: Fault): Check {
+  const pid = lab.children.get(id)?.pid
+  return check(`${id} was not restarted`, pid === pids[id], `process ${pid}, was ${pids[id]}`)
+}

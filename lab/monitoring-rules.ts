@@ -1,0 +1,78 @@
+/**
+ * The rules of the lab's Prometheus, in the shape of those of public collections: an alert says which series crossed which line, and nothing
+ * of the cause. Windows are short, so that a scenario takes a minute.
+ */
+
+const rule = (alert: string, severity: string, expr: string, summary: string, description: string) => ({
+  alert,
+  expr,
+  for: '3s',
+  labels: { severity },
+  annotations: { summary, description },
+})
+
+const errors = 'sum by (instance, checkout) (rate(http_requests_total{job="web",code=~"5.."}[15s]))'
+const all = 'sum by (instance, checkout) (rate(http_requests_total{job="web"}[15s]))'
+
+export const rules = {
+  groups: [
+    {
+      name: 'web',
+      rules: [
+        rule(
+          'ServiceMemoryHigh',
+          'warning',
+          'process_resident_memory_bytes{job="web"} > 180e6',
+          'Memory of a web service is high',
+          'It holds {{ $value | humanize1024 }}B.',
+        ),
+        rule(
+          'HighErrorRate',
+          'critical',
+          `${errors} / ${all} > 0.05`,
+          'A web service answers with errors',
+          '{{ $value | humanizePercentage }} of its answers are 5xx.',
+        ),
+        rule(
+          'HighRequestRate',
+          'warning',
+          'sum by (instance) (rate(http_requests_total{job="web"}[15s])) > 40',
+          'A web service gets many requests',
+          '{{ $value | humanize }} requests a second.',
+        ),
+        rule(
+          'NodeClockSkewDetected',
+          'warning',
+          'abs(node_timex_offset_seconds{job="web"}) > 0.05',
+          'The clock of a node is off',
+          'Its offset is {{ $value | humanize }} s.',
+        ),
+        rule(
+          'SslCertificateWillExpireSoon',
+          'warning',
+          'web_certificate_not_after_seconds{job="web"} - time() < 86400 * 3',
+          'A certificate ends soon',
+          'It ends in {{ $value | humanizeDuration }}.',
+        ),
+        rule(
+          'ProcessCpuHigh',
+          'critical',
+          'rate(process_cpu_seconds_total{job="web"}[10s]) > 0.4',
+          'A web service uses up its CPU',
+          'It uses {{ $value | humanizePercentage }} of a core.',
+        ),
+        {
+          ...rule('TargetDown', 'warning', 'up{job="web"} == 0', 'A target gives no metrics', 'It cannot be scraped.'),
+          for: '8s',
+        },
+        rule(
+          'TooManyConnections',
+          'critical',
+          'sum by (instance) (pg_stat_activity_count) / on (instance) pg_settings_max_connections > 0.8',
+          'A PostgreSQL server is nearly out of connections',
+          '{{ $value | humanizePercentage }} of its connections are in use.',
+        ),
+      ],
+    },
+  ],
+}

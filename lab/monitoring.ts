@@ -1,0 +1,163 @@
+import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { stringify } from 'yaml'
+import { ensureCertificate } from './certificate.ts'
+import { databaseNode, startDatabase } from './database.ts'
+import { rules } from './monitoring-rules.ts'
+import type { Lab } from './state.ts'
+import type { NodePlan } from './topology.ts'
+import { startTraffic } from './traffic.ts'
+import { writeWhole } from './write-whole.ts'
+
+/** A real Prometheus and Alertmanager that watch the web nodes. */
+export type Monitoring = { prometheusUrl: string; alertmanagerUrl: string }
+
+/** What Debian's packages of these names bring. */
+const packages = ['prometheus', 'prometheus-alertmanager', 'prometheus-node-exporter'] as const
+
+export type Receiver = { url: string; token: string }
+
+/** The programs that are not installed here; without them the faults that metrics show cannot be broken in. */
+export function missingServers(): string[] {
+  return packages.filter((name) => findServer(name) === null)
+}
+
+export const describeMissing = (missing: readonly string[]): string =>
+  `this machine has no ${missing.join(', no ')}. Debian packages of these names bring them: apt-get install ${missing.join(' ')}`
+
+function findServer(name: string): string | null {
+  const places = (process.env.PATH || '/usr/bin').split(delimiter).map((directory) => join(directory, name))
+  return places.find(isProgram) ?? null
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const starting = new WeakMap<Lab, Promise<Monitoring>>()
+
+/**
+ * Starts what watches the web nodes, and the traffic that gives them something to count; once for a lab. The node exporter tells of the machine as
+ * such. Rejects when one of them does not come up.
+ */
+export function startMonitoring(lab: Lab, receiver: Receiver): Promise<Monitoring> {
+  const begun = starting.get(lab) ?? start(lab, receiver)
+  starting.set(lab, begun)
+  begun.catch(() => starting.delete(lab))
+  return begun
+}
+
+async function start(lab: Lab, receiver: Receiver): Promise<Monitoring> {
+  const directory = join(lab.dir, 'monitoring')
+  // Series of an earlier start have other processes behind them.
+  rmSync(directory, { recursive: true, force: true })
+  // The token for alerts is in there, and nodes of another user must not read it.
+  mkdirSync(directory, { mode: 0o700 })
+  const [prometheus, alertmanager, exporter] = [await freePort(), await freePort(), await freePort()]
+  for (const node of webNodes(lab)) await ensureCertificate(lab, node)
+  lab.database ??= await startDatabase(lab)
+  writeWhole(join(directory, 'token'), receiver.token)
+  writeFileSync(join(directory, 'alertmanager.yml'), stringify(alertmanagerConfig(receiver.url)))
+  writeFileSync(join(directory, 'rules.yml'), stringify(rules))
+  writeFileSync(join(directory, 'prometheus.yml'), stringify(prometheusConfig(lab, alertmanager, exporter)))
+  writeTargets(lab, directory, '')
+  const run = startServerIn(lab, directory)
+  await run('prometheus-node-exporter', exporter, '/', [])
+  await run('prometheus-alertmanager', alertmanager, '/-/ready', [
+    '--config.file=alertmanager.yml',
+    '--storage.path=alertmanager',
+    '--cluster.listen-address=',
+  ])
+  await run('prometheus', prometheus, '/-/ready', [
+    '--config.file=prometheus.yml',
+    '--storage.tsdb.path=series',
+    '--storage.tsdb.retention.time=6h',
+  ])
+  let written = ''
+  startTraffic(lab, () => {
+    written = writeTargets(lab, directory, written)
+  })
+  return { prometheusUrl: `http://127.0.0.1:${prometheus}`, alertmanagerUrl: `http://127.0.0.1:${alertmanager}` }
+}
+
+/** Such a server runs as the lab does: nodes of another user have no part in it. */
+const startServerIn =
+  (lab: Lab, directory: string) =>
+  async (name: (typeof packages)[number], port: number, ready: string, args: string[]): Promise<void> => {
+    await lab.children.start(name, 'server.ts', directory, {
+      account: null,
+      program: findServer(name),
+      args: [...args, `--web.listen-address=127.0.0.1:${port}`],
+      port,
+      ready,
+    })
+  }
+
+export const webNodes = ({ topology }: Lab) => topology.nodes.filter(({ role }) => role === 'web')
+
+/** How monitoring calls a node: by its name in the network, as the platform lists it, and the port of its service. */
+export const instanceOf = ({ id, region }: { id: string; region: string }): string =>
+  `${id}.${region}.lab.internal:8080`
+
+/** Where each web node is scraped; it takes another port at each start. Answers what is in the file now. */
+function writeTargets(lab: Lab, directory: string, written: string): string {
+  const targets = webNodes(lab).flatMap((node) => {
+    const child = lab.children.get(node.id)
+    const checkout = join(lab.dir, 'nodes', node.id, 'site')
+    return [{ targets: [`127.0.0.1:${child?.port ?? 1}`], labels: { instance: instanceOf(node), checkout } }]
+  })
+  const text = JSON.stringify(targets)
+  if (text !== written) writeWhole(join(directory, 'targets.json'), text)
+  return text
+}
+
+function prometheusConfig(lab: Lab, alertmanagerPort: number, exporterPort: number): object {
+  const { id, region } = lab.topology.nodes.find((node) => node.id === databaseNode(lab)) as NodePlan
+  const database = {
+    targets: [`127.0.0.1:${lab.database?.exporterPort}`],
+    labels: { instance: `${id}.${region}.lab.internal:5432` },
+  }
+  return {
+    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    rule_files: ['rules.yml'],
+    alerting: { alertmanagers: [{ static_configs: [{ targets: [`127.0.0.1:${alertmanagerPort}`] }] }] },
+    scrape_configs: [
+      { job_name: 'web', file_sd_configs: [{ files: ['targets.json'], refresh_interval: '2s' }] },
+      { job_name: 'node', static_configs: [{ targets: [`127.0.0.1:${exporterPort}`] }] },
+      { job_name: 'postgres', static_configs: [database] },
+    ],
+  }
+}
+
+function alertmanagerConfig(url: string): object {
+  const webhook = { url, http_config: { authorization: { credentials_file: 'token' } } }
+  return {
+    route: {
+      receiver: 'nightshift',
+      group_by: ['alertname', 'instance'],
+      group_wait: '1s',
+      group_interval: '2s',
+      repeat_interval: '1h',
+    },
+    receivers: [{ name: 'nightshift', webhook_configs: [webhook] }],
+  }
+}
+
+/** A port that is free now. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no port is free')
+  return address.port
+}

@@ -1,0 +1,14 @@
+import { createServer } from 'node:http'
+import pg from 'pg'
+import { announce, settle } from './program.ts'
+
+/** The worker of a web node that makes its reports: it holds connections to the database, each in a transaction that it does not end. */
+const { url, size, name } = settle<{ url: string; size: number; name: string }>()
+
+for (let n = 0; n < size; n++) {
+  const client = new pg.Client({ connectionString: url, application_name: name })
+  client.on('error', () => process.exit(1))
+  await client.connect()
+  await client.query('begin')
+}
+announce(createServer((_, response) => response.end(`${size}\n`)))

@@ -1,0 +1,21 @@
+import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { settle } from './program.ts'
+
+/** Runs a server that is no program of ours, such as Prometheus, and says when it answers; both end together. */
+const { program, args, port, ready } = settle<{ program: string; args: string[]; port: number; ready: string }>()
+
+const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] })
+process.on('exit', () => child.kill('SIGKILL'))
+child.on('error', (error) => {
+  process.stderr.write(`Error: ${error.message}\n`)
+  process.exit(1)
+})
+child.on('exit', (code) => process.exit(code ?? 1))
+
+for (;;) {
+  const answer = await fetch(`http://127.0.0.1:${port}${ready}`).catch(() => null)
+  if (answer?.ok) break
+  await sleep(50)
+}
+process.stdout.write(`${JSON.stringify({ listening: port })}\n`)
