@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { isMetricFault } from '../../lab/metric-fault-names.ts'
 import type { Scenario } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { type ApiClient, type ApiIncident, readIncident } from '../api.ts'
@@ -74,6 +75,8 @@ function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => bool
   return {
     faults: [fault],
     oracle: fault,
+    // A rule looks back over some seconds, so the alert of an earlier play may still fire.
+    ...(isMetricFault(fault) && { targets: nodes }),
     play: async (world, target, audience) =>
       await follow(world, await breakAndFind(world, fault, target, audience), audience, isOver),
   }
