@@ -4,7 +4,7 @@ import type { Lab } from './state.ts'
 
 /** Requests for each web node and tenant, so that there is something to count: half of them search. */
 const everyMs = 250
-/** Requests more of a tenant that somebody's script sends. */
+/** Requests that a noisy tenant sends in addition in each round. */
 const noisyRequests = 20
 
 /** Runs until the lab ends. `onRound` is called before each round. */

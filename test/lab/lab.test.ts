@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
+import { describeMissing, missingServers } from '../../lab/monitoring.ts'
 import { eventually } from '../support/eventually.ts'
 import { controlToken, labDirectory, platformToken, type RunningLab, runLab } from './running-lab.ts'
 
@@ -393,5 +394,16 @@ test('a key that was never accepted is not known', async () => {
 test('a fault that does not fit its target breaks nothing', async () => {
   await expect(lab.control.break('replication_lag', 'node-db-osl-1a')).rejects.toThrow('422')
   await expect(lab.control.break('host_down', 'db-osl-1')).rejects.toThrow('422')
+  await expect(lab.control.break('slow_leak', 'web-osl-1')).rejects.toThrow('nothing collects them yet')
   expect(await lab.control.faults()).toEqual([])
+})
+
+test('a machine without Prometheus says what to install', () => {
+  const path = process.env.PATH
+  process.env.PATH = '/nonexistent'
+  try {
+    expect(describeMissing(missingServers())).toMatch(/apt-get install prometheus prometheus-alertmanager/)
+  } finally {
+    process.env.PATH = path
+  }
 })

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { putSource } from '../../db/sources.ts'
+import type { Approval } from '../../domain/approval.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import type { Incident } from '../../domain/incident.ts'
+import type { MetricFault } from '../../lab/metric-fault-names.ts'
+import { missingServers } from '../../lab/monitoring.ts'
+import { enrolLab, ensureMeshKeys } from '../../start/enrol-lab.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { type Spine, startSpine } from '../support/spine.ts'
+
+// Each on a node of its shard, all at once, so that the waits pass side by side: what alerts is what real rules of a real Prometheus say.
+const faults = {
+  slow_leak: { on: 'node-web-osl-1a', type: 'service_memory_high', ends: 'repaired' },
+  error_rate: { on: 'node-web-osl-2a', type: 'high_error_rate', ends: 'repaired' },
+  noisy_neighbour: { on: 'node-web-osl-1b', type: 'high_request_rate', ends: 'no_tool' },
+  connection_pool: { on: 'node-web-ams-1a', type: 'too_many_connections', ends: 'repaired' },
+  clock_skew: { on: 'node-web-ams-1b', type: 'node_clock_skew_detected', ends: 'repaired' },
+  certificate_ending: { on: 'node-web-ams-2a', type: 'ssl_certificate_will_expire_soon', ends: 'repaired' },
+  red_herring: { on: 'node-web-ams-2b', type: 'high_error_rate', ends: 'repaired' },
+  missing_data: { on: 'node-web-osl-2b', type: 'target_down', ends: 'no_tool' },
+} as const satisfies Record<MetricFault, { on: string; type: string; ends: string }>
+const names = Object.keys(faults) as MetricFault[]
+
+const missing = missingServers()
+const suite = missing.length > 0 ? describe.skip : describe
+
+suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.join(', ')})` : ''}`, () => {
+  const keys = temporaryDirectory()
+  let spine: Spine
+  let isOver = false
+  let approving: Promise<void>
+
+  beforeAll(async () => {
+    spine = await startSpine({
+      parts: ['lab', 'runbook', 'api', 'worker'],
+      environment: { LAB_WEB_SHARDS: '4', WATCHDOG_INTERVAL_SECONDS: '0.5', ...ensureMeshKeys(keys.path) },
+    })
+    await enrolLab(spine.url, spine.tokens.admin, spine.lab)
+    const { prometheusUrl } = await spine.lab.monitor()
+    const source = {
+      kind: 'prometheus',
+      url: prometheusUrl,
+      credential: null,
+      caFile: null,
+      options: {},
+      timeoutSeconds: 10,
+    }
+    await putSource(spine.db, 'lab', source, 'anna')
+    for (const name of names) await spine.lab.break(name, faults[name].on)
+    approving = approveAll()
+  }, 300_000)
+  afterAll(async () => {
+    isOver = true
+    await approving
+    await spine?.stop()
+    keys.remove()
+  }, 60_000)
+
+  /** A person who says yes to everything: what is asked here is what the runbooks propose. */
+  async function approveAll(): Promise<void> {
+    const as = { token: spine.tokens.approver }
+    while (!isOver) {
+      const { items } = await spine.get<{ items: Approval[] }>('/approvals?status=pending')
+      for (const { id } of items) {
+        const { body } = await spine.post(`/approvals/${id}/token`, { decision: 'approve' }, as)
+        await spine.post(`/approvals/${id}/decision`, { decision: 'approve', token: body.token }, as)
+      }
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+  }
+
+  const nodeOf = (name: MetricFault): string => (name === 'connection_pool' ? 'node-db-osl-1a' : faults[name].on)
+  const ended = (name: MetricFault): Promise<Incident> =>
+    spine.until(
+      `the incident of ${name}`,
+      async () =>
+        (await spine.incidents(`?type=${faults[name].type}`)).find(
+          ({ resource, status }) => resource?.id === nodeOf(name) && ['resolved', 'escalated'].includes(status),
+        ),
+      150_000,
+    )
+  const reads = (events: IncidentEvent[]) =>
+    events.flatMap((event) =>
+      event.kind === 'tool_finished' && event.metadata.tool === 'query_metrics' ? [event.metadata] : [],
+    )
+
+  test.each(names)(
+    '%s: its alert names the node, a metric tells the cause, and it ends as it should',
+    async (name) => {
+      const incident = await ended(name)
+      expect([incident.category ?? incident.outcome, incident.attempt]).toEqual([faults[name].ends, 1])
+      const answers = reads(await spine.events(incident.id))
+      // Two questions at most before the cause is known, and one after a repair.
+      expect(answers.length).toBeLessThanOrEqual(faults[name].ends === 'repaired' ? 3 : 2)
+      for (const { result } of answers)
+        expect(
+          Buffer.byteLength(JSON.stringify((result as { data: { summary: unknown } }).data.summary)),
+        ).toBeLessThanOrEqual(2_000)
+      const { checks } = await spine.lab.oracle(name, faults[name].on)
+      expect(checks.filter(({ ok }) => !ok)).toEqual([])
+    },
+    180_000,
+  )
+
+  test('what is loud beside a cause is another incident, and is left alone', async () => {
+    const loud = await spine.until('the incident about the CPU', async () =>
+      (await spine.incidents('?type=process_cpu_high')).find(({ resource }) => resource?.id === faults.red_herring.on),
+    )
+    const cause = await ended('red_herring')
+    expect([loud.severity, loud.id === cause.id]).toEqual(['critical', false])
+  }, 60_000)
+})
