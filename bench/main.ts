@@ -2,6 +2,7 @@ import { history, prompt } from './history.ts'
 import { house } from './house.ts'
 import { judge } from './judge.ts'
 import { load } from './load.ts'
+import { benchLogTemplates } from './log-templates.ts'
 import { mesh } from './mesh.ts'
 import { placement } from './placement.ts'
 import { queue } from './queue.ts'
@@ -23,6 +24,7 @@ const benches: Record<string, () => Promise<void>> = {
   placement,
   mesh,
   house,
+  'log-templates': async () => benchLogTemplates(process.env.LOGHUB_DIR),
 }
 
 const names = process.argv.slice(2)

@@ -1,12 +1,14 @@
 import type { SourceKind, SourceTool } from './kind.ts'
+import { loki } from './loki/source.ts'
 import { prometheus } from './prometheus/source.ts'
+import { victorialogs } from './victorialogs/source.ts'
 
 /** Every kind of source. A new one is a folder and a line here. */
-const all: readonly SourceKind[] = [prometheus]
+const all: readonly SourceKind[] = [prometheus, victorialogs, loki]
 
 export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
 
-/** The tools of all kinds by their names; several kinds may serve one tool. */
+/** The tools of all kinds by their names. Kinds that serve one tool share its input and its judge, and read it each in their way. */
 export const sourceTools: ReadonlyMap<string, SourceTool> = new Map(
   all.flatMap(({ tools }) => tools.map((tool) => [tool.name, tool] as const)),
 )

@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { type Ask, SourceError, type SourceKind } from '../kind.ts'
+import { type LogQuery, mostLines } from '../logs/query.ts'
+import { type Range, searchLogs } from '../logs/tool.ts'
+
+/** Loki's HTTP API (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL. */
+
+/** A question as LogQL. Each value and text is quoted, so that none is read as part of the query. */
+export function toLogql({ labels, contains, excludes, pattern }: LogQuery): string {
+  const quote = (text: string) => JSON.stringify(text)
+  // Loki's labels have no dots: it writes them as `_` when it takes lines in.
+  const matchers = Object.entries(labels).map(([name, value]) => `${name.replaceAll('.', '_')}=${quote(value)}`)
+  return [
+    `{${matchers.join(', ')}}`,
+    ...contains.map((text) => `|= ${quote(text)}`),
+    ...excludes.map((text) => `!= ${quote(text)}`),
+    ...(pattern === undefined ? [] : [`|~ ${quote(pattern)}`]),
+  ].join(' ')
+}
+
+const streams = z.looseObject({
+  data: z.looseObject({
+    resultType: z.literal('streams'),
+    result: z.array(z.looseObject({ values: z.array(z.tuple([z.string(), z.string()]).rest(z.unknown())) })),
+  }),
+})
+const counted = z.looseObject({
+  data: z.looseObject({ result: z.array(z.looseObject({ value: z.tuple([z.number(), z.string()]) })) }),
+})
+const names = z.looseObject({ data: z.array(z.string()).default([]) })
+
+const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`
+
+async function readLines(ask: Ask, query: LogQuery, { fromMs, untilMs }: Range) {
+  const search = new URLSearchParams({
+    query: toLogql(query),
+    start: toNanoseconds(fromMs),
+    end: toNanoseconds(untilMs),
+    limit: String(mostLines),
+    direction: 'backward',
+  })
+  const parsed = streams.safeParse(await ask({ path: `/loki/api/v1/query_range?${search}` }))
+  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered lines in a shape that is not of the Loki API')
+  return parsed.data.data.result.flatMap(({ values }) =>
+    values.map(([at, text]) => ({ atMs: Number(at.slice(0, -6)), text })),
+  )
+}
+
+export const loki: SourceKind = {
+  kind: 'loki',
+  title: 'Loki',
+  options: z.strictObject({}),
+  async probe(ask) {
+    const { data } = names.parse(await ask({ path: '/loki/api/v1/labels' }))
+    return `it answers queries; ${data.length} labels`
+  },
+  tools: [
+    searchLogs({
+      readLines,
+      async countLines(ask, query, { fromMs, untilMs }) {
+        const seconds = Math.max(1, Math.round((untilMs - fromMs) / 1_000))
+        const search = new URLSearchParams({
+          query: `sum(count_over_time(${toLogql(query)} [${seconds}s]))`,
+          time: toNanoseconds(untilMs),
+        })
+        const parsed = counted.safeParse(await ask({ path: `/loki/api/v1/query?${search}` }))
+        return parsed.success ? Number(parsed.data.data.result[0]?.value[1] ?? 0) : null
+      },
+      async listLabels(ask, { fromMs, untilMs }) {
+        const search = new URLSearchParams({ start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) })
+        return names.parse(await ask({ path: `/loki/api/v1/labels?${search}` })).data
+      },
+    }),
+  ],
+}
