@@ -70,14 +70,12 @@ export async function playScenario(options: ScenarioOptions): Promise<void> {
   if (!verdict.healthy || wrongs.length > 0) throw new CommandFailed('unresolved', '')
 }
 
-/** The source under which the metrics of the lab are read. */
-const labSource = 'lab'
-
 /** Has Prometheus and Alertmanager watch the lab, and Nightshift read them. What they need to be there is said where it is not. */
 async function watchLab(api: ApiClient, lab: LabClient): Promise<void> {
   printNote('Prometheus and Alertmanager watch the lab; the first time they take some seconds.')
-  const { prometheusUrl } = await lab.monitor()
-  await api.put(`/api/v1/sources/${labSource}`, { kind: 'prometheus', url: prometheusUrl })
+  const { prometheusUrl, alertmanagerUrl } = await lab.monitor()
+  await api.put('/api/v1/sources/lab', { kind: 'prometheus', url: prometheusUrl })
+  await api.put('/api/v1/sources/lab-alerts', { kind: 'alertmanager', url: alertmanagerUrl })
 }
 
 async function playScript(world: World, course: Script, target: string, listener: Audience): Promise<ApiIncident> {

@@ -6,6 +6,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { freePort } from '../support/port.ts'
 
 export type RealAlertmanager = {
+  url: string
   /** Raises an alert, or says that it ended, the way Prometheus does: by its labels. */
   raise(labels: Record<string, string>, summary: string): Promise<void>
   end(labels: Record<string, string>): Promise<void>
@@ -54,6 +55,7 @@ export async function startAlertmanager(webhook: { url: string; token: string })
   const began = new Map<string, string>()
   const hourAhead = () => new Date(Date.now() + 3_600_000).toISOString()
   return {
+    url,
     async raise(labels, summary) {
       const startsAt = new Date().toISOString()
       began.set(JSON.stringify(labels), startsAt)
