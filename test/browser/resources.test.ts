@@ -1,4 +1,8 @@
 import { expect, test } from '@jest/globals'
+import { append } from '../../db/append.ts'
+import { storeReading } from '../../db/sources.ts'
+import { agentActor } from '../../domain/event.ts'
+import { claimedIncident } from '../support/database.ts'
 import { screenshot, signedIn, useBrowser } from './browser.ts'
 
 const on = useBrowser()
@@ -63,6 +67,102 @@ test.each([
     await on.page.goto(`${on.spine.url}/resources`)
     await on.page.getByRole('table').waitFor()
     await screenshot(on.page, `resources-${width}-${colorScheme}`)
+    expect(on.page.complaints).toEqual([])
+  },
+  120_000,
+)
+
+const hour = 3_600_000
+
+/** A level that jumped half an hour ago, and what the log said meanwhile: as a source's reads are stored. */
+async function readsOfSources(): Promise<string> {
+  const id = await claimedIncident(on.spine.db, {
+    labels: { incident_type: 'high_error_rate' },
+    title: 'Errors on web-1',
+  })
+  const beganMs = Date.now()
+  const series = ['web-1', 'web-2', 'web-3'].map((instance, at) => ({
+    labels: { __name__: 'http_errors_total', instance },
+    points: Array.from({ length: 60 }, (_, n) => [
+      (beganMs - hour) / 1_000 + n * 75,
+      at === 0 && n > 25 ? 40 + (n % 5) : 3 + at,
+    ]),
+  }))
+  const lines = Array.from(
+    { length: 400 },
+    (_, n) => `${new Date(beganMs - hour + n * 9_000).toISOString()} GET /search ${n} ${n > 200 ? 500 : 200}`,
+  )
+  const metrics = {
+    promql: 'http_errors_total',
+    window: '1h',
+    seriesFound: 3,
+    series: [{ labels: { instance: 'web-1' }, last: 42 }],
+  }
+  const template = {
+    template: 'GET /search <*> <*>',
+    count: 400,
+    isNew: true,
+    first: 'a',
+    last: 'b',
+    sample: 'GET /search 7 <script>alert(1)</script>',
+  }
+  const logs = {
+    asked: { labels: { instance: 'web-1' } },
+    window: '1h',
+    lines: 400,
+    templatesFound: 1,
+    templates: [template],
+  }
+  const stored = [
+    { tool: 'query_metrics', summary: metrics, whole: series.map((each) => JSON.stringify(each)).join('\n') },
+    { tool: 'search_logs', summary: logs, whole: lines.join('\n') },
+  ]
+  for (const [at, { tool, summary, whole }] of stored.entries()) {
+    const digest = await storeReading(on.spine.db, { incidentId: id, source: 'main', tool, whole })
+    await on.spine.db.transaction().execute((trx) =>
+      append(trx, id, 1, {
+        kind: 'tool_finished',
+        actor: agentActor,
+        detail: `${tool} 1h done: source main`,
+        metadata: {
+          ...{
+            callId: `c1_${at}`,
+            tool,
+            arguments: {},
+            effect: 'read',
+            targets: [],
+            outcome: 'done',
+            body: null,
+            discovered: [],
+            durationMs: 40,
+          },
+          result: { ok: true, data: { source: 'main', isEmpty: false, summary, digest, about: [] }, meta: {} },
+        },
+      } as never),
+    )
+  }
+  return id
+}
+
+test.each([
+  [1440, 'light'],
+  [390, 'dark'],
+] as const)(
+  'a person sees what a metric did as a chart, with a table, and what a log said by templates (%i px, %s)',
+  async (width, colorScheme) => {
+    const id = await readsOfSources()
+    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 }, colorScheme })
+    await on.page.goto(`${on.spine.url}/incidents/${id}`)
+    await on.page.getByText('Chart of 3 series').click()
+    await on.page.locator('.picture polyline.series-0').waitFor()
+    await on.page.getByRole('table', { name: /each series/ }).waitFor()
+    expect(await on.page.getByRole('row').count()).toBe(4)
+    await on.page.getByText('GET /search <*> <*>').click()
+    await on.page.getByText('<script>alert(1)</script>').waitFor()
+    await on.page.getByText('The lines, oldest first').click()
+    await on.page.getByText('The last 300 of 400 lines.').waitFor()
+    await screenshot(on.page, `readings-${width}-${colorScheme}`)
+    expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
     expect(on.page.complaints).toEqual([])
   },
   120_000,

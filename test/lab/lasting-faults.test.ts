@@ -13,7 +13,7 @@ const host = 'host-osl-1'
 let lab: RunningLab
 
 beforeAll(async () => {
-  lab = await runLab(directory.path, { paceSeconds: 1.5 })
+  lab = await runLab(directory.path, { paceSeconds: 2.5 })
 })
 beforeEach(() => {
   lab.alerts.length = 0
@@ -64,7 +64,7 @@ test('a repair that does not last: the service is well after each converge, and 
   expect(await lab.control.heal()).toBe(1)
   const { pid } = processOf(node)
   // Longer than it ever lived: what ended it looks once more whether it still should.
-  await eventually('the service to outlive its limit', () => processOf(node).seconds > 2.5)
+  await eventually('the service to outlive its limit', () => processOf(node).seconds > 3.5)
   expect(processOf(node).pid).toBe(pid)
 })
 

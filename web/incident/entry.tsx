@@ -8,6 +8,7 @@ import { Sign } from '../marks.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatBothZones, formatTimeOfDay } from '../time.ts'
+import { ReadingOf } from './reading.tsx'
 import { getSign, listHighlights } from './rows.ts'
 
 type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean; sameAs?: number | null }
@@ -72,6 +73,7 @@ export const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs =
             </div>
             {event.kind === 'resolved' && <Claims event={event} />}
             {proposalId && <PlanOfProposal id={proposalId} />}
+            <ReadingOf event={event} beganMs={start} />
             {open && <Exact value={event.metadata} label={`Everything in row ${event.seq}`} />}
           </>
         )}

@@ -20,7 +20,10 @@ export function listHighlights(event: IncidentEvent): string[] {
     case 'tool_started':
       return [formatArguments(event.metadata.arguments)]
     case 'tool_finished':
-      return [formatDuration(event.metadata.durationMs), formatResult(event.metadata.result)]
+      // What a source read is drawn below its row.
+      return getReading(event)
+        ? [formatDuration(event.metadata.durationMs)]
+        : [formatDuration(event.metadata.durationMs), formatResult(event.metadata.result)]
     case 'call_judged':
       return [event.metadata.tool, event.metadata.verdict, event.metadata.code]
     case 'approval_requested':
@@ -42,6 +45,20 @@ export function listHighlights(event: IncidentEvent): string[] {
     default:
       return []
   }
+}
+
+/** What a source answered: a summary, and the digest of the whole. */
+export type Reading = { source: string; digest: string | null; summary: Record<string, unknown> }
+
+/** The answer of a source that is better seen than read: series as a chart, logs as templates. Null for every other row. */
+export function getReading(event: IncidentEvent): { reading: Reading; isLogs: boolean } | null {
+  if (event.kind !== 'tool_finished' || event.metadata.outcome !== 'done') return null
+  const data = event.metadata.result.data as Partial<Reading> | undefined
+  if (typeof data?.source !== 'string' || typeof data.digest !== 'string' || typeof data.summary !== 'object')
+    return null
+  const isLogs = Array.isArray(data.summary?.templates)
+  const isSeries = Array.isArray(data.summary?.series) && data.summary.series.length > 0
+  return isLogs || isSeries ? { reading: data as Reading, isLogs } : null
 }
 
 const lookPurposes: Record<EventMetadata['looked']['purpose'], string> = {
