@@ -41,7 +41,14 @@ export const capabilities = [
   'docker.container.list',
   'docker.container.exec',
   'docker.container.logs',
+  'service.show',
+  'service.restart',
+  'service.start',
+  'service.stop',
+  'docker.container.restart',
 ] as const
+/** What agents know that do not say what they know. */
+export const firstCapabilities: readonly string[] = capabilities.slice(0, 16)
 export const capability = z.enum(capabilities)
 export type Capability = z.infer<typeof capability>
 
@@ -263,6 +270,8 @@ export const meshHealth = z.strictObject({
   mode: meshMode.nullable(),
   /** What the device lacks, with the reason: `{ "docker.container.list": "no engine socket" }`. */
   unavailable: z.record(z.string(), z.string()),
+  /** What this version of the agent knows of; absent: the first sixteen. */
+  knows: z.array(z.string().max(100)).max(200).optional(),
   /** How auto-approved reads are confined: `bwrap`, `unshare` or `user`. */
   sandbox: z.enum(['bwrap', 'unshare', 'user', 'none']),
   journal: z.strictObject({ entries: z.number().int(), head: sha256 }).nullable(),

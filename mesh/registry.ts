@@ -1,16 +1,17 @@
 import type { DeviceTerms, Guests } from '../domain/device.ts'
-import type { Capability, MeshHealth, MeshMode } from '../domain/mesh.ts'
+import { type Capability, firstCapabilities, type MeshHealth, type MeshMode } from '../domain/mesh.ts'
 import { dockerSpecs } from './specs/docker.ts'
 import { fsSpecs } from './specs/fs.ts'
 import { gitSpecs } from './specs/git.ts'
 import { pkgSpecs } from './specs/pkg.ts'
 import { procSpecs } from './specs/proc.ts'
+import { serviceSpecs } from './specs/service.ts'
 import { shellSpecs } from './specs/shell.ts'
 import type { MeshSpec } from './specs/spec.ts'
 
 export type { MeshSpec } from './specs/spec.ts'
 
-/** The sixteen tools on devices, in the order the model reads them. */
+/** The tools on devices, in the order the model reads them. */
 export const meshSpecs: readonly MeshSpec[] = [
   ...shellSpecs,
   ...fsSpecs,
@@ -18,6 +19,7 @@ export const meshSpecs: readonly MeshSpec[] = [
   ...pkgSpecs,
   ...procSpecs,
   ...dockerSpecs,
+  ...serviceSpecs,
 ]
 
 const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))
@@ -74,7 +76,7 @@ export type Offering = {
   mode: MeshMode
   toolsAllowed: readonly string[]
   terms: Pick<DeviceTerms, 'capabilities'>
-  health: Pick<MeshHealth, 'unavailable'> | null
+  health: Pick<MeshHealth, 'unavailable' | 'knows'> | null
 }
 
 /** Why a device does not have a tool, in words; null when it has. */
@@ -86,7 +88,10 @@ export function missingPrerequisite(spec: MeshSpec, device: Offering): string | 
   }
   const { capabilities } = device.terms
   if (capabilities.length > 0 && !capabilities.includes(spec.capability)) return 'its manifest does not name it'
-  return device.health?.unavailable[spec.capability] ?? null
+  const { health } = device
+  if (health && !(health.knows ?? firstCapabilities).includes(spec.capability))
+    return 'its agent is older than this tool: update the agent'
+  return health?.unavailable[spec.capability] ?? null
 }
 
 /** The tools that a device has. */

@@ -36,7 +36,7 @@ const rehearsalAgesAfterSeconds = 1_800
 type Input = { on: string; reason?: string } & Record<string, unknown>
 
 /**
- * The sixteen tools on devices. Nothing of a device is known here: the core API finds the executor,
+ * The tools on devices. Nothing of a device is known here: the core API finds the executor,
  * mints what a device wants to see, tries writes out and looks whether they hold; a tool passes the
  * step key.
  */

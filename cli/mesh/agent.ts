@@ -19,6 +19,7 @@ type AgentFlags = {
   tlsKey?: string
   acceptLostJournal?: boolean
   dockerHost?: string
+  userServices?: boolean
 }
 
 export function addAgentCommand(parent: Command): void {
@@ -39,6 +40,7 @@ export function addAgentCommand(parent: Command): void {
     .option('--tls-cert <file>', 'certificate, as PEM')
     .option('--tls-key <file>', 'its key, as PEM')
     .option('--docker-host <address>', 'where the container engine listens (default: unix:///var/run/docker.sock)')
+    .option('--user-services', "repair services of the agent's own user (systemctl --user) instead of the system's")
     .option('--accept-lost-journal', 'allow writes after the journal was lost: a person has checked what was done')
     .addHelpText(
       'after',
@@ -57,10 +59,17 @@ export function addAgentCommand(parent: Command): void {
         tls: cert && key ? { cert, key } : null,
         acceptLostJournal: options.acceptLostJournal ?? false,
         dockerHost: options.dockerHost,
+        ...(options.userServices && { systemctl: userSystemctl() }),
         version: readVersion(),
       })
     })
   addEnrolmentCommands(agent)
+}
+
+/** The agent keeps no environment, so where the manager of its user listens is among the words. */
+function userSystemctl(): string[] {
+  const directory = process.env.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.()}`
+  return ['/usr/bin/env', `XDG_RUNTIME_DIR=${directory}`, '/usr/bin/systemctl', '--user']
 }
 
 const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))

@@ -2,6 +2,8 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { deviceTerms, executable, guests, listedDevice } from '../../domain/device.ts'
 import { meshMode } from '../../domain/mesh.ts'
+import { sudoersLine } from '../../mesh/specs/privilege.ts'
+import { serviceVerbs, unitName } from '../../mesh/specs/service.ts'
 import { quote } from '../../safety/command/shells.ts'
 import { type ApiClient, listAll } from '../api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
@@ -61,6 +63,8 @@ type EnrollOptions = ConnectionOptions & {
   rootRead: string[][]
   rootReads: boolean
   gitHost: string[]
+  service: string[]
+  agentUser: string
   check: { path: string; argv: string[] }[]
   guests?: string
   timeoutSeconds?: number
@@ -94,6 +98,13 @@ export function addEnrollCommand(parent: Command): void {
         [],
       )
       .option('--no-root-reads', 'let root run no command without approval')
+      .option(
+        '--service <unit>',
+        'print the lines of sudoers with which the agent may restart, start and stop this service; repeatable',
+        collectUnit,
+        [],
+      )
+      .option('--agent-user <name>', 'the user that the agent runs as, for those lines', 'nightshift-agent')
       .option('--git-host <host>', 'host that may be cloned from and pushed to; repeatable', collectValues, [])
       .option(
         '--check <path=command>',
@@ -123,12 +134,26 @@ export function addEnrollCommand(parent: Command): void {
         .looseObject({ token: z.string(), expiresAt: z.string() })
         .parse(await api.post(`${path}/enrolment`))
       const command = `nightshift mesh agent enroll --api ${target.url} --token ${minted.token}`
-      if (options.json) return printJson({ device: name, ...minted, command })
+      const sudoers = options.service.map((unit) => sudoersLine(options.agentUser, ...buildVerbs(unit)))
+      if (options.json) return printJson({ device: name, ...minted, command, sudoers })
       print(command)
       printNote(
         `Run it on ${inert(name)} before ${formatMoment(minted.expiresAt)}. It works once and is not shown again.`,
       )
+      if (sudoers.length === 0) return
+      printNote(
+        'For repairs of services, put these lines into /etc/sudoers.d/nightshift there, and check it with "visudo -c":',
+      )
+      print(sudoers.join('\n'))
     })
+}
+
+const buildVerbs = (unit: string) => serviceVerbs.map((verb) => ['/usr/bin/systemctl', verb, unit])
+
+function collectUnit(text: string, before: string[]): string[] {
+  const unit = unitName.safeParse(text.includes('.service') ? text : `${text}.service`)
+  if (!unit.success) throw new InvalidArgumentError(`${text} ${unit.error.issues[0]?.message}.`)
+  return [...before, unit.data]
 }
 
 async function findDevice(api: ApiClient, path: string): Promise<ApiDevice | null> {

@@ -1,4 +1,4 @@
-import type { JournalPage, MeshHealth } from '../../domain/mesh.ts'
+import { capabilities, type JournalPage, type MeshHealth } from '../../domain/mesh.ts'
 import { refusalOf } from './act.ts'
 import {
   type AgentState,
@@ -116,6 +116,7 @@ function health(agent: AgentState): MeshHealth {
     manifest_id: manifest?.id ?? null,
     manifest_expires_at: manifest?.expires_at ?? null,
     mode: manifest?.mode ?? null,
+    knows: [...capabilities],
     unavailable: manifest ? (agent.capabilities.unavailable as Record<string, string>) : {},
     sandbox: confinement.sandbox,
     journal: { entries: journal.entries(), head: journal.head() },

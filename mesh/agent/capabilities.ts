@@ -4,6 +4,7 @@ import { fsCapabilities } from './capabilities/fs.ts'
 import { gitCapabilities } from './capabilities/git-transfer.ts'
 import { pkgWith } from './capabilities/pkg.ts'
 import { procCapabilities } from './capabilities/proc.ts'
+import { servicesBy } from './capabilities/service.ts'
 import { shellCapabilities } from './capabilities/shell.ts'
 import type { DeviceCapability } from './capability.ts'
 
@@ -19,16 +20,23 @@ export type MachineOverrides = {
    * and an agent that is not root may install.
    */
   aptOptions?: readonly string[]
+  /** The program that speaks to the service manager with its first words (`systemctl --user`); without it the system's own. */
+  systemctl?: readonly string[]
 }
 
 /** Everything that an agent can do. What the device lacks for it is found out at the start. */
-export const capabilitiesOn = ({ dockerHost, aptOptions = [] }: MachineOverrides): readonly DeviceCapability[] => [
+export const capabilitiesOn = ({
+  dockerHost,
+  aptOptions = [],
+  systemctl,
+}: MachineOverrides): readonly DeviceCapability[] => [
   ...shellCapabilities,
   ...fsCapabilities,
   ...gitCapabilities,
   ...procCapabilities,
   ...Object.values(pkgWith(aptOptions)),
   ...Object.values(dockerOn(dockerHost)),
+  ...servicesBy(systemctl),
 ]
 
 export const allCapabilities = capabilitiesOn({})

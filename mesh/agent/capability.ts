@@ -92,7 +92,7 @@ export type CapabilityContext = OwnPaths & {
   run(argv: readonly string[], options: RunOptions): Promise<RunResult>
 }
 
-/** One of the sixteen things that a device can be asked to do. */
+/** One of the things that a device can be asked to do. */
 export type DeviceCapability<Args = Record<string, unknown>> = {
   capability: Capability
   args: z.ZodType<Args>

@@ -67,6 +67,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     confinement,
     dockerHost: options.dockerHost,
     aptOptions: options.aptOptions,
+    systemctl: options.systemctl,
     nowMs: Date.now,
   })
   pinName(state, agent.deviceName())

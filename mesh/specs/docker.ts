@@ -103,4 +103,45 @@ export const dockerExec = defineSpec({
   summary: ({ container, argv }) => `Run ${JSON.stringify(argv)} in ${container}`,
 })
 
-export const dockerSpecs = [dockerList, dockerExec, dockerLogs]
+export const dockerRestartArgs = z.strictObject({ container: containerName })
+
+const restarted = z.looseObject({ id: z.string(), started_at: z.string() })
+const listedAgain = z.looseObject({
+  containers: z.array(z.looseObject({ id: z.string(), state: z.string(), status: z.string() })),
+})
+
+export const containerRestart = defineSpec({
+  name: 'container_restart',
+  capability: 'docker.container.restart',
+  about: 'Restart a container on a device.',
+  args: dockerRestartArgs,
+  input: () => dockerRestartArgs.extend({ container }),
+  effect: 'write',
+  risk: 'medium',
+  reversible: false,
+  asked: true,
+  privileged: true,
+  rehearses: true,
+  toArgs: present,
+  toOutput: same,
+  summary: ({ container }) => `Restart the container ${container}`,
+  proof: {
+    promised: 'the container runs, and its health check does not say otherwise',
+    otherwise: 'look at the container yourself afterwards',
+  },
+  promise: () => ({
+    look: () => ({ capability: 'docker.container.list', args: { all: true } }),
+    holds({ result: seen }, result) {
+      const [then, now] = [restarted.safeParse(result), listedAgain.safeParse(seen)]
+      if (!then.success || !now.success) return null
+      const found = now.data.containers.find(({ id }) => id === then.data.id)
+      if (!found) return null
+      const { state, status } = found
+      // A health check that has not spoken yet is looked at again.
+      const holds = state === 'running' && !/unhealthy|health: starting/.test(status)
+      return { holds, observed: `the container is ${state} (${status})` }
+    },
+  }),
+})
+
+export const dockerSpecs = [dockerList, dockerExec, dockerLogs, containerRestart]

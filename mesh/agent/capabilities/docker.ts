@@ -23,6 +23,7 @@ import { CapabilityError, stopped, toOutcome } from '../outcome.ts'
 import { pids, processOf } from '../programs.ts'
 import { collect } from '../run.ts'
 import { argvVerdict, defaultDirectory, weightOf } from '../verdict.ts'
+import { containerRestart } from './container-restart.ts'
 
 /**
  * Runs a program in a container, without a shell, a terminal or more rights than the container has:
@@ -277,8 +278,13 @@ export const dockerLogs = (engine: Engine): DeviceCapability<z.infer<typeof dock
     }),
 })
 
-/** The three on one engine; `host` as DOCKER_HOST writes it, which only an entry file reads. */
+/** The four on one engine; `host` as DOCKER_HOST writes it, which only an entry file reads. */
 export function dockerOn(host: string | undefined) {
   const engine = engineAt(host)
-  return { list: dockerList(engine), logs: dockerLogs(engine), exec: dockerExec(engine) }
+  return {
+    list: dockerList(engine),
+    logs: dockerLogs(engine),
+    exec: dockerExec(engine),
+    restart: containerRestart(engine),
+  }
 }

@@ -15,9 +15,9 @@ import { describedTools, tools } from '../../../tools/registry.ts'
 const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 const names = (more: object) => toolsOf({ ...device, ...more }).map((spec) => spec.name)
 
-test('there are sixteen tools, one for each capability', () => {
+test('there is one tool for each capability', () => {
   expect(meshSpecs.map((spec) => spec.capability).sort()).toEqual([...capabilities].sort())
-  expect(new Set(meshSpecs.map((spec) => spec.name)).size).toBe(16)
+  expect(new Set(meshSpecs.map((spec) => spec.name)).size).toBe(capabilities.length)
 })
 
 test('servers that speak the OpenAI protocol take every name', () => {
@@ -42,7 +42,7 @@ test('shell_eval is there in every mode, and sudo forces its approval', () => {
 
 test('what only an admin lets happen is not in mode user', () => {
   const missing = names({}).filter((name) => !names({ mode: 'user' }).includes(name))
-  expect(missing).toEqual(['git_push', 'pkg_install', 'proc_kill', 'docker_exec'])
+  expect(missing).toEqual(['git_push', 'pkg_install', 'proc_kill', 'docker_exec', 'container_restart'])
   expect(names({ mode: 'sudo' })).toEqual(names({}))
 })
 

@@ -1,0 +1,182 @@
+import { userInfo } from 'node:os'
+import type { z } from 'zod'
+import { sudoersLine } from '../../specs/privilege.ts'
+import { serviceArgs, type ServiceVerb as Verb } from '../../specs/service.ts'
+import type { CapabilityContext, DeviceCapability } from '../capability.ts'
+import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
+import { isNightshift, standingOf, unitOf } from '../process-facts.ts'
+import type { UnitState } from '../systemd.ts'
+import { control, missingSystemd, type Privilege, privilegeOf, type Systemd, showUnits, systemdBy } from '../systemd.ts'
+
+type Args = z.infer<typeof serviceArgs>
+
+/** A service that ends right after its start has not started: it is watched for as long. */
+const watchMs = 5_000
+const lookEveryMs = 500
+
+/** `{ unit, description, active, sub, since, … }`, as systemd says it; numbers where it says any. */
+const show = (systemd: Systemd): DeviceCapability<Args> => ({
+  capability: 'service.show',
+  args: serviceArgs,
+  missingPrerequisite: () => missingSystemd(systemd),
+  weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
+  run: ({ unit }, context) =>
+    toOutcome(context.signal, async () => ({
+      ok: true,
+      result: toResult(await requireUnit(systemd, unit, context)),
+      truncated: false,
+    })),
+})
+
+/**
+ * Restarts, starts or stops one service: `{ before, after }`. What was started is watched for five seconds, and one that has ended by then
+ * is a failure with systemd's words. The rehearsal tells what stops with it, whether the agent may, and how to undo it.
+ */
+const change = (systemd: Systemd, verb: Verb): DeviceCapability<Args> => ({
+  capability: `service.${verb}`,
+  args: serviceArgs,
+  missingPrerequisite: () => missingSystemd(systemd),
+  weigh: ({ unit }) => {
+    const never = whyNeverTouched(unit)
+    if (never) return { effect: 'refused', reason: never, command: null }
+    return { effect: 'write', reason: `${verb}s ${unit}`, command: null }
+  },
+  run: ({ unit }, context) =>
+    toOutcome(context.signal, async () => {
+      const before = await requireUnit(systemd, unit, context)
+      requireTouchable(before)
+      await control(systemd, verb, before.unit, context)
+      const after = verb === 'stop' ? await requireUnit(systemd, unit, context) : await watch(systemd, before, context)
+      return { ok: true, result: { before: toResult(before), after: toResult(after) }, truncated: false }
+    }),
+  rehearse: ({ unit }, context) => toOutcome(context.signal, () => rehearse(systemd, verb, unit, context)),
+})
+
+async function rehearse(systemd: Systemd, verb: Verb, unit: string, context: CapabilityContext) {
+  const state = await requireUnit(systemd, unit, context)
+  requireTouchable(state)
+  const names = [state.required_by, state.bound_by, state.parts, state.stops_too].flatMap((each) => each.split(' '))
+  const others = [...new Set(names)].filter((name) => name !== '' && name !== state.unit)
+  const running = (await showUnits(systemd, others, context)).flatMap((each) =>
+    each?.active === 'active' ? [each.unit] : [],
+  )
+  const taken = verb === 'start' ? [] : running.sort()
+  const privilege = await privilegeOf(systemd, verb, state.unit, context)
+  const told = [
+    `${state.unit}: ${state.description || 'no description'}`,
+    `now ${describe(state)}`,
+    ...(state.file ? [`defined in ${state.file}`] : []),
+    taken.length === 0
+      ? 'nothing else stops with it'
+      : `${verb === 'restart' ? 'stops and starts' : 'stops'} with it: ${taken.join(', ')}`,
+    describePrivilege(privilege, systemd, verb, state.unit),
+    `undo: ${undo[verb](state)}`,
+  ]
+  const rests = restsOnLines([state.unit, state.file, standingFor(state), ...taken])
+  return reportOutcome({ told, untried: listUntried(verb, state), rests, tried: false })
+}
+
+function listUntried(verb: Verb, state: UnitState): string[] {
+  return [
+    ...(verb === 'stop' ? [] : ['Whether it starts with its present configuration shows only then.']),
+    ...(state.is_changed_on_disk === 'yes'
+      ? ['Its definition was changed on disk and not reloaded: systemd uses the one it has read.']
+      : []),
+    ...(verb === 'stop' && state.started_by !== '' ? [`${state.started_by} may start it again.`] : []),
+    ...(verb !== 'start' && carriesAccess.test(state.unit) ? ['The device may be out of reach without it.'] : []),
+  ]
+}
+
+const carriesAccess =
+  /^(?:sshd?|networking|NetworkManager|systemd-networkd|systemd-resolved|firewalld|nftables|dhcpcd|wpa_supplicant|tailscaled|wg-quick@.*|openvpn.*)\.service$/
+
+const undo: Record<Verb, (state: UnitState) => string> = {
+  start: ({ unit }) => `service_stop of ${unit}`,
+  stop: ({ unit }) => `service_start of ${unit}`,
+  restart: () => 'none; what it held in memory is gone',
+}
+
+/**
+ * What a person agrees to: this run of a service that is well, whichever run of one that is not. A service that fails over and over would
+ * otherwise be asked about for ever.
+ */
+function standingFor({ active, restarts, invocation }: UnitState): string {
+  const isSteady = active === 'active' && !(Number(restarts) > 0)
+  return isSteady ? `active ${invocation}` : active === 'active' || active === 'activating' ? 'unsteady' : 'down'
+}
+
+function describe({ active, sub, since, main_pid: pid, restarts, result, exit_status: exit }: UnitState): string {
+  return [
+    `${active} (${sub})${since ? ` since ${since}` : ''}`,
+    ...(Number(pid) > 0 ? [`main process ${pid}`] : []),
+    ...(Number(restarts) > 0 ? [`started again ${restarts} times by systemd`] : []),
+    ...(active === 'failed' ? [`ended with ${result}${Number(exit) > 0 ? `, exit status ${exit}` : ''}`] : []),
+  ].join(', ')
+}
+
+function describePrivilege(privilege: Privilege, { words }: Systemd, verb: Verb, unit: string): string {
+  if (privilege === 'own') return "with the agent's own service manager"
+  if (privilege === 'root') return 'the agent is root'
+  if (privilege === 'sudo') return 'sudoers allows the agent exactly this'
+  const line = sudoersLine(userInfo().username, [...words, verb, unit])
+  return `MISSING PRIVILEGE: nothing shows that the agent may do this; sudoers needs the line: ${line}`
+}
+
+async function requireUnit(systemd: Systemd, unit: string, context: CapabilityContext): Promise<UnitState> {
+  const [state] = await showUnits(systemd, [unit], context)
+  if (state) return state
+  throw new CapabilityError(
+    'not_found',
+    `There is no service ${unit} here. "systemctl list-units --type=service" lists them.`,
+  )
+}
+
+/** By its own name: the one that was asked for may be an alias. */
+function requireTouchable({ unit, load, file }: UnitState): void {
+  const never = whyNeverTouched(unit)
+  if (never) throw new CapabilityError('blocked', never)
+  if (load === 'masked') throw new CapabilityError('conflict', `${unit} is masked: an administrator forbids its start`)
+  if (load !== 'loaded')
+    throw new CapabilityError('conflict', `systemd could not load ${unit} (${load})${file && `: ${file}`}`)
+}
+
+const ofTheSystem = /^(?:dbus(?:-broker)?|systemd-(?:journald|logind|udevd)|user@.*|init)\.service$/
+
+function whyNeverTouched(unit: string): string | null {
+  if (isNightshift({ words: [], cgroups: [`0::/system.slice/${unit}`] })) return `${unit} is Nightshift itself`
+  if (unitOf(standingOf(process.pid)?.cgroups ?? []) === unit) return `the agent runs in ${unit}`
+  return ofTheSystem.test(unit) ? `${unit} carries the system and whoever is signed in` : null
+}
+
+/** Throws once it is neither active nor, as a oneshot, done. */
+async function watch(systemd: Systemd, { unit }: UnitState, context: CapabilityContext): Promise<UnitState> {
+  const until = performance.now() + watchMs
+  let first: UnitState | null = null
+  for (;;) {
+    const now = await requireUnit(systemd, unit, context)
+    first ??= now
+    const isDone = now.type === 'oneshot' && now.active === 'inactive' && now.result === 'success'
+    if (isDone) return now
+    if (now.active !== 'active' || now.invocation !== first.invocation)
+      throw new CapabilityError('failed', `${unit} did not stay up: ${describe(now)}`)
+    if (performance.now() >= until) return now
+    await new Promise((resolve) => setTimeout(resolve, lookEveryMs))
+    context.signal.throwIfAborted()
+  }
+}
+
+/** Numbers as numbers, and nothing for what systemd does not know. */
+function toResult({ required_by, bound_by, parts, stops_too, ...state }: UnitState): Record<string, unknown> {
+  const entries = Object.entries(state).flatMap(([name, value]): [string, unknown][] => {
+    if (value === '' || value === '[not set]') return []
+    const isNumber = ['exit_status', 'main_pid', 'restarts', 'memory_bytes', 'tasks'].includes(name)
+    return [[name, isNumber && /^\d{1,15}$/.test(value) ? Number(value) : value]]
+  })
+  return { result: '', type: '', invocation: '', ...Object.fromEntries(entries) }
+}
+
+/** The four on this machine's service manager. */
+export function servicesBy(systemctl: readonly string[] | undefined): DeviceCapability<Args>[] {
+  const systemd = systemdBy(systemctl)
+  return [show(systemd), change(systemd, 'restart'), change(systemd, 'start'), change(systemd, 'stop')]
+}

@@ -1,0 +1,125 @@
+import { stat } from 'node:fs/promises'
+import { stripText } from '../../safety/strip.ts'
+import type { CapabilityContext, RunResult } from './capability.ts'
+import { CapabilityError } from './outcome.ts'
+import { find, isRoot, whyNotDone } from './programs.ts'
+
+/** How this machine's service manager is spoken to: the words before the verb. `isUsers`: the manager of the agent's own user. */
+export type Systemd = { words: readonly string[]; isUsers: boolean }
+
+/** `systemctl` is the program with what every call gets; without it the system's own. */
+export function systemdBy(systemctl: readonly string[] | undefined): Systemd {
+  const words = systemctl ?? [find('systemctl') ?? '/usr/bin/systemctl']
+  return { words, isUsers: systemctl !== undefined }
+}
+
+/** Null where systemd runs, as sd_booted(3) finds out. */
+export async function missingSystemd({ words, isUsers }: Systemd): Promise<string | null> {
+  if (isUsers) return null
+  const isThere = await stat('/run/systemd/system').then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  if (!isThere) return 'systemd does not run here'
+  return find('systemctl') === null ? `${words[0]} is not here` : null
+}
+
+const asked = {
+  unit: 'Id',
+  description: 'Description',
+  load: 'LoadState',
+  active: 'ActiveState',
+  sub: 'SubState',
+  type: 'Type',
+  result: 'Result',
+  exit_status: 'ExecMainStatus',
+  main_pid: 'MainPID',
+  restarts: 'NRestarts',
+  invocation: 'InvocationID',
+  since: 'StateChangeTimestamp',
+  file: 'FragmentPath',
+  enabled: 'UnitFileState',
+  is_changed_on_disk: 'NeedDaemonReload',
+  memory_bytes: 'MemoryCurrent',
+  tasks: 'TasksCurrent',
+  started_by: 'TriggeredBy',
+  required_by: 'RequiredBy',
+  bound_by: 'BoundBy',
+  parts: 'ConsistsOf',
+  stops_too: 'PropagatesStopTo',
+} as const
+
+export type UnitState = Record<keyof typeof asked, string>
+
+/** Plain answers without colours, in English and UTC, of the agent's own user. */
+const environment = { LC_ALL: 'C', TZ: 'UTC', SYSTEMD_COLORS: '0', SYSTEMD_PAGER: '' }
+
+/**
+ * What systemd says of units, in the order they were asked for; `null` for none of that name. Not in the sandbox of reads: the words are
+ * ours, and a namespace of users would hide from systemd who asks.
+ */
+export async function showUnits(
+  { words }: Systemd,
+  units: readonly string[],
+  { run }: Pick<CapabilityContext, 'run'>,
+): Promise<(UnitState | null)[]> {
+  if (units.length === 0) return []
+  const argv = [...words, 'show', '--no-pager', `--property=${Object.values(asked).join(',')}`, '--', ...units]
+  const ran = await run(argv, { confine: 'write', env: environment })
+  requireDone('systemctl show', ran)
+  return ran.stdout.split(/\n\n+/).map((block) => {
+    const fields = new Map(block.split('\n').map((line) => splitOnce(line)))
+    const state = Object.fromEntries(
+      Object.entries(asked).map(([name, property]) => [name, clean(fields.get(property) ?? '')]),
+    ) as UnitState
+    return state.load === 'not-found' || state.unit === '' ? null : state
+  })
+}
+
+const splitOnce = (line: string): [string, string] => {
+  const at = line.indexOf('=')
+  return [line.slice(0, at), line.slice(at + 1)]
+}
+
+const clean = (text: string) => stripText(text, { keepNewlines: false }).slice(0, 2_000)
+
+/** `root`: it is root. `sudo`: sudoers allows exactly this. `unknown`: nothing shows that it may; polkit decides when it is tried. */
+export type Privilege = 'own' | 'root' | 'sudo' | 'unknown'
+
+const sudo = '/usr/bin/sudo'
+
+/** Whether the agent may do this, found out without doing it: `sudo -l` with the words answers 0 where sudoers allows them. */
+export async function privilegeOf(
+  systemd: Systemd,
+  verb: string,
+  unit: string,
+  { run }: Pick<CapabilityContext, 'run'>,
+): Promise<Privilege> {
+  if (systemd.isUsers) return 'own'
+  if (isRoot()) return 'root'
+  if (find('sudo') === null) return 'unknown'
+  const ran = await run([sudo, '-n', '-l', '--', ...systemd.words, verb, unit], { confine: 'root' })
+  return ran.exitCode === 0 ? 'sudo' : 'unknown'
+}
+
+/** Carries a verb out and waits for systemd's job. Throws with systemd's words where it refuses or fails. */
+export async function control(
+  systemd: Systemd,
+  verb: string,
+  unit: string,
+  context: Pick<CapabilityContext, 'run' | 'emit'>,
+): Promise<void> {
+  const privilege = await privilegeOf(systemd, verb, unit, context)
+  const words = [...systemd.words, verb, unit]
+  const options = { env: environment, onLine: context.emit }
+  const ran =
+    privilege === 'sudo'
+      ? await context.run([sudo, '-n', '--', ...words], { confine: 'root', onLine: context.emit })
+      : await context.run([...systemd.words, '--no-ask-password', verb, unit], { confine: 'write', ...options })
+  requireDone(`systemctl ${verb}`, ran)
+}
+
+function requireDone(what: string, ran: RunResult): void {
+  const why = whyNotDone(what, ran)
+  if (why && !why.ok) throw new CapabilityError(why.code, clean(why.message))
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { type DeviceArgs, defineSpec, onlyLooks, type Postcondition, same } from './spec.ts'
+
+/** A service of systemd: `nginx.service`, `getty@tty1.service`. No option and no path can ride in one. */
+export const unitName = z
+  .string()
+  .max(256)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*\.service$/, 'is not the name of a service, as nginx.service')
+
+export const serviceArgs = z.strictObject({ unit: unitName })
+
+/** `nginx` is `nginx.service`, as for systemctl. */
+const unit = z
+  .string()
+  .max(256)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*$/, 'is not the name of a service')
+  .describe('A service of systemd, as nginx or nginx.service.')
+
+const withSuffix = ({ unit: name }: DeviceArgs): DeviceArgs => ({
+  unit: String(name).endsWith('.service') ? name : `${name}.service`,
+})
+
+/** What `service.show` answers; the writes answer one before and one after. */
+export const serviceState = z.looseObject({
+  unit: z.string(),
+  active: z.string(),
+  sub: z.string(),
+  type: z.string(),
+  result: z.string(),
+  /** Another one for each time that the service is started. */
+  invocation: z.string(),
+})
+const written = z.looseObject({ after: serviceState })
+
+export const serviceShow = defineSpec({
+  name: 'service_status',
+  capability: 'service.show',
+  about:
+    'State of a systemd service on a device: active or not, since when, exit status, restarts, main process, memory.',
+  args: serviceArgs,
+  input: () => z.strictObject({ unit }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  proof: onlyLooks,
+  toArgs: withSuffix,
+  toOutput: same,
+  summary: ({ unit: name }) => `State of ${name}`,
+})
+
+export const serviceVerbs = ['restart', 'start', 'stop'] as const
+export type ServiceVerb = (typeof serviceVerbs)[number]
+
+/**
+ * Restarted or started: it runs under the invocation that the device answered, since systemd starts what fails again under another one.
+ * Stopped: it does not run. A `oneshot` service that ended well has done what it is for.
+ */
+function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
+  return (input) => ({
+    look: () => ({ capability: 'service.show', args: withSuffix(input) }),
+    holds({ result: seen }, result) {
+      const now = serviceState.safeParse(seen)
+      if (!now.success) return null
+      const { unit: name, active, sub, result: ended, type, invocation } = now.data
+      const observed = `${name} is ${active} (${sub})`
+      if (verb === 'stop') return { holds: active === 'inactive' || active === 'failed', observed }
+      const isDone = type === 'oneshot' && active === 'inactive' && ended === 'success'
+      if (active !== 'active' && !isDone) return { holds: false, observed }
+      const then = written.safeParse(result)
+      // Without the answer nobody knows whether it runs because of this restart.
+      if (!then.success) return verb === 'start' ? { holds: true, observed } : null
+      if (invocation !== then.data.after.invocation)
+        return { holds: false, observed: `${observed}, but has ended and was started again since` }
+      return { holds: true, observed }
+    },
+  })
+}
+
+const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
+  defineSpec({
+    name: `service_${verb}`,
+    capability: `service.${verb}`,
+    about,
+    args: serviceArgs,
+    input: () => z.strictObject({ unit }),
+    effect: 'write',
+    risk,
+    reversible: verb !== 'restart',
+    asked: true,
+    rehearses: true,
+    toArgs: withSuffix,
+    toOutput: same,
+    summary: (input: DeviceArgs) => `${verb[0]?.toUpperCase()}${verb.slice(1)} ${withSuffix(input).unit}`,
+    proof: {
+      promised: verb === 'stop' ? 'the service does not run' : 'the service runs, and stays up',
+      otherwise: 'look at the service yourself afterwards',
+    },
+    promise: promiseOf(verb),
+  })
+
+export const serviceRestart = defineWrite('restart', 'Restart a systemd service on a device.', 'medium')
+export const serviceStart = defineWrite('start', 'Start a systemd service on a device.', 'medium')
+export const serviceStop = defineWrite('stop', 'Stop a systemd service on a device.', 'high')
+
+export const serviceSpecs = [serviceShow, serviceRestart, serviceStart, serviceStop]
