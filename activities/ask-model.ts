@@ -1,5 +1,6 @@
 import { activityInfo } from '@temporalio/activity'
 import { CancelledFailure } from '@temporalio/common'
+import { z } from 'zod'
 import { answerTokens } from '../clients/chat/body.ts'
 import { ModelError } from '../clients/chat/refused-request.ts'
 import type { ModelClient } from '../clients/model.ts'
@@ -82,11 +83,15 @@ async function fitting(
   opening: Opening,
   signal: AbortSignal,
 ): Promise<ChatAnswer> {
-  const tools = JSON.parse(await bodyText(deps.db, opening.tools.digest)) as ChatTool[]
+  const added = await addedTools(deps.db, events, turn.attempt, opening)
+  const offered = JSON.parse(await bodyText(deps.db, opening.tools.digest)) as ChatTool[]
+  const isNative = opening.protocol === 'native'
+  const tools = isNative ? [...offered, ...added] : []
+  const addedText = isNative ? '' : added.map((tool) => `\n${JSON.stringify(tool.function)}`).join('')
   const toolsLength = tools.length > 0 ? JSON.stringify(tools).length : 0
   for (const [index, part] of fits.entries()) {
     const window = await windowOf(deps, opening.model)
-    const messages = await messagesFor({ deps, turn, events, opening, toolsLength }, window, part)
+    const messages = await messagesFor({ deps, turn, events, opening, toolsLength, addedText }, window, part)
     try {
       const key = stepKey(turn, turn.turn, 'model_answered', 0, activityInfo().attempt)
       return await deps.model.complete({
@@ -106,6 +111,33 @@ async function fitting(
   }
   throw new NonRetryable('MODEL_CONTEXT_TOO_LONG')
 }
+
+/** The tools that the model has asked for in this attempt, in the order of the list they are kept in. */
+async function addedTools(
+  db: Db,
+  events: readonly IncidentEvent[],
+  attempt: number,
+  { more }: Opening,
+): Promise<ChatTool[]> {
+  if (!more) return []
+  const names = new Set(
+    events.flatMap((event) =>
+      event.kind === 'tool_finished' && event.attempt === attempt ? namesAddedBy(event.metadata) : [],
+    ),
+  )
+  if (names.size === 0) return []
+  const kept = JSON.parse(await bodyText(db, more.digest)) as ChatTool[]
+  return kept.filter((tool) => names.has(tool.function.name))
+}
+
+/** Those that `more_tools` was asked for; and a summary with the digest of the whole makes the whole readable. */
+function namesAddedBy({ tool, result }: EventMetadata['tool_finished']): string[] {
+  if (tool === 'more_tools') return addedNames.safeParse(result.data).data?.added ?? []
+  return wholeBehind.safeParse(result.data).success ? ['read_result'] : []
+}
+
+const addedNames = z.looseObject({ added: z.array(z.string()) })
+const wholeBehind = z.looseObject({ source: z.string(), digest: z.string() })
 
 /** The window that holds, and what of it an answer may take. */
 async function windowOf(deps: AskDeps, model: string): Promise<Window> {
@@ -135,6 +167,8 @@ type Said = {
   events: readonly IncidentEvent[]
   opening: Opening
   toolsLength: number
+  /** Tools that were asked for, where tools are text. */
+  addedText: string
 }
 
 /** What goes to the model: the stored prompt, the context, and as much of the conversation as the window holds. */
@@ -144,7 +178,7 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
   const context = JSON.parse(await bodyText(db, opening.context.digest)) as { hint: string | null }
   const { hint, ...known } = context
   const first: ChatMessage[] = [
-    { role: 'system', content: await bodyText(db, opening.prompt.digest) },
+    { role: 'system', content: (await bodyText(db, opening.prompt.digest)) + said.addedText },
     { role: 'user', content: renderContext({ ...known, hint: null }) },
   ]
   if (hint !== null) first.push({ role: 'user', content: renderHint(hint) })

@@ -15,12 +15,14 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { listSources } from '../db/sources.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
+import { type InventoryKind, kinds } from '../domain/kinds.ts'
+import { inventoryKind } from '../domain/resource.ts'
 import { stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
 import { renderLeaderHint } from '../model/transcript.ts'
 import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
-import { describedTools } from '../tools/registry.ts'
+import { describedTools, splitTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 import { NonRetryable } from './failure.ts'
 import { assertOwnRun, type Claimed, type ClaimInput, claim, ownRunOf } from './own-run.ts'
@@ -95,17 +97,23 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
 
   const { context, parts, hintFrom } = await gather(deps, incident)
   const offered = settings.value<string[] | null>('agent.tools', incident.type)
+  const devices = await usableDevices(db)
   const described = describedTools(
     offered,
-    await usableDevices(db),
+    devices,
     (await listSources(db)).map(({ kind }) => kind),
   )
+  // An admin's own list is offered whole.
+  const about = inventoryKind.safeParse(incident.resource?.kind)
+  const kind = about.data ?? null
+  const { first, more } = offered === null ? splitTools(described, kind) : { first: described, more: [] }
   const system = renderSystemPrompt(prompts, {
     override: settings.value<string | null>('agent.system_prompt', incident.type),
     protocol,
-    toolsText: describeToolsAsText(described),
+    toolsText: describeToolsAsText(first),
+    topics: topicsOf(kind, devices.length > 0),
   })
-  const toolsText = JSON.stringify(protocol === 'native' ? describeTools(described) : [])
+  const toolsText = JSON.stringify(protocol === 'native' ? describeTools(first) : [])
   await db.transaction().execute(async (trx) => {
     await append(trx, incidentId, attempt, {
       kind: 'context_assembled',
@@ -115,6 +123,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
       metadata: {
         prompt: await storeBody(trx, system),
         tools: await storeBody(trx, toolsText),
+        ...(more.length > 0 && { more: await storeBody(trx, JSON.stringify(describeTools(more))) }),
         context: await storeBody(trx, JSON.stringify(context)),
         protocol,
         model,
@@ -127,6 +136,13 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
     })
   })
   return limits
+}
+
+/** What the prompt says something about: the kind of the resource with those near it, and devices. Null: everything. */
+function topicsOf(kind: InventoryKind | null, hasDevices: boolean): ReadonlySet<string> | null {
+  if (kind === null) return null
+  const near = kinds[kind].near.flatMap((steps) => steps.map(({ to }) => to))
+  return new Set([kind, ...near, ...(hasDevices ? ['device'] : [])])
 }
 
 async function escalate(

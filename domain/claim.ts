@@ -14,18 +14,15 @@ const textCharacters = 500
 const quoteCharacters = 1000
 
 const claimQuote = z.strictObject({
-  seq: z.number().int().positive().describe('meta.seq of the result that is quoted'),
+  seq: z.number().int().positive().describe('meta.seq'),
   text: z
     .string()
-    .max(quoteCharacters, `a quote is at most ${quoteCharacters} characters: quote only the words that show it`)
-    .describe('words copied from that result; for kind absent the words that are not in it, or "" for an empty answer'),
+    .max(quoteCharacters, `a quote is at most ${quoteCharacters} characters: quote only the words that show it`),
 })
 
 /** One claim as a model sends it. */
 export const claim = z.strictObject({
-  kind: claimKind.describe(
-    'did: this investigation did it. is: so now, read after the last write. was: so when it was read. absent: not there',
-  ),
+  kind: claimKind,
   text: z
     .string()
     .min(1)

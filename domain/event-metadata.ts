@@ -93,6 +93,8 @@ export type EventMetadata = {
   context_assembled: {
     prompt: BodyRef
     tools: BodyRef
+    /** What `more_tools` adds; absent where everything is offered. */
+    more?: BodyRef
     context: BodyRef
     protocol: 'native' | 'json'
     model: string

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { InventoryKind } from './kinds.ts'
 import type { ResourceKind, ResourceRef } from './resource.ts'
 import type { QueryVerdict } from './source.ts'
 import type { Proof } from './verification.ts'
@@ -135,6 +136,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   judgeQuery?(input: Input): QueryVerdict
   /** Offered only where a source of a kind that serves it exists. */
   fromSource?: true
+  /** Of which incidents the first turn offers it, by the kind of their resource; others get it by `more_tools`. Absent: of all. */
+  firstFor?: readonly InventoryKind[]
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */

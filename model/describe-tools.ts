@@ -27,9 +27,20 @@ export function describeToolsAsText(tools: ToolDescription[]): string {
 /** What says nothing to a model. The kernel checks arguments by the real schema, whatever the model was shown. */
 const noise = new Set(['$schema', '$id', 'additionalProperties', 'title'])
 
-/** A text that is not empty, and an id without a form to it: a model copies ids, and code refuses the others. */
+/** A form that a model reads as it stands. What is longer says less than its description, and code refuses what does not fit. */
+const longestPattern = 24
+
+/** A longer list of words is left out. */
+const mostNamed = 10
+
+/** How long a text may be, and the form of a name that a model copies: code refuses the others, and says why. */
 const isPlain = (key: string, value: unknown): boolean =>
-  (key === 'minLength' && value === 1) || (key === 'pattern' && String(value).startsWith('^[A-Za-z0-9]['))
+  key === 'minLength' ||
+  key === 'maxLength' ||
+  key === 'allOf' ||
+  key === 'propertyNames' ||
+  key === 'format' ||
+  (key === 'pattern' && (String(value).length > longestPattern || String(value).startsWith('^[A-Za-z0-9][')))
 
 /** A schema with what helps a model and nothing else. */
 function compactSchema(schema: unknown): unknown {
@@ -45,6 +56,8 @@ function compactSchema(schema: unknown): unknown {
       )
     } else if (key === 'additionalProperties' && value !== null && typeof value === 'object') {
       compact.additionalProperties = compactSchema(value)
+    } else if (key === 'enum' && Array.isArray(value) && value.length > mostNamed) {
+      // Kinds of things are read where things are found.
     } else if (!noise.has(key) && !isUnbounded(key, value) && !(key === 'required' && isEmpty(value))) {
       compact[key] = key === 'enum' || key === 'const' || key === 'default' ? value : compactSchema(value)
     }

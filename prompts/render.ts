@@ -32,10 +32,32 @@ export function readPrompts(directory: URL = new URL('./', import.meta.url)): Pr
  */
 export function renderSystemPrompt(
   prompts: Prompts,
-  options: { override: string | null; protocol: 'native' | 'json'; toolsText: string },
+  options: {
+    override: string | null
+    protocol: 'native' | 'json'
+    toolsText: string
+    topics?: ReadonlySet<string> | null
+  },
 ): string {
   const protocol = prompts.protocol[options.protocol].replace('{{tools}}', () => options.toolsText)
-  return [options.override ?? prompts.system, prompts.constraints, protocol].join('\n\n')
+  return [options.override ?? keepTopics(prompts.system, options.topics ?? null), prompts.constraints, protocol].join(
+    '\n\n',
+  )
+}
+
+/** A line of `system.md` that is about something names it: `- {host vm} Host down: …`. */
+const topical = /^(- )?\{([a-z_ ]+)\} /
+
+/** The lines about these topics, and all that name none. Null keeps every line. */
+export function keepTopics(text: string, topics: ReadonlySet<string> | null): string {
+  return text
+    .split('\n')
+    .flatMap((line) => {
+      const named = topical.exec(line)?.[2]?.split(' ')
+      const isKept = named === undefined || topics === null || named.some((topic) => topics.has(topic))
+      return isKept ? [line.replace(topical, '$1')] : []
+    })
+    .join('\n')
 }
 
 /** The first message of an attempt: what is known, as data. */

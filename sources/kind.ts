@@ -51,6 +51,8 @@ export type ReadContext = {
 export type SourceTool = {
   name: string
   description: string
+  /** Offered once it is asked for: `more_tools`. */
+  isRare?: boolean
   input: z.ZodObject
   judge(args: Record<string, unknown>): QueryVerdict
   /** Labels that the query fixes to one value: what it is about. */
@@ -74,6 +76,7 @@ export type SourceKind = {
 export function defineSourceTool<Input extends z.ZodObject>(tool: {
   name: string
   description: string
+  isRare?: boolean
   input: Input
   judge(args: z.output<Input>): QueryVerdict
   labels(args: z.output<Input>): Record<string, string>

@@ -62,6 +62,7 @@ function toolOf(spec: MeshSpec): Tool {
     ...(spec.grantable && { grantable: true }),
     names: { on: ['node', 'host', 'vm'] },
     ...(spec.inside && { inside: true }),
+    ...(spec.isRare && { firstFor: [] }),
     ...(spec.command && { command: spec.command, dryRunAgesAfterSeconds: rehearsalAgesAfterSeconds }),
     discovers: ({ on }) => [discovered(on.kind, on.id)],
     async prepare({ reason: _, ...input }, context) {

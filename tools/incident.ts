@@ -7,6 +7,7 @@ import { defineTool, incidentId } from './define.ts'
 /** `get_incident`: the incident as it stands. */
 export const getIncident = defineTool({
   name: 'get_incident',
+  firstFor: [],
   description: 'Get incident details by ID.',
   input: z.strictObject({ id: incidentId }),
   output: z.looseObject({ id: z.string() }),
@@ -20,6 +21,7 @@ export const getIncident = defineTool({
 
 export const listIncidentEvents = defineTool({
   name: 'list_incident_events',
+  firstFor: [],
   description: 'Get the event timeline of an incident (default limit 50).',
   input: z.strictObject({ incident_id: incidentId, limit: z.number().int().min(1).max(200).default(50) }),
   output: z.looseObject({ items: z.array(z.unknown()) }),
@@ -48,7 +50,8 @@ export const addIncidentEvent = defineTool({
 
 export const reportCapabilityGap = defineTool({
   name: 'report_capability_gap',
-  description: 'Report a missing tool or capability that this incident would have needed.',
+  firstFor: [],
+  description: 'Report a tool that this incident would have needed.',
   input: z.strictObject({
     incident_id: incidentId,
     category: z.enum(['investigation', 'remediation', 'notification']),
@@ -68,7 +71,7 @@ export const reportCapabilityGap = defineTool({
 export const resolveIncident = defineTool({
   name: 'resolve_incident',
   description:
-    'Resolve this incident and end the investigation. Each claim says one thing and quotes the results that show it, word for word, by meta.seq. outcome: repaired needs writes that held; self_resolved and no_fault need that no alert fires; answered ends a question. next_step: advice to people, which no row has to show.',
+    'Resolve this incident and end the investigation. outcome: repaired needs writes that held; self_resolved and no_fault need that no alert fires; answered ends a question.',
   input: z.strictObject({
     id: incidentId,
     resolution: z.string().min(3).max(2000),
@@ -89,7 +92,7 @@ export const resolveIncident = defineTool({
 export const escalateIncident = defineTool({
   name: 'escalate_incident',
   description:
-    'Escalate this incident to a human operator and end the investigation. reason: what you found and ruled out, in sentences. next_step: what the person should do. category mitigated: the impact is gone, verified, and the cause is left.',
+    'Hand this incident to a person and end the investigation. reason: what you found and ruled out, in sentences.',
   input: z.strictObject({
     id: incidentId,
     reason: z.string().min(3).max(2000),

@@ -10,6 +10,7 @@ import { defineTool, discovered, reason, ref, resourceId, state } from './define
  */
 export const scheduleHaProposal = defineTool({
   name: 'schedule_ha_proposal',
+  firstFor: ['host', 'vm', 'region'],
   description:
     'Plan where VMs should go (recover from dead hosts, drain hosts, rebalance). Returns a proposal_id, the steps, and in unplaced who stays down and why. Of VMs that do not all fit those of the highest priority start: a higher number is more important. Does not execute.',
   input: z.strictObject({
@@ -133,6 +134,7 @@ async function planHolds(core: CorePort, plan: Proposal): Promise<Observation | 
 /** Executes a stored plan: always asked. */
 export const executeMigration = defineTool({
   name: 'execute_migration',
+  firstFor: ['host', 'vm', 'region'],
   description: 'Execute a proposal of schedule_ha_proposal. A person approves it first.',
   input: z.strictObject({ proposal_id: z.string().regex(/^prp_[0-9a-z]{26}$/, 'is not a proposal id'), reason }),
   output: z.looseObject({}),

@@ -15,6 +15,7 @@ const node = z.looseObject({
 
 export const getShard = defineTool({
   name: 'get_shard',
+  firstFor: ['shard', 'node', 'tenant'],
   description: 'Get shard details: status, role, configuration.',
   input: z.strictObject({ id: resourceId }),
   output: z.looseObject({ id: z.string(), status: z.string() }),
@@ -28,6 +29,7 @@ export const getShard = defineTool({
 
 export const listNodesByShard = defineTool({
   name: 'list_nodes_by_shard',
+  firstFor: ['shard', 'node', 'tenant'],
   description: 'List all nodes of a shard with their health, and what the device of each can be asked.',
   input: z.strictObject({ shard_id: resourceId }),
   output: z.looseObject({ items: z.array(node) }),
@@ -44,6 +46,7 @@ export const listNodesByShard = defineTool({
 
 export const getNode = defineTool({
   name: 'get_node',
+  firstFor: ['shard', 'node'],
   description:
     'Get node details: hostname, IP, shard, role, status, what fills its disk, what its device can be asked.',
   input: z.strictObject({ id: resourceId }),
@@ -61,6 +64,7 @@ export const getNode = defineTool({
 
 export const getTenant = defineTool({
   name: 'get_tenant',
+  firstFor: ['tenant', 'shard'],
   description: 'Get tenant details by ID.',
   input: z.strictObject({ id: resourceId }),
   output: z.looseObject({ id: z.string(), name: z.string(), shard: z.string(), status: z.string().optional() }),
@@ -160,6 +164,7 @@ function toldOf(nodes: Changing) {
  */
 export const convergeShard = defineTool({
   name: 'converge_shard',
+  firstFor: ['shard', 'node', 'tenant'],
   description: 'Trigger convergence of a shard: re-apply desired state to all its nodes. Safe and reversible.',
   input: z.strictObject({ id: resourceId, reason }),
   output: z.looseObject({}),

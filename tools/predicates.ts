@@ -6,6 +6,7 @@ import { defineTool, discovered, resourceId, seen } from './define.ts'
 
 export const nodeHealth = defineTool({
   name: 'node_health',
+  firstFor: [],
   description:
     'Current health of a node or host: nominal, degraded, critical or unknown, with the reason; what its device can be asked.',
   input: z.strictObject({ node: resourceId }),
@@ -34,6 +35,7 @@ function isDrained({ state, vmCount, status }: { state?: string; vmCount?: numbe
 
 export const liveLink = defineTool({
   name: 'live_link',
+  firstFor: ['host'],
   description:
     'Cost of the link between two hosts; only if both ends are healthy; unknown where the platform tells no links.',
   input: z.strictObject({ a: resourceId, b: resourceId }),
@@ -48,6 +50,7 @@ export const liveLink = defineTool({
 
 export const canReach = defineTool({
   name: 'can_reach',
+  firstFor: ['host'],
   description: 'Is there a healthy path between two hosts now? Unknown where the platform tells no links.',
   input: z.strictObject({ from: resourceId, to: resourceId }),
   output: z.looseObject({ status: reachability, reachable: z.boolean().nullable(), cost: z.number().nullable() }),
@@ -74,6 +77,7 @@ export const activeAlerts = defineTool({
 
 export const currentVmHost = defineTool({
   name: 'current_vm_host',
+  firstFor: ['host', 'vm'],
   description: 'The host a VM is on now, whether it runs, and what a device can be asked for it.',
   input: z.strictObject({ vm: resourceId }),
   output: z.looseObject({ id: z.string(), host: z.string().nullable(), running: z.boolean() }),

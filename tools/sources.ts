@@ -13,7 +13,7 @@ const reading = sourceReading.extend({
  * A tool that reads a source behind the core API. What the query named and the registry knows was looked at, where the answer holds
  * something; what the answer mentions is a text of a stranger and makes nothing known.
  */
-export const sourceTools: Tool[] = [...served.values()].map(({ name, description, input, judge }) =>
+export const sourceTools: Tool[] = [...served.values()].map(({ name, description, isRare, input, judge }) =>
   defineTool({
     name,
     description,
@@ -24,6 +24,7 @@ export const sourceTools: Tool[] = [...served.values()].map(({ name, description
     reversible: true,
     names: {},
     fromSource: true,
+    ...(isRare && { firstFor: [] }),
     judgeQuery: judge,
     discovers: ({ about, isEmpty }) =>
       isEmpty ? [] : about.map(({ kind, id, name: called }) => seen(discovered(kind, id, called), null)),
@@ -35,6 +36,7 @@ export const sourceTools: Tool[] = [...served.values()].map(({ name, description
 /** More of an answer whose summary was not enough. */
 export const readResult = defineTool({
   name: 'read_result',
+  firstFor: [],
   description: 'Show lines of the whole answer behind a summary, by its digest.',
   input: z.strictObject({
     incident_id: z.string().regex(/^inc_[0-9a-z]{26}$/, 'is not an incident id'),

@@ -39,6 +39,7 @@ export const dockerExecArgs = z.strictObject({
 
 export const dockerList = defineSpec({
   name: 'docker_list',
+  isRare: true,
   capability: 'docker.container.list',
   about: 'List containers on a device.',
   args: dockerListArgs,
@@ -54,6 +55,7 @@ export const dockerList = defineSpec({
 
 export const dockerLogs = defineSpec({
   name: 'docker_logs',
+  isRare: true,
   capability: 'docker.container.logs',
   about: 'The last lines that a container on a device has logged.',
   args: dockerLogsArgs,
@@ -76,6 +78,7 @@ export const dockerLogs = defineSpec({
 
 export const dockerExec = defineSpec({
   name: 'docker_exec',
+  isRare: true,
   capability: 'docker.container.exec',
   about: 'Run one program with its arguments in a container on a device, without a shell.',
   args: dockerExecArgs,
@@ -112,6 +115,7 @@ const listedAgain = z.looseObject({
 
 export const containerRestart = defineSpec({
   name: 'container_restart',
+  isRare: true,
   capability: 'docker.container.restart',
   about: 'Restart a container on a device.',
   args: dockerRestartArgs,

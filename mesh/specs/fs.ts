@@ -51,6 +51,7 @@ export const fsRead = defineSpec({
 
 export const fsList = defineSpec({
   name: 'fs_list',
+  isRare: true,
   capability: 'fs.list',
   about: 'List a directory on a device: names, types, sizes, times.',
   args: fsListArgs,
@@ -63,6 +64,7 @@ export const fsList = defineSpec({
 
 export const fsStat = defineSpec({
   name: 'fs_stat',
+  isRare: true,
   capability: 'fs.stat',
   about: 'Type, size, owner, mode and times of a file or directory on a device.',
   args: fsStatArgs,
@@ -84,6 +86,7 @@ type Write = {
 
 export const fsWrite = defineSpec({
   name: 'fs_write',
+  isRare: true,
   capability: 'fs.write',
   about: 'Write a file on a device, whole or appended, atomically; the version before is kept.',
   args: fsWriteArgs,

@@ -66,6 +66,7 @@ function hasPassword(text: string): boolean {
 
 export const gitClone = defineSpec({
   name: 'git_clone',
+  isRare: true,
   capability: 'git.clone',
   about: 'Clone a repository into a new directory on a device.',
   args: gitCloneArgs,
@@ -120,6 +121,7 @@ function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Ver
 
 export const gitCommit = defineSpec({
   name: 'git_commit',
+  isRare: true,
   capability: 'git.commit',
   about: 'Commit changes in a repository on a device: all of them, or the files that are named.',
   args: gitCommitArgs,
@@ -159,6 +161,7 @@ const head = (path: string) => ({
 
 export const gitPush = defineSpec({
   name: 'git_push',
+  isRare: true,
   capability: 'git.push',
   about: 'Push a branch of a repository on a device to its remote; never by force.',
   args: gitPushArgs,

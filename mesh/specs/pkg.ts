@@ -26,6 +26,7 @@ const packageWord = z
 
 export const pkgSearch = defineSpec({
   name: 'pkg_search',
+  isRare: true,
   capability: 'pkg.search',
   about: 'Search the packages that a device could install.',
   args: pkgSearchArgs,
@@ -44,6 +45,7 @@ export const pkgSearch = defineSpec({
 
 export const pkgInstall = defineSpec({
   name: 'pkg_install',
+  isRare: true,
   capability: 'pkg.install',
   about: 'Install packages of the operating system on a device.',
   args: pkgInstallArgs,

@@ -39,6 +39,7 @@ type Kill = { pid: number; start_time: string; signal: 'TERM' | 'KILL' | 'HUP' |
 
 export const procKill = defineSpec({
   name: 'proc_kill',
+  isRare: true,
   capability: 'proc.kill',
   about: 'Signal one process on a device, named by pid and the start_time that proc_list gave.',
   args: procKillArgs,

@@ -79,6 +79,7 @@ function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
 const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
   defineSpec({
     name: `service_${verb}`,
+    isRare: verb !== 'restart',
     capability: `service.${verb}`,
     about,
     args: serviceArgs,

@@ -61,6 +61,7 @@ export const exec = defineSpec({
 
 export const shellEval = defineSpec({
   name: 'shell_eval',
+  isRare: true,
   capability: 'shell.eval',
   about:
     'Run a bash text on a device: pipes, redirects, here-documents. Only where exec and the other device tools do not do.',

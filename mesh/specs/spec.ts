@@ -53,6 +53,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   asked?: boolean
   command?: CommandField
   inside?: boolean
+  /** Offered once it is asked for: `more_tools`. */
+  isRare?: boolean
   /** Its output is followed while it comes. */
   streams?: boolean
   /**

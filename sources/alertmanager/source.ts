@@ -7,7 +7,7 @@ const labels = z.record(z.string(), z.string())
 const labelFilter = z
   .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'is no name of a label'), z.string().min(1).max(200))
   .default({})
-const source = z.string().max(40).optional().describe('name of the source, where there are several')
+const source = z.string().max(40).optional().describe('which source, where there are several')
 const mostLabels = 6
 
 const judgeLabels = ({ labels: given }: { labels: Record<string, string> }) =>
@@ -37,6 +37,7 @@ function parseAnswer<T>(schema: z.ZodType<T>, answer: unknown): T {
 
 const listAlerts = defineSourceTool({
   name: 'list_alerts',
+  isRare: true,
   description: 'Alerts that Alertmanager holds now, also those that are silenced or inhibited, newest first.',
   input: z.strictObject({ source, labels: labelFilter.describe('only alerts with these labels') }),
   judge: judgeLabels,
@@ -88,6 +89,7 @@ const operator = (isEqual: boolean, isRegex: boolean): string =>
 
 const listSilences = defineSourceTool({
   name: 'list_silences',
+  isRare: true,
   description: 'Silences that are in force or will be: what they match, until when, who made them and why.',
   input: z.strictObject({ source, labels: labelFilter.describe('only silences that match these labels') }),
   judge: judgeLabels,

@@ -6,15 +6,15 @@ import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
  * query from it, so that no text of a model is a query.
  */
 export const logQuery = z.strictObject({
-  source: z.string().max(40).optional().describe('name of the source, where there are several'),
+  source: z.string().max(40).optional().describe('which source, where there are several'),
   labels: z
     .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is no name of a label'), z.string().min(1).max(200))
     .describe('what the lines are about, as { "instance": "web-1" }: one label at least'),
   contains: z.array(z.string().min(1).max(200)).max(5).default([]).describe('texts that each line holds'),
   excludes: z.array(z.string().min(1).max(200)).max(5).default([]).describe('texts that no line holds'),
-  pattern: z.string().min(1).max(200).optional().describe('a regular expression (RE2) that each line matches'),
+  pattern: z.string().min(1).max(200).optional().describe('a regular expression (RE2)'),
   window: z.string().max(20).default('1h').describe('how far back, as 30m or 6h'),
-  until: z.iso.datetime().optional().describe('end of the window (RFC 3339, UTC); now where left out'),
+  until: z.iso.datetime().optional().describe('end (RFC 3339, UTC); default now'),
 })
 export type LogQuery = z.output<typeof logQuery>
 

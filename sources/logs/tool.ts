@@ -19,8 +19,7 @@ export type LogReader = {
 export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
   defineSourceTool({
     name: 'search_logs',
-    description:
-      'Search logs. Answers what the lines say as templates with counts, first and last seen, what is new, and samples: what is new and errors first.',
+    description: 'Search logs: templates with counts, first and last seen, and samples; what is new and errors first.',
     input: logQuery,
     judge: judgeLogQuery,
     labels: ({ labels }) => labels,

@@ -13,15 +13,15 @@ import { meanOf, type Point, type Series, seriesKey, summarizeSeries, summarizeV
 
 const duration = z.string().max(20)
 const queryInput = z.strictObject({
-  source: z.string().max(40).optional().describe('name of the source, where there are several'),
+  source: z.string().max(40).optional().describe('which source, where there are several'),
   promql: z
     .string()
     .min(1)
     .max(2_000)
-    .describe('PromQL; every selector names a metric, or a resource as instance="web-1:9100"'),
+    .describe('every selector names a metric, or a resource as instance="web-1:9100"'),
   window: duration.default('1h').describe('how far back, as 30m, 6h, 2d; "now" for one value each'),
-  step: duration.optional().describe('between two points, as 1m; chosen by code where left out'),
-  until: z.iso.datetime().optional().describe('end of the window (RFC 3339, UTC); now where left out'),
+  step: duration.optional().describe('as 1m'),
+  until: z.iso.datetime().optional().describe('end (RFC 3339, UTC); default now'),
 })
 type QueryInput = z.output<typeof queryInput>
 
@@ -37,7 +37,7 @@ function readTimes({ promql, window, step }: QueryInput): { windowSeconds: numbe
 const queryMetrics = defineSourceTool({
   name: 'query_metrics',
   description:
-    'Query metrics with PromQL. Answers what each series did (last, min, max, mean, change per hour, when its level changed), the five that moved most, and the same window a day and a week before.',
+    'Query metrics with PromQL: what each series did, when its level changed, and the same window a day and a week before.',
   input: queryInput,
   judge(args) {
     const times = readTimes(args)
@@ -74,7 +74,7 @@ function toMeans(series: readonly Series[]): Map<string, number> {
 }
 
 const describeInput = z.strictObject({
-  source: z.string().max(40).optional().describe('name of the source, where there are several'),
+  source: z.string().max(40).optional().describe('which source, where there are several'),
   labels: z
     .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/), z.string().min(1).max(200))
     .refine((labels) => Object.keys(labels).length > 0 && Object.keys(labels).length <= 5, 'takes one to five labels')

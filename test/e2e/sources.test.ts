@@ -111,6 +111,7 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   const source = { kind: 'prometheus', url: `http://127.0.0.1:${port}`, credential: null, caFile: null }
   await putSource(spine.db, 'main', { ...source, options: {}, timeoutSeconds: 5 }, 'anna')
   let [offered, summary, read, context]: [string[], string, string, string] = [[], '', '', '']
+  let [offeredAfter, added]: [string[], { answer: string; tools: string[] }] = [[], { answer: '', tools: [] }]
   lines = [
     (request) => {
       offered = toolNames(request)
@@ -126,13 +127,24 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
     },
     (request) => {
       read = lastText(request)
+      offeredAfter = toolNames(request)
+      return [{ tool: 'more_tools', arguments: { names: ['list_incident_events', 'fly'] } }]
+    },
+    (request) => {
+      added = { answer: lastText(request), tools: toolNames(request) }
       return handOver(request)
     },
   ]
   await raise('disk_full')
   const incident = await spine.incident('disk_full', 'escalated')
   expect(incident.resource).toEqual({ kind: 'node', id: 'web-1' })
-  expect(offered).toEqual(expect.arrayContaining(['query_metrics', 'describe_metrics', 'read_result']))
+  expect(offered).toEqual(expect.arrayContaining(['query_metrics', 'describe_metrics', 'more_tools']))
+  // The whole can be read once there is one, and what is asked for is there from then on.
+  expect(offered).not.toContain('read_result')
+  expect(offeredAfter).toContain('read_result')
+  expect(offeredAfter).not.toContain('list_incident_events')
+  expect(added.tools).toContain('list_incident_events')
+  expect(added.answer).toContain('"unknown":["fly"]')
   // The model sees what the alert computes.
   for (const part of ['disk_used_percent', '\\u003e 90', '97.2', 'forSeconds']) expect(context).toContain(part)
   // Three requests: now, a day and a week before, each with the bounded range.
@@ -144,6 +156,7 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   expect(judged.map(({ tool, code }) => [tool, code])).toEqual([
     ['query_metrics', 'READ'],
     ['read_result', 'READ'],
+    ['more_tools', 'RECORD'],
     ['escalate_incident', 'TERMINAL'],
   ])
   expect(judged[0]?.corrected).toMatchObject([{ code: 'UNBOUNDED_QUERY', field: 'promql' }])
