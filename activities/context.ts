@@ -1,6 +1,7 @@
 import { activityInfo } from '@temporalio/activity'
 import { activeAlerts, alertsOf } from '../db/alerts.ts'
 import { append } from '../db/append.ts'
+import { hasChanges } from '../db/changes.ts'
 import { closeIncident } from '../db/closing.ts'
 import { type Db, isTransient } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
@@ -22,6 +23,7 @@ import { renderLeaderHint } from '../model/transcript.ts'
 import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
 import { describedTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
+import { changesAround } from './changes-around.ts'
 import { NonRetryable } from './failure.ts'
 import { assertOwnRun, type Claimed, type ClaimInput, claim, ownRunOf } from './own-run.ts'
 import { patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './patience.ts'
@@ -99,6 +101,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
     offered,
     await usableDevices(db),
     (await listSources(db)).map(({ kind }) => kind),
+    await hasChanges(db),
   )
   const system = renderSystemPrompt(prompts, {
     override: settings.value<string | null>('agent.system_prompt', incident.type),
@@ -210,6 +213,7 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
   const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
+  const changes = await part('changes', [], async () => await changesAround(db, incident))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
@@ -226,6 +230,8 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
       alerts,
       // What the alert computes, where a source evaluates it.
       rule,
+      // What was deployed or configured around its beginning, there and on what it needs.
+      changes,
       resource: own,
       neighbours,
       activeAlerts: active,

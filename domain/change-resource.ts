@@ -50,8 +50,7 @@ function chooseNamed(name: string, known: readonly KnownResource[]): ChangeResou
   const things = [...new Set(known.filter(isMeant).map(({ canonical }) => canonical))].sort()
   const [only] = things
   if (only !== undefined && things.length === 1) return { resource: parseResourceKey(only), why: `it names ${name}` }
-  if (things.length > 1)
-    return { resource: null, why: `ambiguous: ${name} may be ${things.slice(0, 10).join(' or ')}` }
+  if (things.length > 1) return { resource: null, why: `ambiguous: ${name} may be ${things.slice(0, 10).join(' or ')}` }
   return { resource: null, why: `${name} is not known` }
 }
 

@@ -23,9 +23,7 @@ export type Change = {
 }
 
 /** `ignored`: why a delivery that can be read holds no change. */
-export type ParsedChanges =
-  | { ok: true; changes: Change[]; ignored: string | null }
-  | { ok: false; reason: string; code?: 'NO_CHANGE' }
+export type ParsedChanges = { ok: true; changes: Change[]; ignored: string | null } | { ok: false; reason: string }
 
 /** A stored change about one resource. One about several is a row for each. */
 export const storedChange = z.object({
@@ -47,7 +45,8 @@ export const storedChange = z.object({
 export type StoredChange = z.infer<typeof storedChange>
 
 /** A change near a resource. `steps`: how far away along what the resource runs on and depends on; 0 is the resource. */
-export type NearChange = StoredChange & { steps: number }
+export const nearChange = storedChange.extend({ steps: z.number().int() })
+export type NearChange = z.infer<typeof nearChange>
 
 /** `4 min before it began`; of a moment that is no begin, `4 min ago`. */
 export function formatDistance(atIso: string, from: { iso: string; isBegin: boolean }): string {

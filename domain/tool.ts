@@ -135,6 +135,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   judgeQuery?(input: Input): QueryVerdict
   /** Offered only where a source of a kind that serves it exists. */
   fromSource?: true
+  /** Offered only where a change was ever taken in. */
+  fromChanges?: true
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */

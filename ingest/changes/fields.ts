@@ -51,7 +51,7 @@ export function pastMoment(value: unknown, nowIso: string): string {
   return moment !== null && !isInFuture(Date.parse(moment), Date.parse(nowIso)) ? moment : nowIso
 }
 
-type Told = Pick<Change, 'source' | 'at'> & {
+type Given = Pick<Change, 'source' | 'at'> & {
   title: string
   author?: string | null
   url?: unknown
@@ -62,19 +62,19 @@ type Told = Pick<Change, 'source' | 'at'> & {
 }
 
 /** A change within its bounds. */
-export function toChange(told: Told, delivery: string): Change {
+export function toChange(given: Given, delivery: string): Change {
   const cap = (text: string | null | undefined): string | null => (text ? capChars(text, maxNameChars) : null)
   return {
-    source: told.source,
+    source: given.source,
     delivery,
-    at: told.at,
-    title: capChars(told.title, maxTitleChars),
-    author: cap(told.author),
-    url: linkOf(told.url),
-    revision: cap(told.revision),
-    environment: cap(told.environment),
-    resources: told.resources ?? [],
-    labels: capFields('labels', told.labels, maxLabelBytes).fields,
+    at: given.at,
+    title: capChars(given.title, maxTitleChars),
+    author: cap(given.author),
+    url: linkOf(given.url),
+    revision: cap(given.revision),
+    environment: cap(given.environment),
+    resources: given.resources ?? [],
+    labels: capFields('labels', given.labels, maxLabelBytes).fields,
   }
 }
 

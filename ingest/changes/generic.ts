@@ -1,7 +1,17 @@
 import type { Change, ParsedChanges } from '../../domain/change.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { isInFuture } from '../../domain/occurrence.ts'
-import { capChars, cleanText, type Fields, isFields, linkOf, maxNameChars, momentOf, nameOfShape, readBody } from '../fields.ts'
+import {
+  capChars,
+  cleanText,
+  type Fields,
+  isFields,
+  linkOf,
+  maxNameChars,
+  momentOf,
+  nameOfShape,
+  readBody,
+} from '../fields.ts'
 import { type ChangeDelivery, toChange } from './fields.ts'
 
 const mostChanges = 100
@@ -52,11 +62,11 @@ function readChange(item: Fields, nowIso: string): Change | string {
   if (typeof resources === 'string') return resources
   const labels = Object.hasOwn(item, 'labels') && item.labels !== null ? item.labels : {}
   if (!isFields(labels)) return `"labels" is ${nameOfShape(labels)}, not an object`
-  const told = {
+  const given = {
     ...{ source: 'generic' as const, title, at, url, resources, labels },
     ...{ author: text('author'), revision: text('revision'), environment: text('environment') },
   }
-  return toChange(told, sha256(JSON.stringify(told)))
+  return toChange(given, sha256(JSON.stringify(given)))
 }
 
 /** Names of resources, or what is wrong with them. */
@@ -65,7 +75,8 @@ function readResources(item: Fields): string[] | string {
     const given = Object.hasOwn(item, name) ? item[name] : null
     if (given === null || given === undefined) continue
     const names: unknown[] = Array.isArray(given) ? given : [given]
-    if (names.length > mostResources) return `"${name}" has ${names.length} names and at most ${mostResources} are taken`
+    if (names.length > mostResources)
+      return `"${name}" has ${names.length} names and at most ${mostResources} are taken`
     const bad = names.findIndex((each) => typeof each !== 'string' || each.trim() === '')
     if (bad >= 0) return `"${name}" holds ${nameOfShape(names[bad])} where the name or kind:id of a resource belongs`
     return names.map((each) => capChars(cleanText((each as string).trim()), maxNameChars))
