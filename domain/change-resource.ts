@@ -44,10 +44,13 @@ export function chooseChangeResources(
 
 function chooseNamed(name: string, known: readonly KnownResource[]): ChangeResource {
   const key = parseResourceKey(name)
-  const isMeant = key
-    ? (each: KnownResource) => each.kind === key.kind && each.id === key.id
-    : (each: KnownResource) => each.names.includes(name.toLowerCase())
-  const things = [...new Set(known.filter(isMeant).map(({ canonical }) => canonical))].sort()
+  const text = name.toLowerCase()
+  const byId = known.filter((each) =>
+    key ? each.kind === key.kind && each.id === key.id : each.id.toLowerCase() === text,
+  )
+  // What is called so by its id goes before what is called so as well: a unit `web-1.nginx` answers to `web-1`, too.
+  const meant = byId.length > 0 || key ? byId : known.filter(({ names }) => names.includes(text))
+  const things = [...new Set(meant.map(({ canonical }) => canonical))].sort()
   const [only] = things
   if (only !== undefined && things.length === 1) return { resource: parseResourceKey(only), why: `it names ${name}` }
   if (things.length > 1) return { resource: null, why: `ambiguous: ${name} may be ${things.slice(0, 10).join(' or ')}` }

@@ -135,14 +135,20 @@ test('what a script posts is refused in words that say what to correct', () => {
     [{ ...good, labels: [] }, /"labels" is an array/],
     [Array(101).fill(good), /101 changes/],
   ]
-  for (const [body, reason] of cases) expect([body, refused(readGeneric(body))]).toEqual([body, expect.stringMatching(reason)])
+  for (const [body, reason] of cases)
+    expect([body, refused(readGeneric(body))]).toEqual([body, expect.stringMatching(reason)])
   expect(only(readGeneric(good))).toMatchObject({ title: 'nginx 1.29', resources: ['node:web-1'], author: null })
   expect(only(readGeneric({ ...good, at: '2026-11-22T03:04:00Z' })).title).toBe('nginx 1.29')
 })
 
 test('long and hostile texts come within bounds, and no link leads anywhere but to http', () => {
   const change = only(
-    readGeneric({ title: 'x'.repeat(50_000), at, author: 'y'.repeat(9_000), labels: { a: 'z'.repeat(99_999), __proto__: 1 } }),
+    readGeneric({
+      title: 'x'.repeat(50_000),
+      at,
+      author: 'y'.repeat(9_000),
+      labels: { a: 'z'.repeat(99_999), __proto__: 1 },
+    }),
   )
   expect([change.title.length, change.author?.length]).toEqual([300, 200])
   expect(JSON.stringify(change).length).toBeLessThan(3_000)
