@@ -220,7 +220,7 @@ test('a list is paged by moment, and no row is shown twice or left out', async (
   for (let cursor: string | null = ''; cursor !== null; ) {
     const { body } = await api.get(`/changes?limit=3${cursor && `&cursor=${encodeURIComponent(cursor)}`}`)
     seen.push(...(body.items as unknown as { id: string }[]).map(({ id }) => id))
-    cursor = body.nextCursor as string | null
+    cursor = body.nextCursor as unknown as string | null
   }
   expect([seen.length, new Set(seen).size]).toEqual([7, 7])
 })
