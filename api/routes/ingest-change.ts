@@ -87,7 +87,7 @@ const route = createRoute({
 const path = '/api/v1/ingest/change'
 
 /**
- * The door of senders that prove themselves by a secret of their own and can send no token. It stands before the one that asks for a
+ * The door of senders that share a secret with this server and can send no token. It stands before the one that asks for a
  * token, and lets through to it what is no such delivery.
  */
 export function provenChangeRoutes(app: OpenAPIHono<Env>, deps: ApiDeps): void {

@@ -3,7 +3,7 @@ import { formatCount } from '../../domain/format.ts'
 import { type Fields, isFields, nameOfShape, readBody } from '../fields.ts'
 import { type ChangeDelivery, deliveryOf, firstLineIn, objectIn, pastMoment, toChange, wordIn } from './fields.ts'
 
-/** A change, or in a sentence why this delivery is none. */
+/** A change, or a sentence that says why this delivery holds no change. */
 type Read = Parameters<typeof toChange>[0] | string
 type Reader = (body: Fields, project: Project, nowIso: string) => Read
 type Project = { name: string; branch: string | null; url: string | null }
