@@ -4,13 +4,13 @@ import { showResource } from '../../db/registry-view.ts'
 import { databaseTime } from '../../db/time.ts'
 import { changeSources, nearChange, type StoredChange, storedChange, summarizeChange } from '../../domain/change.ts'
 import { parseResourceKey } from '../../domain/registry.ts'
-import { inventoryKind, type ResourceRef, resourceKey } from '../../domain/resource.ts'
+import { inventoryKind, resourceKey } from '../../domain/resource.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { fitSummary } from '../../sources/kind.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery, storedMoment } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/problem.ts'
+import { notFound } from '../http/problem.ts'
 
 const tag = 'platform'
 
@@ -32,7 +32,10 @@ const example: StoredChange = {
 const resourceKeyText = z
   .string()
   .max(160)
-  .regex(/^[a-z_]+:[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/, 'is kind:id, as node:web-1')
+  .regex(
+    new RegExp(`^(${inventoryKind.options.join('|')}):[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$`),
+    `is kind:id, as node:web-1, with a kind of ${inventoryKind.options.join(', ')}`,
+  )
 
 const cursorShape = new RegExp(`^(${storedMoment}) (chg_[0-9a-z]{26})$`)
 
@@ -64,20 +67,17 @@ function declareList(router: Router, deps: ApiDeps): void {
     async run({ query: { resource, source, unmatched, q, limit, cursor } }) {
       const [, at, id] = cursorShape.exec(cursor ?? '') ?? []
       const filter = {
-        ...{ resource: resource === undefined ? null : readKey(resource), source: source ?? null, q: q ?? null },
+        ...{
+          resource: resource === undefined ? null : parseResourceKey(resource),
+          source: source ?? null,
+          q: q ?? null,
+        },
         isUnmatched: unmatched === 'true',
       }
       const rows = await listChanges(deps.db, filter, { before: at && id ? { at, id } : null, limit: limit + 1 })
       return page(rows, limit, (last) => `${last.at} ${last.id}`)
     },
   })
-}
-
-function readKey(text: string): ResourceRef {
-  const ref = parseResourceKey(text)
-  if (ref) return ref
-  const detail = `resource: ${text.slice(0, text.indexOf(':'))} is no kind: ${inventoryKind.options.join(', ')}`
-  throw new Problem(422, 'INVALID', detail)
 }
 
 const params = z.object({ kind: inventoryKind, id: z.string().min(1).max(128) })
