@@ -16,6 +16,8 @@ import { type ChangeDelivery, toChange } from './fields.ts'
 
 const mostChanges = 100
 const mostResources = 20
+/** With its offset: a time without one is another moment on each clock. */
+const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
 /**
  * What people post from a script or a pipeline, one object or a list:
@@ -52,7 +54,7 @@ function readChange(item: Fields, nowIso: string): Change | string {
   }
   const title = text('title')
   if (title === null) return '"title" is missing: say in a sentence what was changed'
-  const at = momentOf(text('at'))
+  const at = rfc3339.test(text('at') ?? '') ? momentOf(text('at')) : null
   if (at === null) return '"at" has to be the moment of the change, in RFC 3339, as 2026-11-22T03:04:05Z'
   if (isInFuture(Date.parse(at), Date.parse(nowIso)))
     return `"at" lies in the future (${at}): post a change when it is made`

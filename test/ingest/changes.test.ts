@@ -128,6 +128,8 @@ test('what a script posts is refused in words that say what to correct', () => {
     [{ ...good, title: 7 }, /"title" is a number/],
     [{ title: 'x' }, /"at" has to be/],
     [{ ...good, at: 'yesterday' }, /"at" has to be/],
+    [{ ...good, at: '5' }, /"at" has to be/],
+    [{ ...good, at: '2026-11-22T02:50:00' }, /"at" has to be/],
     [{ ...good, at: '2026-11-22T03:10:00Z' }, /future/],
     [{ ...good, url: 'javascript:alert(1)' }, /"url"/],
     [{ ...good, resources: ['web-1', {}] }, /"resources" holds an object/],
