@@ -1,6 +1,7 @@
 import { activityInfo } from '@temporalio/activity'
 import { activeAlerts, alertsOf } from '../db/alerts.ts'
 import { append } from '../db/append.ts'
+import { hasChanges } from '../db/changes.ts'
 import { closeIncident } from '../db/closing.ts'
 import { type Db, isTransient } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
@@ -24,6 +25,7 @@ import { renderLeaderHint } from '../model/transcript.ts'
 import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
+import { changesAround } from './changes-around.ts'
 import { NonRetryable } from './failure.ts'
 import { assertOwnRun, type Claimed, type ClaimInput, claim, ownRunOf } from './own-run.ts'
 import { patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './patience.ts'
@@ -102,6 +104,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
     offered,
     devices,
     (await listSources(db)).map(({ kind }) => kind),
+    await hasChanges(db),
   )
   // An admin's own list is offered whole.
   const about = inventoryKind.safeParse(incident.resource?.kind)
@@ -226,6 +229,7 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
   const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
+  const changes = await part('changes', [], async () => await changesAround(db, incident))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
@@ -242,6 +246,8 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
       alerts,
       // What the alert computes, where a source evaluates it.
       rule,
+      // What was deployed or configured around its beginning, there and on what it needs.
+      changes,
       resource: own,
       neighbours,
       activeAlerts: active,

@@ -27,6 +27,7 @@ import { plainApprovalRoutes } from './routes/approval-plain.ts'
 import { approvalRoutes } from './routes/approvals.ts'
 import { auditRoutes, verifyRoutes } from './routes/audit.ts'
 import { capabilityGapRoutes } from './routes/capability-gaps.ts'
+import { changeRoutes } from './routes/changes.ts'
 import { deviceCallRoutes } from './routes/device-calls.ts'
 import { deviceRoutes } from './routes/devices.ts'
 import { effectRoutes } from './routes/effects.ts'
@@ -39,6 +40,7 @@ import { incidentEndingRoutes } from './routes/incident-endings.ts'
 import { incidentEventRoutes, incidentExportRoutes } from './routes/incident-events.ts'
 import { incidentSurroundingsRoutes } from './routes/incident-surroundings.ts'
 import { incidentRoutes } from './routes/incidents.ts'
+import { ingestChangeRoutes, provenChangeRoutes } from './routes/ingest-change.ts'
 import { inventoryRoutes } from './routes/inventory.ts'
 import { judgeRoutes } from './routes/judge.ts'
 import { linkRoutes } from './routes/links.ts'
@@ -79,6 +81,8 @@ export type ApiOptions = {
 export type Api = { app: OpenAPIHono<Env>; deps: ApiDeps }
 
 const routers = [
+  // Before the door of alerts, whose dialects are a parameter of the path.
+  ingestChangeRoutes,
   ingestRoutes,
   incidentRoutes,
   incidentEventRoutes,
@@ -95,6 +99,7 @@ const routers = [
   shardRoutes,
   inventoryRoutes,
   registryRoutes,
+  changeRoutes,
   sourceRoutes,
   nodeRoutes,
   tenantRoutes,
@@ -152,6 +157,7 @@ export function createApi(options: ApiOptions): Api {
   oidcRoutes(app, deps)
   slackRoutes(app, deps)
   enrolmentRoutes(app, deps)
+  provenChangeRoutes(app, deps)
   app.use('/api/*', authenticate(db, deps.publicUrl), limitBody, onlyDeclared)
   app.route('/api/v1', router)
 

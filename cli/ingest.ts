@@ -24,7 +24,7 @@ const accepted = z.looseObject({
 export function addIngestCommand(program: Command): void {
   const parent = program
     .command('ingest')
-    .description('incoming alerts')
+    .description('incoming alerts and changes')
     .addHelpText('after', '\nExample:\n  nightshift ingest test alert.json --dry-run')
   withConnectionOptions(
     parent
@@ -49,6 +49,38 @@ export function addIngestCommand(program: Command): void {
       if (options.dryRun) return printDryRun(bytes, options)
       if (options.explain) return await explainBody(bytes, options)
       await postAlerts(bytes, options)
+    })
+  addChangeCommand(parent)
+}
+
+const takenChanges = z.looseObject({
+  changes: z.array(
+    z.looseObject({ id: z.string(), outcome: z.string(), resource: z.string().nullable(), why: z.string() }),
+  ),
+  ignored: z.string().nullable(),
+})
+
+function addChangeCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('change')
+      .description(
+        'report what was deployed or configured: { title, at, resources, labels, author, url, revision, environment }',
+      )
+      .argument('<file>', 'one change as JSON, or a list; - for stdin'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift ingest change deployed.json')
+    .action(async (file: string, options: ConnectionOptions) => {
+      const { api } = connect(options, 'ingest')
+      const { changes, ignored } = takenChanges.parse(await api.postBytes('/api/v1/ingest/change', readBody(file)))
+      if (options.json) return printJson({ changes, ignored })
+      const rows = changes.map(({ id, outcome, resource, why }) => [
+        id,
+        inert(outcome),
+        inert(resource ?? `(none: ${why})`),
+      ])
+      if (rows.length > 0) print(formatTable(['ID', 'OUTCOME', 'RESOURCE'], rows, 2))
+      if (ignored !== null) printNote(inert(ignored))
     })
 }
 

@@ -20,6 +20,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   config: async () => (await import('./config/config.ts')).addConfigCommand,
   inventory: async () => (await import('./inventory.ts')).addInventoryCommand,
   resources: async () => (await import('./resources.ts')).addResourcesCommand,
+  changes: async () => (await import('./changes.ts')).addChangesCommand,
   sources: async () => (await import('./sources.ts')).addSourcesCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,
   audit: async () => (await import('./audit.ts')).addAuditCommand,

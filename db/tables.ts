@@ -3,6 +3,7 @@ import type { AccessTables, ConfigTables, MetricTables, ModelTables } from './ta
 import type { ApprovalTables, EffectTables } from './tables/approval.ts'
 import type { DeliveryTables, IncidentTables, SlackTables } from './tables/incident.ts'
 import type {
+  ChangeTables,
   DeviceTables,
   InventoryTables,
   PlacementTables,
@@ -23,6 +24,7 @@ export type Database = IncidentTables &
   InventoryTables &
   RegistryTables &
   SourceTables &
+  ChangeTables &
   ConfigTables &
   DeliveryTables &
   SlackTables &

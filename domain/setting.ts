@@ -34,6 +34,8 @@ const httpUrl = z.url({ protocol: /^https?$/ })
 const webhookSecret = z
   .string()
   .regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'must be whsec_ and at least 24 bytes in base64')
+/** What a sender of webhooks and this server share. Visible ASCII, since it travels in a header or is typed into a form. */
+const senderSecret = z.string().regex(/^[\x21-\x7e]{16,200}$/, 'takes 16 to 200 visible ASCII characters')
 
 export type Setting = {
   key: string
@@ -124,6 +126,26 @@ export const settings: Setting[] = [
     resourceRules,
     '',
     'Which resource a label of this site names: `label=pattern -> kind:id`, several separated by a semicolon.',
+  ),
+  setting(
+    'change.resource_labels',
+    resourceRules,
+    '',
+    'Which resource a change is about: `label=pattern -> kind:id`, several separated by a semicolon. Every rule that fits counts.',
+  ),
+  setting(
+    'change.github_secret',
+    senderSecret,
+    null,
+    'The secret of webhooks of GitHub. With it each of their deliveries has to be signed, and needs no token.',
+    { secret: true },
+  ),
+  setting(
+    'change.gitlab_token',
+    senderSecret,
+    null,
+    'The secret token of webhooks of GitLab. With it each of their deliveries has to carry it, and needs no other.',
+    { secret: true },
   ),
   setting(
     'alert.heartbeats',

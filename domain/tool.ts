@@ -138,6 +138,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   fromSource?: true
   /** Of which incidents the first turn offers it, by the kind of their resource; others get it by `more_tools`. Absent: of all. */
   firstFor?: readonly InventoryKind[]
+  /** Offered only where a change was ever taken in. */
+  fromChanges?: true
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */

@@ -1,5 +1,6 @@
 import type { Counter } from 'prom-client'
 import { StaleRunError } from '../db/append.ts'
+import { dropOldChanges } from '../db/changes.ts'
 import { closeIncident } from '../db/closing.ts'
 import { sendDigests } from '../db/digest.ts'
 import { findSilentHeartbeats } from '../db/heartbeats.ts'
@@ -121,6 +122,7 @@ export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () =
       await watch(deps)
       if (performance.now() - droppedAt > dropAnswersEveryMs) {
         await dropOldAnswers(deps.db)
+        await dropOldChanges(deps.db)
         droppedAt = performance.now()
       }
     } catch (error) {

@@ -26,6 +26,7 @@ import * as heartbeats from './0022-heartbeats.ts'
 import * as patience from './0023-patience.ts'
 import * as registry from './0024-registry.ts'
 import * as sources from './0025-sources.ts'
+import * as changes from './0026-changes.ts'
 import { NewerSchemaError, newerThan, noteBuild } from './schema-build.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
@@ -55,6 +56,7 @@ const migrations: Record<string, Migration> = {
   '0023-patience': patience,
   '0024-registry': registry,
   '0025-sources': sources,
+  '0026-changes': changes,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

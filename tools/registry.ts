@@ -4,6 +4,7 @@ import type { Tool, ToolFacts } from '../domain/tool.ts'
 import type { Offering } from '../mesh/registry.ts'
 import { isDeviceTool } from '../mesh/registry.ts'
 import { toolsOfKinds } from '../sources/kinds.ts'
+import { recentChanges } from './changes.ts'
 import { defineTool } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
 import {
@@ -56,6 +57,7 @@ const all: Tool[] = [
   canReach,
   activeAlerts,
   currentVmHost,
+  recentChanges,
   scheduleHaProposal,
   executeMigration,
   ...sourceTools,
@@ -80,12 +82,14 @@ const describe = (tool: Tool): ToolDescription => ({
 
 /**
  * Name, description and JSON schema of the offered tools, in a stable order: as the model reads
- * them. A device tool is among them when one of the devices has it, a tool of sources when a source of these kinds serves it.
+ * them. A device tool is among them when one of the devices has it, a tool of sources when a source of these kinds serves it,
+ * and one of changes where there are any.
  */
 export function describedTools(
   offered: readonly string[] | null,
   devices: readonly Offering[] = [],
   kindsOfSources: readonly string[] = [],
+  hasChanges = false,
 ): ToolDescription[] {
   const onDevices = deviceToolsOf(devices)
   const served = toolsOfKinds(kindsOfSources)
@@ -93,6 +97,7 @@ export function describedTools(
     .filter((tool) => !isDeviceTool(tool.name) || onDevices.has(tool.name))
     .filter((tool) => !tool.fromSource || served.has(tool.name) || (tool.name === readResult.name && served.size > 0))
     .filter((tool) => tool !== moreTools)
+    .filter((tool) => !tool.fromChanges || hasChanges)
     .filter((tool) => offered === null || offered.includes(tool.name) || tool.effect === 'terminal')
     .map(describe)
 }

@@ -95,6 +95,27 @@ export type SourceTables = {
   sourceReading: { incidentId: string; digest: string; source: string; tool: string; at: Time }
 }
 
+/** What was deployed or configured: a row for each resource it is about, one without where none was found. */
+export type ChangeTables = {
+  change: {
+    id: string
+    source: string
+    delivery: string
+    part: number
+    at: Time
+    receivedAt: Time
+    title: string
+    author: string | null
+    url: string | null
+    revision: string | null
+    environment: string | null
+    resourceKind: string | null
+    resourceId: string | null
+    why: string
+    labels: Json<Record<string, string>>
+  }
+}
+
 /** Plans of who runs where. */
 export type PlacementTables = {
   proposal: {

@@ -36,6 +36,13 @@ const body = JSON.stringify({
   ],
 })
 
+const changed = {
+  title: 'nginx 1.29 <b>everywhere</b>',
+  at: new Date(Date.now() - 240_000).toISOString(),
+  resources: ['service_unit:web-1:nginx.service'],
+  ...{ author: 'anna', revision: '8f3c2d1b', url: 'https://ci.example.com/runs/7' },
+}
+
 test.each([
   [1440, 'light'],
   [390, 'dark'],
@@ -49,6 +56,7 @@ test.each([
     })
     expect(stored.status).toBe(200)
     await on.spine.post('/ingest/alertmanager', JSON.parse(body), { token: on.spine.tokens.ingest })
+    await on.spine.post('/ingest/change', changed, { token: on.spine.tokens.ingest })
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 }, colorScheme })
     await on.page.goto(`${on.spine.url}/alerts`)
     await on.page.getByText('Try a body').click()
@@ -61,6 +69,8 @@ test.each([
     await found.click()
     await on.page.getByRole('heading', { name: 'service_unit:web-1:nginx.service' }).waitFor()
     await on.page.getByText('NodeSystemdServiceFailed').first().waitFor()
+    const link = on.page.getByRole('link', { name: 'nginx 1.29 <b>everywhere</b>' })
+    expect(await link.getAttribute('href')).toBe(changed.url)
     await screenshot(on.page, `resource-${width}-${colorScheme}`)
     await on.page.getByRole('link', { name: 'node:web-1', exact: true }).click()
     await on.page.getByRole('heading', { name: 'node:web-1' }).waitFor()

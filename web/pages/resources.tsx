@@ -11,6 +11,7 @@ import { useKeys } from '../keys.tsx'
 import { go, Link, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { Failed, Loading, Nothing } from '../states.tsx'
 import { formatMoment } from '../time.ts'
+import { ResourceChanges } from './resource-changes.tsx'
 
 const kindOptions = [
   ['', 'all kinds'] as const,
@@ -130,6 +131,7 @@ function Resource({ resource }: { resource: ShownResource }) {
         </p>
       )}
       <Fires resource={resource} />
+      <ResourceChanges kind={resource.kind} id={resource.id} />
       <Relations resource={resource} />
       <section className="stack tight">
         <h2>Who says so</h2>

@@ -1,0 +1,166 @@
+import { z } from '@hono/zod-openapi'
+import { beganAt, changesNear, hasChanges, listChanges } from '../../db/changes.ts'
+import { showResource } from '../../db/registry-view.ts'
+import { databaseTime } from '../../db/time.ts'
+import { changeSources, nearChange, type StoredChange, storedChange, summarizeChange } from '../../domain/change.ts'
+import { parseResourceKey } from '../../domain/registry.ts'
+import { inventoryKind, resourceKey } from '../../domain/resource.ts'
+import { parseDuration } from '../../domain/source.ts'
+import { fitSummary } from '../../sources/kind.ts'
+import type { ApiDeps } from '../deps.ts'
+import { page, pageOf, pageQuery, storedMoment } from '../http/body.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { notFound } from '../http/problem.ts'
+
+const tag = 'platform'
+
+const example: StoredChange = {
+  id: 'chg_01kam3x0q2v8d5t7w9y1b3c5e7',
+  at: '2026-11-21T01:41:40.000000Z',
+  receivedAt: '2026-11-21T01:41:42.120000Z',
+  source: 'github',
+  title: 'Deployment of acme/shop to production: success',
+  author: 'anna',
+  url: 'https://github.com/acme/shop/actions/runs/123',
+  revision: '8f3c2d1b',
+  environment: 'production',
+  resource: { kind: 'workload', id: 'shop' },
+  why: 'label repository names workload:shop',
+  labels: { repository: 'acme/shop', environment: 'production' },
+}
+
+const resourceKeyText = z
+  .string()
+  .max(160)
+  .regex(
+    new RegExp(`^(${inventoryKind.options.join('|')}):[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$`),
+    `is kind:id, as node:web-1, with a kind of ${inventoryKind.options.join(', ')}`,
+  )
+
+const cursorShape = new RegExp(`^(${storedMoment}) (chg_[0-9a-z]{26})$`)
+
+/** What was deployed or configured, as a list and near a resource. */
+export function changeRoutes(router: Router, deps: ApiDeps): void {
+  declareList(router, deps)
+  declareNear(router, deps)
+  declareSummary(router, deps)
+}
+
+function declareList(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/changes',
+    permission: 'read',
+    tag,
+    summary: 'Changes by their moment, newest first',
+    description: '`unmatched=true`: those for which no resource was found; `why` says what was tried.',
+    query: z.object({
+      resource: resourceKeyText.optional(),
+      source: z.enum(changeSources).optional(),
+      unmatched: z.enum(['true', 'false']).optional(),
+      q: z.string().min(1).max(200).optional(),
+      limit: pageQuery.limit,
+      cursor: z.string().max(100).regex(cursorShape, 'is not the cursor of a page').optional(),
+    }),
+    answer: pageOf(storedChange),
+    example: { items: [example], nextCursor: null },
+    async run({ query: { resource, source, unmatched, q, limit, cursor } }) {
+      const [, at, id] = cursorShape.exec(cursor ?? '') ?? []
+      const filter = {
+        ...{
+          resource: resource === undefined ? null : parseResourceKey(resource),
+          source: source ?? null,
+          q: q ?? null,
+        },
+        isUnmatched: unmatched === 'true',
+      }
+      const rows = await listChanges(deps.db, filter, { before: at && id ? { at, id } : null, limit: limit + 1 })
+      return page(rows, limit, (last) => `${last.at} ${last.id}`)
+    },
+  })
+}
+
+const params = z.object({ kind: inventoryKind, id: z.string().min(1).max(128) })
+const [leastSeconds, mostSeconds] = [60, 30 * 86_400]
+const window = z
+  .string()
+  .max(20)
+  .refine((text) => {
+    const seconds = parseDuration(text)
+    return seconds !== null && seconds >= leastSeconds && seconds <= mostSeconds
+  }, 'is a duration from 1m to 30d, as 6h')
+
+function declareNear(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/inventory/resources/{kind}/{id}/changes',
+    permission: 'read',
+    tag,
+    summary: 'Changes of a resource and of what it runs on or depends on, newest first',
+    description: '`steps` says how far away the changed thing is. At most 50; `found` counts all of the window.',
+    params,
+    query: z.object({ window: window.default('7d') }),
+    answer: z.object({ items: z.array(nearChange), found: z.number().int() }),
+    example: { items: [{ ...example, steps: 1 }], found: 1 },
+    async run({ params, query }) {
+      const fromIso = before(await databaseTime(deps.db), query.window)
+      const { changes, found } = await changesNear(deps.db, params, { fromIso, limit: 50 })
+      return { items: changes, found }
+    },
+  })
+}
+
+/** Rows that are looked at for a summary of 2 kB. */
+const mostSummarized = 30
+
+function declareSummary(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/inventory/resources/{kind}/{id}/changes/summary',
+    permission: 'read',
+    tag,
+    summary: 'The same in 2 kB at most, as a model reads it',
+    description:
+      'With `incident`, the window ends with the beginning of that incident, and what came after it is there as well.',
+    params,
+    query: z.object({
+      window: window.default('6h'),
+      incident: z
+        .string()
+        .regex(/^inc_[0-9a-z]{26}$/)
+        .optional(),
+    }),
+    answer: z.looseObject({ resource: z.string(), found: z.number().int(), changes: z.array(z.looseObject({})) }),
+    example: {
+      resource: 'workload:shop',
+      window: '6h',
+      from: '2026-11-20T19:45:40.000Z',
+      found: 1,
+      changes: [{ when: '4 min before it began', at: example.at, title: example.title, source: 'github' }],
+    },
+    problems: [404],
+    async run({ params, query }) {
+      if (!(await showResource(deps.db, params))) throw notFound(`${params.kind} ${params.id}`)
+      const began = query.incident ? await beganAt(deps.db, query.incident) : null
+      const from = { iso: began ?? (await databaseTime(deps.db)), isBegin: began !== null }
+      const fromIso = before(from.iso, query.window)
+      const { changes, found } = await changesNear(deps.db, params, { fromIso, limit: mostSummarized })
+      const isSilent = found === 0 && !(await hasChanges(deps.db))
+      const head = { resource: resourceKey(params), window: query.window, from: fromIso, found }
+      return fitSummary(
+        changes.map((change) => summarizeChange(change, from)),
+        (kept) => ({
+          ...head,
+          // Newest first.
+          changes: kept,
+          ...(found > kept.length && { notShown: found - kept.length }),
+          ...(isSilent && { note: 'no change was ever reported here: this says nothing about what was changed' }),
+        }),
+      ) as typeof head & { changes: Record<string, unknown>[] }
+    },
+  })
+}
+
+function before(iso: string, text: string): string {
+  return new Date(Date.parse(iso) - (parseDuration(text) ?? 0) * 1000).toISOString()
+}
