@@ -28,7 +28,7 @@ const masks: readonly [RegExp, string][] = [
 const mostWords = 60
 /** The part of the words that has to be the same. */
 const similarity = 0.5
-/** Words at the beginning by which lines are told apart before they are compared. */
+/** Words at the beginning: only lines that share them are compared. */
 const depth = 2
 
 type Group = Template & { words: string[] }
