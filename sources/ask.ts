@@ -12,20 +12,36 @@ const restMs = 30_000
 const mostAtOnce = 8
 
 type State = {
+  /** In a row. */
   failures: number
   restsUntilMs: number
   atOnce: number
   lastOkMs: number | null
   lastError: string | null
+  /** It was left alone, and has not answered since. */
+  isAway: boolean
 }
 
+/** A source that is left alone after failures in a row, or that answers after that. */
+export type SourceChange = { source: string; is: 'away'; because: string } | { source: string; is: 'back' }
+
 /** How the sources did, as this process saw them. */
-export type SourceStates = Map<string, State>
+export type SourceStates = { byName: Map<string, State>; report: (change: SourceChange) => void }
 
-const newState = (): State => ({ failures: 0, restsUntilMs: 0, atOnce: 0, lastOkMs: null, lastError: null })
+export const newSourceStates = (report: SourceStates['report'] = () => {}): SourceStates => ({
+  byName: new Map(),
+  report,
+})
 
-export function healthOf(states: SourceStates, name: string, nowMs: number): SourceHealth {
-  const state = states.get(name)
+/** A source that was changed or removed begins as one that nobody asked. */
+export const forgetSource = ({ byName }: SourceStates, name: string): void => void byName.delete(name)
+
+const newState = (): State => ({
+  ...{ failures: 0, restsUntilMs: 0, atOnce: 0, lastOkMs: null, lastError: null, isAway: false },
+})
+
+export function healthOf({ byName }: SourceStates, name: string, nowMs: number): SourceHealth {
+  const state = byName.get(name)
   if (!state) return { state: 'unknown', lastOkAt: null, lastError: null, restsUntil: null }
   const isResting = state.restsUntilMs > nowMs
   return {
@@ -41,8 +57,9 @@ export function healthOf(states: SourceStates, name: string, nowMs: number): Sou
  * Follows no redirect. After five failures in a row nothing is sent for 30 s, then one request finds out.
  */
 export function askerOf(source: Source, states: SourceStates, signal?: AbortSignal): Ask {
-  const state = states.get(source.name) ?? newState()
-  states.set(source.name, state)
+  const state = states.byName.get(source.name) ?? newState()
+  states.byName.set(source.name, state)
+  const report = reportChanges(source.name, state, states)
   return async (asked) => {
     const nowMs = Date.now()
     if (state.restsUntilMs > nowMs) {
@@ -57,23 +74,42 @@ export function askerOf(source: Source, states: SourceStates, signal?: AbortSign
     state.atOnce += 1
     try {
       const answer = await send(source, asked, signal)
-      Object.assign(state, { failures: 0, restsUntilMs: 0, lastOkMs: Date.now(), lastError: null })
+      noteAnswer(state)
       return answer
     } catch (error) {
-      note(state, error)
+      noteFailure(state, error)
       throw error
     } finally {
       state.atOnce -= 1
+      report()
     }
   }
 }
 
+/** Says once that a source is away, and once that it is back; a failure here and there is its health, and no change. */
+function reportChanges(source: string, state: State, { byName, report }: SourceStates): () => void {
+  return () => {
+    // An answer that comes in after the source was changed is about another one.
+    if (byName.get(source) !== state) return
+    if (!state.isAway && state.failures >= failuresToRest) {
+      state.isAway = true
+      report({ source, is: 'away', because: state.lastError ?? 'it gave no answer' })
+    } else if (state.isAway && state.failures === 0) {
+      state.isAway = false
+      report({ source, is: 'back' })
+    }
+  }
+}
+
+function noteAnswer(state: State): void {
+  Object.assign(state, { failures: 0, restsUntilMs: 0, lastOkMs: Date.now(), lastError: null })
+}
+
 /** What the server refused was the query's fault: the server is well. */
-function note(state: State, error: unknown): void {
+function noteFailure(state: State, error: unknown): void {
   if (!(error instanceof SourceError) || error.code === 'BUSY') return
   if (error.code === 'REJECTED') {
-    state.lastOkMs = Date.now()
-    state.failures = 0
+    noteAnswer(state)
     return
   }
   state.failures += 1
