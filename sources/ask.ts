@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { HttpError, request } from '../clients/http.ts'
 import type { Source, SourceHealth } from '../domain/source.ts'
-import { type Ask, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
+import { type Ask, type Page, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
 /** Most bytes of one answer. A query that gives more is to be narrowed, not cut: half a series is no evidence. */
 const maxAnswerBytes = 4_000_000
@@ -170,6 +170,7 @@ function readAnswer(
       `${name} refused the credential (${status}): renew what its credential refers to`,
     )
   }
+  if (accept === 'page') return readPage(name, status, headers['content-type'] ?? '', text)
   if (status === 400 || status === 422) throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text)}`)
   if (status < 200 || status >= 300) throw new SourceError('BAD_ANSWER', `${name} answered ${status}`)
   if (accept !== 'json') return text
@@ -177,6 +178,21 @@ function readAnswer(
     const type = (headers['content-type'] ?? 'no content type').slice(0, 60)
     throw new SourceError('BAD_ANSWER', `${name} answered ${type} instead of JSON: is that the address of its API?`)
   }
+  return parseJson(name, text)
+}
+
+/** A page as it is, whatever its status: what a health page says with 503 is what is asked for. */
+function readPage(name: string, status: number, type: string, text: string): Page {
+  if (/[/+]json\b/i.test(type)) return { status, json: parseJson(name, text) }
+  if (/^text\/|[/+](?:xml|yaml|x-ndjson|openmetrics-text)\b/i.test(type) || (type === '' && !text.includes('\0')))
+    return { status, text: text.replaceAll('\0', '\u{fffd}') }
+  throw new SourceError(
+    'BAD_ANSWER',
+    `${name} answered ${type.slice(0, 60) || 'bytes'}, which is neither JSON nor text`,
+  )
+}
+
+function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -35,6 +35,8 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
   if (!verdict.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: verdict.reason }
   // Several kinds may serve a tool: the source's own kind reads it.
   const own = sourceKinds.get(source.kind)?.tools.find((each) => each.name === toolName) ?? tool
+  const atSource = own.judgeAt?.(args, source.options)
+  if (atSource && !atSource.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: atSource.reason }
   return { ok: true, source, tool: own, args }
 }
 
@@ -52,7 +54,7 @@ export async function probeSource(source: Source, states: SourceStates): Promise
   const kind = sourceKinds.get(source.kind)
   if (!kind)
     throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
-  return await kind.probe(askerOf(source, states))
+  return await kind.probe(askerOf(source, states), source.options)
 }
 
 /** The rule behind an alert, of the first source that has it. What no source answers is null. */

@@ -95,7 +95,9 @@ function declarePut(router: Router, deps: ApiDeps): void {
         const [issue] = options.error.issues
         throw new Problem(422, 'INVALID', `options.${issue?.path.join('.')}: ${issue?.message}`)
       }
-      const { username, password } = new URL(body.url)
+      const { username, password, search, hash } = new URL(body.url)
+      if (search !== '' || hash !== '')
+        throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
       if (username !== '' || password !== '') {
         throw new Problem(
           422,
