@@ -118,7 +118,7 @@ function noteFailure(state: State, error: unknown): void {
 }
 
 async function send(source: Source, asked: SourceRequest, signal: AbortSignal | undefined): Promise<unknown> {
-  const { path, form, method = 'GET', accept = 'json' } = asked
+  const { path, form, method = 'GET', accept = 'json', mostBytes = maxAnswerBytes } = asked
   let answer: Awaited<ReturnType<typeof request>>
   try {
     answer = await request({
@@ -131,24 +131,24 @@ async function send(source: Source, asked: SourceRequest, signal: AbortSignal | 
       },
       ...(form && { body: new URLSearchParams(form).toString() }),
       timeoutMs: source.timeoutSeconds * 1000,
-      maxBytes: maxAnswerBytes,
+      maxBytes: mostBytes,
       allow: 'private',
       ...(source.caFile !== null && { ca: readRef(source.name, `file:${source.caFile}`) }),
       ...(signal && { signal }),
     })
   } catch (error) {
-    throw error instanceof HttpError ? toSourceError(source, error) : error
+    throw error instanceof HttpError ? toSourceError(source, error, mostBytes) : error
   }
   return readAnswer(source, answer, accept)
 }
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-function toSourceError({ name, timeoutSeconds }: Source, error: HttpError): SourceError {
+function toSourceError({ name, timeoutSeconds }: Source, error: HttpError, mostBytes: number): SourceError {
   const say = (code: SourceErrorCode, text: string) => new SourceError(code, `${name} ${text}`)
   if (error.code === 'timeout') return say('TIMEOUT', `gave no answer within ${timeoutSeconds} s`)
   if (error.code === 'too_large')
-    return say('TOO_LARGE', `answered more than ${maxAnswerBytes / 1e6} MB: aggregate, or name fewer series`)
+    return say('TOO_LARGE', `answered more than ${mostBytes / 1e6} MB: aggregate, or name fewer series`)
   if (certificate.test(error.message))
     return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
   if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')

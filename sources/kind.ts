@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { QueryVerdict } from '../domain/source.ts'
+import type { ListedTarget } from '../domain/target.ts'
 
 /** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
 export type Ask = (request: SourceRequest) => Promise<unknown>
@@ -12,6 +13,8 @@ export type SourceRequest = {
   form?: Record<string, string>
   /** `json` unless given: the answer has to be that, or it is refused. `page`: JSON or text, and its status is part of the answer. */
   accept?: 'json' | 'lines' | 'text' | 'page'
+  /** Of the answer, where it is no answer to a query. */
+  mostBytes?: number
 }
 
 /** The answer to a request that accepts a page. */
@@ -72,6 +75,8 @@ export type SourceKind = {
   probe(ask: Ask, options: Record<string, unknown>): Promise<string>
   /** What an alert computes, where the source evaluates rules: for the context of an investigation. Null: it has no such rule. */
   findRule?(ask: Ask, alert: { name: string; labels: Record<string, string> }): Promise<Record<string, unknown> | null>
+  /** What the source scrapes, where it does: targets of the registry. Null: it has no list, or none yet. */
+  listTargets?(ask: Ask): Promise<ListedTarget[] | null>
   tools: readonly SourceTool[]
 }
 

@@ -1,4 +1,5 @@
 import type { Source } from '../domain/source.ts'
+import type { ListedTarget } from '../domain/target.ts'
 import { askerOf, type SourceStates } from './ask.ts'
 import { type ReadContext, SourceError, type SourceTool, type ToolReading } from './kind.ts'
 import { kindsOfTool, sourceKinds, sourceTools } from './kinds.ts'
@@ -55,6 +56,11 @@ export async function probeSource(source: Source, states: SourceStates): Promise
   if (!kind)
     throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
   return await kind.probe(askerOf(source, states), source.options)
+}
+
+/** What a source scrapes; null where its kind lists nothing, or it has no list. Throws SourceError. */
+export async function listTargets(source: Source, states: SourceStates): Promise<ListedTarget[] | null> {
+  return (await sourceKinds.get(source.kind)?.listTargets?.(askerOf(source, states))) ?? null
 }
 
 /** The rule behind an alert, of the first source that has it. What no source answers is null. */

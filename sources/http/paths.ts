@@ -13,7 +13,7 @@ const mostStars = 2
 const unsafe = /[\u0000-\u001f\u007f/\\%;?#]/
 const queryKey = /^[A-Za-z0-9_.[\]-]{1,60}$/
 
-/** A path in its parts, or why it is none. */
+/** A path in its parts, or why it cannot be read. */
 export function readPath(text: string): HttpPath | string {
   if (!text.startsWith('/')) return 'a path begins with /: the server is that of the source'
   const strange = /[^\x21-\x7e]|[\\#;"<>^`{|}*]/.exec(text)?.[0]
@@ -72,7 +72,7 @@ function decode(text: string): string | null {
   }
 }
 
-/** A pattern of the list that an admin declares, or why it is none. */
+/** A pattern of the list that an admin declares, or why it cannot be read. */
 export function readPattern(text: string): PathPattern | string {
   const [path = '', keys] = text.split(/\?(.*)/s)
   const stars = path.split('/').map((each) => each.split('*').length - 1)
