@@ -2,7 +2,6 @@ import { withAdvisoryLock } from '../db/leases.ts'
 import { listSources } from '../db/sources.ts'
 import { declareTargets } from '../db/targets.ts'
 import type { Source } from '../domain/source.ts'
-import { targetsSource } from '../domain/target.ts'
 import { SourceError } from '../sources/kind.ts'
 import { listTargets } from '../sources/read.ts'
 import type { ApiDeps } from './deps.ts'
@@ -25,7 +24,7 @@ export async function syncTargets(deps: TargetDeps): Promise<void> {
 async function syncSource({ db, log, sources }: TargetDeps, source: Source): Promise<void> {
   try {
     const targets = await listTargets(source, sources)
-    if (targets && (await declareTargets(db, targetsSource(source), targets)))
+    if (targets && (await declareTargets(db, source, targets)))
       log.info({ source: source.name, targets: targets.length }, 'the targets of a source changed')
   } catch (error) {
     if (!(error instanceof SourceError)) throw error

@@ -17,7 +17,12 @@ export async function sourceByName(db: Db | Trx, name: string): Promise<Source |
 /** Adds a source, or changes the one of that name. */
 export async function putSource(db: Db, name: string, input: SourceInput, who: string): Promise<Source> {
   return await db.transaction().execute(async (trx) => {
-    const before = await sourceByName(trx, name)
+    const before = await trx
+      .selectFrom('source')
+      .select(['name', 'kind', 'url'])
+      .where('name', '=', name)
+      .forUpdate()
+      .executeTakeFirst()
     // Another server has other targets; of the same one, the next list says what changed.
     if (before && (before.kind !== input.kind || before.url !== input.url))
       await forgetTargets(trx, targetsSource(before))
