@@ -170,7 +170,9 @@ function readAnswer(
       `${name} refused the credential (${status}): renew what its credential refers to`,
     )
   }
-  if (accept === 'page') return readPage(name, status, headers['content-type'] ?? '', text)
+  // A gateway that says that the server behind it is not there is no page of that server.
+  if (accept === 'page' && status !== 502 && status !== 504)
+    return readPage(name, status, headers['content-type'] ?? '', text)
   if (status === 400 || status === 422) throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text)}`)
   if (status < 200 || status >= 300) throw new SourceError('BAD_ANSWER', `${name} answered ${status}`)
   if (accept !== 'json') return text

@@ -210,6 +210,7 @@ const bad: [string, () => void, string][] = [
     },
     'REDIRECT',
   ],
+  ['a gateway that finds no server', () => give({}, 502), 'BAD_ANSWER'],
   [
     'nothing in time',
     () => {
