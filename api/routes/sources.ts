@@ -96,15 +96,14 @@ function declarePut(router: Router, deps: ApiDeps): void {
         throw new Problem(422, 'INVALID', `options.${issue?.path.join('.')}: ${issue?.message}`)
       }
       const { username, password, search, hash } = new URL(body.url)
-      if (search !== '' || hash !== '')
-        throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
-      if (username !== '' || password !== '') {
+      if (username !== '' || password !== '')
         throw new Problem(
           422,
           'INVALID',
-          'The address holds a password: put it into a file and name that as credential.',
+          'The address holds a password: write it to a file, and name that as credential.',
         )
-      }
+      if (search !== '' || hash !== '')
+        throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
       forgetSource(deps.sources, name)
       return listed(deps, await putSource(deps.db, name, { ...body, options: options.data }, principal.name))
     },
