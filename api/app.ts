@@ -8,6 +8,7 @@ import { placementLimits } from '../domain/placement.ts'
 import { createPlatformState } from '../effects/platform.ts'
 import { noRuns, type Runs } from '../effects/runs.ts'
 import type { SlackClient } from '../slack/client.ts'
+import { newSourceStates, type SourceChange } from '../sources/ask.ts'
 import type { ApiDeps } from './deps.ts'
 import { authenticate } from './http/authenticate.ts'
 import type { Env } from './http/context.ts'
@@ -139,7 +140,7 @@ export function createApi(options: ApiOptions): Api {
     oidc: options.oidc ?? null,
     slack: options.slack ?? null,
     temporalPage: options.temporalPage ?? null,
-    sources: new Map(),
+    sources: newSourceStates((change) => logSourceChange(log, change)),
     closing: options.closing ?? new AbortController().signal,
   }
   const app = new OpenAPIHono<Env>()
@@ -170,4 +171,9 @@ export function createApi(options: ApiOptions): Api {
   if (web) webRoutes(app, web)
   else signpostRoutes(app)
   return { app, deps }
+}
+
+function logSourceChange(log: Logger, change: SourceChange): void {
+  if (change.is === 'back') log.info({ source: change.source }, 'a source is back')
+  else log.warn({ source: change.source, because: change.because }, 'a source is away: it is tried again after 30 s')
 }

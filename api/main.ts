@@ -22,8 +22,9 @@ import { startWatchdog } from '../effects/watchdog.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createSlackClient } from '../slack/client.ts'
 import { createApi } from './app.ts'
+import { startTargetSync } from './targets.ts'
 
-/** The API process: routes, the watchdog and the sync of the inventory. Starts, and takes alerts in, while Temporal is down. */
+/** The API process: routes, the watchdog and the sync of the inventory and of targets. Starts, and takes alerts in, while Temporal is down. */
 const config = readConfigOrExit(['DATABASE_URL'])
 const log = pino({
   level: config.LOG_LEVEL,
@@ -92,6 +93,7 @@ flushCompileCache()
 void deps.metrics.register.metrics().catch(() => {})
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopMesh = watchMesh(deps)
+const stopTargets = startTargetSync(deps, 300_000)
 const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
 /** What takes longer than this to end is left to the effect's key and the row's lock: both survive this process. */
@@ -101,6 +103,7 @@ const stop = async () => {
   closing.abort()
   stopWatchdog()
   stopSync()
+  stopTargets()
   stopMesh()
   setTimeout(() => process.exit(0), stopWithinMs).unref()
   const closed = new Promise((resolve) => server.close(resolve))

@@ -52,6 +52,7 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
     checkApi(options),
     checkReadiness(url).then((found) => found.filter(({ name }) => !isElsewhere || name !== 'Queue')),
     isElsewhere ? checkRemoteParts(options) : [await checkModel(own, env, options), await checkLab(own)],
+    checkSources(options),
   ])
   return found.flat()
 }
@@ -67,6 +68,25 @@ async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> 
       detail: status === 'ok' ? detail : `${status}: ${detail}`,
       remedy: null,
     }))
+  } catch {
+    return []
+  }
+}
+
+/** Where investigations read, as the API process saw each last. A source that is away makes them poorer, and stops nothing. */
+async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
+  try {
+    const { sources } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'sources'>
+    return sources.map(({ name, status, detail }) => {
+      const called = name.replace(/ \(.*/s, '')
+      return toFinding(
+        'Source',
+        status !== 'failed',
+        `${name}: ${detail}`,
+        `"nightshift sources test ${inert(called)}" says more.`,
+        false,
+      )
+    })
   } catch {
     return []
   }

@@ -49,7 +49,7 @@ function addAddCommand(parent: Command): void {
       .command('add')
       .description('add a source, or change the one of that name, and ask it something small')
       .argument('<name>', 'what it is called here', parseName)
-      .requiredOption('--kind <kind>', 'what it speaks: prometheus')
+      .requiredOption('--kind <kind>', 'what it speaks; an unknown word is answered with those that are known')
       .requiredOption('--at <url>', 'its address, with the path below which its API lives')
       .option(
         '--credential <ref>',

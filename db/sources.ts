@@ -1,7 +1,9 @@
 import type { Source, SourceInput } from '../domain/source.ts'
+import { targetsSource } from '../domain/target.ts'
 import { recordAudit } from './audit.ts'
 import type { Db, Trx } from './connect.ts'
 import { storeBody } from './events.ts'
+import { forgetTargets } from './targets.ts'
 
 /** Sources by name. */
 export async function listSources(db: Db | Trx): Promise<Source[]> {
@@ -15,6 +17,15 @@ export async function sourceByName(db: Db | Trx, name: string): Promise<Source |
 /** Adds a source, or changes the one of that name. */
 export async function putSource(db: Db, name: string, input: SourceInput, who: string): Promise<Source> {
   return await db.transaction().execute(async (trx) => {
+    const before = await trx
+      .selectFrom('source')
+      .select(['name', 'kind', 'url'])
+      .where('name', '=', name)
+      .forUpdate()
+      .executeTakeFirst()
+    // Another server has other targets; of the same one, the next list says what changed.
+    if (before && (before.kind !== input.kind || before.url !== input.url))
+      await forgetTargets(trx, targetsSource(before))
     const row = { ...input, options: JSON.stringify(input.options) }
     await trx
       .insertInto('source')
@@ -29,8 +40,9 @@ export async function putSource(db: Db, name: string, input: SourceInput, who: s
 /** False: there is none of that name. */
 export async function removeSource(db: Db, name: string, who: string): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
-    const { numDeletedRows } = await trx.deleteFrom('source').where('name', '=', name).executeTakeFirst()
-    if (numDeletedRows === 0n) return false
+    const removed = await trx.deleteFrom('source').where('name', '=', name).returning('kind').executeTakeFirst()
+    if (!removed) return false
+    await forgetTargets(trx, targetsSource({ kind: removed.kind, name }))
     await recordAudit(trx, { who, what: 'source.removed', subject: name, detail: 'removed' })
     return true
   })

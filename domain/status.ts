@@ -14,6 +14,8 @@ export type StatusPart = z.infer<typeof statusPart>
 
 export const status = z.object({
   parts: z.array(statusPart),
+  /** Where investigations read, each as the API process saw it last. */
+  sources: z.array(statusPart),
   paused: z.boolean(),
   backlog: z.object({
     waiting: count,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { HttpError, request } from '../clients/http.ts'
 import type { Source, SourceHealth } from '../domain/source.ts'
-import { type Ask, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
+import { type Ask, type Page, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
 /** Most bytes of one answer. A query that gives more is to be narrowed, not cut: half a series is no evidence. */
 const maxAnswerBytes = 4_000_000
@@ -12,20 +12,36 @@ const restMs = 30_000
 const mostAtOnce = 8
 
 type State = {
+  /** In a row. */
   failures: number
   restsUntilMs: number
   atOnce: number
   lastOkMs: number | null
   lastError: string | null
+  /** It was left alone, and has not answered since. */
+  isAway: boolean
 }
 
+/** A source that is left alone after failures in a row, or that answers after that. */
+export type SourceChange = { source: string; is: 'away'; because: string } | { source: string; is: 'back' }
+
 /** How the sources did, as this process saw them. */
-export type SourceStates = Map<string, State>
+export type SourceStates = { byName: Map<string, State>; report: (change: SourceChange) => void }
 
-const newState = (): State => ({ failures: 0, restsUntilMs: 0, atOnce: 0, lastOkMs: null, lastError: null })
+export const newSourceStates = (report: SourceStates['report'] = () => {}): SourceStates => ({
+  byName: new Map(),
+  report,
+})
 
-export function healthOf(states: SourceStates, name: string, nowMs: number): SourceHealth {
-  const state = states.get(name)
+/** A source that was changed or removed begins as one that nobody asked. */
+export const forgetSource = ({ byName }: SourceStates, name: string): void => void byName.delete(name)
+
+const newState = (): State => ({
+  ...{ failures: 0, restsUntilMs: 0, atOnce: 0, lastOkMs: null, lastError: null, isAway: false },
+})
+
+export function healthOf({ byName }: SourceStates, name: string, nowMs: number): SourceHealth {
+  const state = byName.get(name)
   if (!state) return { state: 'unknown', lastOkAt: null, lastError: null, restsUntil: null }
   const isResting = state.restsUntilMs > nowMs
   return {
@@ -41,8 +57,9 @@ export function healthOf(states: SourceStates, name: string, nowMs: number): Sou
  * Follows no redirect. After five failures in a row nothing is sent for 30 s, then one request finds out.
  */
 export function askerOf(source: Source, states: SourceStates, signal?: AbortSignal): Ask {
-  const state = states.get(source.name) ?? newState()
-  states.set(source.name, state)
+  const state = states.byName.get(source.name) ?? newState()
+  states.byName.set(source.name, state)
+  const report = reportChanges(source.name, state, states)
   return async (asked) => {
     const nowMs = Date.now()
     if (state.restsUntilMs > nowMs) {
@@ -57,23 +74,42 @@ export function askerOf(source: Source, states: SourceStates, signal?: AbortSign
     state.atOnce += 1
     try {
       const answer = await send(source, asked, signal)
-      Object.assign(state, { failures: 0, restsUntilMs: 0, lastOkMs: Date.now(), lastError: null })
+      noteAnswer(state)
       return answer
     } catch (error) {
-      note(state, error)
+      noteFailure(state, error)
       throw error
     } finally {
       state.atOnce -= 1
+      report()
     }
   }
 }
 
+/** Says once that a source is away, and once that it is back; a failure here and there is its health, and no change. */
+function reportChanges(source: string, state: State, { byName, report }: SourceStates): () => void {
+  return () => {
+    // An answer that comes in after the source was changed is about another one.
+    if (byName.get(source) !== state) return
+    if (!state.isAway && state.failures >= failuresToRest) {
+      state.isAway = true
+      report({ source, is: 'away', because: state.lastError ?? 'it gave no answer' })
+    } else if (state.isAway && state.failures === 0) {
+      state.isAway = false
+      report({ source, is: 'back' })
+    }
+  }
+}
+
+function noteAnswer(state: State): void {
+  Object.assign(state, { failures: 0, restsUntilMs: 0, lastOkMs: Date.now(), lastError: null })
+}
+
 /** What the server refused was the query's fault: the server is well. */
-function note(state: State, error: unknown): void {
+function noteFailure(state: State, error: unknown): void {
   if (!(error instanceof SourceError) || error.code === 'BUSY') return
   if (error.code === 'REJECTED') {
-    state.lastOkMs = Date.now()
-    state.failures = 0
+    noteAnswer(state)
     return
   }
   state.failures += 1
@@ -82,7 +118,7 @@ function note(state: State, error: unknown): void {
 }
 
 async function send(source: Source, asked: SourceRequest, signal: AbortSignal | undefined): Promise<unknown> {
-  const { path, form, method = 'GET', accept = 'json' } = asked
+  const { path, form, method = 'GET', accept = 'json', mostBytes = maxAnswerBytes } = asked
   let answer: Awaited<ReturnType<typeof request>>
   try {
     answer = await request({
@@ -95,24 +131,24 @@ async function send(source: Source, asked: SourceRequest, signal: AbortSignal | 
       },
       ...(form && { body: new URLSearchParams(form).toString() }),
       timeoutMs: source.timeoutSeconds * 1000,
-      maxBytes: maxAnswerBytes,
+      maxBytes: mostBytes,
       allow: 'private',
       ...(source.caFile !== null && { ca: readRef(source.name, `file:${source.caFile}`) }),
       ...(signal && { signal }),
     })
   } catch (error) {
-    throw error instanceof HttpError ? toSourceError(source, error) : error
+    throw error instanceof HttpError ? toSourceError(source, error, mostBytes) : error
   }
   return readAnswer(source, answer, accept)
 }
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-function toSourceError({ name, timeoutSeconds }: Source, error: HttpError): SourceError {
+function toSourceError({ name, timeoutSeconds }: Source, error: HttpError, mostBytes: number): SourceError {
   const say = (code: SourceErrorCode, text: string) => new SourceError(code, `${name} ${text}`)
   if (error.code === 'timeout') return say('TIMEOUT', `gave no answer within ${timeoutSeconds} s`)
   if (error.code === 'too_large')
-    return say('TOO_LARGE', `answered more than ${maxAnswerBytes / 1e6} MB: aggregate, or name fewer series`)
+    return say('TOO_LARGE', `answered more than ${mostBytes / 1e6} MB: aggregate, or name fewer series`)
   if (certificate.test(error.message))
     return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
   if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')
@@ -134,6 +170,9 @@ function readAnswer(
       `${name} refused the credential (${status}): renew what its credential refers to`,
     )
   }
+  // A gateway that says that the server behind it is not there is no page of that server.
+  if (accept === 'page' && status !== 502 && status !== 504)
+    return readPage(name, status, headers['content-type'] ?? '', text)
   if (status === 400 || status === 422) throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text)}`)
   if (status < 200 || status >= 300) throw new SourceError('BAD_ANSWER', `${name} answered ${status}`)
   if (accept !== 'json') return text
@@ -141,6 +180,21 @@ function readAnswer(
     const type = (headers['content-type'] ?? 'no content type').slice(0, 60)
     throw new SourceError('BAD_ANSWER', `${name} answered ${type} instead of JSON: is that the address of its API?`)
   }
+  return parseJson(name, text)
+}
+
+/** A page as it is, whatever its status: what a health page says with 503 is what is asked for. */
+function readPage(name: string, status: number, type: string, text: string): Page {
+  if (/[/+]json\b/i.test(type)) return { status, json: parseJson(name, text) }
+  if (/^text\/|[/+](?:xml|yaml|x-ndjson|openmetrics-text)\b/i.test(type) || (type === '' && !text.includes('\0')))
+    return { status, text: text.replaceAll('\0', '\u{fffd}') }
+  throw new SourceError(
+    'BAD_ANSWER',
+    `${name} answered ${type.slice(0, 60) || 'bytes'}, which is neither JSON nor text`,
+  )
+}
+
+function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

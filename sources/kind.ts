@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import type { QueryVerdict } from '../domain/source.ts'
+import type { ListedTarget } from '../domain/target.ts'
 
-/** One request to a source, bounded by the caller: the parsed JSON of the answer, or a SourceError. */
+/** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
 export type Ask = (request: SourceRequest) => Promise<unknown>
 
 export type SourceRequest = {
@@ -10,9 +11,14 @@ export type SourceRequest = {
   path: string
   /** Of a POST: fields of a form. */
   form?: Record<string, string>
-  /** `json` unless said: the answer has to be that, or it is refused. */
-  accept?: 'json' | 'lines' | 'text'
+  /** `json` unless given: the answer has to be that, or it is refused. `page`: JSON or text, and its status is part of the answer. */
+  accept?: 'json' | 'lines' | 'text' | 'page'
+  /** Of the answer, where it is no answer to a query. */
+  mostBytes?: number
 }
+
+/** The answer to a request that accepts a page. */
+export type Page = { status: number; json: unknown } | { status: number; text: string }
 
 /** Why a source gave no answer, in a closed word and a sentence that names the remedy. */
 export type SourceErrorCode =
@@ -55,6 +61,8 @@ export type SourceTool = {
   isRare?: boolean
   input: z.ZodObject
   judge(args: Record<string, unknown>): QueryVerdict
+  /** Judged besides by the options of the source that is asked, before it is sent. */
+  judgeAt?(args: Record<string, unknown>, options: Record<string, unknown>): QueryVerdict
   /** Labels that the query fixes to one value: what it is about. */
   labels(args: Record<string, unknown>): Record<string, string>
   read(ask: Ask, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
@@ -66,9 +74,11 @@ export type SourceKind = {
   title: string
   options: z.ZodType<Record<string, unknown>>
   /** A small question that shows that the source answers, in a sentence. */
-  probe(ask: Ask): Promise<string>
+  probe(ask: Ask, options: Record<string, unknown>): Promise<string>
   /** What an alert computes, where the source evaluates rules: for the context of an investigation. Null: it has no such rule. */
   findRule?(ask: Ask, alert: { name: string; labels: Record<string, string> }): Promise<Record<string, unknown> | null>
+  /** What the source scrapes, where it does: targets of the registry. Null: it has no list, or none yet. */
+  listTargets?(ask: Ask): Promise<ListedTarget[] | null>
   tools: readonly SourceTool[]
 }
 
@@ -79,6 +89,7 @@ export function defineSourceTool<Input extends z.ZodObject>(tool: {
   isRare?: boolean
   input: Input
   judge(args: z.output<Input>): QueryVerdict
+  judgeAt?(args: z.output<Input>, options: Record<string, unknown>): QueryVerdict
   labels(args: z.output<Input>): Record<string, string>
   read(ask: Ask, args: z.output<Input>, context: ReadContext): Promise<ToolReading>
 }): SourceTool {

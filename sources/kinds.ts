@@ -1,11 +1,12 @@
 import { alertmanager } from './alertmanager/source.ts'
+import { http } from './http/source.ts'
 import type { SourceKind, SourceTool } from './kind.ts'
 import { loki } from './loki/source.ts'
 import { prometheus } from './prometheus/source.ts'
 import { victorialogs } from './victorialogs/source.ts'
 
 /** Every kind of source. A new one is a folder and a line here. */
-const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki]
+const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki, http]
 
 export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
 

@@ -1,4 +1,5 @@
 import type { Source } from '../domain/source.ts'
+import type { ListedTarget } from '../domain/target.ts'
 import { askerOf, type SourceStates } from './ask.ts'
 import { type ReadContext, SourceError, type SourceTool, type ToolReading } from './kind.ts'
 import { kindsOfTool, sourceKinds, sourceTools } from './kinds.ts'
@@ -35,6 +36,8 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
   if (!verdict.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: verdict.reason }
   // Several kinds may serve a tool: the source's own kind reads it.
   const own = sourceKinds.get(source.kind)?.tools.find((each) => each.name === toolName) ?? tool
+  const atSource = own.judgeAt?.(args, source.options)
+  if (atSource && !atSource.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: atSource.reason }
   return { ok: true, source, tool: own, args }
 }
 
@@ -52,7 +55,12 @@ export async function probeSource(source: Source, states: SourceStates): Promise
   const kind = sourceKinds.get(source.kind)
   if (!kind)
     throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
-  return await kind.probe(askerOf(source, states))
+  return await kind.probe(askerOf(source, states), source.options)
+}
+
+/** What a source scrapes; null where its kind lists nothing, or it has no list. Throws SourceError. */
+export async function listTargets(source: Source, states: SourceStates): Promise<ListedTarget[] | null> {
+  return (await sourceKinds.get(source.kind)?.listTargets?.(askerOf(source, states))) ?? null
 }
 
 /** The rule behind an alert, of the first source that has it. What no source answers is null. */

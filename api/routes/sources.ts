@@ -13,7 +13,7 @@ import {
   sourceName,
   sourceReading,
 } from '../../domain/source.ts'
-import { healthOf } from '../../sources/ask.ts'
+import { forgetSource, healthOf } from '../../sources/ask.ts'
 import { SourceError } from '../../sources/kind.ts'
 import { sourceKinds, sourceTools } from '../../sources/kinds.ts'
 import { findRule, planRead, probeSource, readSource } from '../../sources/read.ts'
@@ -95,15 +95,16 @@ function declarePut(router: Router, deps: ApiDeps): void {
         const [issue] = options.error.issues
         throw new Problem(422, 'INVALID', `options.${issue?.path.join('.')}: ${issue?.message}`)
       }
-      const { username, password } = new URL(body.url)
-      if (username !== '' || password !== '') {
+      const { username, password, search, hash } = new URL(body.url)
+      if (username !== '' || password !== '')
         throw new Problem(
           422,
           'INVALID',
-          'The address holds a password: put it into a file and name that as credential.',
+          'The address holds a password: write it to a file, and name that as credential.',
         )
-      }
-      deps.sources.delete(name)
+      if (search !== '' || hash !== '')
+        throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
+      forgetSource(deps.sources, name)
       return listed(deps, await putSource(deps.db, name, { ...body, options: options.data }, principal.name))
     },
   })
@@ -123,7 +124,7 @@ function declareRemove(router: Router, deps: ApiDeps): void {
     problems: [404],
     async run({ params: { name }, principal }) {
       if (!(await removeSource(deps.db, name, principal.name))) throw notFound(`source ${name}`)
-      deps.sources.delete(name)
+      forgetSource(deps.sources, name)
       return { removed: name }
     },
   })
@@ -199,7 +200,8 @@ function declareRead(router: Router, deps: ApiDeps): void {
         return { source: name, isEmpty: read.isEmpty, summary: read.summary, digest, about }
       } catch (error) {
         if (!(error instanceof SourceError)) throw error
-        deps.log.warn({ source: planned.source.name, code: error.code }, 'a source gave no answer')
+        // The log says once that a source is away (`sources/ask.ts`): a storm of reads is no news.
+        deps.log.debug({ source: planned.source.name, code: error.code }, 'a source gave no answer')
         throw new Problem(424, error.code, error.message)
       } finally {
         deps.metrics.sources.observe({ source: planned.source.name }, (performance.now() - startedAt) / 1000)

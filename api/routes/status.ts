@@ -2,10 +2,14 @@ import { z } from '@hono/zod-openapi'
 import { backlogOf, modelHealth } from '../../db/backlog.ts'
 import { lastProfile, slotsNow } from '../../db/model-servers.ts'
 import { readSettings } from '../../db/settings.ts'
+import { listSources } from '../../db/sources.ts'
 import { usageOf } from '../../db/usage.ts'
+import { formatMinute } from '../../domain/format.ts'
 import { shapeInWords } from '../../domain/request-shape.ts'
+import type { SourceHealth } from '../../domain/source.ts'
 import { type Status, type StatusPart, status, usage } from '../../domain/status.ts'
 import type { QueueState } from '../../effects/runs.ts'
+import { healthOf } from '../../sources/ask.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 
@@ -15,6 +19,7 @@ const answeredLatelyMs = 900_000
 
 const statusExample: Status = {
   parts: [{ name: 'database', status: 'ok', detail: 'It answers.' }],
+  sources: [{ name: 'main (prometheus)', status: 'ok', detail: 'It answered at 2026-11-21 01:46 UTC.' }],
   paused: false,
   backlog: {
     waiting: 1,
@@ -61,7 +66,7 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
 
 async function readStatus(deps: ApiDeps): Promise<Status> {
   const { db, platform, runs, state } = deps
-  const [backlog, model, slots, profile, settings, queue, isReachable, fresh] = await Promise.all([
+  const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources] = await Promise.all([
     backlogOf(db),
     modelHealth(db),
     slotsNow(db),
@@ -70,6 +75,7 @@ async function readStatus(deps: ApiDeps): Promise<Status> {
     runs.queue?.(askWithinMs) ?? null,
     runs.isReachable(askWithinMs),
     platform ? state.refresh() : null,
+    listSources(db),
   ])
   const workers = queue?.workers.length ?? 0
   const lately = model.last ? Date.now() - Date.parse(model.last.at) < answeredLatelyMs : false
@@ -84,6 +90,7 @@ async function readStatus(deps: ApiDeps): Promise<Status> {
       platformPart(fresh),
       modelPart(model, lately),
     ],
+    sources: sources.map(({ name, kind }) => sourcePart(name, kind, healthOf(deps.sources, name, Date.now()))),
     paused: settings.value<boolean>('agent.paused'),
     backlog,
     schedule: queue?.schedule ?? null,
@@ -155,6 +162,20 @@ function modelPart(model: Awaited<ReturnType<typeof modelHealth>>, lately: boole
   }
   if (lately) return { name: 'model', status: 'ok', detail: 'It answered lately.' }
   return { name: 'model', status: 'unknown', detail: 'Nobody asked it lately.' }
+}
+
+function sourcePart(
+  source: string,
+  kind: string,
+  { state, lastOkAt, lastError, restsUntil }: SourceHealth,
+): StatusPart {
+  const name = `${source} (${kind})`
+  if (state === 'unknown') return { name, status: 'unknown', detail: 'Nobody asked it since the API process began.' }
+  const answered = lastOkAt === null ? null : `answered at ${formatMinute(lastOkAt)}`
+  if (state === 'ok') return { name, status: 'ok', detail: `It ${answered}.` }
+  const facts = [lastError ?? 'it gave no answer', answered && `it last ${answered}`].filter(Boolean)
+  const rest = restsUntil === null ? '' : ` It is left alone until ${restsUntil.slice(11, 19)} UTC.`
+  return { name, status: 'failed', detail: `${facts.join('; ')}.${rest} Investigations do without it.` }
 }
 
 export function usageRoutes(router: Router, deps: ApiDeps): void {

@@ -5,6 +5,7 @@ import { readData } from './answer.ts'
 import { chooseStep, judgePromql, listFixedLabels } from './judge.ts'
 import { findRule } from './rule.ts'
 import { meanOf, type Point, type Series, seriesKey, summarizeSeries, summarizeValues } from './summary.ts'
+import { listTargets } from './targets.ts'
 
 /**
  * Servers that speak Prometheus' HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/): Prometheus, VictoriaMetrics,
@@ -191,5 +192,6 @@ export const prometheus: SourceKind = {
     return `it answers queries; ${up?.points[0]?.[1] ?? 0} targets`
   },
   findRule,
+  listTargets,
   tools: [queryMetrics, describeMetrics],
 }

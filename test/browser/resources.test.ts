@@ -177,3 +177,21 @@ test.each([
   },
   120_000,
 )
+
+test('the health page says of a source that is away why, and what that means', async () => {
+  const asked = (method: string, path: string, given?: unknown) =>
+    fetch(`${on.spine.url}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${on.spine.tokens.admin}`, 'content-type': 'application/json' },
+      ...(given !== undefined && { body: JSON.stringify(given) }),
+    })
+  expect((await asked('PUT', '/sources/gone', { kind: 'loki', url: 'http://127.0.0.1:1' })).status).toBe(200)
+  await asked('POST', '/sources/gone/test')
+  on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width: 390, height: 900 } })
+  await on.page.goto(`${on.spine.url}/health`)
+  const row = on.page.getByRole('row').filter({ hasText: 'gone (loki)' })
+  await row.getByText('failed').waitFor()
+  await row.getByText('gone cannot be reached. Investigations do without it.').waitFor()
+  await screenshot(on.page, 'health-sources')
+  expect(on.page.complaints).toEqual([])
+}, 120_000)

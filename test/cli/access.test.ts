@@ -167,12 +167,17 @@ test('a doctor finds what runs elsewhere, by its address', async () => {
 })
 
 test('of a Nightshift elsewhere a doctor asks its API, and says nothing of what it cannot see from here', async () => {
+  await api.put('/sources/main', { body: { kind: 'prometheus', url: 'http://127.0.0.1:1' } })
+  await api.post('/sources/main/test')
   const { stdout, code } = await runCli(['doctor'], api.as('admin'))
   // Neither the rule table of a local start nor addresses that only the server has to know.
   expect(stdout).not.toMatch(/runbook|not known here|npm start/)
   expect(stdout).toMatch(/✔ Database\s+It answers\./)
   expect(stdout).toMatch(/✔ Platform\s+off: None is configured/)
+  expect(stdout).toMatch(/✖ Source\s+main \(prometheus\): main cannot be reached\./)
+  expect(stdout).toContain('"nightshift sources test main" says more.')
   // Nothing runs workflows in this test.
   expect(stdout).toMatch(/Worker\s+(failed|unknown): /)
-  expect(code).toBe(stdout.includes('✖') ? 1 : 0)
+  // A source that is away is shown, and fails nothing.
+  expect(code).toBe(/✖ (?!Source)/.test(stdout) ? 1 : 0)
 })

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { Source } from '../../domain/source.ts'
+import { newSourceStates } from '../../sources/ask.ts'
 import { planRead, probeSource, readSource } from '../../sources/read.ts'
 import { type RealAlertmanager, startAlertmanager } from './real-alertmanager.ts'
 
@@ -38,13 +39,13 @@ afterAll(async () => await alertmanager?.stop())
 async function read(tool: string, args: Record<string, unknown>) {
   const planned = planRead([source], tool, args)
   if (!planned.ok) throw new Error(planned.reason)
-  const reading = await readSource(planned, new Map(), { nowMs: Date.now(), incidentBeganMs: null })
+  const reading = await readSource(planned, newSourceStates(), { nowMs: Date.now(), incidentBeganMs: null })
   expect(Buffer.byteLength(JSON.stringify(reading.summary))).toBeLessThanOrEqual(2_000)
   return reading
 }
 
 test('a real Alertmanager says that it answers, and its version', async () => {
-  expect(await probeSource(source, new Map())).toMatch(/^it answers; Alertmanager \d/)
+  expect(await probeSource(source, newSourceStates())).toMatch(/^it answers; Alertmanager \d/)
 })
 
 test('its alerts are counted by name, the newest shown, and found by a label', async () => {

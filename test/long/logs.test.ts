@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Source } from '../../domain/source.ts'
+import { newSourceStates } from '../../sources/ask.ts'
 import { planRead, probeSource, readSource } from '../../sources/read.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { eventually } from '../support/eventually.ts'
@@ -61,11 +62,11 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
   async function read(args: Record<string, unknown>) {
     const planned = planRead([source], 'search_logs', args)
     if (!planned.ok) throw new Error(planned.reason)
-    return await readSource(planned, new Map(), { nowMs, incidentBeganMs: nowMs - 5 * minute })
+    return await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs: nowMs - 5 * minute })
   }
 
   test('says that it answers', async () => {
-    expect(await probeSource(source, new Map())).toMatch(/lines in the last five minutes/)
+    expect(await probeSource(source, newSourceStates())).toMatch(/lines in the last five minutes/)
   })
 
   test('are templates with counts, what is new first, in 2 kB', async () => {

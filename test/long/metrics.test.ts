@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { syncTargets } from '../../api/targets.ts'
 import { useApi } from '../api/api.ts'
 import { findProgram, type Metrics, startPrometheus, startVictoriaMetrics } from './real-metrics.ts'
 
@@ -52,6 +53,12 @@ describe.each(servers)('a real %s', (title, programs, start) => {
     const { summary } = await read('query_metrics', { promql: 'rate(node_cpu_seconds_total[1m])', window: '5m' })
     expect((summary.series as unknown[]).length).toBeLessThanOrEqual(5)
     expect(summary.notShown).toBeGreaterThan(0)
+  })
+
+  test('lists what it scrapes as targets of the registry', async () => {
+    await syncTargets(api.api.deps)
+    const { body } = await api.get(`/inventory/resources/target/${metrics.instance}`)
+    expect(body).toMatchObject({ said: [{ source: `prometheus:${name}`, attributes: { job: 'node' } }] })
   })
 
   test('nothing found is an empty answer', async () => {

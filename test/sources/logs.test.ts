@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Source } from '../../domain/source.ts'
+import { newSourceStates } from '../../sources/ask.ts'
 import { mostSummaryBytes } from '../../sources/kind.ts'
 import { findTemplates } from '../../sources/logs/drain.ts'
 import { judgeLogQuery, type LogQuery, logQuery, quotePattern } from '../../sources/logs/query.ts'
@@ -196,7 +197,7 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
   const read = async (args: Record<string, unknown>) => {
     const planned = planRead([source], 'search_logs', { until: new Date(nowMs).toISOString(), ...args })
     if (!planned.ok) throw new Error(planned.reason)
-    return await readSource(planned, new Map(), { nowMs, incidentBeganMs: nowMs - 5 * minute })
+    return await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs: nowMs - 5 * minute })
   }
 
   test('are templates of 2 kB: what is new comes first, with a sample, and the whole is every line', async () => {

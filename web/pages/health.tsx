@@ -42,6 +42,16 @@ function Parts({ status }: { status: Status }) {
       <section className="sheet narrow" aria-label="Parts">
         <Table caption="Parts and how they are" items={status.parts} columns={partColumns} toKey={({ name }) => name} />
       </section>
+      {status.sources.length > 0 && (
+        <section className="sheet narrow" aria-label="Sources">
+          <Table
+            caption="Sources and how they are"
+            items={status.sources}
+            columns={sourceColumns}
+            toKey={({ name }) => name}
+          />
+        </section>
+      )}
       <h2>Backlog</h2>
       <Backlog backlog={status.backlog} now={now} />
       <h2>Queue</h2>
@@ -68,6 +78,11 @@ const partColumns: Column<StatusPart>[] = [
   { head: 'Is', cell: ({ status }) => <Mark {...looks[status]} /> },
   { head: 'Which means', className: 'wraps', cell: ({ detail }) => <Inert text={detail} /> },
 ]
+
+const sourceColumns: Column<StatusPart>[] = partColumns.with(0, {
+  head: 'Source',
+  cell: ({ name }) => <Inert text={name} />,
+})
 
 function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) {
   return (
