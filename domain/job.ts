@@ -161,6 +161,9 @@ export const declaredJob = z
     proof: z.string().min(3).max(300).optional(),
   })
   .superRefine((job, context) => {
+    // What only reads brings nothing about, and a lost answer to it would count as nothing begun.
+    if (job.run.http?.method === 'GET')
+      context.addIssue({ code: 'custom', path: ['run', 'http', 'method'], message: 'is GET, which runs nothing' })
     if (job.resources.ids?.length === 1) return
     // A job for several that does not say which would do the same to all of them.
     for (const part of ['run', 'check'] as const)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { AwxStep, JobOutcome } from '../../domain/job.ts'
-import { type Exchange, exchange, JobSystemError, keepEnd, type RemoteJobs } from './remote.ts'
+import { type Exchange, exchange, JobSystemError, outputOf, type RemoteJobs, read } from './remote.ts'
 
 /** What a job template lets a launch choose. What it does not let be chosen, AWX leaves out without a word. */
 const launchable = z.object({
@@ -57,7 +57,7 @@ export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?
       return { ref: String(id) }
     },
     async look(ref) {
-      const found = job.parse(await ask('GET', `/jobs/${ref}/`))
+      const found = read(job, await ask('GET', `/jobs/${ref}/`), 'AWX')
       const isOk = ended[found.status]
       if (isOk === undefined) return null
       return await outcomeOf(ref, found, isOk)
@@ -68,10 +68,10 @@ export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?
   }
 
   async function outcomeOf(ref: string, found: z.infer<typeof job>, isOk: boolean): Promise<JobOutcome> {
-    const output = await ask('GET', `/jobs/${ref}/stdout/?format=txt`, { accept: 'text' })
+    const printed = await outputOf(async () => String(await ask('GET', `/jobs/${ref}/stdout/?format=txt`, { accept: 'text' })))
     const why = found.job_explanation ? `: ${found.job_explanation}` : ''
     const detail = `AWX job ${ref} is ${found.status}${why}`
-    return { isOk, exitCode: isOk ? 0 : 1, ...keepEnd(String(output)), detail }
+    return { isOk, exitCode: isOk ? 0 : 1, ...printed, detail }
   }
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { z } from 'zod'
 import type { JobOutcome } from '../../domain/job.ts'
 import { HttpError, request } from '../http.ts'
 
@@ -6,7 +7,7 @@ import { HttpError, request } from '../http.ts'
 export type RemoteJobs = {
   /** `isCheck`: its mode that changes nothing. `key` goes along where the system takes one. */
   launch(options: { isCheck: boolean; key: string }): Promise<{ ref: string } | { outcome: JobOutcome }>
-  /** Null while it runs. */
+  /** Null while it runs. Throws JobSystemError where it cannot be told. */
   look(ref: string): Promise<JobOutcome | null>
   /** Asks it to stop; whether it did is to be looked at. */
   cancel(ref: string): Promise<void>
@@ -73,6 +74,24 @@ export async function exchange({ method, url, headers, body, ca, who, accept = '
   }
   const said = text.replace(/\s+/g, ' ').slice(0, 300)
   throw new JobSystemError(`${who} answered ${answer.status}: ${said}`, !isLook && answer.status >= 500)
+}
+
+/** An answer as its schema reads it. */
+export function read<T>(schema: z.ZodType<T>, answer: unknown, who: string): T {
+  const parsed = schema.safeParse(answer)
+  if (parsed.success) return parsed.data
+  const at = parsed.error.issues[0]?.path.join('.') || 'the body'
+  throw new JobSystemError(`${who} answered something else than its documentation says, at ${at}`, false)
+}
+
+/** What a job printed. Where that cannot be had, nothing is to be read out of its absence. */
+export async function outputOf(ask: () => Promise<string>): Promise<{ output: string; isCut: boolean }> {
+  try {
+    return keepEnd(await ask())
+  } catch (error) {
+    if (error instanceof JobSystemError) return { output: '', isCut: true }
+    throw error
+  }
 }
 
 function jsonOf(text: string): unknown {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { RundeckStep } from '../../domain/job.ts'
-import { type Exchange, exchange, JobSystemError, keepEnd, type RemoteJobs } from './remote.ts'
+import { type Exchange, exchange, JobSystemError, outputOf, type RemoteJobs, read } from './remote.ts'
 
 const execution = z.object({ id: z.union([z.number(), z.string()]).transform(String), status: z.string() })
 const output = z.object({ entries: z.array(z.object({ log: z.string().default('') })).default([]) })
@@ -37,12 +37,14 @@ export function createRundeckJobs(step: RundeckStep, { token, ca }: { token: str
       return { ref: found.data.id }
     },
     async look(ref) {
-      const { status } = execution.parse(await ask('GET', `/execution/${ref}`))
+      const { status } = read(execution, await ask('GET', `/execution/${ref}`), 'Rundeck')
       const isOk = ended[status]
       if (isOk === undefined) return null
-      const { entries } = output.parse(await ask('GET', `/execution/${ref}/output`))
-      const text = entries.map(({ log }) => log).join('\n')
-      return { isOk, exitCode: isOk ? 0 : 1, ...keepEnd(text), detail: `Rundeck execution ${ref} is ${status}` }
+      const printed = await outputOf(async () => {
+        const { entries } = read(output, await ask('GET', `/execution/${ref}/output`), 'Rundeck')
+        return entries.map(({ log }) => log).join('\n')
+      })
+      return { isOk, exitCode: isOk ? 0 : 1, ...printed, detail: `Rundeck execution ${ref} is ${status}` }
     },
     async cancel(ref) {
       await ask('GET', `/execution/${ref}/abort`, { accept: 'text' })
