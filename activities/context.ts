@@ -93,12 +93,13 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const stored = await eventByStepKey(db, key, 'context_assembled')
   if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
 
-  const { context, parts, hintFrom } = await gather(deps, incident)
+  const { context, parts, hintFrom, hasJobs } = await gather(deps, incident)
   const offered = settings.value<string[] | null>('agent.tools', incident.type)
   const described = describedTools(
     offered,
     await usableDevices(db),
     (await listSources(db)).map(({ kind }) => kind),
+    { hasJobs },
   )
   const system = renderSystemPrompt(prompts, {
     override: settings.value<string | null>('agent.system_prompt', incident.type),
@@ -210,10 +211,12 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
   const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
+  const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
     hintFrom: hint?.from ?? null,
+    hasJobs: jobs !== null,
     context: {
       incident: {
         id: incident.id,
@@ -227,6 +230,7 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
       // What the alert computes, where a source evaluates it.
       rule,
       resource: own,
+      ...(jobs && jobs.length > 0 && { jobs }),
       neighbours,
       activeAlerts: active,
       // What was tried at this trouble before, how it was verified, and why it ended.
@@ -239,13 +243,28 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
   }
 }
 
-const ruleWithinMs = 5_000
+/** Of the core API, for a part of the context. */
+const partWithinMs = 5_000
 
 async function firingRule(db: Db, core: CorePort | undefined, incidentId: string): Promise<unknown> {
   if (!core || (await listSources(db)).length === 0) return null
-  const answer = await core.get(`/api/v1/incidents/${incidentId}/rule`, { signal: AbortSignal.timeout(ruleWithinMs) })
+  const answer = await core.get(`/api/v1/incidents/${incidentId}/rule`, { signal: AbortSignal.timeout(partWithinMs) })
   if (!answer.ok) throw new Error(answer.problem.title)
   return (answer.data as { rule: unknown }).rule
+}
+
+/** Jobs that an operator declared for this resource; null where there are none at all. */
+async function declaredJobs(core: CorePort | undefined, resource: Incident['resource']) {
+  if (!core) return null
+  const ask = async (query: string): Promise<{ name: string; about: string }[]> => {
+    const answer = await core.get(`/api/v1/jobs${query}`, { signal: AbortSignal.timeout(partWithinMs) })
+    if (!answer.ok) throw new Error(answer.problem.title)
+    return (answer.data as { items: { name: string; about: string }[] }).items
+  }
+  if ((await ask('')).length === 0) return null
+  if (!resource) return []
+  const fitting = await ask(`?kind=${resource.kind}&id=${encodeURIComponent(resource.id)}`)
+  return fitting.map(({ name, about }) => ({ name, about }))
 }
 
 async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {

@@ -56,7 +56,10 @@ const httpStep = z.strictObject({
   /** Where it answers later how it ended: `{answer.id}` is the field `id` of the first answer. */
   poll: z
     .strictObject({
-      url: z.string().max(2_000).regex(/^https?:\/\/[^/{}@?#]+\//, 'is not an http(s) URL with a plain host'),
+      url: z
+        .string()
+        .max(2_000)
+        .regex(/^https?:\/\/[^/{}@?#]+\//, 'is not an http(s) URL with a plain host'),
       /** Path of the field that says it, as `status` or `data.state`. */
       state: z.string().regex(/^[\w-]+(\.[\w-]+)*$/, 'is a path such as data.state'),
       done: z.array(z.string()).min(1),
@@ -108,7 +111,8 @@ function requireOneSystem(step: JobStep, context: z.core.$RefinementCtx): void {
   if (step.command === undefined && (step.cwd !== undefined || step.env !== undefined))
     context.addIssue('has cwd or env, which belong to a command')
   const [program = '', ...rest] = step.command ?? []
-  if (program.includes('{')) context.addIssue({ code: 'custom', path: ['command', 0], message: 'names no fixed program' })
+  if (program.includes('{'))
+    context.addIssue({ code: 'custom', path: ['command', 0], message: 'names no fixed program' })
   if (/(?:^|\/)(?:ba|da|z|k)?sh$/.test(program) && rest.some((word) => /^-\w*c/.test(word)))
     context.addIssue({
       code: 'custom',
@@ -168,7 +172,11 @@ export const declaredJob = z
     // A job for several that does not say which would do the same to all of them.
     for (const part of ['run', 'check'] as const)
       if (job[part] && !/\{(?:id|name)\}/.test(JSON.stringify(job[part])))
-        context.addIssue({ code: 'custom', path: [part], message: 'names no resource: use {id} or {name}, or list one id' })
+        context.addIssue({
+          code: 'custom',
+          path: [part],
+          message: 'names no resource: use {id} or {name}, or list one id',
+        })
   })
 export type DeclaredJob = z.output<typeof declaredJob>
 

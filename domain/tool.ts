@@ -127,6 +127,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   grantable?: boolean
   /** What the arguments name. Reads that look at a target close its verification; writes need it looked up. */
   names: NamedFields
+  /** Which field says of which kind the named things are, where the caller says it: no other kind is meant then. */
+  kindField?: string
   /** Runs inside what it names, so that naming a host where a guest on it is meant would hit the wrong file system. */
   inside?: boolean
   /** Tools that carry a command: what it is decides effect and verdict, not the tool's name. */
@@ -135,6 +137,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   judgeQuery?(input: Input): QueryVerdict
   /** Offered only where a source of a kind that serves it exists. */
   fromSource?: true
+  /** Offered only where an operator declared jobs. */
+  fromJobs?: true
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
@@ -161,6 +165,7 @@ export type ToolFacts = {
   dryRunAgesAfterSeconds?: number
   input: z.ZodType
   names: NamedFields
+  kindField?: string
   inside?: boolean
   command?: CommandField
   judgeQuery?(input: Record<string, unknown>): QueryVerdict

@@ -12,6 +12,7 @@ import {
   reportCapabilityGap,
   resolveIncident,
 } from './incident.ts'
+import { runJob } from './jobs.ts'
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
 import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
@@ -38,6 +39,7 @@ const all: Tool[] = [
   currentVmHost,
   scheduleHaProposal,
   executeMigration,
+  runJob,
   ...sourceTools,
   readResult,
   ...deviceTools,
@@ -51,18 +53,21 @@ export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
 
 /**
  * Name, description and JSON schema of the offered tools, in a stable order: as the model reads
- * them. A device tool is among them when one of the devices has it, a tool of sources when a source of these kinds serves it.
+ * them. A device tool is among them when one of the devices has it, a tool of sources when a source of these kinds serves it,
+ * that of jobs when any is declared.
  */
 export function describedTools(
   offered: readonly string[] | null,
   devices: readonly Offering[] = [],
   kindsOfSources: readonly string[] = [],
+  { hasJobs = false }: { hasJobs?: boolean } = {},
 ) {
   const onDevices = deviceToolsOf(devices)
   const served = toolsOfKinds(kindsOfSources)
   return all
     .filter((tool) => !isDeviceTool(tool.name) || onDevices.has(tool.name))
     .filter((tool) => !tool.fromSource || served.has(tool.name) || (tool.name === readResult.name && served.size > 0))
+    .filter((tool) => !tool.fromJobs || hasJobs)
     .filter((tool) => offered === null || offered.includes(tool.name) || tool.effect === 'terminal')
     .map((tool) => ({
       name: tool.name,

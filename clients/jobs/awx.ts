@@ -68,7 +68,9 @@ export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?
   }
 
   async function outcomeOf(ref: string, found: z.infer<typeof job>, isOk: boolean): Promise<JobOutcome> {
-    const printed = await outputOf(async () => String(await ask('GET', `/jobs/${ref}/stdout/?format=txt`, { accept: 'text' })))
+    const printed = await outputOf(async () =>
+      String(await ask('GET', `/jobs/${ref}/stdout/?format=txt`, { accept: 'text' })),
+    )
     const why = found.job_explanation ? `: ${found.job_explanation}` : ''
     const detail = `AWX job ${ref} is ${found.status}${why}`
     return { isOk, exitCode: isOk ? 0 : 1, ...printed, detail }
