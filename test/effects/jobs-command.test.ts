@@ -1,11 +1,11 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
 import { runCommand } from '../../effects/jobs/command.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 const directory = temporaryDirectory()
-afterAll(() => rmSync(directory.path, { recursive: true, force: true }))
+afterAll(directory.remove)
 const run = (argv: string[], more: { timeoutMs?: number; cwd?: string } = {}) =>
   runCommand({ argv, cwd: directory.path, env: { GIVEN: 'yes' }, timeoutMs: 5_000, ...more })
 const isAlive = (pid: number) => existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
