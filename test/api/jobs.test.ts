@@ -9,9 +9,10 @@ import { toolContext, verifyWrite } from '../../activities/verify.ts'
 import { append } from '../../db/append.ts'
 import { acceptEffect, noteJobOfEffect } from '../../db/effects.ts'
 import { eventsOf } from '../../db/events.ts'
+import { grant } from '../../db/grants.ts'
+import { ensureOperator } from '../../db/tokens.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
-import { stepKey } from '../../domain/step-key.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { parseJobs } from '../../effects/jobs/declared.ts'
 import { runJob } from '../../tools/jobs.ts'
@@ -274,14 +275,15 @@ test('a job whose declaration changed between approval and run is asked again', 
 })
 
 test('a grant and a lower risk in the settings change nothing: a job is asked every time', async () => {
-  const incidentId = await proposed()
-  const at = stepKey({ incidentId, attempt: 1 }, 2, 'tool_started', 0)
-  const preparation = await runJob.prepare!(args, { core, incidentId, stepKey: at, ifMatch: null })
-  await api.put('/config/approval.risk.run_job', { body: { value: 'low' } })
-  await sql`insert into platform_config (key, value) values ('approval.risk.run_job', 'none')
-    on conflict (key) do update set value = excluded.value`.execute(api.owner)
-  expect(preparation.asks).toBeDefined()
-  expect((await judged(incidentId, null)).ruling).toMatchObject({ verdict: 'ask', risk: 'medium' })
+  const { ruled } = await judged(await proposed(), null)
+  if (ruled.kind !== 'ask') throw new Error(ruled.kind)
+  const operatorId = await ensureOperator(api.db, 'anna', 'admin')
+  await api.db.transaction().execute(async (trx) => {
+    const approval = await trx.selectFrom('approval').selectAll().where('id', '=', ruled.approvalId).executeTakeFirstOrThrow()
+    await grant(trx, approval, operatorId, { uses: 20, hours: 8 })
+  })
+  await sql`insert into platform_config (key, value) values ('approval.risk.run_job', 'none')`.execute(api.owner)
+  expect((await judged(await proposed(), null)).ruling).toMatchObject({ verdict: 'ask', risk: 'medium' })
 })
 
 test('a thing of another kind that has the same id was not looked up', async () => {
