@@ -62,7 +62,7 @@ beforeEach(() => {
 
 const about = 'kind=node&id=node-osl-2'
 const body = { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' }
-type Prepared = { stateFingerprint: string; asks: { risk: string }; dryRun: { possible: boolean; details: Record<string, never>; proof: unknown } }
+type Prepared = { stateFingerprint: string; asks: { risk: string }; dryRun: { possible: boolean; details: Record<string, unknown>; proof: unknown } }
 const prepared = async (job = 'converge-node') => {
   const answer = await api.get(`/jobs/${job}/preparation?${about}`)
   expect([answer.status, answer.body.done]).toEqual([200, true])
