@@ -42,7 +42,13 @@ const says = (description: string) => ({
   content: { 'application/json': { schema: { type: 'object', properties: { detail: { type: 'string' } } } } },
 })
 const unauthorized = { '401': says('No bearer token, or another one.') }
-const idIn = (what: string) => ({ name: 'id', in: 'path', required: true, description: what, schema: { type: 'string' } })
+const idIn = (what: string) => ({
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: what,
+  schema: { type: 'string' },
+})
 
 const key = {
   name: 'Idempotency-Key',
@@ -71,14 +77,16 @@ const paths = {
   '/v1/inventory': {
     get: {
       summary: 'All there is, with its state now',
-      description: 'Asked every few seconds, and before every decision. An answer that takes longer than 3 s counts as unreachable.',
+      description:
+        'Asked every few seconds, and before every decision. An answer that takes longer than 3 s counts as unreachable.',
       responses: { ...answers('Inventory', 'The inventory.'), ...unauthorized },
     },
   },
   '/v1/shards/{id}/converge': {
     get: {
       summary: 'What a convergence would change',
-      description: 'Changes nothing. A platform that cannot tell answers 404, 405 or 501: people then approve without a dry run.',
+      description:
+        'Changes nothing. A platform that cannot tell answers 404, 405 or 501: people then approve without a dry run.',
       parameters: [
         idIn('A shard.'),
         { name: 'dry_run', in: 'query', required: true, schema: { type: 'string', enum: ['true'] } },
@@ -101,7 +109,9 @@ const paths = {
       responses: {
         ...answers('EffectAnswer', 'How far it has come.'),
         ...unauthorized,
-        '404': says('The key was never accepted: nothing happened. Nightshift then sends the write under the same key.'),
+        '404': says(
+          'The key was never accepted: nothing happened. Nightshift then sends the write under the same key.',
+        ),
       },
     },
   },

@@ -42,7 +42,9 @@ export const nodeState = z.object({
   reason: z
     .string()
     .nullable()
-    .describe('One line a person understands: `replica is 42 s behind`, `disk 131 % of quota`, `process is not running`.'),
+    .describe(
+      'One line a person understands: `replica is 42 s behind`, `disk 131 % of quota`, `process is not running`.',
+    ),
   replicationLagSeconds: z.number().nullable(),
   diskUsedBytes: z.number().nullable(),
   diskQuotaBytes: z.number().nullable(),
@@ -84,7 +86,9 @@ export const vmState = z.object({
 
 export const linkState = z
   .object({ a: z.string(), b: z.string(), cost: z.number().int(), up: z.boolean() })
-  .describe('An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy.')
+  .describe(
+    'An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy.',
+  )
 
 /** State of a link, and of a path over links. `unknown`: both ends are live, and the platform reports no links. */
 export const linkStatus = z.enum(['live', 'down', 'unknown'])

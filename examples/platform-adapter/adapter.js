@@ -93,14 +93,16 @@ async function answer({ method, url, headers }, text) {
     return { nodes: nodes.map((node) => ({ id: node.id, changes: isIll(node) ? ['write its configuration'] : [] })) }
   }
   const isMove = kind === 'vms' && (verb === 'start' || verb === 'migrate') && find(state.vms, id)
-  if (method === 'POST' && (isConverge || isMove)) return await accept(verb, id, headers['idempotency-key'], JSON.parse(text))
+  if (method === 'POST' && (isConverge || isMove))
+    return await accept(verb, id, headers['idempotency-key'], JSON.parse(text))
   throw new Refused(404, 'there is no such thing')
 }
 
 for (const [key, { status }] of Object.entries(journal)) if (status === 'running') void perform(key)
 
 const server = createServer(async (request, response) => {
-  const json = (status, body) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  const json = (status, body) =>
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   try {
     let text = ''
     for await (const chunk of request) text += chunk

@@ -62,7 +62,11 @@ beforeEach(() => {
 
 const about = 'kind=node&id=node-osl-2'
 const body = { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' }
-type Prepared = { stateFingerprint: string; asks: { risk: string }; dryRun: { possible: boolean; details: Record<string, unknown>; proof: unknown } }
+type Prepared = {
+  stateFingerprint: string
+  asks: { risk: string }
+  dryRun: { possible: boolean; details: Record<string, unknown>; proof: unknown }
+}
 const prepared = async (job = 'converge-node') => {
   const answer = await api.get(`/jobs/${job}/preparation?${about}`)
   expect([answer.status, answer.body.done]).toEqual([200, true])
@@ -173,7 +177,9 @@ async function left(key: string, phase: 'checking' | 'begun', ref: string | null
   const digest = actionDigest('run_job', { job: 'converge-node', ...resource })
   await acceptEffect(api.db, { key, incidentId: null, tool: 'run_job', actionDigest: digest })
   await noteJobOfEffect(api.db, key, { name: 'converge-node', system: 'command', phase, ref, resource })
-  await sql`update effect set started_at = nightshift_now() - interval '10 seconds' where key = ${key}`.execute(api.owner)
+  await sql`update effect set started_at = nightshift_now() - interval '10 seconds' where key = ${key}`.execute(
+    api.owner,
+  )
   return (await api.get(`/effects/${key}`)).body
 }
 
@@ -205,9 +211,21 @@ const args = { job: 'converge-node', kind: 'node', id: 'node-osl-2', reason: 'it
 async function lookedUp(incidentId: string, kind: 'node' | 'vm' = 'node') {
   await api.db.transaction().execute((trx) =>
     append(trx, incidentId, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, turn: 1, detail: '', stepKey: `${incidentId}.1:1:tool_finished:0` },
+      ...{
+        kind: 'tool_finished',
+        actor: agentActor,
+        turn: 1,
+        detail: '',
+        stepKey: `${incidentId}.1:1:tool_finished:0`,
+      },
       metadata: {
-        ...{ callId: 'c1_0', tool: 'get_node', arguments: { id: args.id }, effect: 'read', targets: [{ kind, id: args.id }] },
+        ...{
+          callId: 'c1_0',
+          tool: 'get_node',
+          arguments: { id: args.id },
+          effect: 'read',
+          targets: [{ kind, id: args.id }],
+        },
         ...{ outcome: 'done', result: { ok: true, meta: {} }, body: null, durationMs: 1 },
         discovered: [{ kind, id: args.id, name: args.id, aliases: [], seen: true }],
       },
@@ -234,7 +252,11 @@ async function proposed() {
   const incidentId = await claimedIncident(api.db, { labels: { node: 'node-osl-2' } })
   await lookedUp(incidentId)
   // The incident's own resource: what is reversible there runs unasked, a job does not.
-  await api.db.updateTable('incident').set({ resourceKind: 'node', resourceId: 'node-osl-2' }).where('id', '=', incidentId).execute()
+  await api.db
+    .updateTable('incident')
+    .set({ resourceKind: 'node', resourceId: 'node-osl-2' })
+    .where('id', '=', incidentId)
+    .execute()
   return incidentId
 }
 
@@ -255,7 +277,10 @@ test('a run asks with the output of the check mode, runs what was approved, and 
   expect(finished.metadata).toMatchObject({ outcome: 'done', result: { ok: true } })
   await verifyWrite({ db: api.db, core }, second.place, signal)
   const verification = (await eventsOf(api.db, incidentId)).find((event) => event.kind === 'verification')
-  expect(verification?.metadata).toMatchObject({ outcome: 'held', observed: expect.stringContaining('nothing would change') })
+  expect(verification?.metadata).toMatchObject({
+    outcome: 'held',
+    observed: expect.stringContaining('nothing would change'),
+  })
   expect(called()).toEqual(['--check node-osl-2', '--check node-osl-2', 'run node-osl-2', '--check node-osl-2'])
   expect(JSON.stringify(await eventsOf(api.db, incidentId))).not.toContain('correct-horse')
 })
@@ -279,7 +304,11 @@ test('a grant and a lower risk in the settings change nothing: a job is asked ev
   if (ruled.kind !== 'ask') throw new Error(ruled.kind)
   const operatorId = await ensureOperator(api.db, 'anna', 'admin')
   await api.db.transaction().execute(async (trx) => {
-    const approval = await trx.selectFrom('approval').selectAll().where('id', '=', ruled.approvalId).executeTakeFirstOrThrow()
+    const approval = await trx
+      .selectFrom('approval')
+      .selectAll()
+      .where('id', '=', ruled.approvalId)
+      .executeTakeFirstOrThrow()
     await grant(trx, approval, operatorId, { uses: 20, hours: 8 })
   })
   await sql`insert into platform_config (key, value) values ('approval.risk.run_job', 'none')`.execute(api.owner)

@@ -8,7 +8,8 @@ const directory = temporaryDirectory()
 afterAll(directory.remove)
 const run = (argv: string[], more: { timeoutMs?: number; cwd?: string } = {}) =>
   runCommand({ argv, cwd: directory.path, env: { GIVEN: 'yes' }, timeoutMs: 5_000, ...more })
-const isAlive = (pid: number) => existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+const isAlive = (pid: number) =>
+  existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
 
 test('a word is one word, whatever signs of a shell it holds', async () => {
   const { output } = await run(['printf', '[%s]', 'a b', '$(id)', '; rm -rf /'])
@@ -44,5 +45,8 @@ test('of a long output the beginning and the end are kept, and a program that is
   expect(outcome.isCut).toBe(true)
   expect(outcome.output).toMatch(/^first\n[\s\S]*left out[\s\S]*last\n$/)
   expect(outcome.output.length).toBeLessThan(70_000)
-  expect(await run(['not-a-program'])).toMatchObject({ isOk: false, detail: 'not-a-program could not be started (ENOENT)' })
+  expect(await run(['not-a-program'])).toMatchObject({
+    isOk: false,
+    detail: 'not-a-program could not be started (ENOENT)',
+  })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { JobsFileError, parseJobs } from '../../effects/jobs/declared.ts'
 import { whyUnnameable } from '../../domain/job.ts'
+import { JobsFileError, parseJobs } from '../../effects/jobs/declared.ts'
 
 const job = (more: string) => `
 jobs:
@@ -82,7 +82,8 @@ test('a resource whose id would mean more than itself to a job is not named to i
     `jobs: [{ name: a, about: any host, resources: { kind: node, pattern: ".*" }, run: { command: [converge, "{id}"] } }]`,
   )
   const why = (id: string) => whyUnnameable(declared!, { kind: 'node', id, name: id })
-  for (const id of ['web-1:all', 'web-1,db-1', '-e', 'a b', '!web', 'x@y', '{{x}}', 'a/../b']) expect(why(id)).toContain('characters')
+  for (const id of ['web-1:all', 'web-1,db-1', '-e', 'a b', '!web', 'x@y', '{{x}}', 'a/../b'])
+    expect(why(id)).toContain('characters')
   for (const id of ['all', 'ALL', 'localhost', 'ungrouped']) expect(why(id)).toContain('more than this one')
   expect(why('web-1.example.com')).toBeNull()
 })

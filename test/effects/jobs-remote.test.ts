@@ -97,7 +97,10 @@ test('an AWX job that takes too long is asked to stop, and its end is what AWX s
     ...{ key: 'awx-late', body: { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' } },
     headers: { 'if-match': fingerprint },
   })
-  expect([answer.status, answer.body.detail]).toEqual([502, expect.stringContaining('asked to stop after 2 s; AWX job 42 is canceled')])
+  expect([answer.status, answer.body.detail]).toEqual([
+    502,
+    expect.stringContaining('asked to stop after 2 s; AWX job 42 is canceled'),
+  ])
 }, 15_000)
 
 test('an AWX that goes away while its job runs is asked by the number of the job; one that lost the launch cannot be', async () => {
@@ -120,7 +123,11 @@ test('an AWX that goes away while its job runs is asked by the number of the job
   awx.endsAfter = 1
   const again = (await prepare('awx')).body.preparation as unknown as { stateFingerprint: string }
   awx.losesLaunch = true
-  const lost = await api.post('/jobs/awx/run', { ...asked, key: 'awx-lost', headers: { 'if-match': again.stateFingerprint } })
+  const lost = await api.post('/jobs/awx/run', {
+    ...asked,
+    key: 'awx-lost',
+    headers: { 'if-match': again.stateFingerprint },
+  })
   expect([lost.status, lost.body.code]).toEqual([504, 'EFFECT_INDETERMINATE'])
 }, 20_000)
 
@@ -149,7 +156,10 @@ test('any service gets one request with our key, and is asked where its answer s
   expect([answer.status, answer.body.exit_code]).toEqual([200, 0])
   const [posted, polled] = server.seen.slice(from)
   expect(posted).toMatchObject({ path: '/runs/node-osl-2', body: '{"host":"node-osl-2"}' })
-  expect(posted!.headers).toMatchObject({ authorization: 'Bearer http-secret', 'idempotency-key': expect.stringContaining('http-1') })
+  expect(posted!.headers).toMatchObject({
+    authorization: 'Bearer http-secret',
+    'idempotency-key': expect.stringContaining('http-1'),
+  })
   expect(polled!.path).toBe('/runs/by/r-1')
   server.play(answerJson(200, { run: { id: '../admin' } }))
   const odd = await run('http', 'http-2')

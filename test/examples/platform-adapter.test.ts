@@ -13,10 +13,14 @@ let adapter: ChildProcess
 let port = 0
 
 async function start(): Promise<void> {
-  adapter = spawn(process.execPath, ['examples/platform-adapter/adapter.js', inventoryFile, journalFile, String(port)], {
-    env: { PLATFORM_TOKEN: token },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  adapter = spawn(
+    process.execPath,
+    ['examples/platform-adapter/adapter.js', inventoryFile, journalFile, String(port)],
+    {
+      env: { PLATFORM_TOKEN: token },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   port = await new Promise((resolve) => {
     adapter.stdout!.on('data', (text) => resolve(Number(/listening on (\d+)/.exec(String(text))?.[1])))
   })
@@ -51,7 +55,9 @@ test('what the adapter lists is in the registry, with its state', async () => {
 })
 
 test('a convergence is rehearsed, runs once per key, and is known after the adapter was killed', async () => {
-  expect((await api.get('/shards/web-osl/converge?dry_run=true')).body).toMatchObject({ detail: '1 of 2 nodes would change' })
+  expect((await api.get('/shards/web-osl/converge?dry_run=true')).body).toMatchObject({
+    detail: '1 of 2 nodes would change',
+  })
   const body = { reason: 'a node has drifted' }
   const first = await api.post('/shards/web-osl/converge', { body, key: 'converge-1' })
   expect([first.status, first.body.detail]).toEqual([200, '1 nodes of web-osl were changed'])
@@ -78,7 +84,9 @@ test('what was begun before a crash is carried to its end', async () => {
 test('another token, another body under one key, and what is not there are refused, and nothing is begun', async () => {
   await expect(client('wrong').inventory()).rejects.toMatchObject({ status: 401 })
   await client().migrateVm('vm-1', { from: 'host-2', to: 'host-1' }, 'migrate-1')
-  await expect(client().migrateVm('vm-1', { from: 'host-1', to: 'host-2' }, 'migrate-1')).rejects.toMatchObject({ status: 422 })
+  await expect(client().migrateVm('vm-1', { from: 'host-1', to: 'host-2' }, 'migrate-1')).rejects.toMatchObject({
+    status: 422,
+  })
   await expect(client().startVm('vm-9', 'host-1', 'start-9')).rejects.toMatchObject({ status: 404 })
   expect(await client().effect('start-9')).toBeNull()
 })

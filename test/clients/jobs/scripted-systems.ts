@@ -33,7 +33,8 @@ export function scriptedAwx(): ScriptedAwx {
     play(response, { method, path, headers, body }) {
       const json = (status: number, answer: unknown) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
-      if (headers.authorization !== 'Bearer awx-secret') return json(401, { detail: 'Authentication credentials were not provided.' })
+      if (headers.authorization !== 'Bearer awx-secret')
+        return json(401, { detail: 'Authentication credentials were not provided.' })
       if (path === '/api/v2/job_templates/7/launch/') {
         if (method === 'GET') return json(200, awx.launch)
         const job = { id: 40 + awx.jobs.length, looks: 0, body: JSON.parse(body), canceled: false }
@@ -44,7 +45,8 @@ export function scriptedAwx(): ScriptedAwx {
       const [, id, rest] = /^\/api\/v2\/jobs\/(\d+)\/(.*)$/.exec(path) ?? []
       const job = awx.jobs.find((each) => String(each.id) === id)
       if (!job) return json(404, { detail: 'Not found.' })
-      if (rest === 'stdout/?format=txt') return response.writeHead(200, { 'content-type': 'text/plain' }).end(awx.stdout)
+      if (rest === 'stdout/?format=txt')
+        return response.writeHead(200, { 'content-type': 'text/plain' }).end(awx.stdout)
       if (rest === 'cancel/') {
         job.canceled = true
         return response.writeHead(202).end()
@@ -60,7 +62,11 @@ export function scriptedAwx(): ScriptedAwx {
   return awx
 }
 
-export type ScriptedRundeck = { play: Play; ran: { job: string; body: { options: Record<string, string> } }[]; status: string }
+export type ScriptedRundeck = {
+  play: Play
+  ran: { job: string; body: { options: Record<string, string> } }[]
+  status: string
+}
 
 export function scriptedRundeck(): ScriptedRundeck {
   const rundeck: ScriptedRundeck = {
@@ -69,15 +75,22 @@ export function scriptedRundeck(): ScriptedRundeck {
     play(response, { method, path, headers, body }) {
       const json = (status: number, answer: unknown) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
-      if (headers['x-rundeck-auth-token'] !== 'rundeck-secret') return json(403, { error: true, errorCode: 'unauthorized' })
+      if (headers['x-rundeck-auth-token'] !== 'rundeck-secret')
+        return json(403, { error: true, errorCode: 'unauthorized' })
       const [, job] = /^\/api\/41\/job\/([\w-]+)\/run$/.exec(path) ?? []
       if (job && method === 'POST') {
         rundeck.ran.push({ job, body: JSON.parse(body) })
         return json(200, { id: rundeck.ran.length, status: 'running', href: `/api/41/execution/${rundeck.ran.length}` })
       }
       const [, id, output] = /^\/api\/41\/execution\/(\d+)(\/output)?$/.exec(path) ?? []
-      if (!id || !rundeck.ran[Number(id) - 1]) return json(404, { error: true, errorCode: 'api.error.item.doesnotexist' })
-      if (output) return json(200, { id, completed: true, entries: [{ time: '01:02:03', level: 'NORMAL', log: `changed=${rundeck.status === 'succeeded' ? 1 : 0}` }] })
+      if (!id || !rundeck.ran[Number(id) - 1])
+        return json(404, { error: true, errorCode: 'api.error.item.doesnotexist' })
+      if (output)
+        return json(200, {
+          id,
+          completed: true,
+          entries: [{ time: '01:02:03', level: 'NORMAL', log: `changed=${rundeck.status === 'succeeded' ? 1 : 0}` }],
+        })
       return json(200, { id: Number(id), status: rundeck.status })
     },
   }
