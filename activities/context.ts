@@ -182,17 +182,7 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
     }
   }
   const { resource } = incident
-  const alerts = await part('alerts', [], async () =>
-    (await alertsOf(db, incident.id)).slice(0, 10).map((row) => ({
-      name: row.name,
-      status: row.status,
-      labels: row.labels,
-      annotations: row.annotations,
-      startsAt: row.startsAt,
-      count: row.count,
-      runbook: row.links.runbook,
-    })),
-  )
+  const alerts = await part('alerts', [], () => ownAlerts(db, incident.id))
   const own = await part('resource', null, async () => (resource ? await resourceById(db, resource) : null))
   const neighbours = await part('neighbours', [], async () => (resource ? await neighboursOf(db, resource) : []))
   const active = await part('activeAlerts', [], async () =>
@@ -241,6 +231,18 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
       hint: hint?.text ?? null,
     },
   }
+}
+
+async function ownAlerts(db: Db, incidentId: string) {
+  return (await alertsOf(db, incidentId)).slice(0, 10).map((row) => ({
+    name: row.name,
+    status: row.status,
+    labels: row.labels,
+    annotations: row.annotations,
+    startsAt: row.startsAt,
+    count: row.count,
+    runbook: row.links.runbook,
+  }))
 }
 
 /** Of the core API, for a part of the context. */
