@@ -97,14 +97,14 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const stored = await eventByStepKey(db, key, 'context_assembled')
   if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
 
-  const { context, parts, hintFrom } = await gather(deps, incident)
+  const { context, parts, hintFrom, hasJobs } = await gather(deps, incident)
   const offered = settings.value<string[] | null>('agent.tools', incident.type)
   const devices = await usableDevices(db)
   const described = describedTools(
     offered,
     devices,
     (await listSources(db)).map(({ kind }) => kind),
-    await hasChanges(db),
+    { changes: await hasChanges(db), jobs: hasJobs },
   )
   // An admin's own list is offered whole.
   const about = inventoryKind.safeParse(incident.resource?.kind)
@@ -200,17 +200,7 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
     }
   }
   const { resource } = incident
-  const alerts = await part('alerts', [], async () =>
-    (await alertsOf(db, incident.id)).slice(0, 10).map((row) => ({
-      name: row.name,
-      status: row.status,
-      labels: row.labels,
-      annotations: row.annotations,
-      startsAt: row.startsAt,
-      count: row.count,
-      runbook: row.links.runbook,
-    })),
-  )
+  const alerts = await part('alerts', [], () => ownAlerts(db, incident.id))
   const own = await part('resource', null, async () => (resource ? await resourceById(db, resource) : null))
   const neighbours = await part('neighbours', [], async () => (resource ? await neighboursOf(db, resource) : []))
   const active = await part('activeAlerts', [], async () =>
@@ -230,10 +220,12 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
+  const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
     hintFrom: hint?.from ?? null,
+    hasJobs: jobs !== null,
     context: {
       incident: {
         id: incident.id,
@@ -249,6 +241,7 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
       // What was deployed or configured around its beginning, there and on what it needs.
       changes,
       resource: own,
+      ...(jobs && jobs.length > 0 && { jobs }),
       neighbours,
       activeAlerts: active,
       // What was tried at this trouble before, how it was verified, and why it ended.
@@ -261,13 +254,40 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
   }
 }
 
-const ruleWithinMs = 5_000
+async function ownAlerts(db: Db, incidentId: string) {
+  return (await alertsOf(db, incidentId)).slice(0, 10).map((row) => ({
+    name: row.name,
+    status: row.status,
+    labels: row.labels,
+    annotations: row.annotations,
+    startsAt: row.startsAt,
+    count: row.count,
+    runbook: row.links.runbook,
+  }))
+}
+
+/** Of the core API, for a part of the context. */
+const partWithinMs = 5_000
 
 async function firingRule(db: Db, core: CorePort | undefined, incidentId: string): Promise<unknown> {
   if (!core || (await listSources(db)).length === 0) return null
-  const answer = await core.get(`/api/v1/incidents/${incidentId}/rule`, { signal: AbortSignal.timeout(ruleWithinMs) })
+  const answer = await core.get(`/api/v1/incidents/${incidentId}/rule`, { signal: AbortSignal.timeout(partWithinMs) })
   if (!answer.ok) throw new Error(answer.problem.title)
   return (answer.data as { rule: unknown }).rule
+}
+
+/** Jobs that an operator declared for this resource; null where there are none at all. */
+async function declaredJobs(core: CorePort | undefined, resource: Incident['resource']) {
+  if (!core) return null
+  const ask = async (query: string): Promise<{ name: string; about: string }[]> => {
+    const answer = await core.get(`/api/v1/jobs${query}`, { signal: AbortSignal.timeout(partWithinMs) })
+    if (!answer.ok) throw new Error(answer.problem.title)
+    return (answer.data as { items: { name: string; about: string }[] }).items
+  }
+  if ((await ask('')).length === 0) return null
+  if (!resource) return []
+  const fitting = await ask(`?kind=${resource.kind}&id=${encodeURIComponent(resource.id)}`)
+  return fitting.map(({ name, about }) => ({ name, about }))
 }
 
 async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {

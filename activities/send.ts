@@ -27,9 +27,9 @@ type Sent = { envelope: Envelope; outcome: Outcome }
 
 /** A look-up that the core API answers with an error is given up after so many tries. */
 const readTries = 3
-/** How long a running effect is waited for before it counts as lost: one write, and a plan of many live migrations. */
+/** How long a running effect is waited for before it counts as lost: one write, and a plan of many live migrations or a declared job. */
 const effectWaitMs = 10 * 60_000
-const planWaitMs = 2 * 3_600_000
+const longWaitMs = 2 * 3_600_000
 
 /**
  * Carries a started call out and writes `tool_finished`. `again` means that an earlier try may have sent it already: a write is
@@ -139,7 +139,7 @@ async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): 
         outcome: 'done',
       }
     }
-    const waitMs = 'proposalId' in effect.result ? planWaitMs : effectWaitMs
+    const waitMs = 'proposalId' in effect.result || 'job' in effect.result ? longWaitMs : effectWaitMs
     if (effect.status === 'failed') {
       const data = Object.keys(effect.result).length > 0 ? effect.result : undefined
       return { envelope: failedEnvelope('EFFECT_FAILED', effect.detail, data), outcome: 'failed' }

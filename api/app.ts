@@ -4,7 +4,9 @@ import type { Oidc } from '../clients/oidc.ts'
 import type { PlatformClient } from '../clients/platform.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
+import type { DeclaredJob } from '../domain/job.ts'
 import { placementLimits } from '../domain/placement.ts'
+import { openJobs } from '../effects/jobs/jobs.ts'
 import { createPlatformState } from '../effects/platform.ts'
 import { noRuns, type Runs } from '../effects/runs.ts'
 import type { SlackClient } from '../slack/client.ts'
@@ -43,6 +45,7 @@ import { incidentSurroundingsRoutes } from './routes/incident-surroundings.ts'
 import { incidentRoutes } from './routes/incidents.ts'
 import { ingestChangeRoutes, provenChangeRoutes } from './routes/ingest-change.ts'
 import { inventoryRoutes } from './routes/inventory.ts'
+import { jobRoutes } from './routes/jobs.ts'
 import { judgeRoutes } from './routes/judge.ts'
 import { linkRoutes } from './routes/links.ts'
 import { oidcRoutes } from './routes/oidc.ts'
@@ -66,6 +69,8 @@ export type ApiOptions = {
   locks?: Db
   platform?: PlatformClient | null
   mesh?: ApiDeps['mesh']
+  /** Jobs that an operator declared. */
+  jobs?: readonly DeclaredJob[]
   placement?: ApiDeps['placement']
   runs?: Runs
   log?: Logger
@@ -111,6 +116,7 @@ const routers = [
   deviceRoutes,
   deviceCallRoutes,
   effectRoutes,
+  jobRoutes,
   proposalRoutes,
   capabilityGapRoutes,
   grantRoutes,
@@ -131,6 +137,7 @@ export function createApi(options: ApiOptions): Api {
     platform,
     state: createPlatformState(db, platform, log),
     mesh: options.mesh ?? null,
+    jobs: openJobs(options.jobs ?? []),
     placement: options.placement ?? { engine: 'glpk', limits: placementLimits.parse({}) },
     runs: options.runs ?? noRuns,
     metrics: createMetrics(db),

@@ -16,6 +16,7 @@ import {
 import { connect } from '../db/connect.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { openMesh, watchMesh } from '../effects/devices/mesh.ts'
+import { JobsFileError, readJobsFile } from '../effects/jobs/declared.ts'
 import { choosePlatform } from '../effects/platform.ts'
 import { temporalRuns } from '../effects/runs.ts'
 import { startWatchdog } from '../effects/watchdog.ts'
@@ -42,6 +43,7 @@ const temporal = temporalSettings(config)
 const connection = Connection.lazy(connectionOptions(temporal))
 const client = new Client({ connection, namespace: temporal.namespace })
 const platform = choosePlatform(config, db)
+const jobs = readJobsOrExit(config.JOBS_FILE)
 
 const mesh = openMesh(meshSettings(config))
 
@@ -55,6 +57,7 @@ const { app, deps } = createApi({
   locks,
   platform,
   mesh,
+  jobs,
   placement: {
     engine: config.PLACEMENT_ENGINE,
     limits: {
@@ -117,3 +120,14 @@ const stop = async () => {
 }
 process.once('SIGTERM', stop)
 process.once('SIGINT', stop)
+
+/** A file with faults ends the start, with all of them in one message: half of it would be another file than the operator wrote. */
+function readJobsOrExit(file: string | undefined) {
+  try {
+    return file === undefined ? [] : readJobsFile(file)
+  } catch (error) {
+    if (!(error instanceof JobsFileError)) throw error
+    console.error(error.message)
+    process.exit(1)
+  }
+}

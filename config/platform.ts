@@ -9,6 +9,7 @@ export const platform = z.object({
   PLACEMENT_ENGINE: z.enum(engineNames).default('glpk'),
   PLACEMENT_CPU_OVERCOMMIT_PERCENT: z.coerce.number().int().min(100).max(3_200).default(100),
   PLACEMENT_RAM_RESERVE_PERCENT: z.coerce.number().int().min(0).max(90).default(0),
+  JOBS_FILE: z.string().min(1).optional(),
   PLATFORM_URL: url.optional(),
   PLATFORM_TOKEN: z.string().default(''),
   // Nodes of one cluster: `https://pve1:8006,https://pve2:8006`.

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { IncidentEvent } from '../domain/event.ts'
+import type { JobNote } from '../domain/job.ts'
 import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../domain/platform.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
@@ -100,6 +101,16 @@ export async function notePlanOfEffect(db: Db, key: string, proposalId: string):
   await db
     .updateTable('effect')
     .set({ result: JSON.stringify({ proposalId }) })
+    .where('key', '=', key)
+    .where('status', '=', 'running')
+    .execute()
+}
+
+/** Notes, while an effect runs, which job it is and how far it has come: what is lost is asked for by that. */
+export async function noteJobOfEffect(db: Db, key: string, job: JobNote): Promise<void> {
+  await db
+    .updateTable('effect')
+    .set({ result: JSON.stringify({ job }) })
     .where('key', '=', key)
     .where('status', '=', 'running')
     .execute()

@@ -222,3 +222,20 @@ export async function otherNames(db: Db | Trx, refs: readonly ResourceRef[]): Pr
   for (const { key, kind, id } of rows) others.set(key, [...(others.get(key) ?? []), { kind, id }])
   return others
 }
+
+/** A resource that some source lists; null for any other. */
+export async function registeredResource<K extends InventoryKind>(
+  db: Db | Trx,
+  { kind, id }: { kind: K; id: string },
+): Promise<{ kind: K; id: string; name: string } | null> {
+  const row = await db
+    .selectFrom('resource')
+    .select('name')
+    .where('kind', '=', kind)
+    .where('id', '=', id)
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom('resourceSource').select('source').where('kind', '=', kind).where('id', '=', id)),
+    )
+    .executeTakeFirst()
+  return row ? { kind, id, name: row.name } : null
+}

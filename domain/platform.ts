@@ -12,7 +12,8 @@ import { z } from 'zod'
  *   GET  /v1/effects/{key}                        → EffectAnswer, 404 when the key was never accepted
  *
  * Every POST carries `Idempotency-Key`; the platform journals it before it starts and answers a repeat from the journal,
- * so a write happens once however often it is sent. Another body under the same key is a 422. A Proxmox VE cluster speaks another
+ * so a write happens once however often it is sent. Another body under the same key is a 422. `docs/reference/platform.openapi.json` is this
+ * as OpenAPI, written from these schemas (`domain/platform-openapi.ts`). A Proxmox VE cluster speaks another
  * protocol, which `clients/proxmox/` adapts to this one.
  */
 export const health = z.enum(['nominal', 'degraded', 'critical', 'unknown'])
@@ -25,8 +26,9 @@ export const shardState = z.object({
   region: z.string(),
   role: z.enum(['database', 'web']),
   status: health,
-  /** Desired configuration, small and flat. */
-  config: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  config: z
+    .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+    .describe('Desired configuration, small and flat.'),
 })
 
 export const nodeState = z.object({
@@ -37,13 +39,18 @@ export const nodeState = z.object({
   hostname: z.string(),
   ip: z.string(),
   status: health,
-  /** One line a person understands: `replica is 42 s behind`, `disk 131 % of quota`, `process is not running`. */
-  reason: z.string().nullable(),
+  reason: z
+    .string()
+    .nullable()
+    .describe(
+      'One line a person understands: `replica is 42 s behind`, `disk 131 % of quota`, `process is not running`.',
+    ),
   replicationLagSeconds: z.number().nullable(),
   diskUsedBytes: z.number().nullable(),
   diskQuotaBytes: z.number().nullable(),
-  /** Bytes by top-level directory, the way `du` would tell: what fills the disk. */
-  diskByDirectory: z.record(z.string(), z.number()),
+  diskByDirectory: z
+    .record(z.string(), z.number())
+    .describe('Bytes by top-level directory, the way `du` would tell: what fills the disk.'),
 })
 
 export const tenantState = z.object({ id: z.string(), name: z.string(), shard: z.string(), status: health })
@@ -59,24 +66,29 @@ export const hostState = z.object({
 
 export const vmState = z.object({
   id: z.string(),
-  /** Where it is defined to run; it stays when that host is dead. */
-  host: z.string().nullable(),
+  host: z.string().nullable().describe('Where it is defined to run; it stays when that host is dead.'),
   running: z.boolean(),
   ramMib: z.number().int(),
   cpuMc: z.number().int(),
   haGroup: z.string().nullable(),
-  /** When not all can be placed, the higher ones come first. */
-  priority: z.number().int().min(0).max(1_000).default(0),
-  /** The only hosts it may be brought to; empty: any. */
-  pinnedTo: z.array(z.string()).default([]),
+  priority: z
+    .number()
+    .int()
+    .min(0)
+    .max(1_000)
+    .default(0)
+    .describe('When not all can be placed, the higher ones come first.'),
+  pinnedTo: z.array(z.string()).default([]).describe('The only hosts it may be brought to; empty: any.'),
   forbiddenHosts: z.array(z.string()).default([]),
-  /** VMs of one affinity group belong on one host. */
-  affinityGroup: z.string().nullable().default(null),
+  affinityGroup: z.string().nullable().default(null).describe('VMs of one affinity group belong on one host.'),
   tenant: z.string().nullable(),
 })
 
-/** An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy. */
-export const linkState = z.object({ a: z.string(), b: z.string(), cost: z.number().int(), up: z.boolean() })
+export const linkState = z
+  .object({ a: z.string(), b: z.string(), cost: z.number().int(), up: z.boolean() })
+  .describe(
+    'An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy.',
+  )
 
 /** State of a link, and of a path over links. `unknown`: both ends are live, and the platform reports no links. */
 export const linkStatus = z.enum(['live', 'down', 'unknown'])
@@ -91,8 +103,9 @@ export const inventory = z.object({
   tenants: z.array(tenantState),
   hosts: z.array(hostState),
   vms: z.array(vmState),
-  /** A link that is down is listed as down. No link at all: the platform does not know them. */
-  links: z.array(linkState),
+  links: z
+    .array(linkState)
+    .describe('A link that is down is listed as down. No link at all: the platform does not know them.'),
 })
 export type Inventory = z.infer<typeof inventory>
 export type ShardState = z.infer<typeof shardState>
@@ -109,11 +122,15 @@ export type ConvergeDryRun = z.infer<typeof convergeDryRun>
 export const effectAnswer = z.object({
   key: z.string(),
   status: z.enum(['running', 'done', 'failed']),
-  /** What was done, for `done`; why not, for `failed`. */
-  detail: z.string(),
+  detail: z.string().describe('What was done, for `done`; why not, for `failed`.'),
   result: z.record(z.string(), z.unknown()),
 })
 export type EffectAnswer = z.infer<typeof effectAnswer>
+
+/** Bodies of the writes. Another one under the same key is a 422. */
+export const convergeBody = z.strictObject({})
+export const startBody = z.strictObject({ host: z.string() })
+export const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
 
 /** A write under its key, written down before it is sent: for a platform that knows no idempotency keys, as Proxmox VE. */
 export type PlatformEffect = {

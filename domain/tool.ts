@@ -128,6 +128,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   grantable?: boolean
   /** What the arguments name. Reads that look at a target close its verification; writes need it looked up. */
   names: NamedFields
+  /** Which field says of which kind the named things are, where the caller says it: no other kind is meant then. */
+  kindField?: string
   /** Runs inside what it names, so that naming a host where a guest on it is meant would hit the wrong file system. */
   inside?: boolean
   /** Tools that carry a command: what it is decides effect and verdict, not the tool's name. */
@@ -138,8 +140,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   fromSource?: true
   /** Of which incidents the first turn offers it, by the kind of their resource; others get it by `more_tools`. Absent: of all. */
   firstFor?: readonly InventoryKind[]
-  /** Offered only where a change was ever taken in. */
-  fromChanges?: true
+  /** Offered only where a change was ever taken in, or an operator declared jobs. */
+  needs?: 'changes' | 'jobs'
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
@@ -166,6 +168,7 @@ export type ToolFacts = {
   dryRunAgesAfterSeconds?: number
   input: z.ZodType
   names: NamedFields
+  kindField?: string
   inside?: boolean
   command?: CommandField
   judgeQuery?(input: Record<string, unknown>): QueryVerdict

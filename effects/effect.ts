@@ -5,6 +5,7 @@ import type { Db } from '../db/connect.ts'
 import type { PlacementLimits } from '../domain/placement.ts'
 import type { EngineName } from '../placement/bound/engine.ts'
 import type { Mesh } from './devices/executor.ts'
+import type { Jobs } from './jobs/jobs.ts'
 import type { PlatformState } from './platform.ts'
 
 /** What a write needs from the process that runs it. */
@@ -16,6 +17,8 @@ export type EffectDeps = {
   state: PlatformState
   /** The device mesh, with the keys that sign its requests; null: none is configured. */
   mesh: Mesh | null
+  /** What an operator declared as a way to bring a resource back to its wanted state. */
+  jobs: Jobs
   /** The engine that makes plans, and how much of a host they may use. */
   placement: { engine: EngineName; limits: PlacementLimits }
   metrics: EffectMetrics

@@ -10,6 +10,7 @@ import { eventByStepKey } from '../db/events.ts'
 import { withAdvisoryLock } from '../db/leases.ts'
 import { proposalById } from '../db/proposals.ts'
 import type { IncidentEvent } from '../domain/event.ts'
+import { runJobTool } from '../domain/job.ts'
 import type { Principal } from '../domain/operator.ts'
 import { isDeviceTool, specNamed } from '../mesh/registry.ts'
 import { whyEndedBadly } from './devices/answers.ts'
@@ -18,6 +19,7 @@ import { mapCall, readInput, requireExecutor } from './devices/executor.ts'
 import { toDeviceEnding } from './devices/perform.ts'
 import { type EffectDeps, type EffectEnding, EffectRefused, type Ending, effectLock } from './effect.ts'
 import { executePlan } from './execute-plan.ts'
+import { reconcileJob } from './jobs/perform.ts'
 import { toEnding } from './platform.ts'
 
 type EffectRequest = {
@@ -119,15 +121,16 @@ export async function reconcileEffect(deps: EffectDeps, key: string): Promise<Kn
   const { db, locks, platform, log } = deps
   const effect = await effectByKey(db, key)
   if (effect?.status !== 'running') return effect
-  const onDevice = isDeviceTool(effect.tool)
-  if (!onDevice && !platform) return effect
   const runningSeconds = effect.runningSeconds ?? 0
   if (runningSeconds < reconcileAfterSeconds) return effect
+  const isLost = runningSeconds > lostAfterSeconds
   const work = withAdvisoryLock(locks, effectLock(key), async () => {
-    if ((await effectByKey(db, key))?.status !== 'running') return
-    const ending: EffectEnding | null = onDevice
-      ? await reconcileDeviceWrite(deps, key, runningSeconds > lostAfterSeconds)
-      : await reconcilePlatformWrite(deps, platform as PlatformClient, key, runningSeconds)
+    const now = await effectByKey(db, key)
+    if (now?.status !== 'running') return
+    let ending: EffectEnding | null = null
+    if (isDeviceTool(now.tool)) ending = await reconcileDeviceWrite(deps, key, isLost)
+    else if (now.tool === runJobTool) ending = await reconcileJob(deps, now.result, isLost)
+    else if (platform) ending = await reconcilePlatformWrite(deps, platform, key, runningSeconds)
     if (ending) await finishEffect(db, key, ending)
   })
   work.catch((error) => log.error({ err: error, key }, 'an effect could not be settled'))

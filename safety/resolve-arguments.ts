@@ -27,19 +27,29 @@ export function resolveArguments(
   nowMs: number,
   rootReads?: CommandContext['rootReads'],
 ): ResolvedCall {
-  const named = resolveNames(facts.names, args, state, nowMs)
-  const routed = facts.inside ? routeToGuest(facts.names, named.arguments, state, nowMs) : unchanged(named.arguments)
+  const names = narrowNames(facts, args)
+  const named = resolveNames(names, args, state, nowMs)
+  const routed = facts.inside ? routeToGuest(names, named.arguments, state, nowMs) : unchanged(named.arguments)
   const bounded = facts.command
     ? boundCommand(facts.command, routed.arguments, { hosts: knownHosts(state.resolved, nowMs), rootReads })
     : { ...unchanged(routed.arguments), command: null }
   const asked = facts.judgeQuery ? boundQuery(facts.judgeQuery, bounded.arguments) : unchanged(bounded.arguments)
   return {
     arguments: asked.arguments,
-    targets: namedTargets(facts.names, asked.arguments, state, nowMs),
+    targets: namedTargets(names, asked.arguments, state, nowMs),
     command: bounded.command,
     corrected: [...routed.corrected, ...bounded.corrected, ...asked.corrected],
     problem: named.problem ?? routed.problem ?? asked.problem,
   }
+}
+
+/** The caller said of which kind it is: a thing of another kind under the same id was never meant. */
+function narrowNames({ names, kindField }: ToolFacts, args: Record<string, unknown>): NamedFields {
+  const said = kindField === undefined ? undefined : args[kindField]
+  if (typeof said !== 'string') return names
+  return Object.fromEntries(
+    Object.entries(names).map(([field, kinds]) => [field, listOf(kinds).filter((kind) => kind === said)]),
+  )
 }
 
 /** The resources a call's arguments name. What was not looked up may be of each kind that the field allows. */

@@ -31,7 +31,7 @@ export const recentChanges = defineTool({
   risk: 'none',
   reversible: true,
   names: {},
-  fromChanges: true,
+  needs: 'changes',
   discovers: () => [],
   run({ resource, window }, { core, incidentId, signal }) {
     const at = resource.indexOf(':')

@@ -15,6 +15,7 @@ import {
   reportCapabilityGap,
   resolveIncident,
 } from './incident.ts'
+import { runJob } from './jobs.ts'
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
 import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
@@ -60,6 +61,7 @@ const all: Tool[] = [
   recentChanges,
   scheduleHaProposal,
   executeMigration,
+  runJob,
   ...sourceTools,
   readResult,
   ...deviceTools,
@@ -83,13 +85,13 @@ const describe = (tool: Tool): ToolDescription => ({
 /**
  * Name, description and JSON schema of the offered tools, in a stable order: as the model reads
  * them. A device tool is among them when one of the devices has it, a tool of sources when a source of these kinds serves it,
- * and one of changes where there are any.
+ * those of changes and jobs where the site has any.
  */
 export function describedTools(
   offered: readonly string[] | null,
   devices: readonly Offering[] = [],
   kindsOfSources: readonly string[] = [],
-  hasChanges = false,
+  has: { changes?: boolean; jobs?: boolean } = {},
 ): ToolDescription[] {
   const onDevices = deviceToolsOf(devices)
   const served = toolsOfKinds(kindsOfSources)
@@ -97,7 +99,7 @@ export function describedTools(
     .filter((tool) => !isDeviceTool(tool.name) || onDevices.has(tool.name))
     .filter((tool) => !tool.fromSource || served.has(tool.name) || (tool.name === readResult.name && served.size > 0))
     .filter((tool) => tool !== moreTools)
-    .filter((tool) => !tool.fromChanges || hasChanges)
+    .filter((tool) => tool.needs === undefined || has[tool.needs] === true)
     .filter((tool) => offered === null || offered.includes(tool.name) || tool.effect === 'terminal')
     .map(describe)
 }

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { listResources, showResource } from '../../db/registry-view.ts'
 import { listedResource, type ShownResource, shownResource } from '../../domain/registry.ts'
 import { inventoryKind } from '../../domain/resource.ts'
+import { listJobs } from '../../effects/jobs/jobs.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -80,9 +81,11 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
       const found = await showResource(deps.db, params)
       if (!found) throw notFound(`${params.kind} ${params.id}`)
       const state = await readResourceState(deps, params)
+      const fitting = listJobs(deps.jobs, params).map(({ name, about }) => ({ name, about }))
+      const jobs = fitting.length > 0 ? { jobs: fitting } : {}
       return brief === 'true'
-        ? { ...found, state, said: found.said.slice(0, 4), relations: found.relations.slice(0, 20) }
-        : { ...found, state }
+        ? { ...found, ...jobs, state, said: found.said.slice(0, 4), relations: found.relations.slice(0, 20) }
+        : { ...found, ...jobs, state }
     },
   })
 }

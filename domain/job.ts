@@ -1,0 +1,262 @@
+import { z } from 'zod'
+import { type InventoryKind, inventoryKinds } from './kinds.ts'
+
+/** Jobs that an operator declares in a file (`JOBS_FILE`): how a resource is brought back to its wanted state, and what would change. */
+
+export const runJobTool = 'run_job'
+
+export const jobName = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,39}$/, 'takes a small letter first, then small letters, digits and dashes, 40 at most')
+
+/** Where a credential is: it is read each time it is used, and stays out of the file and of every row. */
+const credential = z
+  .string()
+  .max(500)
+  .regex(/^(file:\/[^\0]+|env:NIGHTSHIFT_JOB_[A-Z0-9_]+)$/, 'is file:/path, or env:NIGHTSHIFT_JOB_ with a name')
+const from = z.strictObject({ from: credential, prefix: z.string().max(20).default('') })
+
+const placeholder = /\{([A-Za-z_][A-Za-z_.]*)\}/g
+export const placeholders = ['kind', 'id', 'name'] as const
+type Words = Record<(typeof placeholders)[number], string>
+
+/** A text that may hold `{kind}`, `{id}` and `{name}`, and nothing else that looks like those. */
+const template = z
+  .string()
+  .max(2_000)
+  .refine((text) => !text.includes('\0'), 'holds NUL')
+  .superRefine((text, context) => {
+    for (const [whole, word = ''] of text.matchAll(placeholder))
+      if (!(placeholders as readonly string[]).includes(word))
+        context.addIssue(`has ${whole}: only {kind}, {id} and {name} are filled in`)
+  })
+
+const address = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).max(500)
+const place = z.string().regex(/^\//, 'begins with /').max(500)
+const seconds = (most: number) => z.number().int().min(1).max(most)
+/** Alternatives of a regular expression that does not parse would only show while people wait. */
+const pattern = z
+  .string()
+  .min(1)
+  .max(500)
+  .refine((text) => {
+    try {
+      new RegExp(text, 'm')
+      return true
+    } catch {
+      return false
+    }
+  }, 'is not a regular expression')
+
+const httpStep = z.strictObject({
+  method: z.enum(['GET', 'POST', 'PUT']).default('POST'),
+  url: template.regex(/^https?:\/\/[^/{}@?#]+(?:\/|$)/, 'is not an http(s) URL with a plain host'),
+  headers: z.record(z.string().regex(/^[A-Za-z0-9-]{1,60}$/), z.union([z.string().max(500), from])).default({}),
+  body: z.unknown().optional(),
+  /** Where it answers later how it ended: `{answer.id}` is the field `id` of the first answer. */
+  poll: z
+    .strictObject({
+      url: z
+        .string()
+        .max(2_000)
+        .regex(/^https?:\/\/[^/{}@?#]+\//, 'is not an http(s) URL with a plain host'),
+      /** Path of the field that says it, as `status` or `data.state`. */
+      state: z.string().regex(/^[\w-]+(\.[\w-]+)*$/, 'is a path such as data.state'),
+      done: z.array(z.string()).min(1),
+      failed: z.array(z.string()).min(1),
+      everySeconds: seconds(60).default(2),
+    })
+    .optional(),
+  caFile: place.optional(),
+})
+export type HttpStep = z.output<typeof httpStep>
+
+const awxStep = z.strictObject({
+  url: address,
+  /** Number of the job template. */
+  template: z.number().int().positive(),
+  token: credential,
+  limit: template.optional(),
+  extraVars: z.record(z.string().regex(/^\w{1,60}$/), z.union([template, z.number(), z.boolean()])).default({}),
+  caFile: place.optional(),
+})
+export type AwxStep = z.output<typeof awxStep>
+
+const rundeckStep = z.strictObject({
+  url: address,
+  job: z.string().regex(/^[\w-]{1,100}$/, 'is not the id of a job'),
+  token: credential,
+  options: z.record(z.string().regex(/^[\w.-]{1,60}$/), template).default({}),
+  apiVersion: z.number().int().min(18).max(99).default(41),
+  caFile: place.optional(),
+})
+export type RundeckStep = z.output<typeof rundeckStep>
+
+const stepFields = {
+  /** Program and arguments, each one word: no shell reads them. */
+  command: z.array(template).min(1).max(100).optional(),
+  cwd: place.optional(),
+  env: z.record(z.string().regex(/^[A-Za-z_]\w{0,60}$/), z.union([z.string().max(2_000), from])).optional(),
+  http: httpStep.optional(),
+  awx: awxStep.optional(),
+  rundeck: rundeckStep.optional(),
+}
+const systems = ['command', 'http', 'awx', 'rundeck'] as const
+export type JobSystem = (typeof systems)[number]
+export type JobStep = z.output<z.ZodObject<typeof stepFields>>
+
+function requireOneSystem(step: JobStep, context: z.core.$RefinementCtx): void {
+  const given = systems.filter((name) => step[name] !== undefined)
+  if (given.length !== 1) context.addIssue(`takes one of ${systems.join(', ')}, and has ${given.join(', ') || 'none'}`)
+  if (step.command === undefined && (step.cwd !== undefined || step.env !== undefined))
+    context.addIssue('has cwd or env, which belong to a command')
+  const [program = '', ...rest] = step.command ?? []
+  if (program.includes('{'))
+    context.addIssue({ code: 'custom', path: ['command', 0], message: 'names no fixed program' })
+  if (/(?:^|\/)(?:ba|da|z|k)?sh$/.test(program) && rest.some((word) => /^-\w*c/.test(word)))
+    context.addIssue({
+      code: 'custom',
+      path: ['command'],
+      message: 'is a text for a shell: name the program and its arguments, or a script in a file',
+    })
+}
+
+const run = z.strictObject(stepFields).superRefine(requireOneSystem)
+
+/** `check` begins before anybody has approved: it is the mode of the job that changes nothing. */
+const check = z
+  .strictObject({
+    ...stepFields,
+    timeoutSeconds: seconds(600).default(300),
+    /** Exit codes of a check that worked; another one is a check that failed. */
+    okExitCodes: z.array(z.number().int().min(0).max(255)).min(1).default([0]),
+    /** What says that nothing would change. All that is given has to be true. */
+    noChanges: z
+      .strictObject({
+        exitCode: z.number().int().min(0).max(255).optional(),
+        pattern: pattern.optional(),
+        unless: pattern.optional(),
+      })
+      .refine((given) => Object.keys(given).length > 0, 'takes exitCode, pattern or unless')
+      .optional(),
+    /** What differs between two outputs that mean the same, such as a run's number. */
+    ignore: z.array(pattern).max(20).default([]),
+  })
+  .superRefine(requireOneSystem)
+export type JobCheck = z.output<typeof check>
+
+const resources = z
+  .strictObject({
+    kind: z.enum(inventoryKinds),
+    ids: z.array(z.string().min(1).max(128)).min(1).max(1_000).optional(),
+    pattern: pattern.optional(),
+  })
+  .refine(({ ids, pattern }) => (ids === undefined) !== (pattern === undefined), 'takes ids or pattern, one of them')
+
+export const declaredJob = z
+  .strictObject({
+    name: jobName,
+    about: z.string().min(3).max(300),
+    resources,
+    run,
+    check: check.optional(),
+    timeoutSeconds: seconds(1_800).default(600),
+    /** For people: what is true when it worked. */
+    proof: z.string().min(3).max(300).optional(),
+  })
+  .superRefine((job, context) => {
+    // What only reads brings nothing about, and a lost answer to it would count as nothing begun.
+    if (job.run.http?.method === 'GET')
+      context.addIssue({ code: 'custom', path: ['run', 'http', 'method'], message: 'is GET, which runs nothing' })
+    if (job.resources.ids?.length === 1) return
+    // A job for several that does not say which would do the same to all of them.
+    for (const part of ['run', 'check'] as const)
+      if (job[part] && !/\{(?:id|name)\}/.test(JSON.stringify(job[part])))
+        context.addIssue({
+          code: 'custom',
+          path: [part],
+          message: 'names no resource: use {id} or {name}, or list one id',
+        })
+  })
+export type DeclaredJob = z.output<typeof declaredJob>
+
+export const jobsFile = z.strictObject({ jobs: z.array(declaredJob).max(500) })
+
+/** A job as the API lists it. */
+export const listedJob = z.object({
+  name: z.string(),
+  about: z.string(),
+  kind: z.enum(inventoryKinds),
+  system: z.enum(systems),
+  hasCheck: z.boolean(),
+  /** Can code prove afterwards that it worked? */
+  isProvable: z.boolean(),
+})
+export type ListedJob = z.infer<typeof listedJob>
+
+export function toListedJob({ name, about, resources: { kind }, run, check }: DeclaredJob): ListedJob {
+  const isProvable = check?.noChanges !== undefined
+  return { name, about, kind, system: systemOf(run), hasCheck: check !== undefined, isProvable }
+}
+
+export function systemOf(step: JobStep): JobSystem {
+  return systems.find((name) => step[name] !== undefined) ?? 'command'
+}
+
+export function fitsJob({ resources }: DeclaredJob, { kind, id }: { kind: string; id: string }): boolean {
+  if (resources.kind !== kind) return false
+  return resources.ids?.includes(id) ?? new RegExp(`^(?:${resources.pattern})$`).test(id)
+}
+
+/** The only characters that go into a job: `web-1:all` would be two patterns of hosts to Ansible. */
+const plainWord = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
+/** Words that name more than one host, or the one that this runs on. */
+const wideWords = ['all', 'ungrouped', 'localhost']
+
+/** Why this resource cannot be named to this job; null when it can. */
+export function whyUnnameable(
+  job: DeclaredJob,
+  resource: { kind: InventoryKind; id: string; name: string },
+): string | null {
+  const text = JSON.stringify([job.run, job.check ?? null])
+  for (const word of ['id', 'name'] as const) {
+    const value = resource[word]
+    if (!text.includes(`{${word}}`)) continue
+    if (!plainWord.test(value))
+      return `its ${word} holds characters that no argument of a job takes (letters, digits and . _ - are taken)`
+    if (wideWords.includes(value.toLowerCase()) && !job.resources.ids?.includes(resource.id))
+      return `its ${word} means more than this one resource to a job: list it in the job's ids`
+  }
+  return null
+}
+
+/** Fills the words into every text of a step. */
+export function fillStep<T>(step: T, words: Words): T {
+  if (typeof step === 'string')
+    return step.replace(placeholder, (whole, word) => (Object.hasOwn(words, word) ? words[word as 'id'] : whole)) as T
+  if (Array.isArray(step)) return step.map((each) => fillStep(each, words)) as T
+  if (step === null || typeof step !== 'object') return step
+  return Object.fromEntries(Object.entries(step).map(([key, value]) => [key, fillStep(value, words)])) as T
+}
+
+/** How one step of a job ended. `exitCode`: of a command; 0 and 1 stand for done and failed elsewhere. */
+export type JobOutcome = {
+  isOk: boolean
+  exitCode: number | null
+  output: string
+  /** The output was longer than what is kept of it. */
+  isCut: boolean
+  detail: string
+}
+
+/** What is noted of a job with its effect while it runs: enough to ask its system later. */
+export const jobNote = z.object({
+  name: jobName,
+  system: z.enum(systems),
+  /** `checking`: nothing was begun yet. `begun`: it was about to be sent or started. */
+  phase: z.enum(['checking', 'begun']),
+  /** By which its system knows it. */
+  ref: z.string().nullable(),
+  resource: z.object({ kind: z.enum(inventoryKinds), id: z.string() }),
+})
+export type JobNote = z.infer<typeof jobNote>

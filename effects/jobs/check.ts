@@ -1,0 +1,202 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { digestOf } from '../../domain/digest.ts'
+import type { JobCheck, JobOutcome } from '../../domain/job.ts'
+import type { Observation, Preparation } from '../../domain/tool.ts'
+import { type EffectDeps, EffectRefused } from '../effect.ts'
+import { type Jobs, type ResourceJob, requireJob } from './jobs.ts'
+import { runStep } from './step.ts'
+
+/** What the check mode of a job said. */
+export type CheckFound = {
+  worked: boolean
+  /** Null where the job does not declare what says so. */
+  wouldChange: boolean | null
+  outcome: JobOutcome
+  fingerprint: string
+}
+
+/** Checks at once in this process: they begin unasked. */
+const mostChecks = 4
+/** A caller waits this long, and asks again while the check runs. */
+const answerWithinMs = 20_000
+/** A check that nobody takes any more is forgotten. */
+const keptMs = 10 * 60_000
+/** A check is as good as now for this long: until the approved job begins. */
+export const recentMs = 60_000
+
+type Named = Parameters<typeof requireJob>[1]
+
+/** Runs the check mode now. */
+export async function runCheck(job: ResourceJob, check: JobCheck, key: string): Promise<CheckFound> {
+  const { timeoutSeconds } = check
+  const end = await runStep({ step: check, isCheck: true, key, timeoutSeconds })
+  const outcome: JobOutcome =
+    end.kind === 'ended'
+      ? end.outcome
+      : { isOk: false, exitCode: null, output: '', isCut: false, detail: `its check gave no answer: ${end.detail}` }
+  const worked = check.okExitCodes.includes(outcome.exitCode ?? -1)
+  return {
+    worked,
+    wouldChange: worked ? wouldChange(check, outcome) : null,
+    outcome,
+    fingerprint: fingerprintOf(job, check, outcome),
+  }
+}
+
+/** What is missing proves nothing: of an output that was cut nobody says that it changes nothing. */
+function wouldChange({ noChanges }: JobCheck, { exitCode, output, isCut }: JobOutcome): boolean | null {
+  if (!noChanges) return null
+  const { exitCode: code, pattern, unless } = noChanges
+  const saysSo =
+    (code === undefined || exitCode === code) &&
+    (pattern === undefined || new RegExp(pattern, 'm').test(output)) &&
+    (unless === undefined || !new RegExp(unless, 'm').test(output)) &&
+    !(isCut && (pattern ?? unless) !== undefined)
+  return !saysSo
+}
+
+/** Times, and directories that Ansible makes up for each run: they differ between outputs that mean the same. */
+const volatile = [
+  /\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?/g,
+  /\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b/g,
+  /\S*ansible-(?:local|tmp)-[\w./-]+/g,
+]
+
+/** Of the declaration and of what its check mode said. Without a check it is the declaration alone. */
+function fingerprintOf({ definition, resource }: ResourceJob, check: JobCheck | null, outcome: JobOutcome | null) {
+  const ignored = [...volatile, ...(check?.ignore ?? []).map((each) => new RegExp(each, 'gm'))]
+  const output = ignored.reduce((text, each) => text.replace(each, ''), outcome?.output ?? '').replace(/[ \t]+$/gm, '')
+  return `${definition}.${digestOf({ resource: { ...resource }, exitCode: outcome?.exitCode ?? null, output })}`
+}
+
+/** Was it the declaration of now that this fingerprint is about? */
+export function isOfDefinition(fingerprint: string, { definition }: ResourceJob): boolean {
+  return fingerprint.startsWith(`${definition}.`)
+}
+
+export const placeOf = ({ job, resource: { kind, id } }: ResourceJob): string => `${job.name} ${kind}:${id}`
+
+/**
+ * What a job would do, for the card of its approval: the output of its check mode, run now. Null while that still runs: the same
+ * question later takes its answer. Refused where the check fails, and where it says that nothing would change.
+ */
+export async function prepareJob(deps: Deps, named: Named, key: string): Promise<Preparation | null> {
+  const job = await requireJob(deps, named)
+  if (!job.check) return describe(job, null)
+  const found = await takeCheck(deps.jobs, job, job.check, `preparation ${key}`)
+  if (!found) return null
+  const { worked, outcome, fingerprint } = found
+  if (!worked) {
+    const said = lastLine(outcome.output)
+    throw new EffectRefused(
+      'conflict',
+      'CHECK_FAILED',
+      `The check mode of ${job.job.name} failed (${outcome.detail}). ${said}`.trim(),
+    )
+  }
+  if (found.wouldChange === false) {
+    const detail = `The check mode of ${job.job.name} says that nothing would change on ${named.kind} ${named.id}.`
+    throw new EffectRefused('conflict', 'NOTHING_TO_CHANGE', detail)
+  }
+  deps.jobs.recent.set(placeOf(job), { fingerprint, atMs: performance.now() })
+  return describe(job, found)
+}
+
+type Deps = Pick<EffectDeps, 'db' | 'jobs'>
+
+/** Whether a job did what it promised: its check mode again. Null while that still runs. */
+export async function observeJob(deps: Deps, named: Named, key: string): Promise<Observation | null> {
+  const job = await requireJob(deps, named)
+  if (!job.check?.noChanges) {
+    return {
+      holds: null,
+      observed: `${job.job.name} declares nothing by which its check mode says that nothing would change`,
+    }
+  }
+  const found = await takeCheck(deps.jobs, job, job.check, `observation ${key}`)
+  if (!found) return null
+  const said = lastLine(found.outcome.output)
+  if (!found.worked) return { holds: false, observed: `its check mode failed (${found.outcome.detail}) ${said}`.trim() }
+  if (found.wouldChange) return { holds: false, observed: `its check mode would still change something: ${said}` }
+  return { holds: true, observed: `the check mode of ${job.job.name} says that nothing would change` }
+}
+
+/** Begins a check, or joins the one of the same question; its answer is taken once, so that the next question looks again. */
+async function takeCheck(jobs: Jobs, job: ResourceJob, check: JobCheck, question: string): Promise<CheckFound | null> {
+  const slot = `${placeOf(job)} ${job.definition} ${question}`
+  const nowMs = performance.now()
+  for (const [key, each] of jobs.checks) if (each.found && nowMs - each.atMs > keptMs) jobs.checks.delete(key)
+  for (const [key, each] of jobs.recent) if (nowMs - each.atMs > recentMs) jobs.recent.delete(key)
+  const running = jobs.checks.get(slot) ?? begin(jobs, slot, () => runCheck(job, check, question))
+  await Promise.race([running.promise, sleep(answerWithinMs, undefined, { ref: false })])
+  if (running.found) jobs.checks.delete(slot)
+  return running.found
+}
+
+function begin(jobs: Jobs, slot: string, work: () => Promise<CheckFound>) {
+  if ([...jobs.checks.values()].filter(({ found }) => found === null).length >= mostChecks) {
+    const detail = `${mostChecks} checks of jobs run already: ask again later.`
+    throw new EffectRefused('too_many', 'CHECKS_BUSY', detail, { retryAfterSeconds: 5 })
+  }
+  const running = { found: null as CheckFound | null, atMs: performance.now(), promise: Promise.resolve() }
+  running.promise = work().then(
+    (found) => void Object.assign(running, { found, atMs: performance.now() }),
+    (error: unknown) => {
+      jobs.checks.delete(slot)
+      throw error
+    },
+  )
+  // Who asked may be gone by then: who asks again finds out.
+  running.promise.catch(() => {})
+  jobs.checks.set(slot, running)
+  return running
+}
+
+const mostLines = 80
+const mostLineCharacters = 300
+
+/** The output as lines of a card: its beginning and its end. */
+function linesOf({ output, isCut }: JobOutcome): { told: string[]; truncated: boolean } {
+  const lines = output.split('\n').map((line) => line.trimEnd().slice(0, mostLineCharacters))
+  const told = lines.filter((line) => line !== '')
+  if (told.length <= mostLines) return { told, truncated: isCut }
+  return { told: [...told.slice(0, mostLines / 2), '…', ...told.slice(-mostLines / 2)], truncated: true }
+}
+
+function lastLine(output: string): string {
+  return (output.trimEnd().split('\n').at(-1) ?? '').trim().slice(0, mostLineCharacters)
+}
+
+function describe(job: ResourceJob, found: CheckFound | null): Preparation {
+  const { job: declared, resource } = job
+  const { kind, id } = resource
+  const details = { job: declared.name, about: declared.about, definition: job.definition, runs: describeRun(job) }
+  const text = declared.proof ?? 'the check mode of the job says that nothing would change'
+  return {
+    targets: [{ kind, id }],
+    identity: { job: declared.name, kind, id },
+    stateFingerprint: found?.fingerprint ?? fingerprintOf(job, null, null),
+    // A job is the operator's own, and what it does is not known here: it is asked every time, and no grant is one for it.
+    asks: found
+      ? { risk: 'medium', why: 'a declared job is asked every time' }
+      : { risk: 'high', why: 'a declared job without a check mode: what it would change is not known' },
+    dryRun: {
+      possible: found !== null,
+      summary: `Run the job ${declared.name} on ${kind} ${id}: ${declared.about}`,
+      details: found
+        ? { ...details, rehearsal: { ...linesOf(found.outcome), tried: true } }
+        : { ...details, notRehearsed: 'The job declares no check mode.' },
+      proof: declared.check?.noChanges
+        ? { by: 'state', text }
+        : { by: 'nothing', text: `the job declares no way to see it; look at ${kind} ${id} afterwards` },
+    },
+  }
+}
+
+/** What is started or sent, in a line, without headers and variables. */
+function describeRun({ run: { command, http, awx, rundeck } }: ResourceJob): string {
+  if (command) return command.map((word) => (/^[\w./=:@,+-]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
+  if (http) return `${http.method} ${http.url}`
+  if (awx) return `AWX job template ${awx.template} at ${awx.url}${awx.limit ? `, limit ${awx.limit}` : ''}`
+  return `Rundeck job ${rundeck?.job} at ${rundeck?.url}`
+}

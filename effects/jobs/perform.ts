@@ -1,0 +1,149 @@
+import { cancelAsked, noteJobOfEffect } from '../../db/effects.ts'
+import { withAdvisoryLock } from '../../db/leases.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { type JobNote, type JobOutcome, jobNote, systemOf } from '../../domain/job.ts'
+import { resourceKey } from '../../domain/resource.ts'
+import { type EffectDeps, type EffectEnding, EffectRefused } from '../effect.ts'
+import { isSameFingerprint } from '../plan-state.ts'
+import { isOfDefinition, placeOf, recentMs, runCheck } from './check.ts'
+import { type ResourceJob, requireJob } from './jobs.ts'
+import { lookAtStep, runStep } from './step.ts'
+
+/** Jobs at once in this process: each holds two connections that hold locks. */
+const mostJobs = 3
+
+/** What is known before the key is accepted: the declaration is the one that was decided about, and there is room. */
+export function requireReady(deps: Pick<EffectDeps, 'jobs'>, job: ResourceJob, ifMatch: string | undefined): void {
+  if (!ifMatch) {
+    const detail = 'If-Match: name the fingerprint of the preparation that this was decided on.'
+    throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
+  }
+  if (!isOfDefinition(ifMatch.replace(/^(?:W\/)?"?/, ''), job)) {
+    const detail = `The declaration of ${job.job.name} is another one than when this was decided. Nothing was started.`
+    throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)
+  }
+  if (deps.jobs.atWork.size >= mostJobs) {
+    throw new EffectRefused('too_many', 'JOBS_BUSY', `${mostJobs} jobs run already: ask again later.`, {
+      retryAfterSeconds: 10,
+    })
+  }
+}
+
+type Performing = {
+  key: string
+  ifMatch: string
+  judged: IncidentEvent<'tool_started'> | null
+}
+
+/**
+ * Checks once more, where the last check is not of just now, and runs the job. One job at a time on a resource, over all processes.
+ * Null: its system still works on it, or gives no answer, and is asked by its number.
+ */
+export async function performJob(deps: EffectDeps, job: ResourceJob, by: Performing): Promise<EffectEnding | null> {
+  const { atWork } = deps.jobs
+  atWork.add(by.key)
+  try {
+    const lock = `job:${resourceKey(job.resource)}`
+    const done = await withAdvisoryLock(deps.locks, lock, async () => ({ ending: await checkAndRun(deps, job, by) }))
+    return done ? done.ending : refused(job, `another job runs on ${resourceKey(job.resource)} now`)
+  } finally {
+    atWork.delete(by.key)
+  }
+}
+
+async function checkAndRun(deps: EffectDeps, job: ResourceJob, by: Performing): Promise<EffectEnding | null> {
+  const { key, judged } = by
+  const note = (phase: JobNote['phase'], ref: string | null) => noteJobOfEffect(deps.db, key, toNote(job, phase, ref))
+  await note('checking', null)
+  const changed = await whyChanged(deps, job, by)
+  if (changed !== null) return refused(job, changed)
+  if (judged && (await cancelAsked(deps.db, judged))) return refused(job, 'the investigation was stopped')
+  await note('begun', null)
+  const end = await runStep({
+    step: job.run,
+    isCheck: false,
+    key,
+    timeoutSeconds: job.job.timeoutSeconds,
+    note: (ref) => note('begun', ref),
+  })
+  if (end.kind === 'ended') return toEnding(job, end.outcome)
+  if (end.isAskable) return null
+  return { status: 'indeterminate', detail: `${job.job.name} may have begun: ${end.detail}`, result: {} }
+}
+
+/** Null where the check mode still says what was approved. */
+async function whyChanged(
+  { jobs }: EffectDeps,
+  job: ResourceJob,
+  { key, ifMatch }: Performing,
+): Promise<string | null> {
+  if (!job.check) return null
+  const recent = jobs.recent.get(placeOf(job))
+  jobs.recent.delete(placeOf(job))
+  if (recent && performance.now() - recent.atMs < recentMs && isSameFingerprint(ifMatch, recent.fingerprint))
+    return null
+  const found = await runCheck(job, job.check, key)
+  if (!found.worked) return `its check mode failed (${found.outcome.detail})`
+  return isSameFingerprint(ifMatch, found.fingerprint)
+    ? null
+    : 'its check mode says something else than when this was decided'
+}
+
+const refused = (job: ResourceJob, why: string): EffectEnding => ({
+  status: 'failed',
+  detail: `${job.job.name} was not started: ${why}`,
+  result: {},
+})
+
+function toNote(
+  { job, run, resource: { kind, id } }: ResourceJob,
+  phase: JobNote['phase'],
+  ref: string | null,
+): JobNote {
+  return { name: job.name, system: systemOf(run), phase, ref, resource: { kind, id } }
+}
+
+/** Most of an output that goes to the log of the incident. */
+const mostOutputCharacters = 8_000
+
+function toEnding({ job }: ResourceJob, { isOk, exitCode, output, isCut, detail }: JobOutcome): EffectEnding {
+  const kept = output.slice(-mostOutputCharacters)
+  return {
+    status: isOk ? 'done' : 'failed',
+    detail: `${job.name}: ${detail}`,
+    result: { exit_code: exitCode, output: kept, truncated: isCut || kept.length < output.length },
+  }
+}
+
+/**
+ * What became of a job whose process ended, or whose answer was lost. Where nothing was begun it failed; where its system knows it by
+ * a number, that is asked; of anything else nobody can say it. Null: not known yet.
+ */
+export async function reconcileJob(
+  deps: EffectDeps,
+  result: Record<string, unknown>,
+  isLost: boolean,
+): Promise<EffectEnding | null> {
+  const note = jobNote.safeParse(result.job).data
+  if (!note || note.phase === 'checking') {
+    return isLost || note
+      ? { status: 'failed', detail: 'it was never started: its process ended before', result: {} }
+      : null
+  }
+  const unknown = (why: string): EffectEnding => ({
+    status: 'indeterminate',
+    detail: `${note.name} was begun, and ${why}`,
+    result: {},
+  })
+  if (note.ref === null) return unknown('the process that waited for its end is gone')
+  let job: ResourceJob
+  try {
+    job = await requireJob(deps, { name: note.name, ...note.resource })
+  } catch (error) {
+    if (error instanceof EffectRefused) return unknown('it is not declared any more')
+    throw error
+  }
+  if (systemOf(job.run) !== note.system) return unknown('it is declared for another system now')
+  const outcome = await lookAtStep(job.run, note.ref)
+  return outcome && toEnding(job, outcome)
+}

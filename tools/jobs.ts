@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { jobName, runJobTool } from '../domain/job.ts'
+import { idPattern, inventoryKinds } from '../domain/kinds.ts'
+import { inventoryKind, resourceRef } from '../domain/resource.ts'
+import { risks, type ToolContext } from '../domain/tool.ts'
+import { proof } from '../domain/verification.ts'
+import { defineTool, reason, state } from './define.ts'
+import { ProposalError } from './placement.ts'
+
+/** What the job would do cannot be found out: the model reads why. */
+class JobPreparationError extends ProposalError {}
+
+const preparation = z.object({
+  targets: z.array(resourceRef),
+  identity: z.record(z.string(), z.unknown()),
+  stateFingerprint: z.string(),
+  asks: z.object({ risk: z.enum(risks), why: z.string() }),
+  dryRun: z.object({
+    possible: z.boolean(),
+    summary: z.string(),
+    details: z.record(z.string(), z.unknown()),
+    proof: proof.optional(),
+  }),
+})
+const observation = z.object({ holds: z.boolean().nullable(), observed: z.string() })
+
+/** The check mode of a job may take minutes; it is declared to end within ten. */
+const checkWithinMs = 11 * 60_000
+const busyWaitMs = 2_000
+
+type Input = { job: string; kind: z.infer<typeof inventoryKind>; id: string; reason: string }
+
+/** Runs a job that the operator declared. What it does is the operator's own: asked every time, whatever the settings say. */
+export const runJob = defineTool<Input, Record<string, unknown>>({
+  name: runJobTool,
+  description:
+    'Run a job that the operator declared for a resource (listed with it by get_resource), such as its ansible playbook. A person sees the output of its check mode and approves it first.',
+  input: z.strictObject({
+    job: jobName,
+    kind: inventoryKind,
+    id: z.string().min(1).max(128).regex(idPattern, 'is not an identifier of the inventory'),
+    reason,
+  }),
+  output: z.looseObject({}),
+  effect: 'write',
+  risk: 'medium',
+  reversible: false,
+  names: { id: inventoryKinds },
+  kindField: 'kind',
+  needs: 'jobs',
+  discovers: () => [],
+  prepare: async (input, context) => preparation.parse(await ask(input, context, 'preparation')),
+  // What a check mode said is old before long.
+  dryRunAgesAfterSeconds: 1_800,
+  proof: state('the check mode of the job says that nothing would change'),
+  postcondition: {
+    withinSeconds: 10,
+    check: async (input, _output, context) => observation.parse(await ask(input, context, 'observation')),
+  },
+  run: ({ job, kind, id, reason: why }, { core, stepKey, ifMatch, signal }) =>
+    core.post(
+      `/api/v1/jobs/${job}/run`,
+      { kind, id, reason: why },
+      { idempotencyKey: stepKey, ...(ifMatch ? { ifMatch } : {}), ...(signal && { signal }) },
+    ),
+})
+
+/** Asks again while the check runs; it is one check, known by the step's key. */
+async function ask({ job, kind, id }: Input, context: ToolContext, what: 'preparation' | 'observation') {
+  const { core, stepKey, signal } = context
+  const query = `kind=${kind}&id=${encodeURIComponent(id)}&key=${encodeURIComponent(stepKey)}`
+  const untilMs = Date.now() + checkWithinMs
+  do {
+    const answer = await core.get(`/api/v1/jobs/${job}/${what}?${query}`, signal ? { signal } : {})
+    if (answer.ok) {
+      const { done, [what]: found } = z.looseObject({ done: z.boolean() }).parse(answer.data)
+      if (done) return found
+    } else if (answer.status !== 429) {
+      throw new JobPreparationError(answer.problem.detail || answer.problem.title)
+    } else {
+      await sleep(busyWaitMs, undefined, signal && { signal })
+    }
+  } while (Date.now() < untilMs)
+  throw new JobPreparationError(`the check mode of ${job} gave no answer in time`)
+}
