@@ -62,6 +62,7 @@ import { sourceRoutes } from './routes/sources.ts'
 import { statusRoutes, usageRoutes } from './routes/status.ts'
 import { streamRoutes } from './routes/stream.ts'
 import { tokenRoutes } from './routes/tokens.ts'
+import { vmRepairRoutes } from './routes/vm-repairs.ts'
 
 export type ApiOptions = {
   db: Db
@@ -110,6 +111,7 @@ const routers = [
   nodeRoutes,
   tenantRoutes,
   hostRoutes,
+  vmRepairRoutes,
   linkRoutes,
   resourceRoutes,
   resourceStateRoutes,

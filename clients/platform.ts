@@ -6,6 +6,7 @@ import {
   effectAnswer,
   type Inventory,
   inventory,
+  type VmAction,
 } from '../domain/platform.ts'
 import type { AddressPolicy } from './address.ts'
 import { HttpError, request } from './http.ts'
@@ -32,10 +33,15 @@ export type PlatformClient = {
   /** What a convergence would change; null from a platform that cannot tell. */
   wouldConverge(shardId: string, signal?: AbortSignal): Promise<ConvergeDryRun | null>
   startVm(vmId: string, host: string, key: string): Promise<EffectAnswer>
+  /** `failed` from a platform that cannot. */
+  powerVm(vmId: string, action: Exclude<VmAction, 'start'>, host: string, key: string): Promise<EffectAnswer>
   migrateVm(vmId: string, move: { from: string; to: string }, key: string): Promise<EffectAnswer>
   /** What became of a write, or null when its key was never accepted. */
   effect(key: string): Promise<EffectAnswer | null>
 }
+
+/** A request that a platform may leave out is answered so. */
+const cannot = [404, 405, 501]
 
 /** The protocol of `domain/platform.ts` over HTTP. Throws HttpError when no answer came and PlatformError when it is a no. */
 export function createPlatformClient(options: PlatformOptions): PlatformClient {
@@ -77,9 +83,17 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     async wouldConverge(shardId, signal) {
       const path = `/v1/shards/${part(shardId)}/converge?dry_run=true`
       const answer = await exchange('GET', path, undefined, undefined, signal)
-      return [404, 405, 501].includes(answer.status) ? null : read(convergeDryRun, `GET ${path}`, answer)
+      return cannot.includes(answer.status) ? null : read(convergeDryRun, `GET ${path}`, answer)
     },
     startVm: (vmId, host, key) => effect(`/v1/vms/${part(vmId)}/start`, key, { host }),
+    async powerVm(vmId, action, host, key) {
+      const path = `/v1/vms/${part(vmId)}/${action}`
+      const answer = await exchange('POST', path, key, { host })
+      if (!cannot.includes(answer.status)) return read(effectAnswer, `POST ${path}`, answer)
+      const words = detailOf(answer.text)
+      const detail = `this platform cannot ${action} a VM: it answered ${answer.status} to POST ${path}${words && ` (${words})`}`
+      return { key, status: 'failed', detail, result: {} }
+    },
     migrateVm: (vmId, { from, to }, key) => effect(`/v1/vms/${part(vmId)}/migrate`, key, { from, to }),
     async effect(key) {
       const answer = await exchange('GET', `/v1/effects/${part(key)}`)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { JobNote } from '../domain/job.ts'
-import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../domain/platform.ts'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow, VmBefore } from '../domain/platform.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
 import { releaseAfterEffect } from './leases.ts'
@@ -114,6 +114,26 @@ export async function noteJobOfEffect(db: Db, key: string, job: JobNote): Promis
     .where('key', '=', key)
     .where('status', '=', 'running')
     .execute()
+}
+
+/** Notes, while an effect runs, what the VM was before it: the look afterwards compares with that. */
+export async function noteVmOfEffect(db: Db, key: string, before: VmBefore): Promise<void> {
+  await db
+    .updateTable('effect')
+    .set({ result: JSON.stringify({ before }) })
+    .where('key', '=', key)
+    .where('status', '=', 'running')
+    .execute()
+}
+
+/** The plan that is being carried out now and starts or moves this VM; null where none is. */
+export async function planUnderWay(db: Db, vmId: string): Promise<string | null> {
+  const { rows } = await sql<{ id: string }>`
+    select proposal.id from effect join proposal on proposal.id = effect.result->>'proposalId'
+    where effect.status = 'running' and effect.tool = 'execute_migration'
+      and proposal.steps @> ${JSON.stringify([{ vm: vmId }])}::jsonb
+    order by proposal.id limit 1`.execute(db)
+  return rows[0]?.id ?? null
 }
 
 /** Has somebody stopped the run that announced this call, or closed its incident? */

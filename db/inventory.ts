@@ -124,6 +124,8 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
         ...vm,
         pinnedTo: JSON.stringify(vm.pinnedTo),
         forbiddenHosts: JSON.stringify(vm.forbiddenHosts),
+        startedAt: vm.startedAt ?? null,
+        busy: vm.busy ?? null,
       })),
     )
     const links = state.links.map((link) => (link.a < link.b ? link : { ...link, a: link.b, b: link.a }))

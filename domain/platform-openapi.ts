@@ -9,8 +9,10 @@ import {
   migrateBody,
   nodeState,
   regionState,
+  restartBody,
   shardState,
   startBody,
+  stopBody,
   tenantState,
   vmState,
 } from './platform.ts'
@@ -30,6 +32,8 @@ const named = {
   ConvergeBody: convergeBody,
   StartBody: startBody,
   MigrateBody: migrateBody,
+  StopBody: stopBody,
+  RestartBody: restartBody,
   EffectAnswer: effectAnswer,
 }
 type SchemaName = keyof typeof named
@@ -73,6 +77,12 @@ function write(summary: string, body: SchemaName, what: string) {
   }
 }
 
+/** A platform may leave it out. */
+function optional<W extends ReturnType<typeof write>>(operation: W) {
+  const responses = { ...operation.responses, '501': says('The platform cannot do this: nothing was begun.') }
+  return { ...operation, responses }
+}
+
 const paths = {
   '/v1/inventory': {
     get: {
@@ -102,6 +112,10 @@ const paths = {
   },
   '/v1/vms/{id}/start': { post: write('Starts a VM on a host', 'StartBody', 'A VM.') },
   '/v1/vms/{id}/migrate': { post: write('Moves a running VM to another host', 'MigrateBody', 'A VM.') },
+  '/v1/vms/{id}/stop': { post: optional(write('Stops a VM and leaves it stopped', 'StopBody', 'A running VM.')) },
+  '/v1/vms/{id}/restart': {
+    post: optional(write('Stops a VM and starts it again on the same host', 'RestartBody', 'A running VM.')),
+  },
   '/v1/effects/{key}': {
     get: {
       summary: 'What became of a write',
@@ -128,7 +142,7 @@ export function platformOpenApi(): Record<string, unknown> {
       title: 'Nightshift platform protocol',
       version: '1.0.0',
       description:
-        'What Nightshift asks of whatever runs the hosts (`PLATFORM_URL`, `PLATFORM_TOKEN`): an inventory with live state, and three writes that each happen once per key. `examples/platform-adapter/` speaks it in a hundred lines.',
+        'What Nightshift asks of whatever runs the hosts (`PLATFORM_URL`, `PLATFORM_TOKEN`): an inventory with live state, and five writes that each happen once per key. `examples/platform-adapter/` speaks it in a hundred lines.',
     },
     security: [{ bearer: [] }],
     paths,

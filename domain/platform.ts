@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * What a platform is to Nightshift: an inventory with live state, and three writes. The core API speaks this protocol
+ * What a platform is to Nightshift: an inventory with live state, and five writes. The core API speaks this protocol
  * to whatever runs the hosts (the lab) over HTTP with a bearer token:
  *
  *   GET  /v1/inventory                            → Inventory
@@ -9,6 +9,8 @@ import { z } from 'zod'
  *   POST /v1/shards/{id}/converge  {}             → EffectAnswer
  *   POST /v1/vms/{id}/start        { host }       → EffectAnswer
  *   POST /v1/vms/{id}/migrate      { from, to }   → EffectAnswer
+ *   POST /v1/vms/{id}/stop         { host }       → EffectAnswer; a platform without it answers 404, 405 or 501
+ *   POST /v1/vms/{id}/restart      { host }       → EffectAnswer; the same
  *   GET  /v1/effects/{key}                        → EffectAnswer, 404 when the key was never accepted
  *
  * Every POST carries `Idempotency-Key`; the platform journals it before it starts and answers a repeat from the journal,
@@ -82,6 +84,16 @@ export const vmState = z.object({
   forbiddenHosts: z.array(z.string()).default([]),
   affinityGroup: z.string().nullable().default(null).describe('VMs of one affinity group belong on one host.'),
   tenant: z.string().nullable(),
+  startedAt: z.iso
+    .datetime()
+    .nullable()
+    .optional()
+    .describe('When its present run began, exactly: a later one proves a restart. Null or left out: not known.'),
+  busy: z
+    .string()
+    .nullable()
+    .optional()
+    .describe('What the platform is doing to it just now, such as `migrating to host-2`: no repair begins then.'),
 })
 
 export const linkState = z
@@ -131,12 +143,27 @@ export type EffectAnswer = z.infer<typeof effectAnswer>
 export const convergeBody = z.strictObject({})
 export const startBody = z.strictObject({ host: z.string() })
 export const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
+export const stopBody = z.strictObject({ host: z.string().describe('Where it runs: if it does not, it fails.') })
+export const restartBody = z.strictObject({ host: stopBody.shape.host })
+
+/** What can be done to a VM where it is. */
+export const vmActions = ['start', 'stop', 'restart'] as const
+export type VmAction = (typeof vmActions)[number]
+/** The tool of each, which is also what an effect of it is stored as. */
+export const vmTools = { start: 'vm_start', stop: 'vm_stop', restart: 'vm_restart' } as const satisfies Record<
+  VmAction,
+  string
+>
+
+/** What a VM was before a repair, kept with the effect: only a later start than this one is a restart. */
+export const vmBefore = vmState.pick({ host: true, running: true, startedAt: true })
+export type VmBefore = z.infer<typeof vmBefore>
 
 /** A write under its key, written down before it is sent: for a platform that knows no idempotency keys, as Proxmox VE. */
 export type PlatformEffect = {
   key: string
   /** `await`: nothing is sent, the HA manager is bringing the guest there by itself. */
-  action: 'start' | 'migrate' | 'await'
+  action: 'start' | 'migrate' | 'await' | 'stop' | 'restart'
   vmId: string
   /** Where the guest was, and where its task runs. */
   node: string

@@ -101,6 +101,10 @@ async function startOnce(
   })
 }
 
+function vmNote({ before }: Record<string, unknown>): Record<string, unknown> {
+  return before === undefined ? {} : { before }
+}
+
 type KnownEffect = Effect & { actionDigest: string; tool: string }
 
 /** Until then the process that runs the effect is expected to write its ending. */
@@ -131,7 +135,8 @@ export async function reconcileEffect(deps: EffectDeps, key: string): Promise<Kn
     if (isDeviceTool(now.tool)) ending = await reconcileDeviceWrite(deps, key, isLost)
     else if (now.tool === runJobTool) ending = await reconcileJob(deps, now.result, isLost)
     else if (platform) ending = await reconcilePlatformWrite(deps, platform, key, runningSeconds)
-    if (ending) await finishEffect(db, key, ending)
+    // What was noted while it ran stays: a look afterwards compares with it.
+    if (ending) await finishEffect(db, key, { ...ending, result: { ...vmNote(now.result), ...ending.result } })
   })
   work.catch((error) => log.error({ err: error, key }, 'an effect could not be settled'))
   await Promise.race([work, sleep(answerReconcileWithinMs, undefined, { ref: false })])

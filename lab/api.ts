@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
-import type { EffectAnswer } from '../domain/platform.ts'
+import { type EffectAnswer, restartBody, stopBody } from '../domain/platform.ts'
 import { converge, wouldConverge } from './converge.ts'
 import { devicesOf, enrolNode } from './devices.ts'
 import type { EffectRecord, Journal, Outcome } from './effects.ts'
@@ -12,7 +12,7 @@ import { inventoryOf, lookAt } from './look.ts'
 import { describeMissing, missingServers, type Receiver, startMonitoring } from './monitoring.ts'
 import { judge, scenarioName } from './oracle.ts'
 import { faultName, type Lab, WrongTarget } from './state.ts'
-import { migrateVm, startVm } from './vm.ts'
+import { migrateVm, restartVm, startVm, stopVm } from './vm.ts'
 
 const startBody = z.strictObject({ host: z.string() })
 const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
@@ -80,6 +80,24 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
     return (
       unknown(c, lab, vm, [body.host]) ??
       write(c, journal, vm, body, async () => done(await startVm(lab, vm, body.host), { vm, ...body }))
+    )
+  })
+  app.post('/v1/vms/:id/stop', async (c) => {
+    const vm = c.req.param('id')
+    const body = await bodyOf(c, stopBody)
+    if (body instanceof Response) return body
+    return (
+      unknown(c, lab, vm, [body.host]) ??
+      write(c, journal, vm, body, async () => done(await stopVm(lab, vm, body.host), { vm, ...body }))
+    )
+  })
+  app.post('/v1/vms/:id/restart', async (c) => {
+    const vm = c.req.param('id')
+    const body = await bodyOf(c, restartBody)
+    if (body instanceof Response) return body
+    return (
+      unknown(c, lab, vm, [body.host]) ??
+      write(c, journal, vm, body, async () => done(await restartVm(lab, vm, body.host), { vm, ...body }))
     )
   })
   app.post('/v1/vms/:id/migrate', async (c) => {

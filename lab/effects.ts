@@ -123,10 +123,13 @@ function readLines(file: string): Line[] {
  * definition is changed last, so for a VM the definition tells. Of a converge nothing remains to tell by: null.
  */
 export function whatBecameOf({ placement }: Pick<Lab, 'placement'>, request: string): Outcome | null {
-  const match = /^POST \/v1\/vms\/([^/]+)\/(start|migrate) (.*)$/.exec(request)
+  const match = /^POST \/v1\/vms\/([^/]+)\/(start|migrate|stop|restart) (.*)$/.exec(request)
   if (!match) return null
   const [, vm, action, body] = match
   const { host, to } = JSON.parse(body!) as { host?: string; to?: string }
+  // Every VM begins again with the lab, before its journal is read.
+  if (action === 'stop') return { status: 'failed', detail: `${vm} began again with the lab`, result: {} }
+  if (action === 'restart') return { status: 'done', detail: `${vm} began again with the lab`, result: { vm, host } }
   const target = action === 'start' ? host : to
   return placement[vm!] === target
     ? { status: 'done', detail: `${vm} is defined on ${target}`, result: { vm, target } }

@@ -12,7 +12,7 @@ import { cpuSeconds, type ProcessState, processState } from './process.ts'
 import { brokenRoutes, routesFile } from './site.ts'
 import { desiredConfig, type Lab, nodeDirectory } from './state.ts'
 import type { NodePlan, TenantPlan, VmPlan } from './topology.ts'
-import { hostsRunning, linkId } from './vm.ts'
+import { hostsRunning, linkId, runOf } from './vm.ts'
 
 /** A node as seen from outside: from the kernel, from its files, and by asking it. */
 export type NodeLook = {
@@ -156,6 +156,7 @@ export function inventoryOf(lab: Lab, look: Look): Inventory {
       ...plan,
       host: lab.placement[plan.id]!,
       running: on.length > 0,
+      ...runOf(lab, plan.id),
       pinnedTo: [],
       forbiddenHosts: [],
       affinityGroup: null,

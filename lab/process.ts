@@ -15,6 +15,20 @@ export function processStart(pid: number): string | null {
   return stat(pid)?.start ?? null
 }
 
+/** The moment of the boot, read once: the kernel reckons it by a clock that may be set, and a start must not move. */
+let bootSeconds: number | null = null
+
+/** When the process began, as a time. Null when it is gone, or the kernel does not say. */
+export function processStartedAt(pid: number): string | null {
+  const start = processStart(pid)
+  if (start === null) return null
+  bootSeconds ??=
+    process.platform === 'linux' ? Number(/^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]) : 0
+  // Ticks of a clock of 100 Hz after the boot; elsewhere `ps` prints a date.
+  const ms = process.platform === 'linux' ? bootSeconds * 1_000 + Number(start) * 10 : Date.parse(start)
+  return Number.isFinite(ms) ? new Date(ms).toISOString() : null
+}
+
 /** CPU that a process has used, of user and system, in seconds of a clock of 100 Hz. 0 where the kernel does not tell. */
 export function cpuSeconds(pid: number): number {
   const found = stat(pid)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { processState } from './process.ts'
+import { processStartedAt, processState } from './process.ts'
 import { type Lab, saveState, storageDirectory } from './state.ts'
 
 /** A VM writes its beat every second; older than this, it is not alive whatever its pid says. */
@@ -53,6 +53,50 @@ export async function startVm(lab: Lab, vm: string, host: string): Promise<strin
     place(lab, vm, host)
     return `${vm} runs on ${host}, its counter went on at ${counterOf(lab, vm)}`
   })
+}
+
+/** Stops a VM on its host. What it has counted to stays. */
+export async function stopVm(lab: Lab, vm: string, host: string): Promise<string> {
+  requireRunning(lab, vm, host)
+  await ask(lab, host, 'DELETE', vm)
+  return `${vm} was stopped on ${host}, its counter stands at ${counterOf(lab, vm)}`
+}
+
+/** Stops a VM and starts it again where it was: it keeps its room all the while. */
+export async function restartVm(lab: Lab, vm: string, host: string): Promise<string> {
+  requireRunning(lab, vm, host)
+  lab.underWay[vm] = host
+  try {
+    await ask(lab, host, 'DELETE', vm)
+    await ask(lab, host, 'POST', vm, {})
+    if (!(await beats(lab, vm, host))) throw new Refused(`${vm} was stopped on ${host} and did not come up again`)
+  } finally {
+    delete lab.underWay[vm]
+  }
+  return `${vm} was restarted on ${host}, its counter went on at ${counterOf(lab, vm)}`
+}
+
+function requireRunning(lab: Lab, vm: string, host: string): void {
+  const hosts = hostsRunning(lab, vm)
+  if (hosts.includes(host)) return
+  throw new Refused(hosts.length === 0 ? `${vm} does not run` : `${vm} runs on ${hosts.join(' and ')}, not on ${host}`)
+}
+
+/** When the process of a VM began, and what is being done to it just now. */
+export function runOf(lab: Lab, vm: string): { startedAt: string | null; busy: string | null } {
+  const [host] = hostsRunning(lab, vm)
+  const target = lab.underWay[vm]
+  const busy = target === undefined ? null : target === lab.placement[vm] ? 'starting' : `on its way to ${target}`
+  return { startedAt: host === undefined ? null : startOf(join(storageDirectory(lab, vm), `running.${host}`)), busy }
+}
+
+function startOf(beat: string): string | null {
+  try {
+    return processStartedAt(Number(readFileSync(beat, 'utf8')))
+  } catch {
+    // It let go in this instant.
+    return null
+  }
 }
 
 /** Moves a running VM: a copy on the target waits, the source lets go, the copy goes on where it stood. */

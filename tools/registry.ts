@@ -20,6 +20,7 @@ import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
 import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
 import { readResult, sourceTools } from './sources.ts'
+import { vmRestart, vmStart, vmStop } from './vms.ts'
 
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */
 const moreTools = defineTool({
@@ -61,6 +62,9 @@ const all: Tool[] = [
   recentChanges,
   scheduleHaProposal,
   executeMigration,
+  vmStart,
+  vmStop,
+  vmRestart,
   runJob,
   ...sourceTools,
   readResult,

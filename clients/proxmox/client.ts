@@ -9,6 +9,7 @@ import { guestFacts } from './facts.ts'
 import { inventoryOf, readRules } from './inventory.ts'
 import { type Operation, planMigration, planStart } from './operation.ts'
 import { type Journal, lostAfterSeconds, readOutcome, taskFromList } from './outcome.ts'
+import { planPower } from './power.ts'
 import { isSilence, upid } from './task.ts'
 
 export type ProxmoxOptions = ProxmoxApiOptions & {
@@ -46,6 +47,8 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
     },
     wouldConverge: async () => null,
     startVm: (vmId, host, key) => runOnce(ports, key, { vmId, target: host }, () => planStart(api, vmId, host)),
+    powerVm: (vmId, action, host, key) =>
+      runOnce(ports, key, { vmId, target: host, action }, () => planPower(api, vmId, action, host)),
     migrateVm: (vmId, { from, to }, key) =>
       runOnce(ports, key, { vmId, target: to }, () => planMigration(api, vmId, from, to)),
     async effect(key) {
@@ -61,13 +64,14 @@ type Ports = { api: ProxmoxApi; journal: Journal }
 async function runOnce(
   ports: Ports,
   key: string,
-  wanted: Pick<PlatformEffect, 'vmId' | 'target'>,
+  wanted: Pick<PlatformEffect, 'vmId' | 'target'> & { action?: 'stop' | 'restart' },
   plan: () => Promise<Operation>,
 ): Promise<EffectAnswer> {
   const { api, journal } = ports
   const earlier = await journal.get(key)
   if (earlier) {
-    if (earlier.vmId === wanted.vmId && earlier.target === wanted.target)
+    const isSame = wanted.action ? earlier.action === wanted.action : !['stop', 'restart'].includes(earlier.action)
+    if (isSame && earlier.vmId === wanted.vmId && earlier.target === wanted.target)
       return await readOutcome(api, journal, earlier)
     throw new PlatformError('a write', 422, 'this key was used for something else')
   }

@@ -19,6 +19,8 @@ const current = z.object({
   status: z.string(),
   maxmem: z.coerce.number().nonnegative().optional(),
   cpus: z.coerce.number().nonnegative().optional(),
+  /** Seconds since its present run began. */
+  uptime: z.coerce.number().nonnegative().optional(),
 })
 
 type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number, GuestFacts>>

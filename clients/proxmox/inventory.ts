@@ -50,9 +50,17 @@ export function inventoryOf(
         forbiddenHosts: [],
         affinityGroup: rules.together.get(sid) ?? null,
         tenant: null,
+        // Its uptime in the statistics is some seconds old: no start is exact enough to prove a restart by.
+        startedAt: null,
+        busy: busyOf(guest),
       }
     })
   return { regions: [{ id: region }], shards: [], nodes: [], tenants: [], hosts, vms, links: [] }
+}
+
+function busyOf({ lock, ha }: Guest): string | null {
+  if (lock !== null) return `locked: ${lock}`
+  return ha?.destination ? `the HA manager is moving it to ${ha.destination}` : null
 }
 
 /** A node that is there but reports no sizes (its statistics hang) takes nothing new; what it has may leave. */

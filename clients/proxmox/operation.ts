@@ -12,8 +12,8 @@ export type Operation =
   | { ending: PlatformEffectEnding }
   | { entry: Omit<PlatformEffect, 'key'>; send: { path: Path; form: Form } | null }
 
-const done = (detail: string): Operation => ({ ending: { status: 'done', detail } })
-const no = (detail: string): Operation => ({ ending: { status: 'failed', detail } })
+export const done = (detail: string): Operation => ({ ending: { status: 'done', detail } })
+export const no = (detail: string): Operation => ({ ending: { status: 'failed', detail } })
 
 const blocker = z.looseObject({
   unavailable_storages: z.array(z.string()).optional(),
@@ -100,7 +100,7 @@ export function errorRemedy({ ha }: Guest): string {
   return `it is in the state error. Mend the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
 }
 
-async function look(
+export async function look(
   api: ProxmoxApi,
   vmId: string,
 ): Promise<{ cluster: Cluster; guest: Guest; why: '' } | { cluster: Cluster; guest: null; why: string }> {
@@ -116,21 +116,21 @@ async function look(
   return { cluster, guest: { ...guest, status }, why: '' }
 }
 
-function placeFault(cluster: Cluster, name: string): string | null {
+export function placeFault(cluster: Cluster, name: string): string | null {
   const node = cluster.nodes.get(name)
   if (!node) return `${name} is no node of this cluster`
   if (!node.isOnline) return `${name} is offline`
   return node.isInMaintenance ? `${name} is in maintenance` : null
 }
 
-function stateFault(guest: Guest, vmId: string): string | null {
+export function stateFault(guest: Guest, vmId: string): string | null {
   if (guest.lock !== null) return `it is locked (${guest.lock})`
   const { ha } = guest
   if (ha?.state === 'error') return `the HA manager has given ${vmId} up: ${errorRemedy(guest)}`
   return ha?.destination ? `the HA manager is moving it to ${ha.destination} already` : null
 }
 
-async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: string[]; busy: string | null }> {
+export async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: string[]; busy: string | null }> {
   const tasks = await tasksOf(api, guest.node, guest.vmid)
   const running = tasks.find((task) => task.end === null)
   return {

@@ -4,6 +4,7 @@ import type { ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { numberOf } from './name.ts'
 import { errorRemedy } from './operation.ts'
+import { isAsWanted } from './power.ts'
 import { askTask, isSilence, isWell, lastWords, type Task, tasksOf, typeOf } from './task.ts'
 
 /** What was sent, kept by its key. Survives the process that wrote it. */
@@ -46,9 +47,10 @@ async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): 
   if (state === 'silent' || state === 'gone') {
     if (await isThere(api, row)) return reached(row, ', and its task can no longer be asked')
     if (state === 'silent') throw unknownOutcome(`${row.node}, where its task runs, does not answer`)
-    return { status: 'failed', detail: `its task is gone from ${row.node}, and ${row.vmId} is not on ${row.target}` }
+    return { status: 'failed', detail: `its task is gone from ${row.node}, and ${notReached(row)}` }
   }
   const { end } = state
+  if (isWell(end) && isPower(row)) return await afterPower(api, row)
   if (isWell(end) && /^ha/.test(typeOf(row.task))) return await byHaManager(api, row)
   if (isWell(end)) return reached(row, end === 'OK' ? '' : ` (its task ended with ${end})`)
   if (await isThere(api, row)) return reached(row, `, although its task ended with: ${end.slice(0, 200)}`)
@@ -58,6 +60,14 @@ async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): 
 async function failedTask(api: ProxmoxApi, node: string, task: string, end: string): Promise<Outcome> {
   const words = await lastWords(api, node, task)
   return { status: 'failed', detail: `Proxmox VE: ${end.slice(0, 200)}${words && ` | ${words}`}` }
+}
+
+const taskTypes: Record<PlatformEffect['action'], RegExp> = {
+  migrate: /^(qmigrate|vzmigrate|hamigrate)$/,
+  start: /^(qmstart|vzstart|hastart)$/,
+  await: /^$/,
+  stop: /^(qmshutdown|vzshutdown|hastop)$/,
+  restart: /^(qmreboot|vzreboot)$/,
 }
 
 /** A row without a task: our process died, or the answer was lost. The task of our own that was not there before is it. */
@@ -70,7 +80,7 @@ export async function taskFromList(api: ProxmoxApi, journal: Journal, row: Platf
     if (await isThere(api, row)) return null
     throw unknownOutcome(`${row.node} does not answer`)
   }
-  const types = row.action === 'migrate' ? /^(qmigrate|vzmigrate|hamigrate)$/ : /^(qmstart|vzstart|hastart)$/
+  const types = taskTypes[row.action]
   const own = tasks
     .filter((task) => task.user === api.owner && types.test(task.type) && !row.tasksBefore.includes(task.upid))
     .sort((a, b) => a.startedAt - b.startedAt)
@@ -86,7 +96,7 @@ async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Out
     throw unknownOutcome('the request was sent, and no task of it is to be seen yet')
   return {
     status: 'failed',
-    detail: `it was never begun: ${row.node} has no task of it, and ${row.vmId} is not on ${row.target}`,
+    detail: `it was never begun: ${row.node} has no task of it, and ${notReached(row)}`,
   }
 }
 
@@ -112,6 +122,27 @@ async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Out
   if (work?.end === null || !isOver) return waiting
   const what = work ? 'moved it and brought it back' : 'did not take the order up'
   return { status: 'failed', detail: `the HA manager ${what}: ${row.vmId} is on ${row.node}` }
+}
+
+type PowerRow = PlatformEffectRow & { action: 'stop' | 'restart' }
+
+function isPower(row: PlatformEffectRow): row is PowerRow {
+  return row.action === 'stop' || row.action === 'restart'
+}
+
+/** The task ended well. A guest that reboots comes up after it; of an HA-managed one a stop was only ordered. */
+async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<Outcome> {
+  const isOrder = /^ha/.test(typeOf(row.task ?? ''))
+  if (await isThere(api, row)) return reached(row, isOrder ? ', by the HA manager' : '')
+  const { guest } = await guestOf(api, row)
+  if (guest.ha?.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
+  if (row.ageSeconds > orderedWithinSeconds) {
+    return { status: 'failed', detail: `its task ended well, and after ${orderedWithinSeconds} s ${notReached(row)}` }
+  }
+  return {
+    status: 'running',
+    detail: isOrder ? 'with the HA manager' : `its task has ended, and ${notReached(row)} yet`,
+  }
 }
 
 /**
@@ -148,7 +179,8 @@ async function guestOf(api: ProxmoxApi, row: PlatformEffectRow): Promise<{ clust
 
 async function isThere(api: ProxmoxApi, row: PlatformEffectRow): Promise<boolean> {
   const { guest } = await guestOf(api, row)
-  return guest.node === row.target && isUp(guest)
+  if (guest.node !== row.target) return false
+  return isPower(row) ? await isAsWanted(api, row.action, guest, row.ageSeconds) : isUp(guest)
 }
 
 /** Of a guest in its hands the HA manager knows: statistics may still be those of the node it was on before. */
@@ -156,8 +188,21 @@ function isUp({ status, ha }: Guest): boolean {
   return ha === null ? status === 'running' : ha.state === 'started' && ha.isRunning
 }
 
+const reachedWords: Record<PlatformEffect['action'], string> = {
+  start: 'was started on',
+  migrate: 'runs on',
+  await: 'runs on',
+  stop: 'was stopped on',
+  restart: 'was restarted on',
+}
+
 function reached({ vmId, action, target }: PlatformEffectRow, how: string): Outcome {
-  return { status: 'done', detail: `${vmId} ${action === 'start' ? 'was started on' : 'runs on'} ${target}${how}` }
+  return { status: 'done', detail: `${vmId} ${reachedWords[action]} ${target}${how}` }
+}
+
+function notReached({ vmId, action, target }: PlatformEffectRow): string {
+  if (action === 'stop') return `${vmId} is not stopped`
+  return action === 'restart' ? `${vmId} has no new start` : `${vmId} is not on ${target}`
 }
 
 function unknownOutcome(why: string): PlatformError {

@@ -38,6 +38,8 @@ export type InventoryTables = {
     forbiddenHosts: JsonOrDefault<string[]>
     affinityGroup: string | null
     tenant: string | null
+    startedAt: NullableTime
+    busy: Generated<string | null>
   }
   link: { a: string; b: string; cost: number; up: boolean }
   inventorySync: { onlyRow: Generated<boolean>; at: Time }

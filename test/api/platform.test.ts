@@ -86,7 +86,15 @@ test('resources are found by a part of their name', async () => {
   expect(found.body.items).toEqual([{ kind: 'tenant', id: 'tenant-1', name: 'Fjord Bank', aliases: [] }])
   expect((await api.get('/vms/vm-2')).body).toEqual({
     ...{ id: 'vm-2', host: 'host-osl-2', running: false, ramMib: 1024, cpuMc: 500, haGroup: null, tenant: 'tenant-1' },
-    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], affinityGroup: null, device: null },
+    ...{
+      priority: 0,
+      pinnedTo: [],
+      forbiddenHosts: [],
+      affinityGroup: null,
+      startedAt: null,
+      busy: null,
+      device: null,
+    },
   })
 })
 

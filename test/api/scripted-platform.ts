@@ -35,6 +35,7 @@ export function scriptedPlatform(): ScriptedPlatform {
       }
     },
     startVm: async (vm, host, key) => write(vm, key, () => move(vm, host)),
+    powerVm: async (vm, action, _host, key) => write(vm, key, () => power(vm, action === 'restart')),
     migrateVm: async (vm, { to }, key) => write(vm, key, () => move(vm, to)),
     async effect(key) {
       reach()
@@ -48,6 +49,12 @@ export function scriptedPlatform(): ScriptedPlatform {
   }
   function move(vm: string, host: string) {
     for (const each of platform.inventoryState.vms) if (each.id === vm) Object.assign(each, { host, running: true })
+  }
+  let starts = 0
+  function power(vm: string, running: boolean) {
+    starts += 1
+    const startedAt = running ? new Date(1_795_000_000_000 + starts * 1_000).toISOString() : null
+    for (const each of platform.inventoryState.vms) if (each.id === vm) Object.assign(each, { running, startedAt })
   }
   function write(about: string, key: string, act: () => void): EffectAnswer {
     reach()

@@ -20,6 +20,7 @@ const api = useApi((db) => {
       converge: (shard, key) => own().converge(shard, key),
       wouldConverge: (shard) => own().wouldConverge(shard),
       startVm: (vm, host, key) => own().startVm(vm, host, key),
+      powerVm: (vm, action, host, key) => own().powerVm(vm, action, host, key),
       migrateVm: (vm, move, key) => own().migrateVm(vm, move, key),
       effect: (key) => own().effect(key),
     },
