@@ -95,6 +95,7 @@ async function answer({ method, url, headers }, text) {
   const isMove = kind === 'vms' && (verb === 'start' || verb === 'migrate') && find(state.vms, id)
   if (method === 'POST' && (isConverge || isMove))
     return await accept(verb, id, headers['idempotency-key'], JSON.parse(text))
+  if (kind === 'vms' && (verb === 'stop' || verb === 'restart')) throw new Refused(501, 'add it to `actions`')
   throw new Refused(404, 'there is no such thing')
 }
 

@@ -109,3 +109,21 @@ test('a platform that says no, or nonsense, is told apart', async () => {
   server.play(answerJson(200, { shards: 'many' }))
   expect(await platform.inventory().catch((caught) => caught)).toMatchObject({ code: 'protocol', retryable: true })
 })
+
+test('a platform stops and restarts a VM under its key, and one that cannot is a failure that says so', async () => {
+  const platform = createPlatformClient({ baseUrl: server.url, token: 't' })
+  const effect = { key: 'k', status: 'done', detail: 'stopped', result: {} }
+  server.play(answerJson(200, effect))
+  expect(await platform.powerVm('vm-1', 'stop', 'host-2', 'k')).toEqual(effect)
+  expect(server.seen.at(-1)).toMatchObject({
+    ...{ path: '/v1/vms/vm-1/stop', body: '{"host":"host-2"}' },
+    headers: { 'idempotency-key': 'k' },
+  })
+  for (const status of [404, 405, 501]) {
+    server.play(answerJson(status, { detail: 'no such thing' }))
+    expect(await platform.powerVm('vm-1', 'restart', 'host-2', 'k')).toMatchObject({
+      status: 'failed',
+      detail: `this platform cannot restart a VM: it answered ${status} to POST /v1/vms/vm-1/restart (no such thing)`,
+    })
+  }
+})

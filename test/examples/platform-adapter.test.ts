@@ -81,6 +81,15 @@ test('what was begun before a crash is carried to its end', async () => {
   expect((await client().inventory()).vms).toMatchObject([{ host: 'host-2', running: true }])
 })
 
+test('a repair that the adapter has not got is a failure that says so, and nothing is begun', async () => {
+  const { stateFingerprint } = (await api.get('/vms/vm-1/restart?dry_run=true')).body as { stateFingerprint: string }
+  const headers = { 'if-match': stateFingerprint }
+  const answer = await api.post('/vms/vm-1/restart', { body: { reason: 'it hangs' }, key: 'restart-1', headers })
+  expect([answer.status, answer.body.detail]).toEqual([
+    ...[502, 'this platform cannot restart a VM: it answered 501 to POST /v1/vms/vm-1/restart (add it to `actions`)'],
+  ])
+})
+
 test('another token, another body under one key, and what is not there are refused, and nothing is begun', async () => {
   await expect(client('wrong').inventory()).rejects.toMatchObject({ status: 401 })
   await client().migrateVm('vm-1', { from: 'host-2', to: 'host-1' }, 'migrate-1')

@@ -79,6 +79,9 @@ test.each([
   ['POST /v1/vms/vm-101/start {"host":"host-osl-2"}', 'failed'],
   ['POST /v1/vms/vm-101/migrate {"from":"host-osl-1","to":"host-osl-4"}', 'done'],
   ['POST /v1/vms/vm-101/migrate {"from":"host-osl-4","to":"host-osl-1"}', 'failed'],
+  // Every VM begins again with the lab.
+  ['POST /v1/vms/vm-101/stop {"host":"host-osl-4"}', 'failed'],
+  ['POST /v1/vms/vm-101/restart {"host":"host-osl-4"}', 'done'],
   // Nothing that a converge changes remains when its nodes are gone.
   ['POST /v1/shards/db-osl-1/converge {}', undefined],
 ])('what became of %s: %s', (request, status) => {

@@ -10,6 +10,8 @@ type ScriptedGuest = {
   status: 'running' | 'stopped' | 'unknown'
   maxmem?: number
   maxcpu?: number
+  /** Seconds since its present run began. */
+  uptime?: number
   template?: number
   lock?: string
   tags?: string
@@ -45,6 +47,8 @@ export type ScriptedProxmox = {
   /** Every write that was truly begun: method, path and form. */
   begun: { path: string; form: Record<string, string> }[]
   onTask(task: ScriptedTask, guest: ScriptedGuest, target: string): void
+  /** What a task that ended well leaves of a stop or a reboot; the HA manager does its part later. */
+  onPower(task: ScriptedTask, guest: ScriptedGuest): void
   startTask(type: string, node: string, vmid: number, user?: string): ScriptedTask
   guest(vmid: number): ScriptedGuest
   close(): Promise<void>
@@ -87,6 +91,10 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
     onTask(task, guest, target) {
       if (task.end === 'OK' || task.end?.startsWith('WARNINGS'))
         Object.assign(guest, { node: target, status: 'running' })
+    },
+    onPower(task, guest) {
+      if (/shutdown$/.test(task.upid.split(':')[5] ?? '')) Object.assign(guest, { status: 'stopped', uptime: 0 })
+      else if (/reboot$/.test(task.upid.split(':')[5] ?? '')) Object.assign(guest, { uptime: 3 })
     },
     startTask(type, node, vmid, user = owner) {
       count += 1
@@ -183,14 +191,16 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
     function aboutGuest(guest: ScriptedGuest, what: string, form: URLSearchParams) {
       if (what === 'GET config') return data(guest.config)
       if (what === 'GET status/current') {
-        return data({ status: guest.status, vmid: guest.vmid, maxmem: guest.maxmem ?? gib, cpus: guest.maxcpu ?? 1 })
+        return data({ status: guest.status, vmid: guest.vmid, maxmem: guest.maxmem ?? gib, cpus: guest.maxcpu ?? 1, uptime: guest.uptime })
       }
       if (what === 'GET migrate') {
         if (guest.type === 'lxc' && state.release === 8) return no(501, 'not implemented')
         return data({ running: 1, local_disks: [], local_resources: [], not_allowed_nodes: {}, ...state.precheck })
       }
       const isMigration = what === 'POST migrate'
-      if (!isMigration && what !== 'POST status/start') return no(501, 'not implemented')
+      const power = /^POST status\/(shutdown|reboot)$/.exec(what)?.[1]
+      if (!isMigration && power === undefined && what !== 'POST status/start') return no(501, 'not implemented')
+      if (power !== undefined && guest.status !== 'running') return no(500, `VM ${guest.vmid} not running`)
       if (state.answer === 'lost_before') return response.destroy()
       const refusal = typeof state.answer === 'object' ? state.answer : null
       if (refusal && !refusal.hasBegun) return no(refusal.status, refusal.message)
@@ -199,14 +209,18 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
       const [verb, own] = isMigration
         ? ['migrate', guest.type === 'qemu' ? 'qmigrate' : 'vzmigrate']
         : ['start', guest.type === 'qemu' ? 'qmstart' : 'vzstart']
-      const task = state.startTask(isHa ? `ha${verb}` : own, guest.node, guest.vmid)
+      // A reboot is the guest's own matter, HA-managed or not.
+      const ofPower = power && `${guest.type === 'qemu' ? 'qm' : 'vz'}${power}`
+      const type = power === 'reboot' || !isHa ? (ofPower ?? own) : power ? 'hastop' : `ha${verb}`
+      const task = state.startTask(type as string, guest.node, guest.vmid)
       let left = state.course.looks
       const { end, log = [] } = state.course
       looks.set(task.upid, () => {
         left -= 1
         if (left > 0 || task.end !== null) return
         Object.assign(task, { end, log })
-        state.onTask(task, guest, form.get('target') ?? guest.node)
+        if (power === undefined) state.onTask(task, guest, form.get('target') ?? guest.node)
+        else if (end === 'OK') state.onPower(task, guest)
       })
       if (refusal) return no(refusal.status, refusal.message)
       if (state.answer === 'held') return
