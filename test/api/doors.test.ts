@@ -80,10 +80,14 @@ test('only these operations are open to an agent that writes, each with the tool
     'POST /api/v1/incidents/{id}/escalate escalate_incident',
     'POST /api/v1/incidents/{id}/events add_incident_event',
     'POST /api/v1/incidents/{id}/resolve resolve_incident',
+    'POST /api/v1/jobs/{name}/run run_job',
     'POST /api/v1/placement/proposals schedule_ha_proposal',
     'POST /api/v1/placement/proposals/{id}/execute execute_migration',
     'POST /api/v1/shards/{id}/converge converge_shard',
     'POST /api/v1/sources/read the source tool that its body names',
+    'POST /api/v1/vms/{id}/restart vm_restart',
+    'POST /api/v1/vms/{id}/start vm_start',
+    'POST /api/v1/vms/{id}/stop vm_stop',
   ])
 })
 

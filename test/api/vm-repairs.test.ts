@@ -53,7 +53,12 @@ test('the dry run says how the VM is, what depends on it and how to undo it, and
   const { dryRun } = await prepared('vm-1', 'stop')
   expect(dryRun.summary).toBe('Stop vm-1 on host-osl-1')
   const told = dryRun.details.rehearsal.told.join('\n')
-  for (const words of ['runs on host-osl-1 (live)', 'ha_group ha-web', 'service_unit:vm-1/nginx.service', 'undo: vm_start'])
+  for (const words of [
+    'runs on host-osl-1 (live)',
+    'ha_group ha-web',
+    'service_unit:vm-1/nginx.service',
+    'undo: vm_start',
+  ])
     expect(told).toContain(words)
   expect(platform.begun).toEqual([])
 })
@@ -103,7 +108,11 @@ test('what a plan has to do, what is moving and what is so already is refused, w
   expect(await refusal('vm-1', 'restart')).toEqual([409, 'NOT_RUNNING', expect.stringContaining('vm_start')])
   expect(await refusal('vm-1', 'stop')).toEqual([409, 'NOTHING_TO_CHANGE', expect.any(String)])
   Object.assign(vm(), { host: 'host-osl-4' })
-  expect(await refusal('vm-1', 'start')).toEqual([409, 'HOST_DRAINING', expect.stringContaining('schedule_ha_proposal')])
+  expect(await refusal('vm-1', 'start')).toEqual([
+    409,
+    'HOST_DRAINING',
+    expect.stringContaining('schedule_ha_proposal'),
+  ])
 })
 
 test('a host that another incident writes to, and a plan that brings the VM elsewhere, come first', async () => {
@@ -112,7 +121,11 @@ test('a host that another incident writes to, and a plan that brings the VM else
   await sql`insert into target_lease (target, incident_id, attempt, call_id)
     values ('host:host-osl-1', ${incidentId}, 1, 'c1_0')`.execute(api.owner)
   const busy = await repair('vm-1', 'restart', stateFingerprint, 'leased')
-  expect([busy.status, busy.body.code, busy.body.detail]).toEqual([409, 'TARGET_BUSY', expect.stringContaining(incidentId)])
+  expect([busy.status, busy.body.code, busy.body.detail]).toEqual([
+    409,
+    'TARGET_BUSY',
+    expect.stringContaining(incidentId),
+  ])
   await sql`delete from target_lease`.execute(api.owner)
 
   const body = { intent: 'drain', host_ids: ['host-osl-1'], vm_ids: null, use_rack_constraints: false }
@@ -140,7 +153,9 @@ async function left(key: string) {
   const digest = actionDigest('vm_restart', { id: 'vm-1' })
   await acceptEffect(api.db, { key, incidentId: null, tool: 'vm_restart', actionDigest: digest })
   await noteVmOfEffect(api.db, key, { host: 'host-osl-1', running: true, startedAt: '2026-11-01T00:00:00.000Z' })
-  await sql`update effect set started_at = nightshift_now() - interval '10 seconds' where key = ${key}`.execute(api.owner)
+  await sql`update effect set started_at = nightshift_now() - interval '10 seconds' where key = ${key}`.execute(
+    api.owner,
+  )
 }
 
 test('a process that died between accept and effect knows nothing, until the platform is found to have done it', async () => {
@@ -150,8 +165,13 @@ test('a process that died between accept and effect knows nothing, until the pla
   const found = (await api.get('/effects/died')).body
   expect(found).toMatchObject({ status: 'done', result: { before: { host: 'host-osl-1' } } })
   await left('lost')
-  await sql`update effect set started_at = nightshift_now() - interval '70 seconds' where key = 'lost'`.execute(api.owner)
-  expect((await api.get('/effects/lost')).body).toMatchObject({ status: 'failed', detail: expect.stringContaining('never reached') })
+  await sql`update effect set started_at = nightshift_now() - interval '70 seconds' where key = 'lost'`.execute(
+    api.owner,
+  )
+  expect((await api.get('/effects/lost')).body).toMatchObject({
+    status: 'failed',
+    detail: expect.stringContaining('never reached'),
+  })
 })
 
 test('a run that announced it without an approval is refused', async () => {
@@ -241,7 +261,10 @@ test('a restart after which the same run goes on is not proven', async () => {
   vm().startedAt = '2026-11-01T00:00:00.000Z'
   const check = tools.get('vm_restart')!.postcondition!.check
   const context = { core, incidentId: 'inc', stepKey: 'same', ifMatch: null }
-  expect(await check(args, null, context)).toMatchObject({ holds: false, observed: expect.stringContaining('same run') })
+  expect(await check(args, null, context)).toMatchObject({
+    holds: false,
+    observed: expect.stringContaining('same run'),
+  })
   // No start is known: without the platform's word for this write nobody can tell.
   vm().startedAt = null
   api.api.deps.state.forget()

@@ -82,8 +82,8 @@ test('what was begun before a crash is carried to its end', async () => {
 })
 
 test('a repair that the adapter has not got is a failure that says so, and nothing is begun', async () => {
-  const { stateFingerprint } = (await api.get('/vms/vm-1/restart?dry_run=true')).body as { stateFingerprint: string }
-  const headers = { 'if-match': stateFingerprint }
+  const dryRun = await api.get('/vms/vm-1/restart?dry_run=true')
+  const headers = { 'if-match': String(dryRun.body.stateFingerprint) }
   const answer = await api.post('/vms/vm-1/restart', { body: { reason: 'it hangs' }, key: 'restart-1', headers })
   expect([answer.status, answer.body.detail]).toEqual([
     ...[502, 'this platform cannot restart a VM: it answered 501 to POST /v1/vms/vm-1/restart (add it to `actions`)'],

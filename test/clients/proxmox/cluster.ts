@@ -26,7 +26,13 @@ export function useCluster(): void {
 
 /** One that remembers nothing but what the journal holds, as after a restart. */
 export function anotherClient(timeoutMs?: number): PlatformClient {
-  return createProxmoxClient({ urls: [pve.server.url], token, allow: 'loopback', journal, ...(timeoutMs && { timeoutMs }) })
+  return createProxmoxClient({
+    urls: [pve.server.url],
+    token,
+    allow: 'loopback',
+    journal,
+    ...(timeoutMs && { timeoutMs }),
+  })
 }
 
 export const move = { from: 'pve1', to: 'pve2' }

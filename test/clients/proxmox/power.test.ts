@@ -60,17 +60,23 @@ test('the HA manager keeps a guest stopped: only then it is done', async () => {
   // It is down, and the manager would start it again.
   expect(await client.effect('k1')).toMatchObject({ status: 'running' })
   pve.ha.resources = [{ sid: 'vm:101', type: 'vm', state: 'stopped' }]
-  expect(await client.effect('k1')).toMatchObject({ status: 'done', detail: expect.stringContaining('by the HA manager') })
+  expect(await client.effect('k1')).toMatchObject({
+    status: 'done',
+    detail: expect.stringContaining('by the HA manager'),
+  })
 })
 
-test.each(['lost_after', 'held'] as const)('an answer that was %s is found by its task, and not sent again', async (how) => {
-  pve.answer = how
-  pve.course = { looks: 1, end: 'OK' }
-  const short = how === 'held' ? anotherClient(200) : client
-  const answer = await short.powerVm('vm-101', 'restart', 'pve1', 'k1')
-  expect((await followed(answer)).status).toBe('done')
-  expect(pve.begun).toHaveLength(1)
-})
+test.each(['lost_after', 'held'] as const)(
+  'an answer that was %s is found by its task, and not sent again',
+  async (how) => {
+    pve.answer = how
+    pve.course = { looks: 1, end: 'OK' }
+    const short = how === 'held' ? anotherClient(200) : client
+    const answer = await short.powerVm('vm-101', 'restart', 'pve1', 'k1')
+    expect((await followed(answer)).status).toBe('done')
+    expect(pve.begun).toHaveLength(1)
+  },
+)
 
 test('a request that never arrived was never begun, and nobody guesses before a minute', async () => {
   pve.answer = 'lost_before'

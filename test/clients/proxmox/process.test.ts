@@ -82,3 +82,33 @@ test('an API that is killed while a migration runs leaves it to the one that com
   expect(printed).toContain('the API is ready')
   expect(printed).not.toContain(token.split('=')[1])
 })
+
+test('an API that is killed between accepting a restart and its answer is followed by one that finds it', async () => {
+  const [first] = running
+  Object.assign(pve, { answer: 'held', course: { looks: 1, end: 'OK' }, begun: [] })
+  pve.guest(102).uptime = 86_400
+  const { stateFingerprint } = await ask('GET', '/vms/vm-102/restart?dry_run=true')
+  const headers = { 'if-match': String(stateFingerprint), 'idempotency-key': 'restart-102' }
+  ask('POST', '/vms/vm-102/restart', { reason: 'it hangs' }, headers).catch(() => {})
+  await eventually('the restart', () => pve.begun.length === 1)
+  await killed(first!)
+
+  const { key, status } = await database.db
+    .selectFrom('effect')
+    .select(['key', 'status'])
+    .where('tool', '=', 'vm_restart')
+    .executeTakeFirstOrThrow()
+  // Nobody guesses how it ended.
+  expect(status).toBe('running')
+  await started()
+  const effect = await eventually(
+    'the effect to be settled',
+    async () => {
+      const answer = await ask('GET', `/effects/${encodeURIComponent(key)}`)
+      return answer.status === 'running' ? null : answer
+    },
+    60_000,
+  )
+  expect(effect).toMatchObject({ status: 'done', result: { before: { host: 'pve2', running: true } } })
+  expect(pve.begun).toMatchObject([{ path: '/api2/json/nodes/pve2/qemu/102/status/reboot' }])
+})

@@ -191,7 +191,13 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
     function aboutGuest(guest: ScriptedGuest, what: string, form: URLSearchParams) {
       if (what === 'GET config') return data(guest.config)
       if (what === 'GET status/current') {
-        return data({ status: guest.status, vmid: guest.vmid, maxmem: guest.maxmem ?? gib, cpus: guest.maxcpu ?? 1, uptime: guest.uptime })
+        return data({
+          status: guest.status,
+          vmid: guest.vmid,
+          maxmem: guest.maxmem ?? gib,
+          cpus: guest.maxcpu ?? 1,
+          uptime: guest.uptime,
+        })
       }
       if (what === 'GET migrate') {
         if (guest.type === 'lxc' && state.release === 8) return no(501, 'not implemented')
