@@ -102,7 +102,7 @@ export async function prepareRepair(deps: RepairDeps, action: VmAction, id: stri
     dryRun: {
       possible: true,
       summary: `${capital(action)} ${id} on ${host.id}`,
-      details: { vm: id, host: host.id, running: vm.running, dependents, rehearsal: { told, tried: true } },
+      details: { vm: id, host: host.id, running: vm.running, dependents, rehearsal: { told, untried: [untried[action]], tried: false } },
     },
   }
 }
@@ -111,6 +111,11 @@ const effectWords: Record<VmAction, string> = {
   start: 'it would be started there',
   stop: 'it would be shut down, forced after a minute where the platform can, and stay stopped',
   restart: 'it would be shut down and started again there; what runs in it is interrupted',
+}
+const untried: Record<VmAction, string> = {
+  start: 'Whether it comes up, and what runs in it, shows only then.',
+  stop: 'Whether it shuts down by itself shows only then.',
+  restart: 'Whether it shuts down by itself and comes up again shows only then.',
 }
 const undo: Record<VmAction, string> = {
   start: vmTools.stop,

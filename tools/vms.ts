@@ -32,7 +32,8 @@ const vmNow = z.looseObject({
 const effectNow = z.looseObject({
   status: z.string(),
   detail: z.string(),
-  result: z.looseObject({ before: vmBefore.optional() }),
+  /** `newStart`: our own client of the platform asked for the age of the run, after the write. */
+  result: z.looseObject({ before: vmBefore.optional(), newStart: z.boolean().optional() }),
 })
 type Seen = { id: string; vm: z.infer<typeof vmNow>; effect: z.infer<typeof effectNow> }
 
@@ -57,7 +58,7 @@ function isStarted(seen: Seen): Observation {
   return { holds: vm.running && vm.host === host, observed: where(seen) }
 }
 
-/** A later start than before proves it. Where the platform reports no starts, its word for this very write does. */
+/** A later start than before proves it. That the platform took the order for done does not. */
 function isRestarted(seen: Seen): Observation | null {
   const { vm, effect } = seen
   const there = isStarted(seen)
@@ -70,8 +71,9 @@ function isRestarted(seen: Seen): Observation | null {
       observed: `${there.observed}, since ${vm.startedAt}${isNew ? '' : ': it is the same run as before'}`,
     }
   }
-  if (effect.status !== 'done') return null
-  return { holds: true, observed: `${there.observed}; the platform reports: ${effect.detail}` }
+  if (effect.result.newStart) return { holds: true, observed: `${there.observed}, in a run that began after the order` }
+  if (effect.status === 'running') return null
+  return { holds: null, observed: `${there.observed}; the platform reports no starts, so it may be the same run` }
 }
 
 const looks: Record<VmAction, (seen: Seen) => Observation | null> = {

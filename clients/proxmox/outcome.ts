@@ -35,7 +35,16 @@ export async function readOutcome(api: ProxmoxApi, journal: Journal, row: Platfo
   if (outcome.status !== 'running' && !row.ending)
     await journal.end(row.key, { status: outcome.status, detail: outcome.detail })
   const { key, vmId, node, target } = row
-  return { key, ...outcome, result: { vm: vmId, from: node, to: target, ...(row.task && { task: row.task }) } }
+  // A restart is done only where the guest's node reported a run that is younger than the order.
+  const newStart = row.action === 'restart' && outcome.status === 'done'
+  const result = {
+    vm: vmId,
+    from: node,
+    to: target,
+    ...(row.task && { task: row.task }),
+    ...(newStart && { newStart }),
+  }
+  return { key, ...outcome, result }
 }
 
 async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<Outcome> {

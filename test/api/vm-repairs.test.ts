@@ -265,8 +265,16 @@ test('a restart after which the same run goes on is not proven', async () => {
     holds: false,
     observed: expect.stringContaining('same run'),
   })
-  // No start is known: without the platform's word for this write nobody can tell.
+  // No start is known: while the write runs it is looked at again, and its end alone proves nothing.
   vm().startedAt = null
   api.api.deps.state.forget()
   expect(await check(args, null, context)).toBeNull()
+  const finish = (result: object) =>
+    sql`update effect set status = 'done', result = ${JSON.stringify(result)}::jsonb where key = 'same'`.execute(
+      api.owner,
+    )
+  await finish({})
+  expect(await check(args, null, context)).toMatchObject({ holds: null })
+  await finish({ newStart: true })
+  expect(await check(args, null, context)).toMatchObject({ holds: true })
 })

@@ -32,6 +32,13 @@ describe('the first turn', () => {
     expect(shards).toEqual(['shard', 'node', 'tenant'])
   })
 
+  test('repairs of a VM are offered for VMs and hosts alone', () => {
+    for (const name of ['vm_start', 'vm_stop', 'vm_restart']) {
+      const kinds = inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
+      expect([name, kinds]).toEqual([name, ['host', 'vm']])
+    }
+  })
+
   test('a site with few tools has no more_tools', () => {
     const few = everything.filter(({ name }) => tools.get(name)?.firstFor === undefined)
     expect(names(splitTools(few, 'node').first)).toEqual(names(few))
