@@ -102,7 +102,13 @@ export async function prepareRepair(deps: RepairDeps, action: VmAction, id: stri
     dryRun: {
       possible: true,
       summary: `${capital(action)} ${id} on ${host.id}`,
-      details: { vm: id, host: host.id, running: vm.running, dependents, rehearsal: { told, untried: [untried[action]], tried: false } },
+      details: {
+        vm: id,
+        host: host.id,
+        running: vm.running,
+        dependents,
+        rehearsal: { told, untried: [untried[action]], tried: false },
+      },
     },
   }
 }
