@@ -1,3 +1,27 @@
+/**
+ * What starts and kills whole processes takes most of the time of all tests: it runs by itself (`npm run test:whole`). Four incidents stay
+ * among the others, end to end: a device is written to, a metric read, an ending refused, one accepted.
+ */
+export const whole = [
+  'test/failure/**/*.test.ts',
+  'test/start/{everything,postgres,prepare,temporal,temporal-cli}.test.ts',
+  'test/e2e/{answers,canaries,decisions,demo,devices,followers,investigation,model-servers,placement,resumption,slack,three-days,webhooks}.test.ts',
+  'test/simulation/simulation.test.ts',
+  'test/mesh/agent/{corpus,exactly-once}.test.ts',
+  'test/cli/{mesh,access}.test.ts',
+]
+
+/** The same list as regular expressions. */
+export const wholePatterns = whole.map((glob) =>
+  `<rootDir>/${glob}`
+    .replaceAll('.', '\\.')
+    .replace('**/*', '.*')
+    .replace(/\{(.*)\}/, (_, names) => `(${names.replaceAll(',', '|')})`),
+)
+
+/** Who names a file or a folder means it. */
+const isNamed = process.argv.slice(2).some((word) => word.startsWith('test/'))
+
 export default {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
@@ -17,6 +41,7 @@ export default {
     '<rootDir>/test/contract/',
     // Minutes long, or with servers from outside npm: npm run test:long.
     '<rootDir>/test/long/',
+    ...(isNamed ? [] : wholePatterns),
     ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/replay/record.test.ts$']),
     ...(process.env.RECORD_FIXTURE ? [] : ['/upgrade/record.test.ts$']),
   ],

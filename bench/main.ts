@@ -6,6 +6,8 @@ import { benchLogTemplates } from './log-templates.ts'
 import { mesh } from './mesh.ts'
 import { placement } from './placement.ts'
 import { queue } from './queue.ts'
+import { benchRegistry } from './registry.ts'
+import { benchSources } from './sources.ts'
 import { storm } from './storm.ts'
 import { stream } from './stream.ts'
 import { turn } from './turn.ts'
@@ -24,6 +26,8 @@ const benches: Record<string, () => Promise<void>> = {
   placement,
   mesh,
   house,
+  registry: benchRegistry,
+  sources: benchSources,
   'log-templates': async () => benchLogTemplates(process.env.LOGHUB_DIR),
 }
 

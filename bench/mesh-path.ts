@@ -79,7 +79,7 @@ async function enrolledAgent(db: Db, apiUrl: string, dir: string): Promise<() =>
   return () => child.kill('SIGKILL')
 }
 
-async function claimed(db: Db): Promise<string> {
+export async function claimed(db: Db): Promise<string> {
   const alert: Alert = {
     source: 'alertmanager',
     fingerprint: 'bench',

@@ -18,22 +18,23 @@ export async function listResources(
 ): Promise<ListedResource[]> {
   const text = filter.q?.toLowerCase() ?? null
   const pattern = text === null ? null : `%${text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+  const staleSince = sql`(select nightshift_now()) - ${staleAfter}`
   const { rows } = await sql<ListedResource>`
-    select * from (
-      select resource.kind, resource.id, resource.name, resource.canonical,
-        array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
-          as aliases,
-        array_agg(said.source order by said.source) as sources, max(said.seen_at) as "seenAt",
-        max(said.seen_at) < (select nightshift_now()) - ${staleAfter} as "isStale"
-      from resource join resource_source said on said.kind = resource.kind and said.id = resource.id
-      where (${filter.kind}::text is null or resource.kind = ${filter.kind})
-        and (${pattern}::text is null or resource.id ilike ${pattern} or resource.name ilike ${pattern}
-          or ${text} = any(resource.names))
-        and (${page.after}::text is null or resource.kind || ':' || resource.id > ${page.after} collate "C")
-      group by resource.kind, resource.id
-    ) listed
-    where ${filter.isStale}::boolean is null or "isStale" = ${filter.isStale}
-    order by (kind || ':' || id) collate "C" limit ${page.limit}`.execute(db)
+    select resource.kind, resource.id, resource.name, resource.canonical,
+      array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
+        as aliases,
+      said.sources, said."seenAt", said."seenAt" < ${staleSince} as "isStale"
+    from resource cross join lateral (
+      select array_agg(source order by source) as sources, max(seen_at) as "seenAt"
+      from resource_source where resource_source.kind = resource.kind and resource_source.id = resource.id
+    ) said
+    where said."seenAt" is not null
+      and (${filter.kind}::text is null or resource.kind = ${filter.kind})
+      and (${pattern}::text is null or resource.id ilike ${pattern} or resource.name ilike ${pattern}
+        or resource.names @> array[${text}::text])
+      and (${page.after}::text is null or resource.kind || ':' || resource.id > ${page.after} collate "C")
+      and (${filter.isStale}::boolean is null or (said."seenAt" < ${staleSince}) = ${filter.isStale})
+    order by (resource.kind || ':' || resource.id) collate "C" limit ${page.limit}`.execute(db)
   return rows
 }
 

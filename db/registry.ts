@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { KnownResource } from '../domain/alert-resource.ts'
 import { sha256 } from '../domain/digest.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
@@ -18,27 +18,32 @@ const touchAfterSeconds = 3_600
  * Rows that do not differ are not written; a list that is the same as before costs one look. Answers whether anything changed.
  */
 export async function declareResources(trx: Trx, source: RegistrySource, received: Declared): Promise<boolean> {
-  const declared = cleanse(received)
-  if (!source.hasAuthority) refuseAllButTargets(source, declared)
-  const digest = sha256(JSON.stringify(declared))
+  // Of what was received: to cleanse a long list takes seconds, and most lists are those of a minute ago.
+  const digest = sha256(JSON.stringify(received))
   await sql`select pg_advisory_xact_lock(hashtextextended('registry', 0))`.execute(trx)
   const before = await trx
     .selectFrom('registrySource')
-    .select(['digest', 'seenAt'])
+    .select(['digest', 'relationsDigest', 'seenAt'])
     .where('source', '=', source.name)
     .executeTakeFirst()
   if (before?.digest === digest) {
     await touch(trx, source.name, before.seenAt)
     return false
   }
+  const declared = cleanse(received)
+  if (!source.hasAuthority) refuseAllButTargets(source, declared)
+  const relationsDigest = sha256(JSON.stringify(received.relations))
+  const said = { hasAuthority: source.hasAuthority, digest, relationsDigest }
   await trx
     .insertInto('registrySource')
-    .values({ source: source.name, hasAuthority: source.hasAuthority, digest })
-    .onConflict((on) => on.column('source').doUpdateSet({ digest, hasAuthority: source.hasAuthority, seenAt: now }))
+    .values({ source: source.name, ...said })
+    .onConflict((on) => on.column('source').doUpdateSet({ ...said, seenAt: now }))
     .execute()
   const changed = await mergeResources(trx, source.name, declared.resources)
   await foldResources(trx, changed)
-  const isRenamed = await mergeRelations(trx, source.name, declared.relations)
+  // Attributes change all the time, relations seldom.
+  const isRelatedAsBefore = before?.relationsDigest === relationsDigest
+  const isRenamed = !isRelatedAsBefore && (await mergeRelations(trx, source.name, declared.relations))
   if (isRenamed || changed.length > 0) await unify(trx)
   return true
 }
@@ -174,6 +179,11 @@ function toGroups(pairs: readonly { left: string; right: string }[]): Map<string
 
 const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.indexOf(':')) as InventoryKind)
 
+/** `offset 0` keeps it a look-up for each row: how many rows go by a name is misjudged, and all relations would be read. */
+const upwards = (row: RawBuilder<unknown>) => sql`(
+  select to_kind, to_id from relation
+  where from_kind = ${row}.kind and from_id = ${row}.id and kind in ('belongs_to', 'runs_on') offset 0)`
+
 /** What goes by any of these names, with everything up to three steps above it. */
 export async function findByNames(db: Db | Trx, names: readonly string[]): Promise<KnownResource[]> {
   if (names.length === 0) return []
@@ -182,12 +192,11 @@ export async function findByNames(db: Db | Trx, names: readonly string[]): Promi
       select kind, id, names, canonical from resource where names && ${[...new Set(names)]}::text[]
     ), above as (
       select found.kind as start_kind, found.id as start_id, relation.to_kind as kind, relation.to_id as id, 1 as steps
-      from found join relation on relation.from_kind = found.kind and relation.from_id = found.id
-      where relation.kind in ('belongs_to', 'runs_on')
+      from found cross join lateral ${upwards(sql`found`)} relation
       union
       select above.start_kind, above.start_id, relation.to_kind, relation.to_id, above.steps + 1
-      from above join relation on relation.from_kind = above.kind and relation.from_id = above.id
-      where relation.kind in ('belongs_to', 'runs_on') and above.steps < 3
+      from above cross join lateral ${upwards(sql`above`)} relation
+      where above.steps < 3
     )
     select found.kind, found.id, found.names, found.canonical, coalesce((
       select jsonb_agg(jsonb_build_object('kind', parent.kind, 'id', parent.id, 'names', parent.names))

@@ -27,6 +27,7 @@ import * as patience from './0023-patience.ts'
 import * as registry from './0024-registry.ts'
 import * as sources from './0025-sources.ts'
 import * as changes from './0026-changes.ts'
+import * as resourceOrder from './0027-resource-order.ts'
 import * as vmRepairs from './0028-vm-repairs.ts'
 import { NewerSchemaError, newerThan, noteBuild } from './schema-build.ts'
 
@@ -58,6 +59,7 @@ const migrations: Record<string, Migration> = {
   '0024-registry': registry,
   '0025-sources': sources,
   '0026-changes': changes,
+  '0027-resource-order': resourceOrder,
   '0028-vm-repairs': vmRepairs,
 }
 

@@ -39,6 +39,8 @@ const isPlain = (key: string, value: unknown): boolean =>
   key === 'maxLength' ||
   key === 'allOf' ||
   key === 'propertyNames' ||
+  (key === 'maxItems' && Number(value) >= 50) ||
+  (key === 'default' && isEmpty(value)) ||
   key === 'format' ||
   (key === 'pattern' && (String(value).length > longestPattern || String(value).startsWith('^[A-Za-z0-9][')))
 

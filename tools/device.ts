@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { executable } from '../domain/device.ts'
+import { inventoryKinds } from '../domain/kinds.ts'
 import { resourceRef } from '../domain/resource.ts'
 import { type CoreAnswer, risks, type Tool, type ToolContext } from '../domain/tool.ts'
 import { proof } from '../domain/verification.ts'
@@ -33,6 +34,9 @@ const output = z.looseObject({ on: executable })
  */
 const rehearsalAgesAfterSeconds = 1_800
 
+/** Incidents of a host or its VMs are seen through the platform first: there a command is enough to begin with. */
+const onMachines = inventoryKinds.filter((kind) => !['host', 'vm', 'region', 'cluster', 'namespace'].includes(kind))
+
 type Input = { on: string; reason?: string } & Record<string, unknown>
 
 /**
@@ -62,7 +66,7 @@ function toolOf(spec: MeshSpec): Tool {
     ...(spec.grantable && { grantable: true }),
     names: { on: ['node', 'host', 'vm'] },
     ...(spec.inside && { inside: true }),
-    ...(spec.isRare && { firstFor: [] }),
+    ...(spec.isRare ? { firstFor: [] } : !spec.command && { firstFor: onMachines }),
     ...(spec.command && { command: spec.command, dryRunAgesAfterSeconds: rehearsalAgesAfterSeconds }),
     discovers: ({ on }) => [discovered(on.kind, on.id)],
     async prepare({ reason: _, ...input }, context) {

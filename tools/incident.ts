@@ -71,7 +71,7 @@ export const reportCapabilityGap = defineTool({
 export const resolveIncident = defineTool({
   name: 'resolve_incident',
   description:
-    'Resolve this incident and end the investigation. outcome: repaired needs writes that held; self_resolved and no_fault need that no alert fires; answered ends a question.',
+    'Resolve this incident and end the investigation. repaired needs writes that held; answered ends a question.',
   input: z.strictObject({
     id: incidentId,
     resolution: z.string().min(3).max(2000),

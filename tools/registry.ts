@@ -3,7 +3,7 @@ import type { InventoryKind } from '../domain/kinds.ts'
 import type { Tool, ToolFacts } from '../domain/tool.ts'
 import type { Offering } from '../mesh/registry.ts'
 import { isDeviceTool } from '../mesh/registry.ts'
-import { toolsOfKinds } from '../sources/kinds.ts'
+import { kindsOfTool, toolsOfKinds } from '../sources/kinds.ts'
 import { recentChanges } from './changes.ts'
 import { defineTool } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
@@ -80,11 +80,24 @@ export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
 
 export type ToolDescription = { name: string; description: string; inputSchema: Record<string, unknown> }
 
+type Schema = Record<string, unknown> & { properties?: Record<string, unknown> }
+
 const describe = (tool: Tool): ToolDescription => ({
   name: tool.name,
   description: tool.description,
-  inputSchema: z.toJSONSchema(tool.input, { io: 'input' }) as Record<string, unknown>,
+  inputSchema: z.toJSONSchema(tool.input, { io: 'input' }) as Schema,
 })
+
+/** Where one source serves a tool, there is nothing to choose. */
+function describeOf(sources: readonly string[]): (tool: Tool) => ToolDescription {
+  return (tool) => {
+    const described = describe(tool)
+    const kinds = tool.fromSource ? kindsOfTool(tool.name) : []
+    const { source, ...properties } = (described.inputSchema as Schema).properties ?? {}
+    if (source === undefined || sources.filter((kind) => kinds.includes(kind)).length !== 1) return described
+    return { ...described, inputSchema: { ...described.inputSchema, properties } }
+  }
+}
 
 /**
  * Name, description and JSON schema of the offered tools, in a stable order: as the model reads
@@ -105,7 +118,7 @@ export function describedTools(
     .filter((tool) => tool !== moreTools)
     .filter((tool) => tool.needs === undefined || has[tool.needs] === true)
     .filter((tool) => offered === null || offered.includes(tool.name) || tool.effect === 'terminal')
-    .map(describe)
+    .map(describeOf(kindsOfSources))
 }
 
 /**

@@ -47,7 +47,13 @@ export type InventoryTables = {
 
 /** What every source says there is. `resource` is folded from `resource_source`. */
 export type RegistryTables = {
-  registrySource: { source: string; hasAuthority: boolean; digest: string; seenAt: Time }
+  registrySource: {
+    source: string
+    hasAuthority: boolean
+    digest: string
+    relationsDigest: string | null
+    seenAt: Time
+  }
   resourceSource: {
     kind: InventoryKind
     id: string

@@ -68,7 +68,7 @@ export const containerRestart = (engine: Engine): DeviceCapability<z.infer<typeo
       ]
       const untried = ['Whether it starts with its present configuration shows only then.']
       const rests = restsOnLines([found.Id, found.Image, isSteady ? State.StartedAt : 'unsteady'])
-      return reportOutcome({ told, untried, rests, tried: false }, { container: nameOf(found) })
+      return reportOutcome({ told, untried, rests, tried: true }, { container: nameOf(found) })
     }),
 })
 

