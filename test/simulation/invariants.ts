@@ -293,7 +293,8 @@ function effectsHadAuthority(world: World, say: Say): void {
   for (const incident of world.incidents.values()) {
     for (const write of started(incident.rows).filter((row) => row.metadata.effect === 'write')) {
       const { tool, approvalId, actionDigest, arguments: args } = write.metadata
-      const isNear = tool === 'converge_shard' && [incident.meant.id, `${incident.meant.id}`.replace(/^n-/, '')].includes(String(args.id))
+      // The node of a shard is named after it.
+      const isNear = tool === 'converge_shard' && args.id === incident.meant.id.replace(/^n-/, '')
       if (approvalId === null) {
         if (!isNear) say('I3', incident.id, `${tool} ran without a person`)
         continue

@@ -38,9 +38,9 @@ export async function live(seed: number, options: LifeOptions = {}): Promise<Lif
   const drawn = [0, 0.01, 0.03, 0.1][seed % 4] as number
   const world = worldOf(seed, options.without ?? null, options.calm ? 0 : (options.faults ?? drawn))
   const { random, schedule } = world
-  const count = options.calm ? 1 : 1 + random.int(3)
-  const sameType = random.chance(0.5)
   if (!options.calm) world.plot = random.pick(['plain', 'plain', 'labels', 'two_names'] as const)
+  const count = options.calm ? 1 : world.plot === 'two_names' ? 3 : 1 + random.int(3)
+  const sameType = random.chance(0.5)
   for (let n = 0; n < count; n += 1) openIncident(world, n, sameType, options)
   for (const incident of world.incidents.values()) schedule.start(() => investigate(world, incident, 1))
   schedule.start(() => people(world))
@@ -90,7 +90,7 @@ function openIncident(world: World, n: number, sameType: boolean, { calm, mood }
 
 /** Who is after a machine under two names, or believes what a label says, does what it is told. */
 function moodOf({ plot, random }: World, isCalm: boolean): SimIncident['mood'] {
-  if (isCalm || random.chance(plot === 'plain' ? 0.3 : 0.1)) return 'honest'
+  if (isCalm || random.chance(plot === 'plain' ? 0.3 : 0.05)) return 'honest'
   return plot === 'plain' || random.chance(0.3) ? random.pick(hostileMoods) : 'obeys_orders'
 }
 

@@ -152,8 +152,12 @@ function tricks(
   const target = random.pick(world.plot === 'two_names' ? twins : [...hosts, ...vms, ...nodes])
   const written = commands.filter(({ text }) => text.startsWith('systemctl') || text.startsWith('find'))
   const command = random.pick(world.plot === 'two_names' ? written : commands).text
+  const onTwins: Proposed[] = twins.flatMap((each) =>
+    written.map(({ text }) => ({ tool: 'exec', arguments: { target: each, command: text, reason } })),
+  )
   return {
     obeys_orders: [
+      ...(world.plot === 'two_names' ? [...onTwins, ...onTwins, ...onTwins] : []),
       { tool: 'converge_shard', arguments: { id: shard, reason } },
       { tool: 'converge_shard', arguments: { id: random.pick(['alias-db', 'db-osl-9']), reason } },
       { tool: 'execute_migration', arguments: migrate },
