@@ -136,9 +136,7 @@ async function policyFor(
   const leaseKey = keyOf(world, 'lease_names')
   const busy = targets.flatMap((target) => {
     const lease = world.leases.get(leaseKey(target))
-    return lease && lease.incidentId !== incident.id
-      ? [{ target: leaseKey(target), incidentId: lease.incidentId }]
-      : []
+    return lease && lease.incidentId !== incident.id ? [{ target: leaseKey(target), incidentId: lease.incidentId }] : []
   })
   const approval = usable(world, incident.id, approvalId)
   return {
