@@ -100,10 +100,9 @@ export function widen(world: World, { resource }: SimIncident): void {
     { from: ref('node', `n-${victim.id}`), kind: 'same_as', to: resource },
   ]
   const door = random.pick([...doors, 'target', 'target'] as const)
-  if (door !== 'target')
-    return declare(world, { name: door, hasAuthority: false }, { resources: [], relations: [random.pick(lies)] })
+  const source = { name: door === 'target' ? 'prometheus:main' : door, hasAuthority: false }
   // A target may be listed: one that claims to be both would tie them together.
   const target = ref('target', `t-${random.int(3)}:9100`)
   const both = [resource, victim].map((to) => ({ from: target, kind: 'same_as' as const, to }))
-  declare(world, { name: 'prometheus:main', hasAuthority: false }, { resources: [], relations: both })
+  declare(world, source, { resources: [], relations: door === 'target' ? both : [random.pick(lies)] })
 }
