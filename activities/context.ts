@@ -1,5 +1,6 @@
 import { activityInfo } from '@temporalio/activity'
-import { activeAlerts, alertsOf } from '../db/alerts.ts'
+import { alertsOf, ambiguityOf } from '../db/alerts.ts'
+import { activeAlerts } from '../db/alerts-of-resource.ts'
 import { append } from '../db/append.ts'
 import { hasChanges } from '../db/changes.ts'
 import { closeIncident } from '../db/closing.ts'
@@ -17,7 +18,7 @@ import { listSources } from '../db/sources.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { type InventoryKind, kinds } from '../domain/kinds.ts'
-import { inventoryKind } from '../domain/resource.ts'
+import { inventoryKind, resourceKey } from '../domain/resource.ts'
 import { stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
@@ -201,10 +202,11 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
   }
   const { resource } = incident
   const alerts = await part('alerts', [], () => ownAlerts(db, incident.id))
+  const candidates = resource ? [] : await part('candidates', [], () => candidatesOf(db, incident.id))
   const own = await part('resource', null, async () => (resource ? await resourceById(db, resource) : null))
   const neighbours = await part('neighbours', [], async () => (resource ? await neighboursOf(db, resource) : []))
   const active = await part('activeAlerts', [], async () =>
-    (resource ? await activeAlerts(db, resource.id) : []).map((row) => ({
+    (resource ? await activeAlerts(db, resourceKey(resource)) : []).map((row) => ({
       name: row.name,
       status: row.status,
       labels: row.labels,
@@ -241,6 +243,8 @@ async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: 
       // What was deployed or configured around its beginning, there and on what it needs.
       changes,
       resource: own,
+      // Its alert names several things and so none: one of these is meant, if any.
+      ...(candidates.length > 0 && { candidates }),
       ...(jobs && jobs.length > 0 && { jobs }),
       neighbours,
       activeAlerts: active,
@@ -268,6 +272,19 @@ async function ownAlerts(db: Db, incidentId: string) {
 
 /** Of the core API, for a part of the context. */
 const partWithinMs = 5_000
+
+const candidateLimit = 5
+
+/** What an ambiguous label of its alert may mean. */
+async function candidatesOf(db: Db, incidentId: string): Promise<{ resource: string; why: string }[]> {
+  const about = await ambiguityOf(db, incidentId)
+  if (!about) return []
+  const last = about.tried.findLast(({ result }) => result === 'several')
+  const why = last
+    ? `label ${last.label} says ${last.name}, which means ${about.candidates.length} things`
+    : 'ambiguous'
+  return about.candidates.slice(0, candidateLimit).map((resource) => ({ resource, why }))
+}
 
 async function firingRule(db: Db, core: CorePort | undefined, incidentId: string): Promise<unknown> {
   if (!core || (await listSources(db)).length === 0) return null

@@ -110,7 +110,7 @@ async function judgeCall(trx: Trx, unjudged: Unjudged): Promise<Judged> {
   const isEnding = toolFacts.get(call.tool)?.effect === 'terminal'
   const targets = prepared?.ok ? prepared.preparation.targets : []
   const policy = await readPolicy(trx, incident, settings, {
-    tool: call.tool,
+    facts: toolFacts.get(call.tool) ?? { name: call.tool, names: {} },
     targets,
     approvalId: place.approvalId,
     isEnding,

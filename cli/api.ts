@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { approval, evidence } from '../domain/approval.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { incident, queuePlace } from '../domain/incident.ts'
+import { type Surroundings, surroundings } from '../domain/incident-detail.ts'
 import type { ApiTarget } from './connection.ts'
 import { ApiProblem, type Problem } from './errors.ts'
 
@@ -174,6 +175,12 @@ export async function listEventsAfter(api: ApiClient, incidentId: string, seq = 
 
 export async function readIncident(api: ApiClient, id: string): Promise<ApiIncident> {
   return apiIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}`))
+}
+
+/** What of its surroundings the command shows: the alerts of an incident. */
+export async function readAlerts(api: ApiClient, id: string): Promise<Surroundings['alerts']> {
+  const around = surroundings.pick({ alerts: true })
+  return around.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/surroundings`)).alerts
 }
 
 export async function readApproval(api: ApiClient, id: string): Promise<ApiApproval> {

@@ -15,6 +15,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   setup: async () => (await import('./setup.ts')).addSetupCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).addIncidentsCommand,
   expectations: async () => (await import('./expectations.ts')).addExpectationsCommand,
+  alerts: async () => (await import('./alerts.ts')).addAlertsCommand,
   approvals: async () => (await import('./approvals/approvals.ts')).addApprovalsCommand,
   ask: async () => (await import('./incidents/follow.ts')).addAskCommand,
   config: async () => (await import('./config/config.ts')).addConfigCommand,

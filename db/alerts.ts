@@ -6,6 +6,7 @@ import type { NewEvent } from '../domain/event.ts'
 import { newId } from '../domain/id.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import { type InvestigateFilter, keptReasonOf } from '../domain/investigate-filter.ts'
+import { isAbout, namesOfThing } from './alerts-of-resource.ts'
 import { append, firstRows, insertRows } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { hasDestination } from './deliveries.ts'
@@ -15,7 +16,7 @@ import { type LifecycleEffect, noEffect } from './lifecycle/carry-out.ts'
 import { keptEvent } from './queue.ts'
 import { readSettings } from './settings.ts'
 import type { AlertRow } from './tables.ts'
-import { databaseTime, now, onceNow } from './time.ts'
+import { databaseTime, now } from './time.ts'
 
 export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertRow[]> {
   return await db
@@ -30,7 +31,7 @@ export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertR
 /** Alerts as they were taken in, newest first. */
 export async function listAlerts(
   db: Db,
-  filter: { status?: AlertRow['status']; source?: string; q?: string },
+  filter: { status?: AlertRow['status']; source?: string; q?: string; resource?: string },
   page: { before: string | null; limit: number },
 ): Promise<AlertRow[]> {
   let query = db.selectFrom('alert').selectAll().orderBy('id', 'desc').limit(page.limit)
@@ -46,33 +47,23 @@ export async function listAlerts(
       ]),
     )
   }
+  if (filter.resource) query = query.where(isAbout(await namesOfThing(db, filter.resource)))
   if (page.before) query = query.where('id', '<', page.before)
   return await query.execute()
 }
 
-/** How long an ended alert still counts as active. */
-const retentionSeconds = 300
-
-/** Alerts firing now, or ended within 300 s, whose labels name the resource. */
-export async function activeAlerts(db: Db, resourceId: string): Promise<AlertRow[]> {
-  return await db
-    .selectFrom('alert')
-    .selectAll()
-    .where((where) =>
-      where.or([
-        where('status', '=', 'firing'),
-        where.and([
-          where('status', '=', 'resolved'),
-          where('endsAt', '>', sql<string>`${onceNow} - make_interval(secs => ${retentionSeconds})`),
-        ]),
-      ]),
-    )
-    .where(
-      sql<boolean>`${resourceId} in (labels->>'shard', labels->>'node', labels->>'tenant', labels->>'host', labels->>'vm', labels->>'instance')`,
-    )
-    .orderBy('startsAt', 'desc')
-    .limit(50)
-    .execute()
+/** How the resource of an incident was looked for, where its name meant several things; null where it did not. */
+export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<AlertResource, 'resource'> | null> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select(sql<Omit<AlertResource, 'resource'> | null>`metadata->'about'`.as('about'))
+    .where('incidentId', '=', incidentId)
+    .where('kind', '=', 'alert_received')
+    .where(sql<boolean>`jsonb_array_length(coalesce(metadata->'about'->'candidates', '[]')) > 0`)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.about ?? null
 }
 
 /**

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 import { type AlertResource, chooseResource, namesToLookUp } from '../domain/alert-resource.ts'
 import type { ResourceRule } from '../domain/alert-resource-rules.ts'
-import type { InventoryKind } from '../domain/kinds.ts'
-import { type KindDescriptor, kinds, type Step } from '../domain/kinds.ts'
+import type { InventoryKind, Step } from '../domain/kinds.ts'
 import type { Inventory } from '../domain/platform.ts'
 import { platformSource, toDeclared } from '../domain/registry.ts'
 import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { Discovered } from '../domain/tool.ts'
+import { nearOf } from '../domain/vicinity.ts'
 import type { Db, Trx } from './connect.ts'
 import { declareResources, findByNames, otherNames } from './registry.ts'
 
@@ -44,25 +44,10 @@ export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Reco
  * administrator told count: what is near may be written to unasked.
  */
 export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<ResourceRef[]> {
-  if (ref.kind === 'incident' || ref.kind === 'proposal') return []
-  const same = (await otherNames(db, [ref])).get(resourceKey(ref)) ?? []
-  const near: ResourceRef[] = [...same]
-  for (const start of [ref, ...same]) {
-    if (start.kind === 'incident' || start.kind === 'proposal') continue
-    for (const path of kinds[start.kind].near) near.push(...(await walk(db, start, path)))
-  }
-  const byKey = new Map(near.map((each) => [resourceKey(each), each]))
-  byKey.delete(resourceKey(ref))
-  return [...byKey.values()]
-}
-
-async function walk(db: Db | Trx, start: ResourceRef, path: KindDescriptor['near'][number]): Promise<ResourceRef[]> {
-  let at: ResourceRef[] = [start]
-  for (const step of path) {
-    if (at.length === 0) return []
-    at = await stepFrom(db, at, step)
-  }
-  return at
+  return await nearOf(ref, {
+    otherNames: async (one) => (await otherNames(db, [one])).get(resourceKey(one)) ?? [],
+    stepFrom: (from, step) => stepFrom(db, from, step),
+  })
 }
 
 async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Step): Promise<ResourceRef[]> {

@@ -2,10 +2,10 @@ import { type RawBuilder, sql } from 'kysely'
 import type { KnownResource } from '../domain/alert-resource.ts'
 import { sha256 } from '../domain/digest.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
-import { canonicalOrder } from '../domain/kinds.ts'
-import { type Declared, type RegistrySource, toMatchedNames } from '../domain/registry.ts'
+import { type Declared, type RegistrySource, refuseWithoutAuthority, toMatchedNames } from '../domain/registry.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { resourceKey } from '../domain/resource.ts'
+import { keysOfGroups } from '../domain/same-as.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import type { Db, Trx } from './connect.ts'
 import { databaseTime, now } from './time.ts'
@@ -18,6 +18,7 @@ const touchAfterSeconds = 3_600
  * Rows that do not differ are not written; a list that is the same as before costs one look. Answers whether anything changed.
  */
 export async function declareResources(trx: Trx, source: RegistrySource, received: Declared): Promise<boolean> {
+  refuseWithoutAuthority(source, received)
   // Of what was received: to cleanse a long list takes seconds, and most lists are those of a minute ago.
   const digest = sha256(JSON.stringify(received))
   await sql`select pg_advisory_xact_lock(hashtextextended('registry', 0))`.execute(trx)
@@ -31,7 +32,6 @@ export async function declareResources(trx: Trx, source: RegistrySource, receive
     return false
   }
   const declared = cleanse(received)
-  if (!source.hasAuthority) refuseAllButTargets(source, declared)
   const relationsDigest = sha256(JSON.stringify(received.relations))
   const said = { hasAuthority: source.hasAuthority, digest, relationsDigest }
   await trx
@@ -46,13 +46,6 @@ export async function declareResources(trx: Trx, source: RegistrySource, receive
   const isRenamed = !isRelatedAsBefore && (await mergeRelations(trx, source.name, declared.relations))
   if (isRenamed || changed.length > 0) await unify(trx)
   return true
-}
-
-/** What has no authority may say where its targets are. Were it to list a machine, a write could name what nobody vouched for. */
-function refuseAllButTargets({ name }: RegistrySource, { resources, relations }: Declared): void {
-  const isTarget = ({ kind }: { kind: string }): boolean => kind === 'target'
-  if (!resources.every(isTarget) || !relations.every(({ from }) => isTarget(from)))
-    throw new Error(`${name} may list targets only, and relate them`)
 }
 
 async function touch(trx: Trx, source: string, seenAt: string): Promise<void> {
@@ -144,8 +137,8 @@ async function unify(trx: Trx): Promise<void> {
   const { rows } = await sql<{ left: string; right: string; hasAuthority: boolean }>`
     select from_kind || ':' || from_id as left, to_kind || ':' || to_id as right, has_authority as "hasAuthority"
     from relation join registry_source using (source) where kind = 'same_as'`.execute(trx)
-  const canonical = toGroups(rows.filter(({ hasAuthority }) => hasAuthority))
-  const leases = toGroups(rows)
+  const canonical = keysOfGroups(rows.filter(({ hasAuthority }) => hasAuthority))
+  const leases = keysOfGroups(rows)
   const keys = [...leases.keys()].map((key) => ({
     ...{ key, canonical: canonical.get(key) ?? key, lease: leases.get(key) ?? key },
   }))
@@ -158,26 +151,6 @@ async function unify(trx: Trx): Promise<void> {
       and (resource.canonical, resource.lease_key)
         is distinct from (coalesce(grouped.canonical, own.key), coalesce(grouped.lease, own.key))`.execute(trx)
 }
-
-/** The key of each name's group: that of the kind which stands first, then the first by its text. */
-function toGroups(pairs: readonly { left: string; right: string }[]): Map<string, string> {
-  const parent = new Map<string, string>()
-  const find = (key: string): string => {
-    let root = key
-    while (parent.get(root) !== undefined && parent.get(root) !== root) root = parent.get(root) as string
-    parent.set(key, root)
-    return root
-  }
-  for (const { left, right } of pairs) {
-    const [first, second] = [find(left), find(right)]
-    if (first === second) continue
-    const isFirst = rankOf(first) < rankOf(second) || (rankOf(first) === rankOf(second) && first < second)
-    parent.set(isFirst ? second : first, isFirst ? first : second)
-  }
-  return new Map([...parent.keys()].map((key) => [key, find(key)]))
-}
-
-const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.indexOf(':')) as InventoryKind)
 
 /** `offset 0` keeps it a look-up for each row: how many rows go by a name is misjudged, and all relations would be read. */
 const upwards = (row: RawBuilder<unknown>) => sql`(
@@ -206,16 +179,24 @@ export async function findByNames(db: Db | Trx, names: readonly string[]): Promi
   return rows
 }
 
-/** The keys by which leases know these targets: one for all names of a thing. What the registry does not know keeps its own. */
+/** The keys by which leases know these targets: one for all names of a thing. */
 export async function leaseKeys(db: Db | Trx, targets: readonly ResourceRef[]): Promise<string[]> {
-  const keys = [...new Set(targets.map(resourceKey))]
-  if (keys.length === 0) return []
+  return [...new Set((await leaseKeyByName(db, targets)).values())].sort()
+}
+
+/** The one key of each of these, by its own key: what a lease is taken by and a denial goes by. What the registry does not know keeps its own. */
+export async function leaseKeyByName(
+  db: Db | Trx,
+  targets: readonly ResourceRef[],
+): Promise<ReadonlyMap<string, string>> {
+  const own = [...new Set(targets.map(resourceKey))]
+  if (own.length === 0) return new Map()
   const { rows } = await sql<{ key: string; leaseKey: string }>`
     select kind || ':' || id as key, lease_key as "leaseKey" from resource
     join jsonb_to_recordset(${JSON.stringify(targets.map(({ kind, id }) => ({ kind, id })))}::jsonb)
       as target (kind text, id text) using (kind, id)`.execute(db)
   const known = new Map(rows.map(({ key, leaseKey }) => [key, leaseKey]))
-  return [...new Set(keys.map((key) => known.get(key) ?? key))].sort()
+  return new Map(own.map((key) => [key, known.get(key) ?? key]))
 }
 
 /** The other names of these things, as sources with authority tell them. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { alertState } from './alert.ts'
+import { alertLinks, alertState } from './alert.ts'
 import { eventKind } from './event.ts'
 import { incident, queuePlace } from './incident.ts'
 
@@ -43,11 +43,9 @@ export const surroundings = z.object({
       count: z.number().int(),
       startsAt: z.string(),
       endsAt: z.string().nullable(),
-      links: z.object({
-        generator: z.string().nullable(),
-        external: z.string().nullable(),
-        runbook: z.string().nullable(),
-      }),
+      links: alertLinks,
+      /** The sender's notification group. */
+      groupKey: z.string().nullable(),
     }),
   ),
   group: z.array(incident.pick({ id: true, title: true, status: true, role: true })),

@@ -15,6 +15,13 @@ export type Policy = {
   vicinity: readonly ResourceRef[]
   /** Digests a person denied anywhere in the group. */
   denied: readonly string[]
+  /**
+   * The denials of this tool once more, by the one key of each thing (`actionByKeys`): under its other name the same action has another
+   * digest. Absent where this tool was not denied, and in what older versions stored.
+   */
+  deniedActions?: readonly string[]
+  /** The key of each target that goes by more than one name. */
+  keys?: Readonly<Record<string, string>>
   /** Targets another incident is writing to now. */
   busy: readonly { target: string; incidentId: string }[]
   /** Standing grants of this tool that may still be used; which action they are for is checked here. */

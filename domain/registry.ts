@@ -35,6 +35,14 @@ export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)
 /** What a source knows, as a whole: what it no longer lists, it no longer says. */
 export type Declared = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
 
+/** What has no authority may say where its targets are. Were it to list a machine, a write could name what nobody vouched for. */
+export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: Declared): void {
+  if (hasAuthority) return
+  const isTarget = ({ kind }: { kind: string }): boolean => kind === 'target'
+  if (!declared.resources.every(isTarget) || !declared.relations.every(({ from }) => isTarget(from)))
+    throw new Error(`${name} may list targets only, and relate them`)
+}
+
 const ref = (kind: InventoryKind, id: string): ResourceRef => ({ kind, id })
 const belongs = (from: ResourceRef, to: ResourceRef): DeclaredRelation => ({ from, kind: 'belongs_to', to })
 

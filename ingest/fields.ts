@@ -206,6 +206,18 @@ const objectLabels = [
 ]
 const ofNamespace = /^(pod|deployment|statefulset|daemonset|job_name|cronjob|persistentvolumeclaim)$/
 
+/** Labels in which exporters name a unit of systemd: node exporter's `name`, process and log collectors' others. */
+const unitLabels = ['name', 'unit', 'systemd_unit']
+const unitForm = /^[^\s/]+\.(service|socket|timer|mount|automount|swap|target|path|slice|scope|device)$/
+
+/** The unit of systemd that the alert is about, where the title does not name it. */
+function unnamedUnit(text: string, labels: Fields): string | null {
+  const unit = unitLabels.flatMap((label) => fieldText(labels, label) ?? []).find((value) => unitForm.test(value))
+  if (unit === undefined) return null
+  const plain = unit.replace(/\.[a-z]+$/, '').toLowerCase()
+  return text.includes(plain) ? null : unit
+}
+
 /** A title that names what it is about: where it names nothing that a label does, the most precise label is added. */
 export function nameObject(title: string, labels: Fields): string {
   const named = objectLabels.flatMap((label) => {
@@ -216,10 +228,16 @@ export function nameObject(title: string, labels: Fields): string {
   const text = title.toLowerCase()
   const isNamed = named.some(({ value }) => text.includes(value.replace(/:\d+$/, '').toLowerCase()))
   const [object] = named
-  if (!object || isNamed) return title
-  const space = ofNamespace.test(object.label) ? fieldText(labels, 'namespace') : null
-  const name = space === null ? object.value : `${space}/${object.value}`
+  const unit = unnamedUnit(text, labels)
+  const place = !object || isNamed ? null : withNamespace(object, labels)
+  if (unit === null && place === null) return title
+  const name = unit === null || place === null ? (unit ?? place ?? '') : `${capChars(unit, 60)} on ${place}`
   return `${capChars(title, maxTitleChars - 110)} (${capChars(name, 100)})`
+}
+
+function withNamespace({ label, value }: { label: string; value: string }, labels: Fields): string {
+  const space = ofNamespace.test(label) ? fieldText(labels, 'namespace') : null
+  return space === null ? value : `${space}/${value}`
 }
 
 type SeverityTable = ReadonlyMap<string, Severity>

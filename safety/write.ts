@@ -1,4 +1,5 @@
 import { resourceKey } from '../domain/resource.ts'
+import { actionByKeys, keyReader } from '../domain/same-action.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { impactFacts } from './command/impact.ts'
 import type { OpenWrite } from './fold.ts'
@@ -54,13 +55,22 @@ function targetNotLookedUp({ call, resolved: { targets }, state, nowMs }: Judgin
   return null
 }
 
-function deniedBefore({ digest, state, policy }: Judging): Rule | null {
-  if (!policy.denied.includes(digest) && !state.denied.has(digest)) return null
+function deniedBefore(judging: Judging): Rule | null {
+  const { digest, state, policy } = judging
+  if (!policy.denied.includes(digest) && !state.denied.has(digest) && !isDeniedUnderOtherName(judging)) return null
   return refuse(
     'DENIED_BEFORE',
     'a person denied this very action for this group of incidents',
     'Propose something else or escalate with the reason of the denial.',
   )
+}
+
+/** One thing may go by several names, and each makes another digest of the same action. */
+function isDeniedUnderOtherName({ call: { prepared }, facts, resolved, policy }: Judging): boolean {
+  const { deniedActions = [], keys = {} } = policy
+  if (deniedActions.length === 0) return false
+  const targets = prepared?.ok ? prepared.preparation.targets : resolved.targets
+  return deniedActions.includes(actionByKeys(facts, { arguments: resolved.arguments, targets }, keyReader(keys)))
 }
 
 function targetBusy({ policy }: Judging): Rule | null {

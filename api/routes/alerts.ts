@@ -6,6 +6,7 @@ import { explainAlerts } from '../../db/explain-alerts.ts'
 import { ingestBody } from '../../db/take-body.ts'
 import { alertState, ingestOutcome, receivedAlert } from '../../domain/alert.ts'
 import { type ExplainedAlert, explainedAlert } from '../../domain/explained-alert.ts'
+import { parseResourceKey } from '../../domain/registry.ts'
 import { dialectOf, dialects } from '../../ingest/dialects.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery, requireMediaType } from '../http/body.ts'
@@ -172,6 +173,12 @@ export function alertRoutes(router: Router, deps: ApiDeps): void {
       status: alertState.optional(),
       source: z.string().max(100).optional(),
       q: z.string().max(200).optional(),
+      /** `kind:id`, under any of its names. */
+      resource: z
+        .string()
+        .max(300)
+        .refine((text) => parseResourceKey(text) !== null, 'It takes kind:id, as node:web-1.')
+        .optional(),
       ...pageQuery,
     }),
     answer: pageOf(receivedAlert),

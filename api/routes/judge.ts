@@ -7,6 +7,7 @@ import { databaseTime } from '../../db/time.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { type DryRunResult, dryRunInput, dryRunPolicy, simulateCall } from '../../safety/dry-run.ts'
 import { fold } from '../../safety/fold.ts'
+import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -67,12 +68,14 @@ export async function supposeIn(
   return await deps.db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx, deps.environment)
     const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
+    const facts = toolFacts.get(call.tool)
+    const at = Date.parse(await databaseTime(trx))
     const policy = await readPolicy(trx, incident, settings, {
-      tool: call.tool,
-      targets: [],
+      facts: facts ?? { name: call.tool, names: {} },
+      targets: facts ? resolveArguments(facts, call.args, state, at).targets : [],
       approvalId: null,
       isEnding: true,
     })
-    return simulateCall(call, toolFacts, state, policy, Date.parse(await databaseTime(trx)))
+    return simulateCall(call, toolFacts, state, policy, at)
   })
 }

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { activeAlerts } from '../../db/alerts.ts'
+import { activeAlerts } from '../../db/alerts-of-resource.ts'
 import { findResources } from '../../db/inventory.ts'
 import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/site.ts'
 import type { Health } from '../../domain/platform.ts'
@@ -41,8 +41,8 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
     path: '/active-alerts',
     permission: 'read',
     tag,
-    summary: 'Alerts on a resource that fire now or ended within 300 seconds',
-    query: z.object({ resource: z.string().min(1).max(100) }),
+    summary: 'Alerts on a resource, under any of its names, that fire now or ended within 300 seconds',
+    query: z.object({ resource: z.string().min(1).max(300) }),
     answer: pageOf(
       z.object({
         source: z.string(),

@@ -1,6 +1,8 @@
+import { listLinks } from '../../domain/alert-links.ts'
 import { reportText } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatSpan, withSpaces } from '../../domain/format.ts'
+import type { Surroundings } from '../../domain/incident-detail.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { categoryWords, outcomeWords, remarks } from '../../domain/status-words.ts'
 import type { ApiIncident } from '../api.ts'
@@ -37,6 +39,18 @@ export function formatIncident(incident: ApiIncident, now = Date.now()): string 
     ...line('outcome', describeClosure(incident)),
     ...line('resolution', incident.resolution ? inert(incident.resolution) : null),
   ].join('\n')
+}
+
+/** Its alerts with their group at the sender, and where a person reads on. Null where it has none. */
+export function formatAlerts(alerts: Surroundings['alerts']): string | null {
+  if (alerts.length === 0) return null
+  const words = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
+  const lines = alerts.flatMap(({ status, title, source, groupKey, links }) => [
+    `  ${words[status].padEnd(10)} ${wrap(inert(`${title} (${source})`), getTerminalWidth() - 14, '             ')}`,
+    ...(groupKey ? [`             ${paint('dim', 'group')} ${inert(groupKey)}`] : []),
+    ...listLinks(links).map(({ word, href }) => `             ${paint('dim', word.toLowerCase())} ${inert(href)}`),
+  ])
+  return lines.join('\n')
 }
 
 /** How it ended, and by whom. Null while it is open. */

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { formatSpan, truncate } from '../../domain/format.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
 import { remarks } from '../../domain/status-words.ts'
-import { apiIncident, listAll, listEventsAfter, parseEvent, readIncident } from '../api.ts'
+import { apiIncident, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
 import { CommandFailed } from '../errors.ts'
 import { addExpectCommand } from '../expectations.ts'
@@ -15,7 +15,7 @@ import { parseOneOf, parseWholeNumber } from '../ui/options.ts'
 import { formatTable } from '../ui/table.ts'
 import { getTerminalWidth, paint, print, printJson, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
-import { describeStanding, formatEscalation, formatIncident } from './card.ts'
+import { describeStanding, formatAlerts, formatEscalation, formatIncident } from './card.ts'
 import { addCancelCommand, addEscalateCommand, addResolveCommand } from './close.ts'
 import { addInvestigateCommand, addWatchCommand } from './follow.ts'
 import { formatFullTimeline, formatTimeline } from './timeline.ts'
@@ -101,9 +101,15 @@ function addShowCommand(parent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift incidents show inc_01k… --full')
     .action(async (id: string, options: ConnectionOptions & { full?: boolean }) => {
       const { api } = connect(options)
-      const [incident, events] = await Promise.all([readIncident(api, id), listEventsAfter(api, id)])
-      if (options.json) return printJson({ incident, events })
+      const [incident, events, alerts] = await Promise.all([
+        readIncident(api, id),
+        listEventsAfter(api, id),
+        readAlerts(api, id),
+      ])
+      if (options.json) return printJson({ incident, events, alerts })
       print(formatIncident(incident))
+      const received = formatAlerts(alerts)
+      if (received) print(`\n${paint('bold', 'Alerts')}\n${received}`)
       const report = incident.status === 'escalated' ? formatEscalation(events) : null
       if (report) print(`\n${paint('bold', 'Handed to people')}\n${report}`)
       print('')

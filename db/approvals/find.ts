@@ -55,6 +55,26 @@ export async function deniedDigests(db: Db | Trx, incidentId: string): Promise<s
   return rows.map((row) => row.actionDigest)
 }
 
+/** What a person denied with this tool anywhere in the group of this incident: the same action may come back under another name. */
+export async function denialsOfTool(
+  db: Db | Trx,
+  incidentId: string,
+  tool: string,
+): Promise<{ arguments: Record<string, unknown>; targets: ResourceRef[] }[]> {
+  const denied = db
+    .selectFrom('approval')
+    .select(['approval.id', 'approval.args', 'approval.targets'])
+    .where('approval.status', '=', 'denied')
+    .where('approval.tool', '=', tool)
+  const own = denied.where('incidentId', '=', incidentId)
+  const ofGroup = denied
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
+    .where('own.id', '=', incidentId)
+  const rows = [...(await own.execute()), ...(await ofGroup.execute())]
+  return rows.map(({ args, targets }) => ({ arguments: args, targets: targets as ResourceRef[] }))
+}
+
 /** An approval that people gave who may still give it, and that may still be used, by the database's clock. */
 export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow | null> {
   const row = await trx

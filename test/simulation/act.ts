@@ -4,6 +4,7 @@ import { agentActor } from '../../domain/event.ts'
 import { type Policy, plainPolicy } from '../../domain/policy.ts'
 import { refusalOf } from '../../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
+import { actionByKeys } from '../../domain/same-action.ts'
 import { type CallPlace, stepKey } from '../../domain/step-key.ts'
 import type { CoreAnswer, Discovered, Envelope } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
@@ -14,7 +15,8 @@ import type { Act } from '../../workflows/outcome.ts'
 import { requestApproval, usable, withdraw } from './approvals.ts'
 import { judgeWithout } from './gates.ts'
 import { execute, facts, look, observe, prepare, problem } from './platform.ts'
-import { append, boundary, Lost, type SimIncident, type World } from './world.ts'
+import { keyOf, vicinityOf } from './registry.ts'
+import { append, boundary, Lost, type SimApproval, type SimIncident, type World } from './world.ts'
 
 type Started = IncidentEvent<'tool_started'>
 type Place = CallPlace & { approvalId: string | null }
@@ -32,7 +34,7 @@ export async function act(world: World, incident: SimIncident, place: Place): Pr
   call.prepared = prepareFor(world, incident, place, call)
   await boundary(world)
   // From here to the return nothing else happens: one transaction.
-  const ruled = rule(world, incident, place, call)
+  const ruled = await rule(world, incident, place, call)
   if (ruled.kind !== 'run') return ruled
   await boundary(world)
   return outcomeOf(await send(world, incident, place, ruled.started, ruled.again))
@@ -56,7 +58,7 @@ function prepareFor(world: World, incident: SimIncident, place: Place, call: Cal
 
 type Ruled = Exclude<Act, { kind: 'verify' }> | { kind: 'run'; started: Started; again: boolean }
 
-function rule(world: World, incident: SimIncident, place: Place, call: Call): Ruled {
+async function rule(world: World, incident: SimIncident, place: Place, call: Call): Promise<Ruled> {
   if (place.attempt !== incident.attempt) return { kind: 'fenced' }
   if (incident.status !== 'investigating' && incident.status !== 'awaiting_approval') return { kind: 'closed' }
   const known = rowOf(incident, place, 'tool_started') as Started | undefined
@@ -73,7 +75,7 @@ function rule(world: World, incident: SimIncident, place: Place, call: Call): Ru
 
   const state = fold(incident.rows, place.attempt, incident.resource)
   const targets = call.prepared?.ok ? call.prepared.preparation.targets : []
-  const policy = policyFor(world, incident, targets, place.approvalId)
+  const policy = await policyFor(world, incident, { tool: call.tool, targets, approvalId: place.approvalId })
   const ruling = judgeWithout(world.without, call, facts, state, policy, world.nowMs)
   if (ruling.code === 'NOT_QUIET_YET') return { kind: 'wait', waitMs: Number(ruling.details.waitSeconds) * 1000 }
   const step = judged.length === 0 ? undefined : judged.length
@@ -120,26 +122,44 @@ function basisOf(world: World, policy: Policy, prepared: Call['prepared']): Judg
   return { at, policy: { ...policy }, prepared: { ok: true, targets, identity, stateFingerprint } }
 }
 
-function policyFor(
+async function policyFor(
   world: World,
   incident: SimIncident,
-  targets: readonly ResourceRef[],
-  approvalId: string | null,
-): Policy {
-  const denied = [...world.incidents.values()]
+  { tool, targets, approvalId }: { tool: string; targets: readonly ResourceRef[]; approvalId: string | null },
+): Promise<Policy> {
+  const denials = [...world.incidents.values()]
     .filter((each) => each.type === incident.type)
     .flatMap((each) => each.rows)
-    .flatMap((row) =>
-      row.kind === 'approval_decided' && row.metadata.decision === 'deny' ? [row.metadata.actionDigest] : [],
-    )
+    .flatMap((row) => (row.kind === 'approval_decided' && row.metadata.decision === 'deny' ? [row.metadata] : []))
+  const denied = denials.map(({ actionDigest }) => actionDigest)
+  const approvals = denials.flatMap((each) => world.approvals.get(each.approvalId) ?? [])
+  const leaseKey = keyOf(world, 'lease_names')
   const busy = targets.flatMap((target) => {
-    const lease = world.leases.get(resourceKey(target))
-    return lease && lease.incidentId !== incident.id
-      ? [{ target: resourceKey(target), incidentId: lease.incidentId }]
-      : []
+    const lease = world.leases.get(leaseKey(target))
+    return lease && lease.incidentId !== incident.id ? [{ target: leaseKey(target), incidentId: lease.incidentId }] : []
   })
   const approval = usable(world, incident.id, approvalId)
-  return { ...plainPolicy(incident.id, incident.resource), denied, busy, approval, alerts: alertsOf(world, incident) }
+  return {
+    ...plainPolicy(incident.id, incident.resource),
+    ...deniedByKey(world, tool, targets, approvals),
+    vicinity: await vicinityOf(world, incident.resource),
+    denied,
+    busy,
+    approval,
+    alerts: alertsOf(world, incident),
+  }
+}
+
+/** As `db/policy.ts` reads it: the denials of this tool by the key of each thing. */
+function deniedByKey(world: World, tool: string, targets: readonly ResourceRef[], approvals: SimApproval[]) {
+  const own = approvals.filter((each) => each.tool === tool)
+  const toolOf = facts.get(tool)
+  if (own.length === 0 || !toolOf) return {}
+  const key = keyOf(world, 'denial_names')
+  return {
+    deniedActions: own.map((each) => actionByKeys(toolOf, each, key)),
+    keys: Object.fromEntries(targets.map((target) => [resourceKey(target), key(target)])),
+  }
 }
 
 const quietSeconds = 120
@@ -163,7 +183,7 @@ function ask(world: World, incident: SimIncident, place: Place, call: Call, ruli
 
 function start(world: World, incident: SimIncident, place: Place, call: Call, ruling: Ruling, policy: Policy): Ruled {
   if (ruling.effect === 'write') {
-    const keys = ruling.targets.map(resourceKey)
+    const keys = ruling.targets.map(keyOf(world, 'lease_names'))
     const isTaken = keys.some((key) => {
       const lease = world.leases.get(key)
       return lease !== undefined && lease.incidentId !== incident.id

@@ -1,7 +1,7 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import { rowsOf } from '../../domain/stored-claim.ts'
-import { commands } from './platform.ts'
+import { commands, kindOf, thingOf } from './platform.ts'
 import type { SimApproval, SimIncident, World } from './world.ts'
 
 export type Violation = { invariant: string; incidentId: string; what: string }
@@ -19,6 +19,7 @@ export function checkWorld(world: World, ended: boolean): Violation[] {
   for (const incident of world.incidents.values()) {
     const tell = (invariant: string, what: string) => say(invariant, incident.id, what)
     rowsAreDense(incident, tell)
+    itIsAboutWhatItsSenderMeant(incident, tell)
     writesWereLookedUp(world, incident, tell)
     writesWereVerified(incident, tell)
     claimsWereProved(incident, tell)
@@ -59,6 +60,12 @@ function rowsAreDense({ rows }: SimIncident, tell: Tell): void {
   }
 }
 
+/** 9.12: whatever the other labels say, an incident is about what its alert names. */
+function itIsAboutWhatItsSenderMeant({ resource, meant }: SimIncident, tell: Tell): void {
+  if (resourceKey(resource) !== resourceKey(meant))
+    tell('9.12', `is about ${resourceKey(resource)}, and its alert about ${resourceKey(meant)}`)
+}
+
 /** 9.1 (I6): a write names only what this attempt was told of before. */
 function writesWereLookedUp(world: World, incident: SimIncident, tell: Tell): void {
   for (const write of started(incident.rows).filter((row) => row.metadata.effect === 'write')) {
@@ -80,7 +87,7 @@ function namedBy({ metadata }: Started): string[] {
   if (tool === 'converge_shard') return [`shard:${args.id}`]
   if (tool === 'execute_migration') return [`proposal:${args.proposal_id}`]
   const target = String(args.target)
-  return [`${target.startsWith('vm') ? 'vm' : 'host'}:${target}`]
+  return [`${kindOf(target)}:${target}`]
 }
 
 /** 9.2 (I6): after a write no second one and no resolution before its verification is closed. */
@@ -200,7 +207,21 @@ function nothingDeniedWasDone(world: World, incident: SimIncident, tell: Tell): 
   const denials = group.flatMap(({ rows }) =>
     rows.flatMap((row) => (row.kind === 'approval_decided' && row.metadata.decision === 'deny' ? [row] : [])),
   )
+  const approvals = denials.flatMap(({ metadata, at }) => {
+    const approval = world.approvals.get(metadata.approvalId)
+    return approval ? [{ ...approval, at }] : []
+  })
   for (const write of started(incident.rows)) {
+    const { tool, arguments: args, targets } = write.metadata
+    const underOtherName = approvals.find(
+      (each) =>
+        each.at < write.at &&
+        tool === 'exec' &&
+        each.tool === tool &&
+        each.arguments.command === args.command &&
+        each.targets.map(thingOf).join() === targets.map(thingOf).join(),
+    )
+    if (underOtherName) tell('9.4', `${tool} was done to ${targets.map(thingOf).join()} after a person denied it there`)
     const denial = denials.find(
       (each) => each.metadata.actionDigest === write.metadata.actionDigest && each.at < write.at,
     )
@@ -272,7 +293,8 @@ function effectsHadAuthority(world: World, say: Say): void {
   for (const incident of world.incidents.values()) {
     for (const write of started(incident.rows).filter((row) => row.metadata.effect === 'write')) {
       const { tool, approvalId, actionDigest, arguments: args } = write.metadata
-      const isNear = tool === 'converge_shard' && args.id === incident.resource.id
+      // The node of a shard is named after it.
+      const isNear = tool === 'converge_shard' && args.id === incident.meant.id.replace(/^n-/, '')
       if (approvalId === null) {
         if (!isNear) say('I3', incident.id, `${tool} ran without a person`)
         continue
@@ -326,7 +348,7 @@ function oneWriterPerTarget(world: World, say: Say): void {
   const spans = [...world.incidents.values()].flatMap(({ id, rows }) =>
     started(rows)
       .filter((row) => row.metadata.effect === 'write' && world.effects.has(row.stepKey ?? ''))
-      .map((row) => ({ id, targets: row.metadata.targets.map(resourceKey), from: row.at, to: endOf(rows, row) })),
+      .map((row) => ({ id, targets: row.metadata.targets.map(thingOf), from: row.at, to: endOf(rows, row) })),
   )
   for (const [index, one] of spans.entries()) {
     for (const other of spans.slice(index + 1)) {

@@ -54,6 +54,11 @@ describe('the invariants notice a gate that is switched off', () => {
     ['a person stops a run', 'stop', '9.11'],
     ['no round of calls twice', 'rounds', '9.4'],
     ['every step happens once', 'step_key', 'I2'],
+    ['only sources with authority widen the vicinity', 'authority', 'I3'],
+    ['a label names a resource in the published order', 'labels', '9.12'],
+    ['what a log or a metric mentions is not discovered', 'mentions', '9.1'],
+    ['one writer per thing, whatever its name', 'lease_names', '9.8'],
+    ['nothing again that was denied, under any name', 'denial_names', '9.4'],
   ])('%s', async (_title, without, invariant) => {
     for (let seed = 0; seed < 3_000; seed += 1) {
       const { violations } = await live(seed, { without })

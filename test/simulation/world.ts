@@ -3,6 +3,7 @@ import type { ResourceRef } from '../../domain/resource.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import type { HostileMood } from './propose.ts'
 import { type Random, randomOf } from './random.ts'
+import { honestRegistry, type Said } from './registry.ts'
 import { type Schedule, scheduleOf } from './schedule.ts'
 
 /** What a test may switch off to show that it is needed; see gates.ts. */
@@ -24,11 +25,18 @@ export type Gate =
   | 'claim'
   | 'stop'
   | 'rounds'
+  | 'authority'
+  | 'labels'
+  | 'mentions'
+  | 'lease_names'
+  | 'denial_names'
 
 export type SimIncident = {
   id: string
   type: string
   resource: ResourceRef
+  /** What its sender's alert is about, as the sender knows it. */
+  meant: ResourceRef
   status: 'open' | 'investigating' | 'awaiting_approval' | 'resolved' | 'escalated' | 'cancelled'
   attempt: number
   rows: IncidentEvent[]
@@ -48,6 +56,9 @@ export type SimApproval = {
   id: string
   incidentId: string
   callId: string
+  tool: string
+  arguments: Record<string, unknown>
+  targets: ResourceRef[]
   actionDigest: string
   stateFingerprint: string
   required: number
@@ -72,7 +83,13 @@ export type Effect = {
   ifMatch: string | null
 }
 
+/** What a life is about, besides what goes wrong in each. */
+export type Plot = 'plain' | 'labels' | 'two_names'
+
 export type World = {
+  plot: Plot
+  /** The registry's relations, each with who said it. */
+  relations: Said[]
   seed: number
   random: Random
   schedule: Schedule
@@ -109,6 +126,8 @@ export function worldOf(seed: number, without: Gate | null, faults: number): Wor
   const random = randomOf(seed)
   const world = {
     seed,
+    plot: 'plain',
+    relations: honestRegistry(),
     random,
     nowMs: began,
     step: 0,

@@ -1,3 +1,4 @@
+import { listLinks } from '../../domain/alert-links.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber, formatResourceSearch, formatSpan } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
@@ -205,15 +206,16 @@ function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
                 {alert.source}, {alert.count === 1 ? 'once' : `${alert.count} times`}, since{' '}
                 {formatMoment(alert.startsAt)}
               </span>
-              {Object.entries(alert.links).map(
-                ([name, url]) =>
-                  url &&
-                  /^https?:\/\//i.test(url) && (
-                    <a key={name} href={url} rel="noreferrer noopener" target="_blank">
-                      {name} ↗
-                    </a>
-                  ),
+              {alert.groupKey && (
+                <span className="soft small">
+                  group <Inert text={alert.groupKey} />
+                </span>
               )}
+              {listLinks(alert.links).map(({ word, href }) => (
+                <a key={word} href={href} rel="noreferrer noopener" target="_blank">
+                  {word} ↗
+                </a>
+              ))}
             </li>
           ))}
         </ul>

@@ -1,6 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
 import type { ReceivedAlert } from '../../domain/alert.ts'
+import { listLinks } from '../../domain/alert-links.ts'
 import { formatSpan } from '../../domain/format.ts'
 import { ask, type Page } from '../api.ts'
 import { DataList } from '../data-table.tsx'
@@ -120,19 +121,8 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
   )
 }
 
-const linkWords = [
-  ['generator', 'Rule'],
-  ['dashboard', 'Dashboard'],
-  ['panel', 'Panel'],
-  ['silence', 'Silence'],
-  ['runbook', 'Runbook'],
-  ['external', 'Sender'],
-] as const
-
 function AlertLinks({ links }: { links: ReceivedAlert['links'] }) {
-  const given = linkWords.flatMap(([name, word]) =>
-    /^https?:\/\//i.test(links[name] ?? '') ? [{ word, href: links[name] as string }] : [],
-  )
+  const given = listLinks(links)
   if (given.length === 0) return null
   return (
     <p className="row small">

@@ -1,0 +1,66 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { alertState, receivedAlert } from '../domain/alert.ts'
+import { parseResourceKey } from '../domain/registry.ts'
+import { listAll } from './api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { formatMoment } from './ui/format.ts'
+import { parseOneOf, parseWholeNumber } from './ui/options.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
+
+export function addAlertsCommand(program: Command): void {
+  const parent = program
+    .command('alerts')
+    .description('what the senders of alerts sent')
+    .addHelpText('after', '\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')
+  addListCommand(parent)
+}
+
+type ListOptions = ConnectionOptions & {
+  resource?: string
+  status?: string
+  source?: string
+  q?: string
+  limit: number
+}
+
+function parseResource(text: string): string {
+  if (!parseResourceKey(text)) throw new InvalidArgumentError('It takes kind:id, as node:web-1.')
+  return text
+}
+
+function addListCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('alerts as they were taken in, newest first')
+      .option('--resource <kind:id>', 'about this, under any of its names', parseResource)
+      .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
+      .option('--source <name>', 'of this sender, as alertmanager')
+      .option('--q <text>', 'whose name, title or fingerprint holds this text')
+      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')
+    .action(async ({ resource, status, source, q, limit, ...options }: ListOptions) => {
+      const { api } = connect(options)
+      const query = new URLSearchParams({
+        ...(resource && { resource }),
+        ...(status && { status }),
+        ...(source && { source }),
+        ...(q && { q }),
+        limit: String(Math.min(limit, 100)),
+      })
+      const alerts = await listAll(api, `/api/v1/alerts?${query}`, receivedAlert.loose(), limit)
+      if (options.json) return printJson(alerts)
+      if (alerts.length === 0) return printNote('No alert fits.')
+      const rows = alerts.map((each) => [
+        inert(each.status),
+        formatMoment(each.startsAt),
+        inert(each.source),
+        inert(each.incidentId ?? ''),
+        inert(each.name),
+      ])
+      print(formatTable(['STATUS', 'SINCE', 'SENDER', 'INCIDENT', 'ALERT'], rows, 4))
+    })
+}
