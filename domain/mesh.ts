@@ -46,6 +46,7 @@ export const capabilities = [
   'service.start',
   'service.stop',
   'docker.container.restart',
+  'disk.usage',
 ] as const
 /** What agents know that do not say what they know. */
 export const firstCapabilities: readonly string[] = capabilities.slice(0, 16)

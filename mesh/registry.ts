@@ -1,5 +1,6 @@
 import type { DeviceTerms, Guests } from '../domain/device.ts'
 import { type Capability, firstCapabilities, type MeshHealth, type MeshMode } from '../domain/mesh.ts'
+import { diskSpecs } from './specs/disk.ts'
 import { dockerSpecs } from './specs/docker.ts'
 import { fsSpecs } from './specs/fs.ts'
 import { gitSpecs } from './specs/git.ts'
@@ -15,6 +16,7 @@ export type { MeshSpec } from './specs/spec.ts'
 export const meshSpecs: readonly MeshSpec[] = [
   ...shellSpecs,
   ...fsSpecs,
+  ...diskSpecs,
   ...gitSpecs,
   ...pkgSpecs,
   ...procSpecs,

@@ -1,4 +1,5 @@
 import type { Capability, Manifest } from '../../domain/mesh.ts'
+import { diskCapabilities } from './capabilities/disk.ts'
 import { dockerOn } from './capabilities/docker.ts'
 import { fsCapabilities } from './capabilities/fs.ts'
 import { gitCapabilities } from './capabilities/git-transfer.ts'
@@ -32,6 +33,7 @@ export const capabilitiesOn = ({
 }: MachineOverrides): readonly DeviceCapability[] => [
   ...shellCapabilities,
   ...fsCapabilities,
+  ...diskCapabilities,
   ...gitCapabilities,
   ...procCapabilities,
   ...Object.values(pkgWith(aptOptions)),
