@@ -65,18 +65,19 @@ export function mountsIn(mountinfo: string): Mount[] {
     const [, , id, , place, options = ''] = before.split(' ')
     const [type, device = '', more = ''] = after.split(' ')
     if (id === undefined || place === undefined || type === undefined) continue
-    const mount = unescape(place)
+    const mount = unquote(place)
     if (neverFills.test(type) && mount !== '/') continue
     const isReadOnly = [...options.split(','), ...more.split(',')].includes('ro')
     const known = byDevice.get(id)
     if (!known || mount.length < known.mount.length)
-      byDevice.set(id, { id, mount, type, device: unescape(device), isReadOnly })
+      byDevice.set(id, { id, mount, type, device: unquote(device), isReadOnly })
   }
-  return [...byDevice.values()]
+  // Of two that are mounted at one place only the later one can be reached.
+  return [...new Map([...byDevice.values()].map((each) => [each.mount, each])).values()]
 }
 
 /** The kernel writes spaces, tabs, newlines and backslashes in octal. */
-const unescape = (text: string) =>
+const unquote = (text: string) =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
 async function spaceOf(mount: string) {

@@ -27,7 +27,7 @@ export type Bounds = { entries: number; milliseconds: number; depth: number }
 const usual: Bounds = { entries: 300_000, milliseconds: 12_000, depth: 100 }
 const shown = 20
 /** So many are asked at a time. */
-const batch = 64
+const batch = 256
 
 type Count = {
   signal: AbortSignal
