@@ -47,6 +47,9 @@ export const capabilities = [
   'service.stop',
   'docker.container.restart',
   'disk.usage',
+  'git.log',
+  'git.show',
+  'git.revert',
 ] as const
 /** What agents know that do not say what they know. */
 export const firstCapabilities: readonly string[] = capabilities.slice(0, 16)

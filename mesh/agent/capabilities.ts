@@ -2,6 +2,8 @@ import type { Capability, Manifest } from '../../domain/mesh.ts'
 import { diskCapabilities } from './capabilities/disk.ts'
 import { dockerOn } from './capabilities/docker.ts'
 import { fsCapabilities } from './capabilities/fs.ts'
+import { gitHistory } from './capabilities/git-history.ts'
+import { gitRevert } from './capabilities/git-revert.ts'
 import { gitCapabilities } from './capabilities/git-transfer.ts'
 import { pkgWith } from './capabilities/pkg.ts'
 import { procCapabilities } from './capabilities/proc.ts'
@@ -35,6 +37,8 @@ export const capabilitiesOn = ({
   ...fsCapabilities,
   ...diskCapabilities,
   ...gitCapabilities,
+  ...gitHistory,
+  gitRevert,
   ...procCapabilities,
   ...Object.values(pkgWith(aptOptions)),
   ...Object.values(dockerOn(dockerHost)),
