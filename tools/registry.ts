@@ -7,6 +7,7 @@ import { toolsOfKinds } from '../sources/kinds.ts'
 import { recentChanges } from './changes.ts'
 import { defineTool } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
+import { getHost, listHosts } from './hosts.ts'
 import {
   addIncidentEvent,
   escalateIncident,
@@ -53,6 +54,8 @@ const all: Tool[] = [
   reportCapabilityGap,
   findResource,
   getResource,
+  getHost,
+  listHosts,
   nodeHealth,
   liveLink,
   canReach,

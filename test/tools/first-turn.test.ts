@@ -32,6 +32,14 @@ describe('the first turn', () => {
     expect(shards).toEqual(['shard', 'node', 'tenant'])
   })
 
+  test('hosts are looked at first where they matter, and what fills a disk everywhere', () => {
+    const offering = (name: string) =>
+      inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
+    for (const name of ['get_host', 'list_hosts']) expect(offering(name)).toEqual(['region', 'host', 'vm'])
+    expect(offering('disk_usage')).toEqual([...inventoryKinds])
+    for (const name of ['git_log', 'git_show', 'git_revert']) expect(offering(name)).toEqual([])
+  })
+
   test('a site with few tools has no more_tools', () => {
     const few = everything.filter(({ name }) => tools.get(name)?.firstFor === undefined)
     expect(names(splitTools(few, 'node').first)).toEqual(names(few))

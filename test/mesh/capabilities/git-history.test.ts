@@ -31,7 +31,10 @@ function commit(message: string, files: Record<string, string>): string {
 }
 /** Bytes of the working tree and of everything that git keeps. */
 const snapshot = () =>
-  execFileSync('sh', ['-c', 'find . -type f -print0 | sort -z | xargs -0 sha256sum'], { cwd: checkout, encoding: 'utf8' })
+  execFileSync('sh', ['-c', 'find . -type f -print0 | sort -z | xargs -0 sha256sum'], {
+    cwd: checkout,
+    encoding: 'utf8',
+  })
 
 let first: string
 let second: string
