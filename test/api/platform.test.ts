@@ -43,7 +43,7 @@ test('a shard, its nodes and its tenant are as the platform says now', async () 
 })
 
 test('a host tells its capacity, what is left of it, and its VMs with priority and state', async () => {
-  const one = (await api.get('/hosts/host-osl-1')).body as { use: { freeRamMib: number }; ramMib: number }
+  const one = (await api.get('/hosts/host-osl-1')).body as unknown as { use: { freeRamMib: number }; ramMib: number }
   expect(one).toMatchObject({
     ...{ state: 'live', status: 'nominal', rack: 'r1', device: null },
     use: { vms: 1, running: 1, ramMib: 1024, cpuMc: 500, freeRamMib: one.ramMib - 1024 },
