@@ -4,6 +4,7 @@ import { diskSpecs } from './specs/disk.ts'
 import { dockerSpecs } from './specs/docker.ts'
 import { fsSpecs } from './specs/fs.ts'
 import { gitSpecs } from './specs/git.ts'
+import { gitHistorySpecs } from './specs/git-history.ts'
 import { pkgSpecs } from './specs/pkg.ts'
 import { procSpecs } from './specs/proc.ts'
 import { serviceSpecs } from './specs/service.ts'
@@ -18,6 +19,7 @@ export const meshSpecs: readonly MeshSpec[] = [
   ...fsSpecs,
   ...diskSpecs,
   ...gitSpecs,
+  ...gitHistorySpecs,
   ...pkgSpecs,
   ...procSpecs,
   ...dockerSpecs,

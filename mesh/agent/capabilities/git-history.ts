@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { z } from 'zod'
-import { gitLogArgs, gitShowArgs } from '../../specs/git.ts'
+import { gitLogArgs, gitShowArgs } from '../../specs/git-history.ts'
 import type { CapabilityContext, DeviceCapability } from '../capability.ts'
 import { commitAt, commitFormat, commitsIn, diffOf, emptyTree, shownFiles, uncommitted } from '../checkout.ts'
 import { CapabilityError, toOutcome } from '../outcome.ts'
