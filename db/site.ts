@@ -176,6 +176,25 @@ export async function hostById(db: Db, id: string): Promise<HostRow | null> {
   return ((await db.selectFrom('host').selectAll().where('id', '=', id).executeTakeFirst()) as HostRow) ?? null
 }
 
+/** What the VMs that are defined on a host take of it: those that run, by their size. */
+export type HostUse = { vms: number; running: number; ramMib: number; cpuMc: number }
+
+/** By host; one without VMs is not in it. */
+export async function readHostUses(db: Db): Promise<Map<string, HostUse>> {
+  const { rows } = await sql<HostUse & { host: string }>`
+    select host, count(*)::int as vms, count(*) filter (where running)::int as running,
+      coalesce(sum(ram_mib) filter (where running), 0)::int as "ramMib",
+      coalesce(sum(cpu_mc) filter (where running), 0)::int as "cpuMc"
+    from vm where host is not null group by host`.execute(db)
+  return new Map(rows.map(({ host, ...use }) => [host, use]))
+}
+
+/** Those that are defined to run on a host, the most important first. */
+export async function vmsOnHost(db: Db, host: string): Promise<VmState[]> {
+  const on = db.selectFrom('vm').selectAll().where('host', '=', host)
+  return await on.orderBy('priority', 'desc').orderBy('id').execute()
+}
+
 export async function vms(db: Db): Promise<VmState[]> {
   return await db.selectFrom('vm').selectAll().orderBy('id').execute()
 }

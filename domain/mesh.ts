@@ -46,6 +46,10 @@ export const capabilities = [
   'service.start',
   'service.stop',
   'docker.container.restart',
+  'disk.usage',
+  'git.log',
+  'git.show',
+  'git.revert',
 ] as const
 /** What agents know that do not say what they know. */
 export const firstCapabilities: readonly string[] = capabilities.slice(0, 16)

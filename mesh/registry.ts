@@ -1,8 +1,10 @@
 import type { DeviceTerms, Guests } from '../domain/device.ts'
 import { type Capability, firstCapabilities, type MeshHealth, type MeshMode } from '../domain/mesh.ts'
+import { diskSpecs } from './specs/disk.ts'
 import { dockerSpecs } from './specs/docker.ts'
 import { fsSpecs } from './specs/fs.ts'
 import { gitSpecs } from './specs/git.ts'
+import { gitHistorySpecs } from './specs/git-history.ts'
 import { pkgSpecs } from './specs/pkg.ts'
 import { procSpecs } from './specs/proc.ts'
 import { serviceSpecs } from './specs/service.ts'
@@ -15,7 +17,9 @@ export type { MeshSpec } from './specs/spec.ts'
 export const meshSpecs: readonly MeshSpec[] = [
   ...shellSpecs,
   ...fsSpecs,
+  ...diskSpecs,
   ...gitSpecs,
+  ...gitHistorySpecs,
   ...pkgSpecs,
   ...procSpecs,
   ...dockerSpecs,

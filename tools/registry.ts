@@ -7,6 +7,7 @@ import { kindsOfTool, toolsOfKinds } from '../sources/kinds.ts'
 import { recentChanges } from './changes.ts'
 import { defineTool } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
+import { getHost, listHosts } from './hosts.ts'
 import {
   addIncidentEvent,
   escalateIncident,
@@ -54,6 +55,8 @@ const all: Tool[] = [
   reportCapabilityGap,
   findResource,
   getResource,
+  getHost,
+  listHosts,
   nodeHealth,
   liveLink,
   canReach,

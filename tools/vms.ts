@@ -90,7 +90,8 @@ function repair(
 ) {
   return defineTool({
     name: vmTools[action],
-    firstFor: ['vm', 'host'],
+    // On a host they are planned; what stops a VM is seldom its repair.
+    firstFor: action === 'stop' ? [] : ['vm'],
     ...facts,
     input,
     output: z.looseObject({}),

@@ -1,5 +1,16 @@
 import { z } from '@hono/zod-openapi'
-import { type HostRow, hostById, hosts, nodeById, vmById, vmCountOnHost, vms } from '../../db/site.ts'
+import {
+  type HostRow,
+  type HostUse,
+  hostById,
+  hosts,
+  nodeById,
+  readHostUses,
+  vmById,
+  vmCountOnHost,
+  vms,
+  vmsOnHost,
+} from '../../db/site.ts'
 import { type Health, health, hostState, nodeState, vmState } from '../../domain/platform.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
@@ -10,7 +21,21 @@ import { nodeExample } from './examples.ts'
 import { resourceParams, staleFlag, withHealth } from './resources.ts'
 
 const tag = 'platform'
-const host = hostState.extend({ status: health, ...staleFlag, ...deviceField })
+/** What its VMs take of it now. Null while the platform cannot be reached: which of them run is unknown then. */
+const use = z
+  .object({
+    vms: z.number().int(),
+    running: z.number().int(),
+    ramMib: z.number().int(),
+    cpuMc: z.number().int(),
+    freeRamMib: z.number().int(),
+    freeCpuMc: z.number().int(),
+  })
+  .nullable()
+const host = hostState.extend({ status: health, use, ...staleFlag, ...deviceField })
+const vmOnHost = vmState
+  .pick({ id: true, ramMib: true, cpuMc: true, haGroup: true, priority: true, tenant: true })
+  .extend({ running: z.boolean().nullable() })
 const vm = vmState.extend(deviceField)
 const hostExample: z.input<typeof host> = {
   id: 'host-osl-2',
@@ -20,6 +45,7 @@ const hostExample: z.input<typeof host> = {
   ramMib: 16_384,
   cpuMc: 8_000,
   status: 'critical',
+  use: { vms: 1, running: 0, ramMib: 0, cpuMc: 0, freeRamMib: 16_384, freeCpuMc: 8_000 },
   device: null,
 }
 const vmExample: z.input<typeof vm> = {
@@ -33,6 +59,16 @@ const vmExample: z.input<typeof vm> = {
   device: { id: 'host-osl-2', mode: 'user', capabilities: ['shell.exec', 'shell.eval'] },
 }
 
+const vmOnHostExample: z.input<typeof vmOnHost> = {
+  id: 'vm-osl-3',
+  running: false,
+  ramMib: 2_048,
+  cpuMc: 1_000,
+  haGroup: 'ha-web',
+  priority: 100,
+  tenant: 'tenant-1',
+}
+
 export function hostRoutes(router: Router, deps: ApiDeps): void {
   declareListHosts(router, deps)
   declareGetHost(router, deps)
@@ -40,9 +76,22 @@ export function hostRoutes(router: Router, deps: ApiDeps): void {
   declareGetVm(router, deps)
 }
 
-/** A host with the health that its state stands for. */
-function withHostHealth(row: HostRow, fresh: { stale: boolean }) {
-  return withHealth({ ...row, status: healthOfHost[row.state] }, fresh)
+const noUse: HostUse = { vms: 0, running: 0, ramMib: 0, cpuMc: 0 }
+
+/** A host with the health that its state stands for, and what is left of it. */
+function describeHost(row: HostRow, taken: HostUse = noUse, fresh: { stale: boolean }) {
+  const left = { freeRamMib: row.ramMib - taken.ramMib, freeCpuMc: row.cpuMc - taken.cpuMc }
+  const now = fresh.stale ? null : { ...taken, ...left }
+  return withHealth({ ...row, status: healthOfHost[row.state], use: now }, fresh)
+}
+
+/** A name that no host has is answered as such: an empty list would say that the hosts of a rack are gone. */
+function requireKnown(all: readonly HostRow[], field: 'rack' | 'region', name: string | undefined): void {
+  const known = [...new Set(all.map((each) => each[field]))].sort()
+  if (name === undefined || known.includes(name)) return
+  throw notFound(
+    `host in ${field} ${name}: ${known.length === 0 ? 'no host is known' : `there are ${known.slice(0, 20).join(', ')}`}`,
+  )
 }
 
 function declareListHosts(router: Router, deps: ApiDeps): void {
@@ -52,13 +101,26 @@ function declareListHosts(router: Router, deps: ApiDeps): void {
     path: '/hosts',
     permission: 'read',
     tag,
-    summary: 'All hosts',
-    answer: pageOf(host),
+    summary: 'All hosts, or those of a rack or region: state, capacity, what is left of it',
+    description: '`brief=true` leaves out what their devices can be asked.',
+    query: z.object({
+      rack: z.string().max(100).optional(),
+      region: z.string().max(100).optional(),
+      brief: z.enum(['true', 'false']).default('false'),
+    }),
+    answer: pageOf(host.partial({ device: true })),
     example: { items: [hostExample], nextCursor: null },
-    async run() {
+    problems: [404],
+    async run({ query: { rack, region, brief } }) {
       const fresh = await state.refresh()
-      const items = (await hosts(db)).map((row) => withHostHealth(row, fresh))
-      return { items: await withDevices(deps, 'host', items), nextCursor: null }
+      const all = await hosts(db)
+      requireKnown(all, 'rack', rack)
+      requireKnown(all, 'region', region)
+      const uses = await readHostUses(db)
+      const items = all
+        .filter((each) => (rack ?? each.rack) === each.rack && (region ?? each.region) === each.region)
+        .map((row) => describeHost(row, uses.get(row.id), fresh))
+      return { items: brief === 'true' ? items : await withDevices(deps, 'host', items), nextCursor: null }
     },
   })
 }
@@ -70,16 +132,20 @@ function declareGetHost(router: Router, deps: ApiDeps): void {
     path: '/hosts/{id}',
     permission: 'read',
     tag,
-    summary: 'A host',
+    summary: 'A host: state, rack, capacity, what is left of it, its VMs, what its device can be asked',
     params: resourceParams,
-    answer: host,
-    example: hostExample,
+    answer: host.extend({ vms: z.array(vmOnHost) }),
+    example: { ...hostExample, vms: [vmOnHostExample] },
     problems: [404],
     async run({ params: { id } }) {
       const fresh = await state.refresh()
       const row = await hostById(db, id)
       if (!row) throw notFound(`host ${id}`)
-      return await withDevice(deps, 'host', withHostHealth(row, fresh))
+      const taken = (await readHostUses(db)).get(id)
+      const on = (await vmsOnHost(db, id)).map(({ id, running, ramMib, cpuMc, haGroup, priority, tenant }) => ({
+        ...{ id, running: fresh.stale ? null : running, ramMib, cpuMc, haGroup, priority, tenant },
+      }))
+      return await withDevice(deps, 'host', { ...describeHost(row, taken, fresh), vms: on })
     },
   })
 }

@@ -29,7 +29,11 @@ export function toRefusalKind(code: MeshErrorCode): RefusalKind {
 
 /** `device_mesh: shell.exec: approval_required: …`: the model reads the device's own word. */
 export function describeError(capability: string, { error }: Pick<CapabilityAnswer, 'error'>): string {
-  return `device_mesh: ${capability}: ${error?.code ?? 'failed'}${error?.message ? `: ${error.message}` : ''}`
+  const message = error?.message ? `: ${error.message}` : ''
+  // The control plane let the argument through, so it is the agent that does not know it.
+  const isOlder = error?.code === 'invalid_arguments' && error.message.includes('Unrecognized key')
+  const remedy = isOlder ? ". The device's agent is older than this argument: leave it out, or update the agent" : ''
+  return `device_mesh: ${capability}: ${error?.code ?? 'failed'}${message}${remedy}`
 }
 
 export function refuseByDevice(

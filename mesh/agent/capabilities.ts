@@ -1,6 +1,9 @@
 import type { Capability, Manifest } from '../../domain/mesh.ts'
+import { diskCapabilities } from './capabilities/disk.ts'
 import { dockerOn } from './capabilities/docker.ts'
 import { fsCapabilities } from './capabilities/fs.ts'
+import { gitHistory } from './capabilities/git-history.ts'
+import { gitRevert } from './capabilities/git-revert.ts'
 import { gitCapabilities } from './capabilities/git-transfer.ts'
 import { pkgWith } from './capabilities/pkg.ts'
 import { procCapabilities } from './capabilities/proc.ts'
@@ -32,7 +35,10 @@ export const capabilitiesOn = ({
 }: MachineOverrides): readonly DeviceCapability[] => [
   ...shellCapabilities,
   ...fsCapabilities,
+  ...diskCapabilities,
   ...gitCapabilities,
+  ...gitHistory,
+  gitRevert,
   ...procCapabilities,
   ...Object.values(pkgWith(aptOptions)),
   ...Object.values(dockerOn(dockerHost)),

@@ -38,7 +38,10 @@ export async function processFacts(pid: number): Promise<ProcessFacts | null> {
       process,
       user: (await userNames()).get(uid) ?? uid,
       command: shownCommand(standing.words),
-      startedAt: await startedAt(process.start_time),
+      startedAt:
+        startOf(process.start_time, await bootSeconds())
+          ?.slice(0, 19)
+          .replace('T', ' ') ?? null,
       service: unitOf(standing.cgroups) ?? enclosureOf(standing.cgroups) ?? groupOf(standing.cgroups),
     }
   } catch {
@@ -57,13 +60,16 @@ export async function userNames(): Promise<Map<string, string>> {
   return new Map(text.split('\n').map((line): [string, string] => [line.split(':')[2] ?? '', line.split(':')[0]!]))
 }
 
-/**
- * The kernel counts from the start of the machine, which /proc/stat gives in seconds since 1970.
- */
-async function startedAt(ticks: string): Promise<string | null> {
+/** When the machine started, in seconds since 1970; null where it does not say. */
+export async function bootSeconds(): Promise<number | null> {
   const boot = /^btime (\d+)$/m.exec(await readFile('/proc/stat', 'utf8').catch(() => ''))?.[1]
-  if (boot === undefined) return null
-  return new Date((Number(boot) + Number(ticks) / ticksPerSecond) * 1_000).toISOString().slice(0, 19).replace('T', ' ')
+  return boot === undefined ? null : Number(boot)
+}
+
+/** When a process started, as `2026-11-23T17:25:40Z`: the kernel counts ticks from the start of the machine. */
+export function startOf(ticks: string, boot: number | null): string | null {
+  if (boot === null) return null
+  return `${new Date((boot + Number(ticks) / ticksPerSecond) * 1_000).toISOString().slice(0, 19)}Z`
 }
 
 function groupOf(cgroups: readonly string[]): string | null {
@@ -163,13 +169,18 @@ const embedded = new Set(['postgres', 'temporal', 'temporal-server'])
 
 /** Why a process is not the device's own to signal, in words; null when it is. */
 export function whyOutside(found: ProcessScope, own: ProcessScope): string | null {
+  return whyElsewhere(found, own) ?? (isNightshift(found) ? 'is one of the services of Nightshift' : null)
+}
+
+/** Why a process belongs to a container, a guest or another namespace of processes, in words; null for the device's own. */
+export function whyElsewhere(found: ProcessScope, own: ProcessScope): string | null {
   const enclosure = enclosureOf(found.cgroups)
   if (enclosure !== null && enclosure !== enclosureOf(own.cgroups))
     return `belongs to ${enclosure.slice(0, 40)}, a container or guest on this device: ask for it there`
   const elsewhere = found.namespace !== null && own.namespace !== null && found.namespace !== own.namespace
   if (elsewhere || found.numbers.length > 1)
     return 'lives in another namespace of processes, as those of containers do: ask for it there'
-  return isNightshift(found) ? 'is one of the services of Nightshift' : null
+  return null
 }
 
 /**

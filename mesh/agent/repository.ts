@@ -6,7 +6,7 @@ import { readWhole } from './content.ts'
 import { CapabilityError } from './outcome.ts'
 import { isInstalled, systemPath } from './programs.ts'
 import type { Place } from './roots.ts'
-import { missingWritableRoot } from './roots.ts'
+import { missingProc, missingWritableRoot } from './roots.ts'
 import { assertDirectory, at, entry, type OpenEntry, openContent } from './walk.ts'
 
 /**
@@ -233,7 +233,7 @@ export async function changed(
  * The names in a list that git wrote one a line: what is not plain ASCII stands in quotes, with
  * escapes as in C.
  */
-function namesIn(listing: string): string[] {
+export function namesIn(listing: string): string[] {
   return listing
     .split('\n')
     .filter((line) => line !== '')
@@ -249,6 +249,11 @@ function unquoted(text: string): string {
     else bytes.push(escapes[part[1]!] ?? Number.parseInt(part.slice(1), 8))
   }
   return Buffer.from(bytes).toString('utf8')
+}
+
+/** To read a repository no root has to be writable. */
+export async function missingGitToRead(manifest: Manifest): Promise<string | null> {
+  return (await isInstalled('git')) ? missingProc(manifest) : 'git is not installed'
 }
 
 export async function missingGit(manifest: Manifest): Promise<string | null> {

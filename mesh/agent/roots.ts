@@ -97,10 +97,15 @@ type AgentPaths = { state: string; hidden: readonly string[] }
 export function requirePlace(path: string, manifest: Manifest, own: AgentPaths, access: 'look' | 'change'): Place {
   const place = parsePlace(path, manifest)
   if ('code' in place) throw new CapabilityError(place.code, place.message)
-  if ([own.state, ...own.hidden].some((each) => isInside(place.path, realPath(each))))
-    throw new CapabilityError('outside_roots', `${place.path} belongs to the agent`)
+  if (ownPaths(own)(place.path)) throw new CapabilityError('outside_roots', `${place.path} belongs to the agent`)
   if (access === 'change' && !place.writable) throw new CapabilityError('outside_roots', readOnly(place).message)
   return place
+}
+
+/** Is a path the agent's own? Where they are is looked up once, for callers that ask about many. */
+export function ownPaths({ state, hidden }: AgentPaths): (path: string) => boolean {
+  const own = [state, ...hidden].map(realPath)
+  return (path) => own.some((each) => isInside(path, each))
 }
 
 /** The walk follows no link, so what it reaches goes by its real path. */

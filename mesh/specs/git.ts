@@ -19,7 +19,7 @@ export const gitCloneArgs = z.strictObject({
 })
 
 /** Inside the checkout, as git writes it; never git's own files. */
-const fileInCheckout = z
+export const fileInCheckout = z
   .string()
   .min(1)
   .max(4_000)
@@ -154,7 +154,8 @@ export const gitCommit = defineSpec({
   }),
 })
 
-const head = (path: string) => ({
+/** The commit that a checkout stands at. */
+export const head = (path: string) => ({
   capability: 'shell.exec' as const,
   args: { argv: ['git', '-C', path, 'rev-parse', 'HEAD'] },
 })

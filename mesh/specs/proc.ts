@@ -4,6 +4,8 @@ import { defineSpec, onlyLooks, present, same, word } from './spec.ts'
 export const procListArgs = z.strictObject({
   /** Part of the name or of the command line. */
   name: z.string().min(1).max(200).optional(),
+  /** Who listens or is connected there. An agent older than this argument refuses it. */
+  port: z.number().int().min(1).max(65_535).optional(),
   limit: z.number().int().min(1).max(1_000).default(50),
 })
 
@@ -17,7 +19,7 @@ export const procKillArgs = z.strictObject({
 export const procList = defineSpec({
   name: 'proc_list',
   capability: 'proc.list',
-  about: 'List processes on a device: pid, start_time, user, name, command line, memory, CPU.',
+  about: 'List processes on a device, by text or by port: pid, start_time, user, name, command line, memory, CPU now.',
   args: procListArgs,
   input: () => procListArgs.extend({ name: word.optional(), limit: z.number().int().min(1).max(1_000).optional() }),
   effect: 'read',

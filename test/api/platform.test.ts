@@ -42,6 +42,32 @@ test('a shard, its nodes and its tenant are as the platform says now', async () 
   expect((await api.get('/shards/none')).status).toBe(404)
 })
 
+test('a host tells its capacity, what is left of it, and its VMs with priority and state', async () => {
+  const one = (await api.get('/hosts/host-osl-1')).body as unknown as { use: { freeRamMib: number }; ramMib: number }
+  expect(one).toMatchObject({
+    ...{ state: 'live', status: 'nominal', rack: 'r1', device: null },
+    use: { vms: 1, running: 1, ramMib: 1024, cpuMc: 500, freeRamMib: one.ramMib - 1024 },
+    vms: [{ id: 'vm-1', running: true, ramMib: 1024, cpuMc: 500, haGroup: null, priority: 0, tenant: 'tenant-1' }],
+  })
+  // What does not run takes nothing.
+  expect((await api.get('/hosts/host-osl-2')).body).toMatchObject({
+    ...{ state: 'dead', status: 'critical' },
+    use: { vms: 2, running: 0, ramMib: 0 },
+  })
+  expect((await api.get('/hosts/host-osl-4')).body).toMatchObject({ state: 'draining', use: { vms: 0 }, vms: [] })
+  expect((await api.get('/hosts/none')).status).toBe(404)
+})
+
+test('hosts are listed by rack or region, and a rack that there is not is named with those there are', async () => {
+  const list = async (query: string) =>
+    ((await api.get(`/hosts?${query}`)).body as unknown as { items: { id: string }[] }).items
+  expect((await list('rack=r2')).map(({ id }) => id)).toEqual(['host-osl-2'])
+  expect(await list('region=osl&brief=true')).toHaveLength(4)
+  expect((await list('brief=true'))[0]).not.toHaveProperty('device')
+  const unknown = await api.get('/hosts?rack=rack-2')
+  expect(unknown).toMatchObject({ status: 404, body: { detail: expect.stringContaining('there are r1, r2, r3, r4') } })
+})
+
 test('health is told of nodes and of hosts', async () => {
   const health = async (id: string) => (await api.get(`/nodes/${id}/health`)).body
   expect(await health('node-osl-2')).toEqual({

@@ -32,11 +32,13 @@ describe('the first turn', () => {
     expect(shards).toEqual(['shard', 'node', 'tenant'])
   })
 
-  test('repairs of a VM are offered for VMs and hosts alone', () => {
-    for (const name of ['vm_start', 'vm_stop', 'vm_restart']) {
-      const kinds = inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
-      expect([name, kinds]).toEqual([name, ['host', 'vm']])
-    }
+  test('what is looked at first is offered where it matters, and what is rare on request', () => {
+    const offering = (name: string) =>
+      inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
+    for (const name of ['get_host', 'list_hosts']) expect(offering(name)).toEqual(['region', 'host', 'vm'])
+    for (const name of ['vm_start', 'vm_restart']) expect(offering(name)).toEqual(['vm'])
+    expect(offering('disk_usage')).toEqual(expect.arrayContaining(['node', 'service_unit', 'database']))
+    for (const name of ['vm_stop', 'git_log', 'git_show', 'git_revert']) expect(offering(name)).toEqual([])
   })
 
   test('a site with few tools has no more_tools', () => {

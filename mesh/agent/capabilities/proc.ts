@@ -1,11 +1,11 @@
-import { access, readFile } from 'node:fs/promises'
+import { access } from 'node:fs/promises'
 import type { z } from 'zod'
-import { stripText } from '../../../safety/strip.ts'
 import { procKillArgs, procListArgs } from '../../specs/proc.ts'
 import type { DeviceCapability } from '../capability.ts'
 import { CapabilityError, errnoOf, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
-import { processFacts, shownCommand, tellProcess, userNames, whyNeverSignalled } from '../process-facts.ts'
-import { type Process, pids, processOf, statusField } from '../programs.ts'
+import { processFacts, tellProcess, whyNeverSignalled } from '../process-facts.ts'
+import { type Process, processOf } from '../programs.ts'
+import { listProcesses } from './proc-list.ts'
 
 type KillArgs = z.infer<typeof procKillArgs>
 
@@ -87,28 +87,12 @@ async function endsWithin({ pid, start_time }: Process, signal: AbortSignal): Pr
   }
 }
 
-/**
- * Running processes, the ones that used the most CPU first: `{ processes, total }`. Command lines
- * come without their secrets.
- */
 export const procList: DeviceCapability<z.infer<typeof procListArgs>> = {
   capability: 'proc.list',
   args: procListArgs,
   missingPrerequisite: missingProcesses,
   weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
-  run: ({ name, limit }, { signal }) =>
-    toOutcome(signal, async () => {
-      const users = await userNames()
-      const found = []
-      for (const pid of await pids()) {
-        signal.throwIfAborted()
-        const one = await described(pid, users)
-        if (one && (name === undefined || one.name.includes(name) || one.cmdline.includes(name))) found.push(one)
-      }
-      found.sort((a, b) => b.cpu_seconds - a.cpu_seconds || a.pid - b.pid)
-      const truncated = found.length > limit
-      return { ok: true, result: { processes: found.slice(0, limit), total: found.length }, truncated }
-    }),
+  run: listProcesses,
 }
 
 export async function missingProcesses(): Promise<string | null> {
@@ -117,28 +101,6 @@ export async function missingProcesses(): Promise<string | null> {
     return null
   } catch {
     return '/proc is not mounted'
-  }
-}
-
-async function described(pid: number, users: ReadonlyMap<string, string>) {
-  const process = await processOf(pid)
-  if (!process) return null
-  try {
-    const status = await readFile(`/proc/${pid}/status`, 'utf8')
-    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').slice(0, -1)
-    const uid = statusField(status, 'Uid')?.split(/\s/)[0] ?? ''
-    const { kernel_thread, ...rest } = process
-    return {
-      ...rest,
-      name: stripText(rest.name, { keepNewlines: false }),
-      user: users.get(uid) ?? uid,
-      kernel_thread,
-      rss_bytes: Number(statusField(status, 'VmRSS')?.split(' ')[0] ?? 0) * 1024,
-      cmdline: shownCommand(words),
-    }
-  } catch {
-    // It ended between two looks.
-    return null
   }
 }
 

@@ -42,6 +42,10 @@ const calls = (): [Capability, Record<string, unknown>][] => [
   ['git.clone', { url: `file://${place.path}`, path: join(place.path, 'clone') }],
   ['git.commit', { path: place.path, message: 'x', paths: ['file'] }],
   ['git.push', { path: place.path, remote: 'origin', branch: 'main' }],
+  ['git.log', { path: place.path }],
+  ['git.show', { path: place.path, revision: 'HEAD' }],
+  ['git.revert', { path: place.path, revision: 'abcdef0' }],
+  ['disk.usage', {}],
   ['pkg.install', { packages: ['hello'] }],
   ['pkg.search', { query: 'hello' }],
   ['proc.list', {}],
@@ -49,6 +53,11 @@ const calls = (): [Capability, Record<string, unknown>][] => [
   ['docker.container.list', {}],
   ['docker.container.exec', { container: 'web', argv: ['ls'] }],
   ['docker.container.logs', { container: 'web' }],
+  ['docker.container.restart', { container: 'web' }],
+  ['service.show', { unit: 'none.service' }],
+  ['service.restart', { unit: 'none.service' }],
+  ['service.start', { unit: 'none.service' }],
+  ['service.stop', { unit: 'none.service' }],
 ]
 /** What a device may answer besides: it has no engine, or takes no such arguments. */
 const nothingDone = ['approval_required', 'capability_unavailable', 'invalid_arguments', 'blocked', 'outside_roots']

@@ -1,9 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
 import { procKill, procList } from '../../../mesh/agent/capabilities/proc.ts'
 import { enclosureOf, type ProcessScope, unitOf, whyOutside } from '../../../mesh/agent/process-facts.ts'
 import { readStat } from '../../../mesh/agent/programs.ts'
+import { socketsIn } from '../../../mesh/agent/sockets.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ask, deviceOf, done, fault } from './device.ts'
 
@@ -53,6 +56,53 @@ test('a runaway process stands at the top', async () => {
   const calm = await start('echo on; sleep 60; :', 'runaway-calm')
   const found = (await list({ name: 'runaway-' })).map(({ pid }) => pid)
   expect(found.indexOf(child.pid)).toBeLessThan(found.indexOf(calm.pid))
+})
+
+test('the list tells when a process started, and how much of a processor it uses now', async () => {
+  const busy = await start('echo on; while :; do :; done', 'share-busy')
+  await start('echo on; sleep 60; :', 'share-calm')
+  const found = (await list({ name: 'share-' })) as (Listed & { started: string; cpu_percent: number })[]
+  expect(found[0]).toMatchObject({ pid: busy.pid, started: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/) })
+  expect(Math.abs(Date.parse(found[0]!.started) - Date.now())).toBeLessThan(60_000)
+  expect(found[0]!.cpu_percent).toBeGreaterThan(found[1]!.cpu_percent)
+})
+
+test('a process is found by the port at which it listens or is connected', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const nobody = await done(device, procList, { port: port === 9 ? 10 : 9 })
+  expect(nobody).toMatchObject({ processes: [], total: 0 })
+  const client = connect(port, '127.0.0.1')
+  const [peer] = (await once(server, 'connection')) as [Socket]
+  const answer = await done(device, procList, { port })
+  for (const each of [client, peer, server]) 'destroy' in each ? each.destroy() : each.close()
+  const [found, ...others] = answer.processes as (Listed & { sockets: object[] })[]
+  expect(others).toEqual([])
+  expect(found).toMatchObject({ pid: process.pid })
+  expect(found!.sockets[0]).toEqual({ protocol: 'tcp', local: `127.0.0.1:${port}`, remote: null, state: 'listen' })
+  expect(found!.sockets).toHaveLength(3)
+  expect(answer.sockets_unseen).toEqual({ total: 0, first: [] })
+  expect((await done(device, procList, { port, name: 'no-such-name' })).total).toBe(0)
+})
+
+test('the tables of sockets are read right: IPv6, connected UDP, and no port that only looks like it', () => {
+  const line = (local: string, remote: string, state: string) =>
+    `   0: ${local} ${remote} ${state} 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0`
+  const any = '00000000000000000000000000000000'
+  const mapped = '0000000000000000FFFF00000100007F'
+  const tcp = [line(`${any}:1F90`, `${any}:0000`, '0A'), line(`${mapped}:1F90`, `${mapped}:D431`, '01')].join('\n')
+  expect(socketsIn(tcp, 'tcp', 8080)).toEqual([
+    { protocol: 'tcp', local: '[::]:8080', remote: null, state: 'listen', uid: '1000', inode: '4711' },
+    {
+      ...{ protocol: 'tcp', local: '127.0.0.1:8080', remote: '127.0.0.1:54321' },
+      ...{ state: 'established', uid: '1000', inode: '4711' },
+    },
+  ])
+  expect(socketsIn(line('0100007F:0035', '00000000:0000', '07'), 'udp', 53)).toMatchObject([
+    { local: '127.0.0.1:53', state: 'bound' },
+  ])
+  expect(socketsIn(line('0100007F:0035', '00000000:0000', '07'), 'udp', 0x7f00)).toEqual([])
 })
 
 test('a password on a command line is not told', async () => {
@@ -153,13 +203,16 @@ const inNamespace = spawnSync('unshare', ['--user', '--map-root-user', '--pid', 
 
 ;(inNamespace ? test : test.skip)('a process in another namespace of processes is refused', async () => {
   const child = await start('unshare --user --map-root-user --pid --fork bash -c "echo on; sleep 60; :" in-a-namespace')
-  const inside = (await list({ name: 'in-a-namespace' })).find(({ ppid }) => ppid === child.pid)!
-  const asked = { pid: inside.pid, start_time: inside.start_time, signal: 'KILL' }
+  const inside = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ')[0])
+  const asked = { pid: inside, start_time: startTime(inside), signal: 'KILL' }
+  const listed = await done(device, procList, { name: 'in-a-namespace' })
+  expect((listed.processes as Listed[]).map(({ pid }) => pid)).not.toContain(inside)
+  expect(listed).toMatchObject({ left_out: 1, left_out_in: [expect.any(String)] })
   expect(await fault(device, procKill, asked)).toMatchObject({
     code: 'blocked',
     message: expect.stringContaining('another namespace of processes'),
   })
-  expect(readFileSync(`/proc/${inside.pid}/stat`, 'utf8')).toContain('bash')
+  expect(readFileSync(`/proc/${inside}/stat`, 'utf8')).toContain('bash')
 })
 
 test.each([

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { capabilities } from '../../../domain/mesh.ts'
+import { describeError } from '../../../effects/devices/answers.ts'
 import {
   descriptionOf,
   inMode,
@@ -9,6 +10,7 @@ import {
   toolsOf,
   unknownTools,
 } from '../../../mesh/registry.ts'
+import { procListArgs } from '../../../mesh/specs/proc.ts'
 import { describeTools } from '../../../model/describe-tools.ts'
 import { describedTools, tools } from '../../../tools/registry.ts'
 
@@ -92,6 +94,15 @@ test('every write says which resource it is for, and why', () => {
   expect(parsed?.error?.issues[0]?.path).toEqual(['reason'])
 })
 
+test('an agent that is older than an argument refuses it, and the model reads what helps', () => {
+  const refused = procListArgs.omit({ port: true }).safeParse({ port: 80 }).error?.issues[0]?.message ?? ''
+  const error = (message: string) => describeError('proc.list', { error: { code: 'invalid_arguments', message } })
+  expect(error(`The arguments: ${refused}`)).toMatch(
+    /"port".*older than this argument: leave it out, or update the agent$/,
+  )
+  expect(error('limit: Too big')).toBe('device_mesh: proc.list: invalid_arguments: limit: Too big')
+})
+
 test('arguments that no device should see are refused by the schema', () => {
   const refused: [string, object][] = [
     ['fs_read', { path: 'etc/passwd' }],
@@ -101,6 +112,10 @@ test('arguments that no device should see are refused by the schema', () => {
     ['pkg_install', { packages: ['-o', 'Dpkg::Pre-Invoke=id'] }],
     ['proc_kill', { pid: 1, start_time: '1' }],
     ['proc_kill', { pid: 4711 }],
+    ['proc_list', { port: 0 }],
+    ['disk_usage', { path: 'srv' }],
+    ['git_show', { path: '/srv/x', revision: '--all' }],
+    ['git_revert', { path: '/srv/x', revision: 'HEAD' }],
     ['docker_logs', { container: '../containers/json' }],
     ['exec', { argv: [] }],
     ['exec', { argv: ['id'], shell: true }],

@@ -10,7 +10,7 @@ const yes = (value: boolean | undefined): string => (value ? 'yes' : 'no')
 function askedAbout({ asked, command, capability }: MeshSpec): string {
   if (asked) return 'always'
   if (command) return 'unless its words prove it a read'
-  return capability.startsWith('fs.') ? 'for what is held for secret' : 'no'
+  return /^(?:fs|disk|git)\./.test(capability) ? 'for what is held for secret' : 'no'
 }
 
 const rowOf = (spec: MeshSpec): string =>

@@ -1,0 +1,134 @@
+import { join } from 'node:path'
+import type { CapabilityContext, Outcome } from './capability.ts'
+import { CapabilityError, inTurn, toOutcome } from './outcome.ts'
+import { withheld } from './rehearsal.ts'
+import { checkoutAt, inCheckout, namesIn } from './repository.ts'
+import { isSecret, type Place, requirePlace, weighWrite } from './roots.ts'
+import { at, entry } from './walk.ts'
+
+/** A checkout that nobody is at work in: its branch, and the commit it stands at. */
+export type Checkout = { path: string; head: string; branch: string }
+
+/** One after the other for each checkout. Throws where another person's work would be ended, or a commit get lost. */
+export function inIdleCheckout(
+  path: string,
+  context: CapabilityContext,
+  act: (checkout: Checkout) => Promise<Outcome>,
+): Promise<Outcome> {
+  return toOutcome(context.signal, async () => {
+    const place = requirePlace(path, context.manifest, context, 'change')
+    return inTurn(place.path, async () => {
+      await checkoutAt(place, context)
+      await assertIdle(place)
+      const branch = await inCheckout(place.path, ['symbolic-ref', '--short', 'HEAD'], context)
+      if (branch.exitCode !== 0)
+        throw new CapabilityError('failed', `${place.path} is on no branch: a commit would get lost`)
+      const head = await inCheckout(place.path, ['rev-parse', '--verify', 'HEAD^{commit}'], context)
+      if (head.exitCode !== 0) throw new CapabilityError('failed', `${place.path} has no commit yet`)
+      return act({ path: place.path, head: head.stdout.trim(), branch: branch.stdout.trim() })
+    })
+  })
+}
+
+/** In the middle of a merge or the like, a commit would end another person's work. */
+async function assertIdle(place: Place): Promise<void> {
+  const directory = { ...place, path: `${place.path}/.git`, segments: [...place.segments, '.git'] }
+  await at(directory, async (held) => {
+    for (const name of [
+      'MERGE_HEAD',
+      'CHERRY_PICK_HEAD',
+      'REVERT_HEAD',
+      'rebase-merge',
+      'rebase-apply',
+      'index.lock',
+    ]) {
+      const found = await entry(held, name)
+      await found?.handle.close()
+      if (found) throw new CapabilityError('conflict', `somebody is at work in ${place.path}: there is .git/${name}`)
+    }
+  })
+}
+
+/** Whatever git writes in the working tree goes by the rules of `fs.write`. */
+export function assertWritable(path: string, files: readonly string[], context: CapabilityContext): void {
+  for (const name of files) {
+    const file = join(path, name)
+    requirePlace(file, context.manifest, context, 'change')
+    const { effect, reason } = weighWrite(file, context.manifest)
+    if (effect === 'refused') throw new CapabilityError('blocked', reason)
+  }
+}
+
+export type Commit = { commit: string; parents: string[]; at: string; author: string; subject: string }
+
+/** What `git log` prints of each commit: a line for each field, none of which can hold another line. */
+export const commitFormat = '--format=%H%n%P%n%cI%n%an%n%s'
+
+export function commitsIn(listing: string): Commit[] {
+  const lines = listing.split('\n')
+  const found: Commit[] = []
+  for (let index = 0; index + 4 < lines.length; index += 5) {
+    const [commit = '', parents = '', at = '', author = '', subject = ''] = lines.slice(index, index + 5)
+    found.push({ commit, parents: parents.split(' ').filter(Boolean), at, author, subject: subject.slice(0, 200) })
+  }
+  return found
+}
+
+/** The commit that a revision names; throws where it names none. */
+export async function commitAt(path: string, revision: string, context: CapabilityContext): Promise<Commit> {
+  const named = await inCheckout(path, ['rev-parse', '--verify', '--quiet', `${revision}^{commit}`], context)
+  if (named.exitCode !== 0)
+    throw new CapabilityError('not_found', `${path} has no commit ${revision}: git_log lists its commits`)
+  const words = ['log', '-1', commitFormat, '--no-show-signature', '--no-decorate', named.stdout.trim(), '--']
+  const [found] = commitsIn((await inCheckout(path, words, context)).stdout)
+  if (!found) throw new CapabilityError('failed', `git cannot read the commit ${revision} of ${path}`)
+  return found
+}
+
+const submodulesAlone = ['-c', 'diff.ignoreSubmodules=all']
+
+/** Tracked files that differ from the last commit, in the index or in the working tree. */
+export async function uncommitted(path: string, context: CapabilityContext): Promise<string[]> {
+  // What was only touched does not differ: git looks at the content then.
+  const words = [...submodulesAlone, 'status', '--porcelain=v1', '--untracked-files=no', '--no-renames']
+  const { stdout, exitCode } = await inCheckout(path, words, context)
+  if (exitCode !== 0) throw new CapabilityError('failed', `git cannot tell what has changed in ${path}`)
+  // "XY name"
+  return namesIn(
+    stdout
+      .split('\n')
+      .map((line) => line.slice(3))
+      .join('\n'),
+  )
+}
+
+/** A card lists no more files than these. */
+export const shownFiles = 200
+
+type Env = Record<string, string>
+export type Trees = { path: string; head: string; tree: string }
+
+/** The difference between two trees in these files, without what is held for secret. */
+export async function diffOf(
+  { path, head, tree }: Trees,
+  files: readonly string[],
+  context: CapabilityContext,
+  env: Env = {},
+): Promise<{ diff: string; truncated: boolean }> {
+  const secret = files.filter((name) => isSecret(join(path, name)))
+  const open = files.filter((name) => !secret.includes(name))
+  const notes = secret.map((name) => `${name}: ${withheld}`)
+  if (open.length > shownFiles) notes.push(`${open.length - shownFiles} files more are changed\n`)
+  const truncated = open.length > shownFiles
+  if (open.length === 0) return { diff: notes.join(''), truncated }
+  const words = ['diff-tree', '-r', '-p', '--no-renames', '--no-ext-diff', '--no-textconv', head, tree, '--']
+  const shown = await inCheckout(path, [...words, ...open.slice(0, shownFiles)], context, { env })
+  return { diff: shown.stdout + notes.join(''), truncated: truncated || shown.truncated }
+}
+
+/** The tree without a file in it, for the first commit: its name depends on the kind of digest. */
+export async function emptyTree(path: string, context: CapabilityContext): Promise<string> {
+  const { stdout, exitCode } = await inCheckout(path, ['hash-object', '-t', 'tree', '--stdin'], context)
+  if (exitCode !== 0) throw new CapabilityError('failed', `git cannot compare anything in ${path}`)
+  return stdout.trim()
+}
