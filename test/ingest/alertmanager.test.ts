@@ -300,10 +300,7 @@ test('as many alerts come out as went in, each within the contract', () => {
 test('the title of an alert about a unit of systemd names the unit, and where it is', () => {
   const title = (labels: object, summary: string) => {
     const alerts = [{ status: 'firing', labels: { alertname: 'x', ...labels }, annotations: { summary } }]
-    const parsed = parseAlertmanager(
-      new TextEncoder().encode(JSON.stringify({ version: '4', alerts })),
-      new Date().toISOString(),
-    )
+    const parsed = parse(new TextEncoder().encode(JSON.stringify({ version: '4', alerts })), new Date().toISOString())
     return parsed.ok ? parsed.alerts[0]?.title : parsed.reason
   }
   const at = { instance: '192.0.2.11:9100' }
