@@ -306,7 +306,9 @@ test('the title of an alert about a unit of systemd names the unit, and where it
   const at = { instance: '192.0.2.11:9100' }
   const failed = 'A systemd service failed'
   expect(title({ ...at, name: 'cron.service' }, failed)).toBe(`${failed} (cron.service on 192.0.2.11:9100)`)
-  expect(title({ ...at, systemd_unit: 'a.timer' }, `${failed} on 192.0.2.11`)).toBe(`${failed} on 192.0.2.11 (a.timer)`)
+  expect(title({ ...at, systemd_unit: 'backup.timer' }, `${failed} on 192.0.2.11`)).toBe(
+    `${failed} on 192.0.2.11 (backup.timer)`,
+  )
   expect(title({ unit: 'nginx.service' }, 'nginx is down')).toBe('nginx is down')
   expect(title({ ...at, name: 'db container' }, failed)).toBe(`${failed} (192.0.2.11:9100)`)
 })
