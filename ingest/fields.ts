@@ -215,7 +215,7 @@ function unnamedUnit(text: string, labels: Fields): string | null {
   const unit = unitLabels.flatMap((label) => fieldText(labels, label) ?? []).find((value) => unitForm.test(value))
   if (unit === undefined) return null
   const plain = unit.replace(/\.[a-z]+$/, '').toLowerCase()
-  return text.includes(plain) ? null : unit
+  return text.includes(unit.toLowerCase()) || text.split(/[^a-z0-9_.@-]+/).includes(plain) ? null : unit
 }
 
 /** A title that names what it is about: where it names nothing that a label does, the most precise label is added. */

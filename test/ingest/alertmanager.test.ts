@@ -300,16 +300,15 @@ test('as many alerts come out as went in, each within the contract', () => {
 test('the title of an alert about a unit of systemd names the unit, and where it is', () => {
   const title = (labels: object, summary: string) => {
     const alerts = [{ status: 'firing', labels: { alertname: 'x', ...labels }, annotations: { summary } }]
-    const parsed = parseAlertmanager(
-      new TextEncoder().encode(JSON.stringify({ version: '4', alerts })),
-      new Date().toISOString(),
-    )
+    const parsed = parse(new TextEncoder().encode(JSON.stringify({ version: '4', alerts })), new Date().toISOString())
     return parsed.ok ? parsed.alerts[0]?.title : parsed.reason
   }
   const at = { instance: '192.0.2.11:9100' }
   const failed = 'A systemd service failed'
   expect(title({ ...at, name: 'cron.service' }, failed)).toBe(`${failed} (cron.service on 192.0.2.11:9100)`)
-  expect(title({ ...at, systemd_unit: 'a.timer' }, `${failed} on 192.0.2.11`)).toBe(`${failed} on 192.0.2.11 (a.timer)`)
+  expect(title({ ...at, systemd_unit: 'backup.timer' }, `${failed} on 192.0.2.11`)).toBe(
+    `${failed} on 192.0.2.11 (backup.timer)`,
+  )
   expect(title({ unit: 'nginx.service' }, 'nginx is down')).toBe('nginx is down')
   expect(title({ ...at, name: 'db container' }, failed)).toBe(`${failed} (192.0.2.11:9100)`)
 })
