@@ -43,7 +43,7 @@ export function judgeWithout(
     case 'rounds':
       return judge(call, tools, { ...state, recent: state.recent.slice(-1) }, policy, nowMs)
     case 'denial':
-      return judge(call, tools, { ...state, denied: new Set() }, { ...policy, denied: [] }, nowMs)
+      return judge(call, tools, { ...state, denied: new Set() }, { ...policy, denied: [], deniedActions: [] }, nowMs)
     case 'commands':
       return asIfHarmless(call, judge(call, tools, state, policy, nowMs))
     case 'leases':
