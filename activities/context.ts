@@ -1,33 +1,24 @@
 import { activityInfo } from '@temporalio/activity'
-import { alertsOf, ambiguityOf } from '../db/alerts.ts'
-import { activeAlerts } from '../db/alerts-of-resource.ts'
 import { append } from '../db/append.ts'
 import { hasChanges } from '../db/changes.ts'
 import { closeIncident } from '../db/closing.ts'
-import { type Db, isTransient } from '../db/connect.ts'
+import type { Db } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf, storeBody } from '../db/events.ts'
 import { incidentById, incidentState } from '../db/incidents.ts'
-import { neighboursOf, resourceById } from '../db/inventory.ts'
-import { earlierAttempts } from '../db/lifecycle/view.ts'
-import { precedentsOf } from '../db/precedents.ts'
-import { hintLeader } from '../db/queue.ts'
-import { peopleSaid, whyReopened } from '../db/requests.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { listSources } from '../db/sources.ts'
-import { agentActor, type IncidentEvent } from '../domain/event.ts'
-import type { Incident } from '../domain/incident.ts'
+import { agentActor } from '../domain/event.ts'
 import { type InventoryKind, kinds } from '../domain/kinds.ts'
-import { inventoryKind, resourceKey } from '../domain/resource.ts'
+import { inventoryKind } from '../domain/resource.ts'
 import { stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
-import { renderLeaderHint } from '../model/transcript.ts'
 import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
-import { changesAround } from './changes-around.ts'
 import { NonRetryable } from './failure.ts'
+import { gatherContext } from './gather-context.ts'
 import { assertOwnRun, type Claimed, type ClaimInput, claim, ownRunOf } from './own-run.ts'
 import { patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './patience.ts'
 import { escalationReason } from './reason.ts'
@@ -98,7 +89,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const stored = await eventByStepKey(db, key, 'context_assembled')
   if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
 
-  const { context, parts, hintFrom, hasJobs } = await gather(deps, incident)
+  const { context, parts, hintFrom, hasJobs } = await gatherContext(deps, incident)
   const offered = settings.value<string[] | null>('agent.tools', incident.type)
   const devices = await usableDevices(db)
   const described = describedTools(
@@ -180,139 +171,5 @@ async function escalate(
   })
 }
 
-const precedentLimit = 5
 /** So often the context is tried where the database is there and assembling fails all the same. */
 const brokenTries = 3
-
-/** The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
-async function gather({ db, core }: Pick<ContextDeps, 'db' | 'core'>, incident: Incident) {
-  const parts: Record<string, 'ok' | 'empty' | 'failed'> = {}
-  const part = async <T>(name: string, empty: T, read: () => Promise<T>): Promise<T> => {
-    try {
-      const value = await read()
-      parts[name] = value === null || (Array.isArray(value) && value.length === 0) ? 'empty' : 'ok'
-      return value
-    } catch (error) {
-      // With the database away every part would be missing.
-      if (isTransient(error)) throw error
-      // One part less is still an investigation; the row says which was missing.
-      parts[name] = 'failed'
-      return empty
-    }
-  }
-  const { resource } = incident
-  const alerts = await part('alerts', [], () => ownAlerts(db, incident.id))
-  const candidates = resource ? [] : await part('candidates', [], () => candidatesOf(db, incident.id))
-  const own = await part('resource', null, async () => (resource ? await resourceById(db, resource) : null))
-  const neighbours = await part('neighbours', [], async () => (resource ? await neighboursOf(db, resource) : []))
-  const active = await part('activeAlerts', [], async () =>
-    (resource ? await activeAlerts(db, resourceKey(resource)) : []).map((row) => ({
-      name: row.name,
-      status: row.status,
-      labels: row.labels,
-    })),
-  )
-  const earlier = await part('earlierAttempts', [], async () =>
-    (await earlierAttempts(db, incident.id, incident.attempt)).map(({ text, ...each }) => ({
-      ...each,
-      text: (text ?? '').slice(0, 500).toWellFormed(),
-    })),
-  )
-  const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
-  const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
-  const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
-  const changes = await part('changes', [], async () => await changesAround(db, incident))
-  const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
-  const hint = await part('hint', null, async () => await leaderHint(db, incident))
-  return {
-    parts,
-    hintFrom: hint?.from ?? null,
-    hasJobs: jobs !== null,
-    context: {
-      incident: {
-        id: incident.id,
-        type: incident.type,
-        severity: incident.severity,
-        title: incident.title,
-        resource,
-        status: incident.status,
-      },
-      alerts,
-      // What the alert computes, where a source evaluates it.
-      rule,
-      // What was deployed or configured around its beginning, there and on what it needs.
-      changes,
-      resource: own,
-      // Its alert names several things and so none: one of these is meant, if any.
-      ...(candidates.length > 0 && { candidates }),
-      ...(jobs && jobs.length > 0 && { jobs }),
-      neighbours,
-      activeAlerts: active,
-      // What was tried at this trouble before, how it was verified, and why it ended.
-      earlierAttempts: earlier,
-      notes,
-      cameBack: incident.reopened > 0 ? await whyReopened(db, incident.id) : null,
-      precedents,
-      hint: hint?.text ?? null,
-    },
-  }
-}
-
-async function ownAlerts(db: Db, incidentId: string) {
-  return (await alertsOf(db, incidentId)).slice(0, 10).map((row) => ({
-    name: row.name,
-    status: row.status,
-    labels: row.labels,
-    annotations: row.annotations,
-    startsAt: row.startsAt,
-    count: row.count,
-    runbook: row.links.runbook,
-  }))
-}
-
-/** Of the core API, for a part of the context. */
-const partWithinMs = 5_000
-
-const candidateLimit = 5
-
-/** What an ambiguous label of its alert may mean. */
-async function candidatesOf(db: Db, incidentId: string): Promise<{ resource: string; why: string }[]> {
-  const about = await ambiguityOf(db, incidentId)
-  if (!about) return []
-  const last = about.tried.findLast(({ result }) => result === 'several')
-  const why = last
-    ? `label ${last.label} says ${last.name}, which means ${about.candidates.length} things`
-    : 'ambiguous'
-  return about.candidates.slice(0, candidateLimit).map((resource) => ({ resource, why }))
-}
-
-async function firingRule(db: Db, core: CorePort | undefined, incidentId: string): Promise<unknown> {
-  if (!core || (await listSources(db)).length === 0) return null
-  const answer = await core.get(`/api/v1/incidents/${incidentId}/rule`, { signal: AbortSignal.timeout(partWithinMs) })
-  if (!answer.ok) throw new Error(answer.problem.title)
-  return (answer.data as { rule: unknown }).rule
-}
-
-/** Jobs that an operator declared for this resource; null where there are none at all. */
-async function declaredJobs(core: CorePort | undefined, resource: Incident['resource']) {
-  if (!core) return null
-  const ask = async (query: string): Promise<{ name: string; about: string }[]> => {
-    const answer = await core.get(`/api/v1/jobs${query}`, { signal: AbortSignal.timeout(partWithinMs) })
-    if (!answer.ok) throw new Error(answer.problem.title)
-    return (answer.data as { items: { name: string; about: string }[] }).items
-  }
-  if ((await ask('')).length === 0) return null
-  if (!resource) return []
-  const fitting = await ask(`?kind=${resource.kind}&id=${encodeURIComponent(resource.id)}`)
-  return fitting.map(({ name, about }) => ({ name, about }))
-}
-
-async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {
-  if (incident.role !== 'follower' || !incident.groupId) return null
-  const leaderId = await hintLeader(db, incident.groupId)
-  const leader = leaderId ? await incidentById(db, leaderId) : null
-  if (!leader) return null
-  const events: IncidentEvent[] = await eventsOf(db, leader.id, { attempt: leader.attempt })
-  const text = renderLeaderHint(leader, events)
-  return text === null ? null : { from: leader.id, text }
-}

@@ -7,7 +7,7 @@ import { databaseNode, startDatabase } from './database.ts'
 import { rules } from './monitoring-rules.ts'
 import type { Lab } from './state.ts'
 import type { NodePlan } from './topology.ts'
-import { startTraffic } from './traffic.ts'
+import { startTraffic, webNodes } from './traffic.ts'
 import { writeWhole } from './write-whole.ts'
 
 /** A real Prometheus and Alertmanager that watch the web nodes. */
@@ -98,8 +98,6 @@ const startServerIn =
       ready,
     })
   }
-
-export const webNodes = ({ topology }: Lab) => topology.nodes.filter(({ role }) => role === 'web')
 
 /** How monitoring calls a node: by its name in the network, as the platform lists it, and the port of its service. */
 export const instanceOf = ({ id, region }: { id: string; region: string }): string =>

@@ -1,6 +1,7 @@
 import { get } from 'node:http'
-import { webNodes } from './monitoring.ts'
 import type { Lab } from './state.ts'
+
+export const webNodes = ({ topology }: Lab) => topology.nodes.filter(({ role }) => role === 'web')
 
 /** Requests for each web node and tenant, so that there is something to count: half of them search. */
 const everyMs = 250

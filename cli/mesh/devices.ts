@@ -72,55 +72,57 @@ type EnrollOptions = ConnectionOptions & {
   reason?: string
 }
 
+/** The options of `mesh enroll`: what a device may be asked, and what it is reached by. */
+const declareEnroll = (parent: Command): Command =>
+  parent
+    .command('enroll')
+    .description('add or change a device; prints the command that enrols it, valid once, for 15 minutes')
+    .argument('<name>', 'of the node, host or VM; another with --for')
+    .option('--address <url>', 'where its agent listens: https, or http on a private network')
+    .option('--address-variable <name>', 'variable of the API that overrides the address: <NAME>_DEVICE_MESH_URL')
+    .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, parseOneOf(meshMode.options))
+    .option('--root <path>', 'directory with readable files; with :rw also writable; repeatable', collectRoot, [])
+    .option('--for <resource>', 'what it executes for, as host:host-osl-1', parseResource)
+    .option('--tool <name>', 'allow only this tool; repeatable', collectValues, [])
+    .option('--capability <name>', 'list only this capability in the manifest; repeatable', collectValues, [])
+    .option(
+      '--program <name>',
+      'of commands that only read, let only this program run without approval; repeatable',
+      collectValues,
+      [],
+    )
+    .option(
+      '--root-read <command>',
+      'let root run exactly this command without approval: words between spaces, or a JSON list; repeatable',
+      collectRootRead,
+      [],
+    )
+    .option('--no-root-reads', 'let root run no command without approval')
+    .option(
+      '--service <unit>',
+      'print the lines of sudoers with which the agent may restart, start and stop this service; repeatable',
+      collectUnit,
+      [],
+    )
+    .option('--agent-user <name>', 'the user that the agent runs as, for those lines', 'nightshift-agent')
+    .option('--git-host <host>', 'host that may be cloned from and pushed to; repeatable', collectValues, [])
+    .option(
+      '--check <path=command>',
+      'checks a copy before the file at this path is written; {path} is the copy',
+      collectCheck,
+      [],
+    )
+    .option(
+      '--guests <how>',
+      `reach guests without an agent by: ${guests.options.join(', ')}`,
+      parseOneOf(guests.options),
+    )
+    .option('--timeout-seconds <n>', 'how long one call may take (60)', parseWholeNumber)
+    .option('--days <n>', 'how long a manifest is valid (90)', parseWholeNumber)
+    .option('--reason <text>', 'why, for the audit')
+
 export function addEnrollCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('enroll')
-      .description('add or change a device; prints the command that enrols it, valid once, for 15 minutes')
-      .argument('<name>', 'of the node, host or VM; another with --for')
-      .option('--address <url>', 'where its agent listens: https, or http on a private network')
-      .option('--address-variable <name>', 'variable of the API that overrides the address: <NAME>_DEVICE_MESH_URL')
-      .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, parseOneOf(meshMode.options))
-      .option('--root <path>', 'directory with readable files; with :rw also writable; repeatable', collectRoot, [])
-      .option('--for <resource>', 'what it executes for, as host:host-osl-1', parseResource)
-      .option('--tool <name>', 'allow only this tool; repeatable', collectValues, [])
-      .option('--capability <name>', 'list only this capability in the manifest; repeatable', collectValues, [])
-      .option(
-        '--program <name>',
-        'of commands that only read, let only this program run without approval; repeatable',
-        collectValues,
-        [],
-      )
-      .option(
-        '--root-read <command>',
-        'let root run exactly this command without approval: words between spaces, or a JSON list; repeatable',
-        collectRootRead,
-        [],
-      )
-      .option('--no-root-reads', 'let root run no command without approval')
-      .option(
-        '--service <unit>',
-        'print the lines of sudoers with which the agent may restart, start and stop this service; repeatable',
-        collectUnit,
-        [],
-      )
-      .option('--agent-user <name>', 'the user that the agent runs as, for those lines', 'nightshift-agent')
-      .option('--git-host <host>', 'host that may be cloned from and pushed to; repeatable', collectValues, [])
-      .option(
-        '--check <path=command>',
-        'checks a copy before the file at this path is written; {path} is the copy',
-        collectCheck,
-        [],
-      )
-      .option(
-        '--guests <how>',
-        `reach guests without an agent by: ${guests.options.join(', ')}`,
-        parseOneOf(guests.options),
-      )
-      .option('--timeout-seconds <n>', 'how long one call may take (60)', parseWholeNumber)
-      .option('--days <n>', 'how long a manifest is valid (90)', parseWholeNumber)
-      .option('--reason <text>', 'why, for the audit'),
-  )
+  withConnectionOptions(declareEnroll(parent))
     .addHelpText(
       'after',
       '\nExample:\n  nightshift mesh enroll node-osl-1 --address http://10.42.0.10:7474 --mode user --root /srv:rw --root /var/log',

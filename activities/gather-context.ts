@@ -1,0 +1,183 @@
+import { alertsOf, ambiguityOf } from '../db/alerts.ts'
+import { activeAlerts } from '../db/alerts-of-resource.ts'
+import { beganAt, changesNear } from '../db/changes.ts'
+import { type Db, isTransient } from '../db/connect.ts'
+import { eventsOf } from '../db/events.ts'
+import { incidentById } from '../db/incidents.ts'
+import { neighboursOf, resourceById } from '../db/inventory.ts'
+import { earlierAttempts } from '../db/lifecycle/view.ts'
+import { precedentsOf } from '../db/precedents.ts'
+import { hintLeader } from '../db/queue.ts'
+import { peopleSaid, whyReopened } from '../db/requests.ts'
+import { listSources } from '../db/sources.ts'
+import { chooseNearest, summarizeChange } from '../domain/change.ts'
+import type { IncidentEvent } from '../domain/event.ts'
+import type { Incident } from '../domain/incident.ts'
+import { resourceKey } from '../domain/resource.ts'
+import type { CorePort } from '../domain/tool.ts'
+import { renderLeaderHint } from '../model/transcript.ts'
+
+const precedentLimit = 5
+/** The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
+export async function gatherContext({ db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
+  const { parts, part } = startParts()
+  const { resource } = incident
+  const alerts = await part('alerts', [], () => ownAlerts(db, incident.id))
+  const candidates = resource ? [] : await part('candidates', [], () => candidatesOf(db, incident.id))
+  const own = await part('resource', null, async () => (resource ? await resourceById(db, resource) : null))
+  const neighbours = await part('neighbours', [], async () => (resource ? await neighboursOf(db, resource) : []))
+  const active = await part('activeAlerts', [], async () =>
+    (resource ? await activeAlerts(db, resourceKey(resource)) : []).map((row) => ({
+      name: row.name,
+      status: row.status,
+      labels: row.labels,
+    })),
+  )
+  const earlier = await part('earlierAttempts', [], async () =>
+    (await earlierAttempts(db, incident.id, incident.attempt)).map(({ text, ...each }) => ({
+      ...each,
+      text: (text ?? '').slice(0, 500).toWellFormed(),
+    })),
+  )
+  const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
+  const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
+  const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
+  const changes = await part('changes', [], async () => await changesAround(db, incident))
+  const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
+  const hint = await part('hint', null, async () => await leaderHint(db, incident))
+  return {
+    parts,
+    hintFrom: hint?.from ?? null,
+    hasJobs: jobs !== null,
+    context: {
+      incident: {
+        id: incident.id,
+        type: incident.type,
+        severity: incident.severity,
+        title: incident.title,
+        resource,
+        status: incident.status,
+      },
+      alerts,
+      // What the alert computes, where a source evaluates it.
+      rule,
+      // What was deployed or configured around its beginning, there and on what it needs.
+      changes,
+      resource: own,
+      // Its alert names several things and so none: one of these is meant, if any.
+      ...(candidates.length > 0 && { candidates }),
+      ...(jobs && jobs.length > 0 && { jobs }),
+      neighbours,
+      activeAlerts: active,
+      // What was tried at this trouble before, how it was verified, and why it ended.
+      earlierAttempts: earlier,
+      notes,
+      cameBack: incident.reopened > 0 ? await whyReopened(db, incident.id) : null,
+      precedents,
+      hint: hint?.text ?? null,
+    },
+  }
+}
+
+type PartState = 'ok' | 'empty' | 'failed'
+
+/** Reads the parts one by one, and keeps how each went: one part less is still an investigation, and the row says which was missing. */
+function startParts() {
+  const parts: Record<string, PartState> = {}
+  const part = async <T>(name: string, empty: T, read: () => Promise<T>): Promise<T> => {
+    try {
+      const value = await read()
+      parts[name] = value === null || (Array.isArray(value) && value.length === 0) ? 'empty' : 'ok'
+      return value
+    } catch (error) {
+      // With the database away every part would be missing.
+      if (isTransient(error)) throw error
+      parts[name] = 'failed'
+      return empty
+    }
+  }
+  return { parts, part }
+}
+
+async function ownAlerts(db: Db, incidentId: string) {
+  return (await alertsOf(db, incidentId)).slice(0, 10).map((row) => ({
+    name: row.name,
+    status: row.status,
+    labels: row.labels,
+    annotations: row.annotations,
+    startsAt: row.startsAt,
+    count: row.count,
+    runbook: row.links.runbook,
+  }))
+}
+
+/** Of the core API, for a part of the context. */
+const partWithinMs = 5_000
+
+const candidateLimit = 5
+
+/** What an ambiguous label of its alert may mean. */
+async function candidatesOf(db: Db, incidentId: string): Promise<{ resource: string; why: string }[]> {
+  const about = await ambiguityOf(db, incidentId)
+  if (!about) return []
+  const last = about.tried.findLast(({ result }) => result === 'several')
+  const why = last
+    ? `label ${last.label} says ${last.name}, which means ${about.candidates.length} things`
+    : 'ambiguous'
+  return about.candidates.slice(0, candidateLimit).map((resource) => ({ resource, why }))
+}
+
+async function firingRule(db: Db, core: CorePort | undefined, incidentId: string): Promise<unknown> {
+  if (!core || (await listSources(db)).length === 0) return null
+  const answer = await core.get(`/api/v1/incidents/${incidentId}/rule`, { signal: AbortSignal.timeout(partWithinMs) })
+  if (!answer.ok) throw new Error(answer.problem.title)
+  return (answer.data as { rule: unknown }).rule
+}
+
+/** Jobs that an operator declared for this resource; null where there are none at all. */
+async function declaredJobs(core: CorePort | undefined, resource: Incident['resource']) {
+  if (!core) return null
+  const ask = async (query: string): Promise<{ name: string; about: string }[]> => {
+    const answer = await core.get(`/api/v1/jobs${query}`, { signal: AbortSignal.timeout(partWithinMs) })
+    if (!answer.ok) throw new Error(answer.problem.title)
+    return (answer.data as { items: { name: string; about: string }[] }).items
+  }
+  if ((await ask('')).length === 0) return null
+  if (!resource) return []
+  const fitting = await ask(`?kind=${resource.kind}&id=${encodeURIComponent(resource.id)}`)
+  return fitting.map(({ name, about }) => ({ name, about }))
+}
+
+async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {
+  if (incident.role !== 'follower' || !incident.groupId) return null
+  const leaderId = await hintLeader(db, incident.groupId)
+  const leader = leaderId ? await incidentById(db, leaderId) : null
+  if (!leader) return null
+  const events: IncidentEvent[] = await eventsOf(db, leader.id, { attempt: leader.attempt })
+  const text = renderLeaderHint(leader, events)
+  return text === null ? null : { from: leader.id, text }
+}
+
+const beforeMs = 3_600_000
+/** Of what came after the beginning so many are looked at. */
+const mostAfter = 200
+const mostBefore = 5
+
+/**
+ * What was deployed or configured from an hour before an incident began, on its resource and on what that needs: five at most, the last
+ * ones before it began first.
+ */
+export async function changesAround(
+  db: Db,
+  { id, resource }: Pick<Incident, 'id' | 'resource'>,
+): Promise<Record<string, unknown>[]> {
+  const began = resource ? await beganAt(db, id) : null
+  if (!resource || began === null) return []
+  const fromIso = new Date(Date.parse(began) - beforeMs).toISOString()
+  const before = await changesNear(db, resource, { fromIso, untilIso: began, limit: mostBefore })
+  const after = await changesNear(db, resource, { fromIso: began, limit: mostAfter })
+  const each = new Map([...before.changes, ...after.changes].map((change) => [change.id, change]))
+  return chooseNearest([...each.values()], began).map((change) =>
+    summarizeChange(change, { iso: began, isBegin: true }),
+  )
+}
