@@ -50,6 +50,7 @@ export const capabilities = [
   'git.log',
   'git.show',
   'git.revert',
+  'log.read',
 ] as const
 /** What agents know that do not say what they know. */
 export const firstCapabilities: readonly string[] = capabilities.slice(0, 16)

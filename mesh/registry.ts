@@ -5,6 +5,7 @@ import { dockerSpecs } from './specs/docker.ts'
 import { fsSpecs } from './specs/fs.ts'
 import { gitSpecs } from './specs/git.ts'
 import { gitHistorySpecs } from './specs/git-history.ts'
+import { logSpecs } from './specs/log.ts'
 import { pkgSpecs } from './specs/pkg.ts'
 import { procSpecs } from './specs/proc.ts'
 import { serviceSpecs } from './specs/service.ts'
@@ -24,6 +25,7 @@ export const meshSpecs: readonly MeshSpec[] = [
   ...procSpecs,
   ...dockerSpecs,
   ...serviceSpecs,
+  ...logSpecs,
 ]
 
 const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../../db/audit.ts'
 import type { Effect } from '../../db/effects.ts'
+import { incidentById } from '../../db/incidents.ts'
+import { storeReading } from '../../db/sources.ts'
 import { executable } from '../../domain/device.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { capability, type MeshErrorCode } from '../../domain/mesh.ts'
@@ -25,7 +27,9 @@ import { prepareCall } from '../../effects/devices/prepare.ts'
 import { observeCall, runDeviceWrite } from '../../effects/devices/write.ts'
 import { EffectRefused } from '../../effects/effect.ts'
 import { specOf } from '../../mesh/registry.ts'
+import { logReadArgs, readLines } from '../../mesh/specs/log.ts'
 import { isSecretive } from '../../safety/redact.ts'
+import { summarizeDeviceLog } from '../../sources/logs/device.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
@@ -196,7 +200,28 @@ async function askRead(
     : await askDevice(deps, executor.device, { ...request, rehearse })
   if (reply.kind !== 'answer') throw refuseUnreachable(executor.device.id, capability, reply.reason)
   if (!reply.answer.ok) throw refuseByDevice(capability, reply.answer)
-  return buildOutput(executor, reply.answer, spec.toOutput)
+  const output = buildOutput(executor, reply.answer, spec.toOutput)
+  return spec.readsLog && judged ? await toReading(deps, executor, mapped, judged, output) : output
+}
+
+/** Of a log a model reads templates; the whole is kept by its digest, as that of a source. */
+async function toReading(
+  deps: ApiDeps,
+  { device }: Executor,
+  { spec, args }: MappedCall,
+  { incidentId }: IncidentEvent<'tool_started'>,
+  output: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
+  const { lines, until_ms: untilMs, more, ...rest } = { ...output, ...readLines.parse(output) }
+  const { unit, path, since_seconds: sinceSeconds, contains } = logReadArgs.parse(args)
+  const incident = await incidentById(deps.db, incidentId)
+  const { summary, whole, isEmpty } = summarizeDeviceLog(
+    { lines, untilMs, isMore: more === true },
+    { labels: unit === undefined ? { path: path ?? '' } : { unit }, contains, sinceSeconds },
+    { nowMs: Date.now(), incidentBeganMs: incident ? Date.parse(incident.createdAt) : null },
+  )
+  const digest = await storeReading(deps.db, { incidentId, source: device.id, tool: spec.name, whole })
+  return { ...rest, source: device.id, isEmpty, summary, digest }
 }
 
 /** The answer to a write on a device: a failure carries the device's own word as its code. */

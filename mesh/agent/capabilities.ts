@@ -5,6 +5,7 @@ import { fsCapabilities } from './capabilities/fs.ts'
 import { gitHistory } from './capabilities/git-history.ts'
 import { gitRevert } from './capabilities/git-revert.ts'
 import { gitCapabilities } from './capabilities/git-transfer.ts'
+import { logReadBy } from './capabilities/log.ts'
 import { pkgWith } from './capabilities/pkg.ts'
 import { procCapabilities } from './capabilities/proc.ts'
 import { servicesBy } from './capabilities/service.ts'
@@ -25,6 +26,8 @@ export type MachineOverrides = {
   aptOptions?: readonly string[]
   /** The program that speaks to the service manager with its first words (`systemctl --user`); without it the system's own. */
   systemctl?: readonly string[]
+  /** The same of its journal. */
+  journalctl?: readonly string[]
 }
 
 /** Everything that an agent can do. What the device lacks for it is found out at the start. */
@@ -32,6 +35,7 @@ export const capabilitiesOn = ({
   dockerHost,
   aptOptions = [],
   systemctl,
+  journalctl,
 }: MachineOverrides): readonly DeviceCapability[] => [
   ...shellCapabilities,
   ...fsCapabilities,
@@ -43,6 +47,7 @@ export const capabilitiesOn = ({
   ...Object.values(pkgWith(aptOptions)),
   ...Object.values(dockerOn(dockerHost)),
   ...servicesBy(systemctl),
+  logReadBy(journalctl),
 ]
 
 export const allCapabilities = capabilitiesOn({})

@@ -68,6 +68,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     dockerHost: options.dockerHost,
     aptOptions: options.aptOptions,
     systemctl: options.systemctl,
+    journalctl: options.journalctl,
     nowMs: Date.now,
   })
   pinName(state, agent.deviceName())

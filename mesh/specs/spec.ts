@@ -55,6 +55,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   inside?: boolean
   /** Offered once it is asked for: `more_tools`. */
   isRare?: boolean
+  /** It answers lines of a log (`readLines`): the core API makes templates of them, and keeps the whole by digest. */
+  readsLog?: boolean
   /** Its output is followed while it comes. */
   streams?: boolean
   /**

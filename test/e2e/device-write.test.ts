@@ -167,9 +167,12 @@ test('the API is killed while a device works: its successor asks the device, not
 }, 300_000)
 
 test('what the model was offered are the tools that the device has', async () => {
-  const tools = (model.requests[0]?.tools ?? []) as { function: { name: string } }[]
+  const tools = (model.requests[0]?.tools ?? []) as { function: { name: string; description: string } }[]
   const names = tools.map((tool) => tool.function.name)
-  expect(names).toEqual(expect.arrayContaining(['exec', 'shell_eval', 'fs_read', 'fs_write', 'proc_list']))
-  for (const privileged of ['pkg_install', 'proc_kill', 'git_push']) expect(names).not.toContain(privileged)
+  expect(names).toEqual(expect.arrayContaining(['exec', 'fs_read', 'proc_list', 'more_tools']))
+  const more = tools.find((tool) => tool.function.name === 'more_tools')?.function.description ?? ''
+  for (const rare of ['shell_eval', 'fs_write']) expect(more).toContain(rare)
+  for (const privileged of ['pkg_install', 'proc_kill', 'git_push'])
+    expect([...names, more].join()).not.toContain(privileged)
   for (const name of names) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
 })

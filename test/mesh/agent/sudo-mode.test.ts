@@ -50,6 +50,7 @@ const calls = (): [Capability, Record<string, unknown>][] => [
   ['pkg.search', { query: 'hello' }],
   ['proc.list', {}],
   ['proc.kill', { pid: 1, start_time: '1' }],
+  ['log.read', { path: '/var/log/syslog' }],
   ['docker.container.list', {}],
   ['docker.container.exec', { container: 'web', argv: ['ls'] }],
   ['docker.container.logs', { container: 'web' }],

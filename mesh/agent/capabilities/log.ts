@@ -1,0 +1,117 @@
+import type { z } from 'zod'
+import { stripText } from '../../../safety/strip.ts'
+import { logReadArgs, mostLogLines } from '../../specs/log.ts'
+import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
+import { readPart } from '../content.ts'
+import { readLogTime } from '../log-time.ts'
+import { CapabilityError, toOutcome } from '../outcome.ts'
+import { find, whyNotDone } from '../programs.ts'
+import { isSecret, requirePlace, weighRead } from '../roots.ts'
+import { at, openContent } from '../walk.ts'
+
+type Args = z.infer<typeof logReadArgs>
+type Line = [atMs: number | null, text: string]
+
+/** The end of a file that is read for its newest lines. */
+const mostBytes = 2 * 1024 * 1024
+const mostLineCharacters = 500
+
+/**
+ * The newest lines of a service's journal or of a file, oldest first: `{ lines: [[ms, text]], until_ms, more }`. Twice the time that was asked
+ * for is read. A file is read by the rules of `fs.read`, the journal with the rights of the agent's user, in the sandbox of reads.
+ */
+export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapability<Args> => ({
+  capability: 'log.read',
+  args: logReadArgs,
+  missingPrerequisite: async () => null,
+  weigh({ path }, manifest) {
+    if (path === undefined) return { effect: 'read', reason: 'only looks', command: null }
+    const weight = weighRead(path, manifest)
+    if (weight.effect !== 'write') return weight
+    return { ...weight, effect: 'refused', reason: 'what is held for secret is no log' }
+  },
+  run: (args, context) =>
+    toOutcome(context.signal, async () => {
+      if ((args.unit === undefined) === (args.path === undefined))
+        throw new CapabilityError('invalid_arguments', 'give either a unit or a path')
+      const nowMs = Date.now()
+      const fromMs = nowMs - 2 * args.since_seconds * 1_000
+      const found =
+        args.unit === undefined ? await fromFile(args, context) : await fromJournal(args, fromMs, journalctl, context)
+      const timed = carryTimes(found.lines).filter(([atMs]) => atMs === null || atMs >= fromMs)
+      const wanted = timed.filter(([, text]) => args.contains.every((each) => text.includes(each)))
+      const lines = keepNewest(wanted.slice(-mostLogLines), context.manifest.limits.output_bytes)
+      return answer(lines, found, wanted.length > lines.length)
+    }),
+})
+
+type Found = { lines: Line[]; untilMs: number; isCut: boolean }
+
+function answer(lines: Line[], { untilMs, isCut }: Found, isMore: boolean): Outcome {
+  const more = isMore || isCut
+  return { ok: true, result: { lines, until_ms: untilMs, more }, truncated: more }
+}
+
+async function fromJournal(
+  { unit }: Args,
+  fromMs: number,
+  journalctl: readonly string[] | undefined,
+  { run }: CapabilityContext,
+): Promise<Found> {
+  const program = journalctl ?? [find('journalctl') ?? '']
+  if (program[0] === '') throw new CapabilityError('capability_unavailable', 'journalctl is not here: give a path')
+  const words = [
+    ...['--no-pager', '--quiet', '--utc', '--output=short-iso', `--lines=${mostLogLines}`],
+    `--since=@${Math.floor(fromMs / 1_000)}`,
+  ]
+  const ran = await run([...program, ...words, `--unit=${unit}`], { confine: 'read', env: { LC_ALL: 'C', TZ: 'UTC' } })
+  const why = ran.stoppedBy === 'output' ? null : whyNotDone('journalctl', ran)
+  if (why && !why.ok) throw new CapabilityError(why.code, why.message)
+  return { lines: toLines(ran.stdout), untilMs: Date.now(), isCut: ran.stoppedBy === 'output' }
+}
+
+async function fromFile({ path = '' }: Args, { manifest, state, hidden, signal }: CapabilityContext): Promise<Found> {
+  return await at(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
+    if (isSecret(held.path)) throw new CapabilityError('blocked', 'what is held for secret is no log')
+    const file = await openContent(held)
+    try {
+      const { size, mtimeMs } = await file.stat()
+      const from = Math.max(0, size - mostBytes)
+      const text = (await readPart(file, from, mostBytes, signal)).toString('utf8')
+      // A part begins within a line.
+      const lines = toLines(from > 0 ? text.slice(text.indexOf('\n') + 1) : text)
+      return { lines, untilMs: Math.round(mtimeMs), isCut: from > 0 }
+    } finally {
+      await file.close()
+    }
+  })
+}
+
+function toLines(text: string): Line[] {
+  return text.split('\n').flatMap((line): Line[] => {
+    if (line.trim() === '') return []
+    const { atMs, rest } = readLogTime(line)
+    return [[atMs, stripText(rest, { keepNewlines: false }).slice(0, mostLineCharacters).toWellFormed()]]
+  })
+}
+
+/** A line without a time, as those of a stack, belongs to the one before it. */
+function carryTimes(lines: readonly Line[]): Line[] {
+  let last: number | null = null
+  return lines.map(([atMs, text]) => {
+    last = atMs ?? last
+    return [last, text]
+  })
+}
+
+/** The newest that fit into an answer of the manifest's size. */
+function keepNewest(lines: Line[], mostOutputBytes: number): Line[] {
+  let room = Math.floor(mostOutputBytes * 0.8)
+  let first = lines.length
+  while (first > 0) {
+    room -= Buffer.byteLength(lines[first - 1]?.[1] ?? '') + 24
+    if (room < 0) break
+    first -= 1
+  }
+  return lines.slice(first)
+}
