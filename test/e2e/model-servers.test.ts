@@ -127,7 +127,9 @@ test('as many runs ask the model as it may be asked, over all workers; the other
 
 test('an Ollama whose window would cut off the prompt is not asked, and the person who gets it reads what to set', async () => {
   // Not even a setting that says otherwise has the prompt cut off.
-  await site(ollama({ environment: 2048 }), 'qwen3:8b', () => ({ content: 'All is well.' }), { LLM_CONTEXT_TOKENS: '32768' })
+  await site(ollama({ environment: 2048 }), 'qwen3:8b', () => ({ content: 'All is well.' }), {
+    LLM_CONTEXT_TOKENS: '32768',
+  })
   await alerted('too_small')
   const events = await ended('too_small')
   expect(events.find(({ kind }) => kind === 'model_failed')).toMatchObject({
