@@ -8,9 +8,9 @@ import { gitHistorySpecs } from './specs/git-history.ts'
 import { logSpecs } from './specs/log.ts'
 import { pkgSpecs } from './specs/pkg.ts'
 import { procSpecs } from './specs/proc.ts'
-import { serviceSpecs } from './specs/service.ts'
 import { shellSpecs } from './specs/shell.ts'
 import type { MeshSpec } from './specs/spec.ts'
+import { serviceSpecs } from './specs/unit.ts'
 
 export type { MeshSpec } from './specs/spec.ts'
 

@@ -8,8 +8,8 @@ import { gitCapabilities } from './capabilities/git-transfer.ts'
 import { logReadBy } from './capabilities/log.ts'
 import { pkgWith } from './capabilities/pkg.ts'
 import { procCapabilities } from './capabilities/proc.ts'
-import { servicesBy } from './capabilities/service.ts'
 import { shellCapabilities } from './capabilities/shell.ts'
+import { servicesBy } from './capabilities/unit.ts'
 import type { DeviceCapability } from './capability.ts'
 
 /** Where this machine differs from the standard places. */

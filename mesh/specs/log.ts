@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { unitName } from './service.ts'
 import { type DeviceArgs, defineSpec, devicePath, onlyLooks, path, present, same } from './spec.ts'
+import { unitName } from './unit.ts'
 
 export const mostLogLines = 2_000
 

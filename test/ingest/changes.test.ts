@@ -158,7 +158,7 @@ test('long and hostile texts come within bounds, and no link leads anywhere but 
   expect(only(readGitlab('Deployment Hook', evil)).url).toBeNull()
 })
 
-test('no bytes throw, whoever sends them', () => {
+test('no bytes of any sender throw', () => {
   const events = ['push', 'release', 'Push Hook', 'Pipeline Hook', 'constructor', '__proto__', '']
   fc.assert(
     fc.property(

@@ -88,7 +88,7 @@ function openIncident(world: World, n: number, sameType: boolean, { calm, mood }
   })
 }
 
-/** Who is after a machine under two names, or believes what a label says, does what it is told. */
+/** An agent that attacks a machine under two names, or believes what a label says. */
 function moodOf({ plot, random }: World, isCalm: boolean): SimIncident['mood'] {
   if (isCalm || random.chance(plot === 'plain' ? 0.3 : 0.05)) return 'honest'
   return plot === 'plain' || random.chance(0.3) ? random.pick(hostileMoods) : 'obeys_orders'

@@ -27,7 +27,7 @@ export function honestRegistry(): Said[] {
   return [...own.map((each) => ({ ...each, source: platformSource })), { ...twin, source: enrolmentSource }]
 }
 
-/** A source says what it knows. Whoever speaks without authority is refused, or heard for leases alone. */
+/** A source says what it knows. One without authority is refused, or counts for leases alone. */
 export function declare(world: World, source: RegistrySource, declared: Declared): void {
   try {
     if (world.without !== 'authority') refuseWithoutAuthority(source, declared)

@@ -1,11 +1,11 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { servicesBy } from '../../../mesh/agent/capabilities/service.ts'
+import { servicesBy } from '../../../mesh/agent/capabilities/unit.ts'
 import type { DeviceCapability } from '../../../mesh/agent/capability.ts'
 import { privilegeOf, systemdBy } from '../../../mesh/agent/systemd.ts'
 import { sudoersLine } from '../../../mesh/specs/privilege.ts'
-import { serviceRestart, serviceStop } from '../../../mesh/specs/service.ts'
+import { serviceRestart, serviceStop } from '../../../mesh/specs/unit.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { ask, contextOf, type Device, deviceOf, done, fault } from './device.ts'
 

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import type { z } from 'zod'
 import { sudoersLine } from '../../specs/privilege.ts'
-import { serviceArgs, type ServiceVerb as Verb } from '../../specs/service.ts'
+import { serviceArgs, type ServiceVerb as Verb } from '../../specs/unit.ts'
 import type { CapabilityContext, DeviceCapability } from '../capability.ts'
 import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
 import { isNightshift, standingOf, unitOf } from '../process-facts.ts'
@@ -146,7 +146,7 @@ const ofTheSystem = /^(?:dbus(?:-broker)?|systemd-(?:journald|logind|udevd)|user
 function whyNeverTouched(unit: string): string | null {
   if (isNightshift({ words: [], cgroups: [`0::/system.slice/${unit}`] })) return `${unit} is Nightshift itself`
   if (unitOf(standingOf(process.pid)?.cgroups ?? []) === unit) return `the agent runs in ${unit}`
-  return ofTheSystem.test(unit) ? `${unit} carries the system and whoever is signed in` : null
+  return ofTheSystem.test(unit) ? `${unit} carries the system and everyone who is signed in` : null
 }
 
 /** Throws once it is neither active nor, as a oneshot, done. */
