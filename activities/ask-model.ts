@@ -15,6 +15,8 @@ import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint } from '../prompts/render.ts'
+import { moreTools } from '../tools/registry.ts'
+import { readResult } from '../tools/sources.ts'
 import { NonRetryable, RetryLater } from './failure.ts'
 import type { ServedModels } from './model-server.ts'
 
@@ -132,8 +134,8 @@ async function addedTools(
 
 /** Those that `more_tools` was asked for; and a summary with the digest of the whole makes the whole readable. */
 function namesAddedBy({ tool, result }: EventMetadata['tool_finished']): string[] {
-  if (tool === 'more_tools') return addedNames.safeParse(result.data).data?.added ?? []
-  return wholeBehind.safeParse(result.data).success ? ['read_result'] : []
+  if (tool === moreTools.name) return addedNames.safeParse(result.data).data?.added ?? []
+  return wholeBehind.safeParse(result.data).success ? [readResult.name] : []
 }
 
 const addedNames = z.looseObject({ added: z.array(z.string()) })

@@ -163,7 +163,7 @@ export async function changesNear(
   return { changes: rows.map(({ found: _, ...change }) => change), found: rows[0]?.found ?? 0 }
 }
 
-/** Was any change ever taken in? Where none was, that none is found says nothing. */
+/** Was any change ever taken in? Without one, an empty answer of `recent_changes` proves nothing, so the tool is not offered. */
 export async function hasChanges(db: Db): Promise<boolean> {
   return (await db.selectFrom('change').select('id').limit(1).executeTakeFirst()) !== undefined
 }

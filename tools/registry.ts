@@ -24,7 +24,7 @@ import { readResult, sourceTools } from './sources.ts'
 import { vmRestart, vmStart, vmStop } from './vms.ts'
 
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */
-const moreTools = defineTool({
+export const moreTools = defineTool({
   name: 'more_tools',
   description: 'Get tools that are not offered yet, for the turns that follow.',
   input: z.strictObject({ names: z.array(z.string().min(1).max(60)).min(1).max(12) }),

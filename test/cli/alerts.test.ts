@@ -38,7 +38,7 @@ test('alerts are listed by what they are about, under any name that a source wit
   expect((await run('alerts', 'list', '--resource', 'app-31')).code).toBe(2)
 })
 
-test('an incident shows the group of its alert and where to read on, and no link that is none', async () => {
+test('an incident shows the group of its alert and its http links, and no other link', async () => {
   const id = await openedIncident(api.db, {
     groupKey: '{}:{alertname="\u001b[31mDisk"}',
     links: {

@@ -33,7 +33,7 @@ test('a deployment of GitHub says what was deployed where, by whom, and when', (
   expect(ignored(readGithub('deployment_status', github.deployment({ at, state: 'inactive' })))).toContain('inactive')
 })
 
-test('a push to the default branch of GitHub is a change by the time of the push, any other push is none', () => {
+test('a push to the default branch of GitHub is a change, dated by the push; a push to another branch is not', () => {
   const pushedAt = Date.parse(at) / 1000
   expect(only(readGithub('push', github.push({ pushedAt })))).toMatchObject({
     ...{ at: '2026-11-22T02:50:00.000Z', author: 'anna', labels: { repository: 'acme/shop', branch: 'main' } },

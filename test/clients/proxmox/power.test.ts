@@ -86,7 +86,7 @@ test('a request that never arrived was never begun, and nobody guesses before a 
   expect(await stopped()).toMatchObject({ status: 'failed', detail: expect.stringContaining('vm-101 is not stopped') })
 })
 
-test('the key of a stop is none of a restart or a start', async () => {
+test('a restart or a start cannot reuse the key of a stop', async () => {
   await stopped()
   await expect(restarted()).rejects.toMatchObject({ status: 422 })
   await expect(client.startVm('vm-101', 'pve1', 'k1')).rejects.toMatchObject({ status: 422 })

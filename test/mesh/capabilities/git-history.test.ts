@@ -95,7 +95,7 @@ test('a revision is one commit: no option, no range, no path', () => {
   expect(gitRevert.args.safeParse(revert('HEAD')).success).toBe(false)
 })
 
-test('a repository that could start a program is not opened, whatever is asked of it', async () => {
+test('no call opens a repository whose settings could start a program', async () => {
   git('config', 'core.fsmonitor', 'touch /tmp/never')
   for (const [capability, args] of [
     [gitLog, { path: checkout }],
