@@ -100,8 +100,12 @@ async function fitting(
         messages,
         ...(tools.length > 0 ? { tools } : {}),
         temperature: deps.temperature,
-        ...{ maxTokens: window.answer, mostTokens: mostAnswer(window, messages, toolsLength) },
-        ...{ model: opening.model, signal },
+
+        maxTokens: window.answer,
+        mostTokens: mostAnswer(window, messages, toolsLength),
+
+        model: opening.model,
+        signal,
         // With the try in it: a server that replays by key must not repeat an answer that could not be used.
         idempotencyKey: index === 0 ? key : `${key}:fit${index}`,
       })
@@ -152,7 +156,10 @@ async function windowOf(deps: AskDeps, model: string): Promise<Window> {
   const half = Math.floor(tokens / 2)
   const answer = Math.min(deps.maxTokens, half)
   return {
-    ...{ tokens, answer, isCutting, reserve: answerTokens(known?.shape ?? plainShape, answer, half) },
+    tokens,
+    answer,
+    isCutting,
+    reserve: answerTokens(known?.shape ?? plainShape, answer, half),
     source: tokens === deps.contextTokens ? 'LLM_CONTEXT_TOKENS' : (known?.windowSource ?? 'the default'),
   }
 }

@@ -64,12 +64,12 @@ async function concludeProse(
   const wrong = answerCorrection(said, state, turn.incidentId, await bodiesOfEnding(trx, events, turn.attempt))
   if (incident?.type === 'question' && !state.open && !wrong) {
     const closing = {
-      ...{ status: 'resolved' as const, outcome: 'answered' as const },
-      ...{
-        resolution: final.text,
-        claims: said.claims.map((each) => ({ ...each, shown: true })),
-        confidence: final.confidence,
-      },
+      status: 'resolved' as const,
+      outcome: 'answered' as const,
+
+      resolution: final.text,
+      claims: said.claims.map((each) => ({ ...each, shown: true })),
+      confidence: final.confidence,
     }
     const by = { actor: agentActor, turn: turn.turn, stepKey: stepKey(turn, turn.turn, 'resolved', 0) }
     await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)

@@ -142,7 +142,9 @@ function toldIn(claims: Record<string, unknown>, groupsClaim: string): Told {
   const address = email_verified === true || email_verified === 'true' ? email : null
   const called = [preferred_username, address, name].find((each) => typeof each === 'string' && each !== '')
   return {
-    ...{ issuer: String(iss), subject: String(sub), name: (called as string | undefined) ?? null },
+    issuer: String(iss),
+    subject: String(sub),
+    name: (called as string | undefined) ?? null,
     groups: groupsIn(claims, groupsClaim),
   }
 }

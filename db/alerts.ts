@@ -93,7 +93,9 @@ export async function openAll(trx: Trx, alerts: readonly Alert[]): Promise<Inges
   await insertIncidents(
     trx,
     opened.map(({ id, incident, keptReason, rows }) => ({
-      ...{ id, keptReason, ...incident },
+      id,
+      keptReason,
+      ...incident,
       log: { nextSeq: rows.length + 1, headHash: rows.at(-1)!.hash, at },
     })),
   )

@@ -142,7 +142,10 @@ export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditC
   if (!head) return { ok: false, rows: 0, headHash: '', problem: { seq: 0, what: 'the head of the audit is missing' } }
   const { last, seen, problem } = await followChain(db, expectedHead)
   const report = (found: AuditChainReport['problem']) => ({
-    ...{ ok: found === null, rows: last.seq, headHash: last.hash, problem: found },
+    ok: found === null,
+    rows: last.seq,
+    headHash: last.hash,
+    problem: found,
   })
   if (problem) return report(problem)
   if (last.seq < head.seq)

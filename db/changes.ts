@@ -59,8 +59,14 @@ async function storeOnce(
   about: ReturnType<typeof chooseChangeResources>,
 ): Promise<TakenChange> {
   const rows = about.map(({ resource, why }, part) => ({
-    ...{ ...change, id: newId('chg'), part, why: truncate(why, mostWhyCharacters), labels: JSON.stringify(labels) },
-    ...{ resourceKind: resource?.kind ?? null, resourceId: resource?.id ?? null },
+    ...change,
+    id: newId('chg'),
+    part,
+    why: truncate(why, mostWhyCharacters),
+    labels: JSON.stringify(labels),
+
+    resourceKind: resource?.kind ?? null,
+    resourceId: resource?.id ?? null,
   }))
   const [first, ...rest] = rows
   const isNew = await trx

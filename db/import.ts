@@ -22,7 +22,8 @@ export async function readSiteFile(db: Db | Trx, { hasPlatform }: { hasPlatform:
   return {
     ...(hasPlatform ? { groups: [], nodes: [], hosts: [] } : await readSite(db)),
     resources: resources.map(({ name, aliases = [], attributes = {}, kind, id }) => ({
-      ...{ kind, id },
+      kind,
+      id,
       ...(name !== id && { name }),
       ...(aliases.length > 0 && { aliases: [...aliases] }),
       ...(Object.keys(attributes).length > 0 && { attributes }),
@@ -73,7 +74,9 @@ async function readImported(db: Db | Trx): Promise<Declared> {
   return {
     resources,
     relations: relations.map(({ fromKind, fromId, kind, toKind, toId }) => ({
-      ...{ from: { kind: fromKind, id: fromId }, kind, to: { kind: toKind, id: toId } },
+      from: { kind: fromKind, id: fromId },
+      kind,
+      to: { kind: toKind, id: toId },
     })),
   }
 }

@@ -42,8 +42,14 @@ export async function modelProfile(db: Db, { server, model }: ModelKey): Promise
     .executeTakeFirst()
   if (!row) {
     return {
-      ...{ shape: plainShape, windowTokens: null, windowSource: null },
-      ...{ cutsSilently: false, isProvisional: false, isRead: false, isDue: true },
+      shape: plainShape,
+      windowTokens: null,
+      windowSource: null,
+
+      cutsSilently: false,
+      isProvisional: false,
+      isRead: false,
+      isDue: true,
     }
   }
   const { windowTokens, refusedWindow } = row
@@ -107,7 +113,11 @@ export async function keepServed(db: Db, key: ModelKey, served: Served): Promise
   await db
     .updateTable('modelProfile')
     .set({
-      ...{ windowTokens, windowSource: source, identity, cutsSilently, isProvisional },
+      windowTokens,
+      windowSource: source,
+      identity,
+      cutsSilently,
+      isProvisional,
       shape: sql<string>`case when ${isOther} then '{}'::jsonb else shape end`,
       refusedWindow: sql<number | null>`case when ${isOther} then null else refused_window end`,
     })
@@ -169,7 +179,9 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
       .updateTable('modelSlot')
       .set({
         heldAt: sql<string>`coalesce(held_at, nightshift_now())`,
-        ...{ token, until: ahead(token === null ? waitingSeconds : heldSeconds) },
+
+        token,
+        until: ahead(token === null ? waitingSeconds : heldSeconds),
       })
       .where('holder', '=', who.holder)
       .returning(sql<number>`(extract(epoch from held_at - asked_at) * 1000)::float8`.as('waitedMs'))

@@ -78,7 +78,12 @@ export async function putOperator(
     .insertInto('operator')
     .values({
       id: newId('opr'),
-      ...{ name, role, maxRisk, incidentTypes: types, slackUserId: slackUserId ?? null },
+
+      name,
+      role,
+      maxRisk,
+      incidentTypes: types,
+      slackUserId: slackUserId ?? null,
       disabledAt: disabled ? now : null,
     })
     .onConflict((conflict) =>

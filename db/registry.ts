@@ -60,7 +60,11 @@ type Key = { kind: InventoryKind; id: string }
 /** Answers what was written or removed. */
 async function mergeResources(trx: Trx, source: string, resources: Declared['resources']): Promise<Key[]> {
   const rows = resources.map(({ kind, id, name = id, aliases = [], attributes = {} }) => ({
-    ...{ kind, id, name, aliases, attributes },
+    kind,
+    id,
+    name,
+    aliases,
+    attributes,
     names: toMatchedNames({ id, name, aliases }),
   }))
   const { rows: written } = await sql<Key>`
@@ -110,7 +114,11 @@ async function foldResources(trx: Trx, keys: readonly Key[]): Promise<void> {
 /** Answers whether the names of one thing changed. */
 async function mergeRelations(trx: Trx, source: string, relations: Declared['relations']): Promise<boolean> {
   const rows = relations.map(({ from, kind, to }) => ({
-    ...{ from_kind: from.kind, from_id: from.id, kind, to_kind: to.kind, to_id: to.id },
+    from_kind: from.kind,
+    from_id: from.id,
+    kind,
+    to_kind: to.kind,
+    to_id: to.id,
   }))
   const columns = sql`(from_kind text, from_id text, kind text, to_kind text, to_id text)`
   const { rows: added } = await sql<{ kind: string }>`
@@ -140,7 +148,9 @@ async function unify(trx: Trx): Promise<void> {
   const canonical = keysOfGroups(rows.filter(({ hasAuthority }) => hasAuthority))
   const leases = keysOfGroups(rows)
   const keys = [...leases.keys()].map((key) => ({
-    ...{ key, canonical: canonical.get(key) ?? key, lease: leases.get(key) ?? key },
+    key,
+    canonical: canonical.get(key) ?? key,
+    lease: leases.get(key) ?? key,
   }))
   await sql`
     update resource set canonical = coalesce(grouped.canonical, own.key), lease_key = coalesce(grouped.lease, own.key)

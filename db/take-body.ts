@@ -92,7 +92,12 @@ async function countAll(trx: Trx, repeats: Plan['repeats']): Promise<Ingested[]>
 }
 
 const refused = ({ fingerprint }: Alert, reason: string): Ingested => ({
-  ...{ fingerprint, incidentId: null, outcome: 'refused', reason, wakesQueue: false, tellRun: null },
+  fingerprint,
+  incidentId: null,
+  outcome: 'refused',
+  reason,
+  wakesQueue: false,
+  tellRun: null,
 })
 
 type Alone = { at: number; alert: Alert; incidentId: string | null; isHeartbeat: boolean }

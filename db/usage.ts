@@ -61,10 +61,13 @@ export async function usageOf(db: Db, days: number): Promise<Usage> {
   return {
     models: modelsOf(answers.rows),
     byDay: byDay.rows.map(({ day, ...counts }) => ({
-      ...{ day, ...counts },
+      day,
+      ...counts,
       tokens: sumOf(tokens.get(day) ?? [], ({ promptTokens, completionTokens }) => promptTokens + completionTokens),
     })),
-    ...{ incidents: incidents.rows, approvals: approvals.rows },
+
+    incidents: incidents.rows,
+    approvals: approvals.rows,
   }
 }
 

@@ -52,7 +52,9 @@ export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links 
     ...regions.map(({ id }) => ({ kind: 'region' as const, id })),
     ...shards.map(({ id, role }) => ({ kind: 'shard' as const, id, attributes: { role } })),
     ...nodes.map(({ id, hostname, ip, role }) => ({
-      ...{ kind: 'node' as const, id, name: hostname },
+      kind: 'node' as const,
+      id,
+      name: hostname,
       aliases: ip === '' ? [] : [ip],
       attributes: { role, ip },
     })),
@@ -81,7 +83,9 @@ export function siteToDeclared({ groups, nodes, hosts }: Site): Declared {
       ...regions.map((id) => ({ kind: 'region' as const, id })),
       ...groups.map(({ id, role }) => ({ kind: 'shard' as const, id, attributes: { role } })),
       ...nodes.map(({ id, hostname, ip }) => ({
-        ...{ kind: 'node' as const, id, name: hostname ?? id },
+        kind: 'node' as const,
+        id,
+        name: hostname ?? id,
         aliases: ip === '' ? [] : [ip],
         attributes: { ip },
       })),
@@ -104,7 +108,9 @@ export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resourc
   return {
     resources,
     relations: relations.map(({ from, kind, to }) => ({
-      ...{ from: parseResourceKey(from) as ResourceRef, kind, to: parseResourceKey(to) as ResourceRef },
+      from: parseResourceKey(from) as ResourceRef,
+      kind,
+      to: parseResourceKey(to) as ResourceRef,
     })),
   }
 }

@@ -43,7 +43,9 @@ export function targetsToDeclared(
   const all = [...byId]
   return {
     resources: all.map(([id, { instance, jobs, labels }]) => ({
-      ...{ kind: 'target' as const, id, name: instance.slice(0, 200) },
+      kind: 'target' as const,
+      id,
+      name: instance.slice(0, 200),
       attributes: toAttributes([...jobs], labels),
     })),
     relations: all.flatMap(([id, { instance }]) => {

@@ -20,7 +20,12 @@ export function renderGeneric(notification: Notification, { deliveryId, now, sec
     timestamp: at,
     data: {
       incident: {
-        ...{ id, type, severity, status, title, resource },
+        id,
+        type,
+        severity,
+        status,
+        title,
+        resource,
         ...(outcome && { outcome }),
         ...(category && { category }),
       },

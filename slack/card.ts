@@ -16,7 +16,11 @@ const maxRehearsedLines = 12
 const maxTargets = 6
 
 const headings: Record<ApprovalStatus, string> = {
-  ...{ pending: 'Approval wanted', approved: 'Approved', denied: 'Denied', expired: 'Expired', withdrawn: 'Withdrawn' },
+  pending: 'Approval wanted',
+  approved: 'Approved',
+  denied: 'Denied',
+  expired: 'Expired',
+  withdrawn: 'Withdrawn',
   consumed: 'Approved',
 }
 

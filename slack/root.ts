@@ -70,7 +70,9 @@ function withoutName(report: EscalationReport): string {
 /** Take while it can be taken, Give back while somebody has it. */
 function ownerButtons({ status, owner }: Incident, values: Record<IncidentPress, string>): object[] {
   const button = (action: IncidentPress, word: string) => ({
-    ...{ type: 'button', action_id: action, value: values[action] },
+    type: 'button',
+    action_id: action,
+    value: values[action],
     text: plainText(word, slackLimits.buttonText),
   })
   if (owner) return [button('give_back', 'Give back')]

@@ -4,7 +4,12 @@ export type PlainText = { type: 'plain_text'; text: string; emoji: false }
 
 /** What Slack takes at most. Of all blocks together it takes about 13,200 characters, which nobody documents. */
 export const slackLimits = {
-  ...{ header: 150, section: 3_000, buttonText: 75, buttonUrl: 3_000, confirmTitle: 100, confirmText: 300 },
+  header: 150,
+  section: 3_000,
+  buttonText: 75,
+  buttonUrl: 3_000,
+  confirmTitle: 100,
+  confirmText: 300,
 } as const
 
 /** A stranger's words where Slack reads no formatting, link or mention; at most `maxChars` as they are sent. */

@@ -37,7 +37,12 @@ export const newSourceStates = (report: SourceStates['report'] = () => {}): Sour
 export const forgetSource = ({ byName }: SourceStates, name: string): void => void byName.delete(name)
 
 const newState = (): State => ({
-  ...{ failures: 0, restsUntilMs: 0, atOnce: 0, lastOkMs: null, lastError: null, isAway: false },
+  failures: 0,
+  restsUntilMs: 0,
+  atOnce: 0,
+  lastOkMs: null,
+  lastError: null,
+  isAway: false,
 })
 
 export function healthOf({ byName }: SourceStates, name: string, nowMs: number): SourceHealth {

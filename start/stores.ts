@@ -71,7 +71,13 @@ function serveTemporal(
     const cli = await findTemporalCli({ rootDir, env, progress, ...(signal && { signal }) })
     progress('starting')
     const server = await startTemporal({
-      ...{ cli: cli.path, dir: join(stateDir, 'temporal'), ports, searchAttributes, ledger, env, onExit },
+      cli: cli.path,
+      dir: join(stateDir, 'temporal'),
+      ports,
+      searchAttributes,
+      ledger,
+      env,
+      onExit,
       logFile: logFileOf(parts, 'temporal'),
     })
     if (address !== null && server.address !== address) {

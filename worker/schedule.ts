@@ -57,12 +57,14 @@ function wanted({ taskQueue, intervalSeconds }: ScheduleOptions) {
     spec: { intervals: [{ every: `${intervalSeconds} seconds` as const }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '2 minutes' as const, pauseOnFailure: false },
     action: {
-      ...{ type: 'startWorkflow' as const, workflowType: 'ProcessIncidentQueue', taskQueue, args: [] },
-      ...{
-        workflowId: queueScheduleId,
-        workflowRunTimeout: '5 minutes' as const,
-        staticSummary: 'one tick of the queue',
-      },
+      type: 'startWorkflow' as const,
+      workflowType: 'ProcessIncidentQueue',
+      taskQueue,
+      args: [],
+
+      workflowId: queueScheduleId,
+      workflowRunTimeout: '5 minutes' as const,
+      staticSummary: 'one tick of the queue',
     },
   }
 }
@@ -70,7 +72,9 @@ function wanted({ taskQueue, intervalSeconds }: ScheduleOptions) {
 async function putBack(client: Client, options: ScheduleOptions, state: object): Promise<void> {
   const { spec, policies, action } = wanted(options)
   await client.schedule.getHandle(queueScheduleId).update((previous) => ({
-    ...{ spec, policies, action },
+    spec,
+    policies,
+    action,
     // Somebody may have let it run a few times more and then no more.
     state: { paused: previous.state.paused, note: previous.state.note, ...state },
   }))

@@ -67,11 +67,9 @@ function declareList(router: Router, deps: ApiDeps): void {
     async run({ query: { resource, source, unmatched, q, limit, cursor } }) {
       const [, at, id] = cursorShape.exec(cursor ?? '') ?? []
       const filter = {
-        ...{
-          resource: resource === undefined ? null : parseResourceKey(resource),
-          source: source ?? null,
-          q: q ?? null,
-        },
+        resource: resource === undefined ? null : parseResourceKey(resource),
+        source: source ?? null,
+        q: q ?? null,
         isUnmatched: unmatched === 'true',
       }
       const rows = await listChanges(deps.db, filter, { before: at && id ? { at, id } : null, limit: limit + 1 })

@@ -143,7 +143,13 @@ function declareGetHost(router: Router, deps: ApiDeps): void {
       if (!row) throw notFound(`host ${id}`)
       const taken = (await readHostUses(db)).get(id)
       const on = (await vmsOnHost(db, id)).map(({ id, running, ramMib, cpuMc, haGroup, priority, tenant }) => ({
-        ...{ id, running: fresh.stale ? null : running, ramMib, cpuMc, haGroup, priority, tenant },
+        id,
+        running: fresh.stale ? null : running,
+        ramMib,
+        cpuMc,
+        haGroup,
+        priority,
+        tenant,
       }))
       return await withDevice(deps, 'host', { ...describeHost(row, taken, fresh), vms: on })
     },

@@ -134,7 +134,10 @@ async function ask(
 ): Promise<Json | null | 'unreached'> {
   try {
     const answer = await request({
-      ...{ method: body === undefined ? 'GET' : 'POST', url, timeoutMs, maxBytes: largestList },
+      method: body === undefined ? 'GET' : 'POST',
+      url,
+      timeoutMs,
+      maxBytes: largestList,
       headers: {
         ...(where.apiKey && { authorization: `Bearer ${where.apiKey}` }),
         ...(body !== undefined && { 'content-type': 'application/json' }),

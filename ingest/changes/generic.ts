@@ -65,8 +65,16 @@ function readChange(item: Fields, nowIso: string): Change | string {
   const labels = Object.hasOwn(item, 'labels') && item.labels !== null ? item.labels : {}
   if (!isFields(labels)) return `"labels" is ${nameOfShape(labels)}, not an object`
   const given = {
-    ...{ source: 'generic' as const, title, at, url, resources, labels },
-    ...{ author: text('author'), revision: text('revision'), environment: text('environment') },
+    source: 'generic' as const,
+    title,
+    at,
+    url,
+    resources,
+    labels,
+
+    author: text('author'),
+    revision: text('revision'),
+    environment: text('environment'),
   }
   return toChange(given, sha256(JSON.stringify(given)))
 }

@@ -50,7 +50,8 @@ function readDeploymentStatus(body: Fields, { name }: Repository, nowIso: string
   const environment = wordIn(status, 'environment') ?? wordIn(deployment, 'environment')
   const words = firstLineIn(status, 'description') ?? firstLineIn(deployment, 'description')
   return {
-    ...{ source, environment },
+    source,
+    environment,
     at: pastMoment(wordIn(status, 'updated_at') ?? wordIn(status, 'created_at'), nowIso),
     title: `Deployment of ${name}${environment ? ` to ${environment}` : ''}: ${state}${words ? `: ${words}` : ''}`,
     author: wordIn(objectIn(deployment, 'creator'), 'login') ?? wordIn(objectIn(body, 'sender'), 'login'),

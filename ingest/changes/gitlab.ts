@@ -71,7 +71,8 @@ function readDeployment(body: Fields, { name }: Project, nowIso: string): Read {
   const user = objectIn(body, 'user')
   const commit = wordIn(body, 'commit_url')
   return {
-    ...{ source, environment },
+    source,
+    environment,
     at: pastMoment(wordIn(body, 'status_changed_at'), nowIso),
     title: `Deployment of ${name}${environment ? ` to ${environment}` : ''}: ${state}${words ? `: ${words}` : ''}`,
     author: wordIn(user, 'username') ?? wordIn(user, 'name'),

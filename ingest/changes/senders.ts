@@ -26,7 +26,10 @@ export type ChangeSender = {
 
 const generic: ChangeSender = {
   name: 'generic',
-  ...{ eventHeader: null, keyHeader: null, secretSetting: null },
+
+  eventHeader: null,
+  keyHeader: null,
+  secretSetting: null,
   isProven: () => false,
   parse: parseGenericChanges,
 }
@@ -34,14 +37,20 @@ const generic: ChangeSender = {
 const senders: readonly ChangeSender[] = [
   {
     name: 'github',
-    ...{ eventHeader: 'x-github-event', keyHeader: null, secretSetting: 'change.github_secret' },
+
+    eventHeader: 'x-github-event',
+    keyHeader: null,
+    secretSetting: 'change.github_secret',
     isProven: (secret, header, bytes) =>
       isSame(header('x-hub-signature-256') ?? '', `sha256=${createHmac('sha256', secret).update(bytes).digest('hex')}`),
     parse: parseGithub,
   },
   {
     name: 'gitlab',
-    ...{ eventHeader: 'x-gitlab-event', keyHeader: 'idempotency-key', secretSetting: 'change.gitlab_token' },
+
+    eventHeader: 'x-gitlab-event',
+    keyHeader: 'idempotency-key',
+    secretSetting: 'change.gitlab_token',
     isProven: (secret, header) => isSame(header('x-gitlab-token') ?? '', secret),
     parse: parseGitlab,
   },

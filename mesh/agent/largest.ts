@@ -54,8 +54,17 @@ export async function findLargest(
 ): Promise<Largest> {
   assertDirectory(held)
   const count: Count = {
-    ...{ signal, isOwn, bounds, untilMs: performance.now() + bounds.milliseconds, device: held.stat.dev },
-    ...{ counted: new Set(), entries: 0, partial: null, directories: [], files: [] },
+    signal,
+    isOwn,
+    bounds,
+    untilMs: performance.now() + bounds.milliseconds,
+    device: held.stat.dev,
+
+    counted: new Set(),
+    entries: 0,
+    partial: null,
+    directories: [],
+    files: [],
     left_out: { not_allowed: 0, secret: 0, other_file_system: 0 },
   }
   const notCounted: string[] = []
@@ -63,9 +72,15 @@ export async function findLargest(
   // The path itself holds all of them.
   const directories = largest(count.directories.filter(({ path }) => path !== held.path))
   return {
-    ...{ path: held.path, bytes, entries, directories: directories.map(shownPath) },
+    path: held.path,
+    bytes,
+    entries,
+    directories: directories.map(shownPath),
     files: largest(count.files).map(shownPath),
-    ...{ partial: count.partial, not_counted: notCounted.slice(0, shown), left_out: count.left_out },
+
+    partial: count.partial,
+    not_counted: notCounted.slice(0, shown),
+    left_out: count.left_out,
   }
 }
 

@@ -42,7 +42,11 @@ export function socketsIn(text: string, protocol: Socket['protocol'], port: numb
     const isConnected = !remote.endsWith(':0000')
     const name = states[Number.parseInt(state, 16)] ?? state
     found.push({
-      ...{ protocol, local: addressOf(local), remote: isConnected ? addressOf(remote) : null, uid, inode },
+      protocol,
+      local: addressOf(local),
+      remote: isConnected ? addressOf(remote) : null,
+      uid,
+      inode,
       state: protocol === 'tcp' ? name : isConnected ? 'connected' : 'bound',
     })
   }
