@@ -175,7 +175,7 @@ export function createApi(options: ApiOptions): Api {
   app.get('/openapi.json', (c) => c.json(openApiDocument(app)))
   app.get('/docs', (c) => {
     c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-    return c.html(docsPage(openApiDocument(app) as never))
+    return c.html(docsPage(openApiDocument(app)))
   })
   if (web) webRoutes(app, web)
   else signpostRoutes(app)

@@ -1,4 +1,5 @@
 import OpenAI from 'openai'
+import type { ChatCompletionCreateParamsNonStreaming } from 'openai/resources/chat/completions'
 import type { ChatAnswer, ChatMessage, ChatTool } from '../domain/chat.ts'
 import { plainShape, type RequestShape } from '../domain/request-shape.ts'
 import type { AddressPolicy } from './address.ts'
@@ -114,10 +115,13 @@ async function exchange(
   // A server that replays by key must not repeat the answer to a request of another shape.
   const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
   try {
-    const answer: unknown = await server.chat.completions.create(body as never, {
-      signal: asked.signal,
-      headers: key ? { 'Idempotency-Key': key } : {},
-    })
+    const answer: unknown = await server.chat.completions.create(
+      body as unknown as ChatCompletionCreateParamsNonStreaming,
+      {
+        signal: asked.signal,
+        headers: key ? { 'Idempotency-Key': key } : {},
+      },
+    )
     const fault = errorInBody(answer)
     if (fault) return new RefusedRequest(readRefusal(fault.status, fault.text), {})
     return readAnswer(answer, Math.round(performance.now() - begunMs))

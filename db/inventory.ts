@@ -145,9 +145,7 @@ async function merge(
         ? conflict.column('id').doNothing()
         : conflict
             .column('id')
-            .doUpdateSet((update) =>
-              Object.fromEntries(columns.map((column) => [column, update.ref(`excluded.${column}` as never)])),
-            ),
+            .doUpdateSet(() => Object.fromEntries(columns.map((column) => [column, sql.ref(`excluded.${column}`)]))),
     )
     .execute()
 }

@@ -37,7 +37,7 @@ function redactDocument(text: string): string | null {
   if (!/^\s*[{[]/.test(text) || !/[}\]]\s*$/.test(text.slice(-80))) return null
   let data: unknown
   try {
-    data = /\d{16}|\d[eE]/.test(text) ? JSON.parse(text, keepDigits as never) : JSON.parse(text)
+    data = /\d{16}|\d[eE]/.test(text) ? JSON.parse(text, keepDigits as Reviver) : JSON.parse(text)
   } catch {
     return null
   }
@@ -49,6 +49,8 @@ function redactDocument(text: string): string | null {
 
 // `JSON.rawJSON` is in every Node we run on and in no TypeScript library yet.
 const raw = JSON as unknown as { rawJSON(text: string): object; isRawJSON(value: unknown): boolean }
+
+type Reviver = (key: string, value: unknown) => unknown
 
 /** A number that doubles cannot hold stays as it is written. */
 function keepDigits(_key: string, value: unknown, context: { source: string }): unknown {

@@ -98,11 +98,11 @@ function declareCallDevice(router: Router, deps: ApiDeps): void {
       const mapped = mapCall(executor, spec, input)
       if (judged === null || judged.metadata.effect !== 'write') {
         const by = { judged, principal, key, rehearse: asked.rehearse ?? false }
-        return (await askRead(deps, executor, mapped, by)) as never
+        return c.json(await askRead(deps, executor, mapped, by))
       }
       const ifMatch = c.req.header('if-match')
       const effect = await runDeviceWrite(deps, { executor, mapped, judged, principal, key, ifMatch })
-      return answerDeviceEffect(effect) as never
+      return c.json(answerDeviceEffect(effect))
     },
   })
 }

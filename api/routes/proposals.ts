@@ -210,7 +210,7 @@ function declareExecute(router: Router, deps: ApiDeps): void {
           },
         },
       )
-      return answerEffect(effect) as never
+      return c.json(answerEffect(effect))
     },
   })
 }
